@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
@@ -31,10 +31,12 @@ use crate::ledger::Ledger;
 use crate::router::notify::Notifier;
 use crate::router::{AppState, Authority, ForwardedWish, Hosts, Presets, Proxies, PublicAddresses, Tls, TlsError};
 use crate::runtimes::Runtimes;
+use crate::runtimes::link::{self, LinkHub};
 use crate::sessions::{
     CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError, SessionRules,
 };
-use plexus_protocol::{Connect, Origin, Position, RuntimeId, RuntimeState, SessionId, Timestamp};
+use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
+use plexus_protocol::{Connect, Origin, Position, RuntimeId, RuntimeSpec, RuntimeState, SessionId, Timestamp};
 use plexus_store::{SqliteStore, StoreError};
 
 /// The file in the state folder with the address of the running gateway.
@@ -185,6 +187,8 @@ pub struct Gateway {
     listener: TcpListener,
     secure: Option<(TcpListener, Tls)>,
     ports: Vec<(router::Port, TcpListener)>,
+    /// The socket of agents' own terminals, and who hears it.
+    links: (LinkHub, Option<UnixListener>),
     running: Running,
     home: PathBuf,
     retention: RetentionRules,
@@ -215,11 +219,13 @@ impl Gateway {
         let PublicListener { secure, hosts, public_url } = bind_public(&config, &home)?;
         let tls = secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
 
+        let links = LinkHub::default();
         let ledger = Ledger::new(config.limits.clone().with_room_for(config.line_max));
         let runtimes = Arc::new(Runtimes::new(runtimes::RuntimeSettings {
             line_max: config.line_max,
             ledger: ledger.clone(),
             private: Some(home.clone()),
+            links: links.clone(),
             ..runtimes::RuntimeSettings::new(exe.clone(), home.join(HOLDERS))
         }));
         let rules = SessionRules {
@@ -282,11 +288,21 @@ impl Gateway {
         for runtime in config.runtimes {
             attach(&state.directory, runtime);
         }
+        // A gateway without it works, except for terminals.
+        let socket = link::bind(&home).inspect_err(|error| {
+            tracing::error!(%error, "cannot make the socket for agents' terminals: linked terminals are not shown");
+        });
+        let links = (links, socket.ok());
+        let earlier = state.directory.sessions();
+        for agent in LINKED_AGENTS.iter().filter(|agent| earlier.iter().any(|session| session.dialect == agent.dialect))
+        {
+            launch_linked(&state.directory, agent);
+        }
         let retention = RetentionRules {
             max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
             max_bytes: config.retention.max_bytes,
         };
-        Ok(Self { state, runtimes, listener, secure, ports, running, home, retention, before, stop, code })
+        Ok(Self { state, runtimes, listener, secure, ports, links, running, home, retention, before, stop, code })
     }
 
     /// Sets the checks behind `GET /v1/doctor`.
@@ -315,6 +331,10 @@ impl Gateway {
     /// runtimes are stopped (or left to the next gateway if they outlive this one), and their last output is stored.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let retaining = tokio::spawn(retain(self.state.directory.clone(), self.retention));
+        let hearing = self.links.1.map(|socket| {
+            let directory = self.state.directory.clone();
+            tokio::spawn(self.links.0.serve(socket, Box::new(move |agent| launch_linked(&directory, agent))))
+        });
         tokio::spawn(self.state.notifier.run(self.state.clone(), self.before));
         let serve =
             |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
@@ -334,6 +354,9 @@ impl Gateway {
         let _ = self.stop.send(true);
         retaining.abort();
         let stopped = async {
+            if let Some(hearing) = hearing {
+                hearing.abort();
+            }
             // Runtimes stop before connections do: clients still see their last output.
             self.runtimes.shutdown().await;
             for serving in serving {
@@ -404,6 +427,17 @@ fn admin_code(auth: &Auth, home: &Path) -> Result<String, StartError> {
     let permit = auth.check(&token).and_then(|caller| caller.permit::<Admin>(Target::Gateway).ok());
     let permit = permit.ok_or(AuthError::BadCode)?;
     Ok(auth.mint_code(&permit, Grant::all(), CODE_LIFE)?.code)
+}
+
+/// Attaches the terminals of an agent, unless they are attached.
+fn launch_linked(directory: &Directory, agent: &LinkedAgent) {
+    let cwd = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into());
+    let at = Connect::Endpoint(format!("link:{}", agent.name));
+    let spec = RuntimeSpec::new(RuntimeId::trusted(agent.dialect), agent.dialect, at, cwd);
+    match directory.launch(spec) {
+        Ok(_) | Err(SessionError::RuntimeExists(_)) => {}
+        Err(error) => tracing::error!(agent = agent.name, %error, "the terminals of an agent cannot be attached"),
+    }
 }
 
 /// Starts a configured runtime, and its session if one is configured. An error is logged and does not affect other runtimes.

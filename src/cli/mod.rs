@@ -18,6 +18,7 @@ mod doctor;
 mod export;
 mod follow_session;
 mod home;
+mod hook;
 mod log_file;
 mod mcp;
 mod pair;
@@ -78,6 +79,12 @@ pub(crate) fn main() -> ExitCode {
     // Inherited descriptors must not reach child processes: agents, holders, terminals, a browser. Descriptors opened by this
     // process are close-on-exec anyway.
     close_fds::set_fds_cloexec(3, &[]);
+    let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if let [_, command, args @ ..] = args.as_slice()
+        && command == "hook"
+    {
+        return hook::hook(args);
+    }
     let Cli { command, raw } = Cli::parse();
     term::raw(raw);
     // These need no threads and no Tokio runtime.

@@ -492,6 +492,7 @@ mod tests {
                 updated_at: Timestamp::default(),
                 message_count: None,
                 last_user_message: None,
+                linked: false,
                 restartable: false,
             }))
         });

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use http::Uri;
 
+use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
+
 /// Where an endpoint is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
@@ -14,6 +16,8 @@ pub(super) enum Address {
     Unix(PathBuf),
     /// `http://host:port`, without a slash at its end.
     Http(String),
+    /// `link:agent`: the terminals of this agent, by the gateway's own link socket.
+    Link(&'static LinkedAgent),
 }
 
 impl Address {
@@ -27,6 +31,12 @@ impl Address {
                 ));
             }
             return Ok(Self::Unix(Path::new(path).to_owned()));
+        }
+        if let Some(name) = text.strip_prefix("link:") {
+            let agent = LINKED_AGENTS.iter().find(|agent| agent.name == name);
+            return agent
+                .map(Self::Link)
+                .ok_or_else(|| format!("cannot connect to {text}: no agent of this name can be linked"));
         }
         let refuse = |why: &str| Err(format!("cannot connect to {text}: {why}"));
         let Ok(uri) = text.parse::<Uri>() else {
@@ -71,6 +81,7 @@ impl Address {
             Self::Ws { .. } => "ws",
             Self::Unix(_) => "unix",
             Self::Http(_) => "http",
+            Self::Link(_) => "link",
         }
     }
 }

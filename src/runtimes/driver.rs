@@ -507,6 +507,10 @@ impl Driver {
             };
             self.out.push(sender, RuntimeMessage::Events(batch, Some(ack)));
         }
+        for (sender, why) in self.routes.closed() {
+            let exit = RuntimeExit { reason: Some(why), stopped: true, ..RuntimeExit::default() };
+            self.out.push(sender, RuntimeMessage::Gone(exit));
+        }
         self.passed_on = to;
         self.out.deliver_now();
     }

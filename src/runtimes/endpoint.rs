@@ -25,6 +25,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::RuntimeSettings;
 use super::address::{Address, loopback};
+use super::link::{LinkConnection, LinkHub};
 use super::meter::ReplyCharge;
 use super::sse::{SseItem, SseReader};
 use crate::ledger::Ledger;
@@ -84,6 +85,7 @@ pub(super) struct EndpointTarget {
     write_max: usize,
     ledger: Ledger,
     runtime: RuntimeId,
+    links: LinkHub,
 }
 
 impl EndpointTarget {
@@ -128,6 +130,7 @@ impl EndpointTarget {
             write_max: settings.write_max,
             ledger: settings.ledger.clone(),
             runtime: runtime.clone(),
+            links: settings.links.clone(),
         })
     }
 
@@ -156,6 +159,7 @@ impl EndpointTarget {
                 self.upgrade(Box::new(stream), "ws://localhost/").await
             }
             Address::Http(base) => self.events(&format!("{base}{events}")).await,
+            Address::Link(agent) => Ok(EndpointConnection::Link(self.links.connect(agent).await)),
         }
     }
 
@@ -213,6 +217,10 @@ impl EndpointTarget {
     /// # Errors
     /// Why there is no reply, in words.
     pub(super) async fn fetch(self, fetch: HttpRequest, remote: bool) -> Result<(HttpReply, ReplyCharge), String> {
+        if let Address::Link(agent) = &self.address {
+            let charge = ReplyCharge::new(&self.ledger, self.runtime.as_str());
+            return self.links.fetch(agent, &fetch.path, charge).await;
+        }
         let base = match (&self.address, &self.remote) {
             (_, Some(remote_base)) if remote => remote_base,
             (_, None) if remote => return Err("no remote is set for this runtime".into()),
@@ -307,6 +315,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 pub(super) enum EndpointConnection {
     Socket(Box<Socket>),
     Events(Box<Events>),
+    Link(LinkConnection),
 }
 
 /// What a connection brought.
@@ -329,6 +338,8 @@ impl EndpointConnection {
                 events.pause();
                 std::future::pending().await
             }
+            Self::Link(link) if reading => link.next(BATCH, BATCH_BYTES).await,
+            Self::Link(_) => std::future::pending().await,
         }
     }
 
@@ -337,13 +348,16 @@ impl EndpointConnection {
         match self {
             Self::Socket(socket) => socket.stream.get_ref().held,
             Self::Events(events) => events.sse.held(),
+            Self::Link(_) => 0,
         }
     }
 
     /// Has a frame sent by the calls of [`next`](Self::next) that follow. An event stream takes none.
     pub(super) fn send(&mut self, frame: Bytes) {
-        if let Self::Socket(socket) = self {
-            socket.send(frame);
+        match self {
+            Self::Socket(socket) => socket.send(frame),
+            Self::Link(link) => link.send(&frame),
+            Self::Events(_) => {}
         }
     }
 

@@ -20,6 +20,7 @@ mod found_sessions;
 mod holder_reconnect;
 mod holder_remains;
 mod line_reader;
+pub mod link;
 mod meter;
 pub mod presets;
 mod process;
@@ -186,6 +187,8 @@ pub struct RuntimeSettings {
     pub ledger: crate::ledger::Ledger,
     /// How runtimes reach the clients that do for agents what these ask their client.
     pub clients: ClientRouter,
+    /// The helpers of agents' own terminals.
+    pub links: link::LinkHub,
 }
 
 impl RuntimeSettings {
@@ -220,6 +223,7 @@ impl RuntimeSettings {
             record: std::env::var_os(RECORD).filter(|dir| !dir.is_empty()).map(PathBuf::from),
             ledger: crate::ledger::Ledger::default(),
             clients: ClientRouter::default(),
+            links: link::LinkHub::default(),
         }
     }
 

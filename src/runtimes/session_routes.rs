@@ -38,6 +38,8 @@ pub(super) struct SessionRoutes {
     batches: Vec<(SessionSender, Vec<RuntimeEvent>)>,
     /// Requests that no session is left to answer.
     abandoned: Vec<RequestKey>,
+    /// Sessions that ended in the runtime, and why.
+    closed: Vec<(SessionSender, String)>,
     /// Where in the output the events that are routed now stand.
     at: u64,
     /// Sessions that got a part of the output in an earlier gateway, and up to where.
@@ -180,6 +182,13 @@ impl SessionRoutes {
                 Some(sender) => self.put(&sender, RuntimeEvent::Began { native, by }),
                 None => self.keep(RuntimeEvent::Began { native, by }),
             },
+            RuntimeEvent::Closed { native, why } => {
+                if let Some(sender) = self.natives.remove(&native) {
+                    self.sessions.retain(|session| !session.same(&sender));
+                    self.asks.retain(|_, asker| !asker.same(&sender));
+                    self.closed.push((sender, why));
+                }
+            }
             RuntimeEvent::Checkpoint { native, state } => {
                 // A checkpoint of a session that is not open is of no use.
                 if let Some(sender) = self.natives.get(&native).cloned() {
@@ -211,6 +220,11 @@ impl SessionRoutes {
     /// Takes what is to be delivered: one batch a session, in order.
     pub(super) fn batches(&mut self) -> std::vec::Drain<'_, (SessionSender, Vec<RuntimeEvent>)> {
         self.batches.drain(..)
+    }
+
+    /// Takes the sessions that ended in the runtime, to be told after their [`batches`](Self::batches).
+    pub(super) fn closed(&mut self) -> Vec<(SessionSender, String)> {
+        std::mem::take(&mut self.closed)
     }
 
     /// Takes the requests that no session is left to answer: the runtime must not wait for ever.

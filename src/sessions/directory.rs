@@ -284,7 +284,9 @@ impl Directory {
     fn info_of(&self, handle: &SessionHandle) -> SessionInfo {
         let mut info = handle.info();
         let exited = info.state == plexus_protocol::SessionState::Exited;
-        info.restartable = exited && self.shared.specs.contains_key(&info.runtime_id);
+        // A terminal that was closed is opened again by hand.
+        let starts = !plexus_dialects::link::in_terminal(&info.dialect);
+        info.restartable = exited && starts && self.shared.specs.contains_key(&info.runtime_id);
         info
     }
 

@@ -31,6 +31,7 @@ use super::{
     AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, display, requests,
     runtime_link,
 };
+use plexus_dialects::link::in_terminal;
 use plexus_dialects::{
     AgentRequest, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd, RuntimeCommand,
     RuntimeEvent, ToolCallRef,
@@ -478,6 +479,7 @@ impl SessionStateMachine {
             message_count: core.messages.as_ref().map(|messages| messages.count),
             last_user_message: core.messages.as_ref().and_then(|messages| messages.last.clone()),
             // Set by the directory.
+            linked: core.exited.is_none() && in_terminal(&self.origin.dialect),
             restartable: false,
         }
     }
@@ -655,8 +657,9 @@ impl SessionStateMachine {
                     self.start_next(env, plan);
                 }
             }
-            // Handled by the session's task or by whoever opens the session.
+            // Handled by the session's task, by whoever opens the session, or by the driver.
             RuntimeEvent::Ready { .. }
+            | RuntimeEvent::Closed { .. }
             | RuntimeEvent::Failed { .. }
             | RuntimeEvent::Opened { .. }
             | RuntimeEvent::NotOpened { .. }

@@ -589,7 +589,10 @@ impl Bench {
                 assert!(self.calls.remove(&ticket), "{name}: replied twice, or to nobody");
             }
             RuntimeEvent::Found { native, .. } => self.natives.push(native),
-            RuntimeEvent::Began { .. } | RuntimeEvent::Done { .. } | RuntimeEvent::Checkpoint { .. } => {}
+            RuntimeEvent::Closed { .. }
+            | RuntimeEvent::Began { .. }
+            | RuntimeEvent::Done { .. }
+            | RuntimeEvent::Checkpoint { .. } => {}
         }
     }
 

@@ -12,6 +12,7 @@ mod story_acp;
 mod story_acp_http;
 mod story_agui;
 mod story_bridge;
+mod story_claude_terminal;
 mod story_codelia_tui;
 mod story_codex;
 mod story_curl;

@@ -18,6 +18,7 @@ mod story_doctor;
 mod story_flood;
 mod story_instances;
 mod story_joiners;
+mod story_link;
 mod story_log;
 mod story_metrics;
 mod story_mirror;

@@ -1595,6 +1595,8 @@ export interface Session {
   doing: string | null;
   /** The beginning of a person's latest message. */
   last_user_message?: string;
+  /** Whether the session is in a terminal of its own, which is open on this machine: its person can go on there at any time. */
+  linked?: boolean;
   /** The number of messages of people and of the agent; absent in sessions stored before messages were counted. */
   message_count?: number;
   /** The runtime's own id of the session. */

@@ -17,13 +17,16 @@ use plexus_protocol::{
 
 mod acp;
 mod ask_key;
+mod claude_terminal;
 mod client_tools;
 mod codelia;
 mod codex;
 mod fault;
+mod fnv;
 mod gemini_mirror;
 mod http;
 mod jsonrpc;
+pub mod link;
 pub mod listing;
 mod mcp_server;
 mod opencode;
@@ -244,6 +247,13 @@ pub enum RuntimeEvent {
         /// How it ended.
         end: RunEnd,
     },
+    /// A session ended in the runtime, which goes on: the terminal that it was in was closed.
+    Closed {
+        /// The session.
+        native: NativeId,
+        /// Why, in words.
+        why: String,
+    },
     /// How much of an endpoint's session was reported, including this step: stored in one commit with those events. It comes back with
     /// [`ResumeTarget::carried`] when the session is opened again, in this gateway or the next.
     Checkpoint {
@@ -268,6 +278,7 @@ impl RuntimeEvent {
             Self::Opened { native, .. }
             | Self::Began { native, .. }
             | Self::Done { native, .. }
+            | Self::Closed { native, .. }
             | Self::Ended { native, .. } => Some(native),
             Self::Event { native, .. }
             | Self::Asked { native, .. }
@@ -586,6 +597,7 @@ pub type MakeDialect = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 /// Every dialect that a runtime can speak.
 pub const TABLE: &[(&str, MakeDialect)] = &[
     ("acp", acp::make),
+    ("claude-terminal", claude_terminal::make),
     ("codelia", codelia::make),
     ("codex", codex::make),
     ("gemini-mirror", gemini_mirror::make),

@@ -179,6 +179,9 @@ pub struct SessionInfo {
     /// The beginning of a person's latest message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_user_message: Option<String>,
+    /// Whether the session is in a terminal of its own, which is open on this machine: its person can go on there at any time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub linked: bool,
     /// Whether the session ended with its runtime and resumes when the runtime is restarted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restartable: bool,

@@ -254,6 +254,8 @@ pub(crate) struct SessionItem {
     /// Queued prompts: run, text, author.
     pub(crate) queue: Vec<(String, String, String)>,
     pub(crate) archived: bool,
+    /// Whether its own terminal is open on the machine.
+    pub(crate) linked: bool,
     pub(crate) updated: i64,
     /// Its place in lists: higher is newer. `updated` is by a clock that may have been set back since.
     pub(crate) place: i64,
@@ -274,6 +276,7 @@ impl SessionItem {
             open: value["open_requests"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default(),
             queue: queue.map(|one| (raw(&one["run_id"]), field(&one["text"]), field(&one["by"]["name"]))).collect(),
             archived: value["archived"] == true,
+            linked: value["linked"] == true,
             updated: millis(&value["updated_at"]).unwrap_or_default(),
             place: 0,
         })

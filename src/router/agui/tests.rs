@@ -238,6 +238,7 @@ fn session() -> SessionInfo {
         updated_at: Timestamp::from_millis(0),
         message_count: None,
         last_user_message: None,
+        linked: false,
         restartable: false,
     }
 }

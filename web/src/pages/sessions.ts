@@ -171,6 +171,7 @@ export class PlexusSessions extends PlexusElement {
         <span class="title"><bdi class="cut">${title}</bdi>${unread ? html`<span class="new" role="img" aria-label=${t.unread}></span>` : nothing}</span>
         <span class="sub"><bdi class="agent">${oneLine(s.runtime_id)}</bdi><span aria-hidden="true">·</span>${doing ? html`<bdi class="doing cut">${doing}</bdi>` : html`<bdi class="cut">${oneLine(s.cwd)}</bdi>`}</span></a>
       <span class="side">
+        ${s.linked ? html`<span class="mute" title=${text.common.linked}>${icon('terminal', 14, text.common.linked)}</span>` : nothing}
         ${viewers.length ? html`<span class="who" title=${t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', '))}>${icon('eye', 14, t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', ')))}${viewers.length}</span>` : nothing}
         ${s.queue?.length ? html`<span class="chip q">${t.queued(s.queue.length)}</span>` : nothing}
         ${open ? html`<span class="chip warn">${t.requests(open)}</span>` : nothing}

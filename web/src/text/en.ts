@@ -20,6 +20,7 @@ export const text = {
     minutes: (n: number) => `${n} min`,
     hours: (n: number) => `${n} h`,
     days: (n: number) => `${n} d`,
+    linked: 'The terminal of this session is open on this machine',
     untitled: 'Untitled session',
   },
   wire: {

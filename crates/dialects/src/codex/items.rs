@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::fnv::{FNV, fnv};
 use super::super::jsonrpc::{self, object, string};
 use super::super::{EventDraft, Outbox, RuntimeEvent, ToolCallRef};
 use super::{Codex, Params, ThreadHead, TurnHead, error_event, error_message, text};
@@ -125,12 +126,6 @@ impl Item {
         let shown = |name: &str| self.texts.get(name).is_some_and(|shown| shown.bytes > 0);
         !shown(name) && self.texts.keys().any(|other| other != name && shown(other))
     }
-}
-
-const FNV: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn fnv(hash: u64, text: &str) -> u64 {
-    text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// The hash of a name.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::fault;
+use super::super::fnv::fnv;
 use super::super::jsonrpc::{object, owned, string};
 use super::super::{EventDraft, ToolCallRef};
 use super::error_event;
@@ -228,7 +229,7 @@ pub(super) fn chunk(kind: Kind, message: Option<&str>, text: &str, native: &Byte
 
 /// FNV-1a, continued from `sum`.
 pub(super) fn checksum(sum: u64, text: &str) -> u64 {
-    text.bytes().fold(sum, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    fnv(sum, text)
 }
 
 /// The hash of a text.

@@ -179,6 +179,7 @@ fn describe(said: &RuntimeEvent) -> String {
         }
         RuntimeEvent::Ready { .. } => "ready".into(),
         RuntimeEvent::Failed { message } => format!("failed {message}"),
+        RuntimeEvent::Closed { .. } => "closed".into(),
         RuntimeEvent::Checkpoint { native, .. } => format!("checkpoint {native}"),
         RuntimeEvent::Opened { how, .. } => format!("opened {how:?}"),
         RuntimeEvent::NotOpened { error, .. } => format!("not opened: {}", error.message),

@@ -86,6 +86,7 @@ impl Draw<'_> {
                 _ if !session.doing.is_empty() => session.doing.clone(),
                 (state, _) if state == "waiting" => "asks you".into(),
                 _ if session.archived => "archived".into(),
+                _ if session.linked => "terminal open".into(),
                 _ => String::new(),
             };
             let badge = match (session.open, unread) {

@@ -1,0 +1,190 @@
+//! What agents' own terminals say to the gateway: the messages between a helper that an agent starts (a hook), the gateway's link
+//! endpoint, and the dialect of that agent.
+//!
+//! A helper opens a connection, writes a [`Hello`] and then the agent's own JSON, each on one line. Most helpers end at once; one that
+//! waits is sent a [`HelperExit`] and ends as that says. The endpoint passes every message to the dialect as a [`LinkFrame`], and what the
+//! dialect sends as a [`LinkReply`] to the helper. Transcripts are read, and processes checked, by requests to the endpoint
+//! ([`transcript_path`], [`process_path`]).
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// An agent whose own terminals are sessions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LinkedAgent {
+    /// Its name, as helpers give it.
+    pub name: &'static str,
+    /// The dialect of its helpers, and the name of the runtime that has its sessions.
+    pub dialect: &'static str,
+}
+
+/// Every such agent.
+pub const LINKED_AGENTS: &[LinkedAgent] = &[LinkedAgent { name: "claude", dialect: "claude-terminal" }];
+
+/// Whether the sessions of a dialect are in terminals of their own.
+pub fn in_terminal(dialect: &str) -> bool {
+    LINKED_AGENTS.iter().any(|agent| agent.dialect == dialect)
+}
+
+/// The version of the messages. A helper and a gateway of different versions ignore what they do not know.
+pub const LINK_VERSION: u32 = 1;
+
+/// What a helper is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HelperRole {
+    /// It reports an event, and has ended.
+    Event,
+    /// It waits for the answer to a question that the terminal shows beside it.
+    Question,
+    /// It waits for a prompt, to wake the agent with.
+    Inbox,
+}
+
+/// The first line of a helper.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`LINK_VERSION`].
+    pub link: u32,
+    /// The agent: `claude`.
+    pub agent: String,
+    /// What the helper is for.
+    pub role: HelperRole,
+    /// A random name of the helper. It is the same after it has connected again.
+    pub id: String,
+    /// The process of the agent.
+    pub pid: u32,
+}
+
+/// What a helper does at its end: as the gateway says, it decides nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HelperExit {
+    /// Text for its stdout.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stdout: String,
+    /// Text for its stderr.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+    /// Its exit code.
+    #[serde(default)]
+    pub code: u8,
+}
+
+/// A frame of the link endpoint.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LinkFrame<'a> {
+    /// The connection of a helper; 0 for what is about a process.
+    pub connection: u64,
+    /// When the process of the agent started.
+    #[serde(default)]
+    pub started: u64,
+    /// The helper and its message, if this is one.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub said: Option<HelperMessage<'a>>,
+    /// A process that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u32>,
+}
+
+/// What a helper said.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HelperMessage<'a> {
+    /// The helper.
+    pub hello: Hello,
+    /// The agent's own JSON.
+    #[serde(borrow)]
+    pub event: &'a RawValue,
+}
+
+/// What a dialect has sent to a helper.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LinkReply {
+    /// The connection of the helper.
+    pub connection: u64,
+    /// How it ends.
+    pub exit: HelperExit,
+}
+
+/// The path of the request for a part of a transcript: up to `length` bytes from `offset`. The reply has the bytes (200), says that there
+/// is no such file (404), or that it is shorter now: its length in digits (416).
+pub fn transcript_path(path: &str, offset: u64, length: u64) -> String {
+    let query = serde_json::json!({ "path": path, "offset": offset, "length": length }).to_string();
+    format!("/transcript?{}", data_encoding::HEXLOWER.encode(query.as_bytes()))
+}
+
+/// The path of the request that asks whether the process that started then lives (200) or has ended (404), and has its end reported from
+/// now on.
+pub fn process_path(pid: u32, started: u64) -> String {
+    format!("/process?{pid},{started}")
+}
+
+/// A request to the link endpoint.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LinkRequest {
+    /// [`transcript_path`].
+    Transcript(TranscriptPart),
+    /// [`process_path`]: the pid, and when the process started.
+    Process(u32, u64),
+}
+
+/// A part of a transcript.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub struct TranscriptPart {
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// Where the part begins.
+    pub offset: u64,
+    /// Its greatest length.
+    pub length: u64,
+}
+
+impl LinkRequest {
+    /// Reads the path of a request; `None` if it is no request to a link endpoint.
+    pub fn read(path: &str) -> Option<Self> {
+        let (name, query) = path.split_once('?')?;
+        match name {
+            "/transcript" => {
+                let json = data_encoding::HEXLOWER.decode(query.as_bytes()).ok()?;
+                serde_json::from_slice(&json).ok().map(Self::Transcript)
+            }
+            "/process" => {
+                let (pid, started) = query.split_once(',')?;
+                Some(Self::Process(pid.parse().ok()?, started.parse().ok()?))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_requests_round_trip_any_path() {
+        for path in ["/a b/ü?&%/c.jsonl", "", "/\u{1}"] {
+            let part = TranscriptPart { path: path.into(), offset: 7, length: u64::MAX };
+            assert_eq!(LinkRequest::read(&transcript_path(path, 7, u64::MAX)), Some(LinkRequest::Transcript(part)));
+        }
+        assert_eq!(LinkRequest::read(&process_path(12, 5)), Some(LinkRequest::Process(12, 5)));
+        for bad in ["", "/x", "/process?", "/process?1", "/process?-1,2", "/transcript?zz", "/transcript?7b7d"] {
+            assert_eq!(LinkRequest::read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn link_agents_have_a_dialect_that_is_reached_by_link() {
+        for agent in LINKED_AGENTS {
+            let make = crate::find(agent.dialect).unwrap();
+            assert_eq!(make(&crate::rig::spec(agent.dialect)).reached_by(), ["link"]);
+        }
+    }
+
+    #[test]
+    fn link_messages_of_other_versions_are_read() {
+        let hello = r#"{"link":9,"agent":"claude","role":"inbox","id":"x","pid":3,"more":[1]}"#;
+        assert_eq!(serde_json::from_str::<Hello>(hello).unwrap().role, HelperRole::Inbox);
+        assert_eq!(serde_json::from_str::<HelperExit>(r#"{"later":1}"#).unwrap(), HelperExit::default());
+    }
+}

@@ -1,0 +1,163 @@
+//! `plexus hook AGENT`: what an agent's own terminal runs at its hooks. It passes the hook's input to the gateway's link socket, and ends
+//! as the gateway says; it decides nothing.
+//!
+//! The terminal must not notice it: it starts no threads, says nothing, and ends with 0 whatever goes wrong. (With 2 it would block the
+//! tool that the hook is about.) So its arguments are not read by clap, and no step waits without a short bound, except the wait for
+//! people, which the agent does beside its own dialog.
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use plexus::runtimes::link::{LINK_SOCKET, MESSAGE_MAX};
+use plexus_dialects::link::{Hello, HelperExit, HelperRole, LINK_VERSION};
+use plexus_holder::process_identity::Process;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+use serde::Deserialize;
+
+use super::home::Home;
+
+/// How long a gateway may take to read what a hook says; one that takes longer does not hear it.
+const SAY: Duration = Duration::from_millis(100);
+/// Pause before a gateway that is gone is looked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How often a helper that waits checks whether its terminal lives.
+const CHECK: Duration = Duration::from_secs(1);
+/// Longest exit, in bytes.
+const EXIT_MAX: u64 = 1 << 20;
+
+/// Runs with the arguments after `hook`.
+pub(super) fn hook(args: &[OsString]) -> ExitCode {
+    let exit = parse(args).and_then(|options| options.run()).unwrap_or_default();
+    let printed = std::io::stdout().write_all(exit.stdout.as_bytes());
+    let printed = printed.and_then(|()| std::io::stderr().write_all(exit.stderr.as_bytes()));
+    if printed.is_err() { ExitCode::SUCCESS } else { ExitCode::from(exit.code) }
+}
+
+struct Options {
+    agent: String,
+    inbox: bool,
+    home: Option<PathBuf>,
+}
+
+/// Unknown arguments are ignored: settings may have been written by a later version.
+fn parse(args: &[OsString]) -> Option<Options> {
+    let mut args = args.iter();
+    let agent = args.next()?.to_str()?.to_owned();
+    let (mut inbox, mut home) = (false, None);
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
+            Some("--inbox") => inbox = true,
+            Some("--home") => home = args.next().map(PathBuf::from),
+            _ => {}
+        }
+    }
+    Some(Options { agent, inbox, home })
+}
+
+impl Options {
+    /// `None`: nothing is to be said or done.
+    fn run(self) -> Option<HelperExit> {
+        // Where a program runs Claude Code, that program shows the session: a gateway of ours, perhaps.
+        if self.agent != "claude" || std::env::var("CLAUDE_CODE_ENTRYPOINT").is_ok_and(|entry| entry != "cli") {
+            return None;
+        }
+        let mut input = Vec::new();
+        std::io::stdin().take(MESSAGE_MAX as u64 + 1).read_to_end(&mut input).ok()?;
+        if input.len() > MESSAGE_MAX {
+            return None;
+        }
+        let role = self.role(&input)?;
+        let pid = terminal_process()?;
+        let home = self.home.map_or_else(Home::find, |dir| Ok(Home::at(&dir))).ok()?;
+        let mut id = [0; 16];
+        getrandom(&mut id)?;
+        let hello = Hello {
+            link: LINK_VERSION,
+            agent: self.agent,
+            role,
+            id: data_encoding::HEXLOWER.encode(&id),
+            pid: pid.pid(),
+        };
+        let mut message = serde_json::to_vec(&hello).ok()?;
+        message.push(b'\n');
+        message.extend(input.into_iter().filter(|byte| !matches!(byte, b'\n' | b'\r')));
+        message.push(b'\n');
+        let socket = home.dir().join(LINK_SOCKET);
+        if role == HelperRole::Event {
+            say(&socket, &message)?;
+            return None;
+        }
+        while pid.alive() {
+            if let Some(exit) = say(&socket, &message).and_then(|stream| wait(&stream, pid)) {
+                return Some(exit);
+            }
+            std::thread::sleep(AGAIN);
+        }
+        None
+    }
+
+    fn role(&self, input: &[u8]) -> Option<HelperRole> {
+        #[derive(Deserialize)]
+        struct Event {
+            hook_event_name: String,
+        }
+        let event: Event = serde_json::from_slice(input).ok()?;
+        Some(match event.hook_event_name.as_str() {
+            _ if self.inbox => HelperRole::Inbox,
+            "PermissionRequest" => HelperRole::Question,
+            _ => HelperRole::Event,
+        })
+    }
+}
+
+fn getrandom(bytes: &mut [u8]) -> Option<()> {
+    std::fs::File::open("/dev/urandom").ok()?.read_exact(bytes).ok()
+}
+
+/// The process of the terminal, which Claude Code names; else what started this hook, which lives for as long as it is waited for.
+fn terminal_process() -> Option<Process> {
+    let named = std::env::var("CLAUDE_PID").ok().and_then(|pid| pid.parse().ok()).and_then(Process::find);
+    named.or_else(|| Process::find(rustix::process::getppid()?.as_raw_pid().unsigned_abs()))
+}
+
+/// Says it to the gateway, if one hears it at once.
+fn say(socket: &Path, message: &[u8]) -> Option<UnixStream> {
+    // Without blocking: a gateway that hangs would be waited for once its queue of connections is full.
+    let fd = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).ok()?;
+    rustix::io::ioctl_fionbio(&fd, true).ok()?;
+    rustix::net::connect(&fd, &SocketAddrUnix::new(socket).ok()?).ok()?;
+    let mut stream = UnixStream::from(fd);
+    stream.set_nonblocking(false).ok()?;
+    stream.set_write_timeout(Some(SAY)).ok()?;
+    let started = Instant::now();
+    for part in message.chunks(64 << 10) {
+        stream.write_all(part).ok()?;
+        if started.elapsed() > SAY * 10 {
+            return None;
+        }
+    }
+    Some(stream)
+}
+
+/// Waits for the exit; `None` if the gateway is gone.
+fn wait(stream: &UnixStream, terminal: Process) -> Option<HelperExit> {
+    stream.set_read_timeout(Some(CHECK)).ok()?;
+    let (mut reader, mut line) = (BufReader::new(stream.take(EXIT_MAX)), Vec::new());
+    loop {
+        match reader.read_until(b'\n', &mut line) {
+            Ok(_) if line.ends_with(b"\n") => return serde_json::from_slice(&line).ok(),
+            Ok(_) => return None,
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                if !terminal.alive() {
+                    return Some(HelperExit::default());
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The link socket: where the helpers that agents start in their own terminals (`plexus hook`) talk to the gateway.
+//!
+//! The socket is in the state folder, for the user alone (0600), and each peer's user is checked. Helpers carry no token and decide
+//! nothing: what they say becomes events and questions of a session, and a helper that waits does what a person decided. Nothing here may
+//! hold up a terminal: helpers do not wait for the gateway, except those that wait for people.
+//!
+//! To its driver an agent's helpers are an endpoint (`link:claude`): frames, and requests for transcripts and processes, as
+//! [`plexus_dialects::link`] describes.
+
+use std::collections::HashMap;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::endpoint::EndpointEvent;
+use super::meter::ReplyCharge;
+use super::sse::SseItem;
+use plexus_dialects::HttpReply;
+use plexus_dialects::link::{
+    Hello, HelperExit, HelperMessage, HelperRole, LINKED_AGENTS, LinkFrame, LinkReply, LinkRequest, LinkedAgent,
+    TranscriptPart,
+};
+use plexus_holder::process_identity::Process;
+
+/// The name of the socket in the state folder.
+pub const LINK_SOCKET: &str = "link.sock";
+
+/// Helpers that are connected at a time; a further one is hung up on, and the terminal's own dialog remains.
+const HELPERS_MAX: usize = 1024;
+/// Messages of an agent's helpers that wait for its driver; of further ones only those are kept whose helper waits.
+const QUEUE: usize = 1024;
+/// Longest message, in bytes: the input of a tool, and some. A helper with a longer one is hung up on.
+pub const MESSAGE_MAX: usize = 32 << 20;
+/// Bytes of messages that wait for their driver; the next helper waits for room.
+const WAITING_MAX: usize = 64 << 20;
+/// How long a helper may take to say what it has to say …
+const SAY: Duration = Duration::from_secs(10);
+/// … and for how long the next one is kept waiting for that, so that helpers are heard in order.
+const IN_ORDER: Duration = Duration::from_millis(20);
+/// How often it is checked whether terminals live.
+const WATCH: Duration = Duration::from_millis(500);
+/// Most of a transcript that is read at a time, in bytes.
+const PART_MAX: u64 = 64 << 20;
+
+/// Starts the runtime of an agent that is heard for the first time.
+pub type LaunchLinked = Box<dyn Fn(&'static LinkedAgent) + Send + Sync>;
+
+/// All helpers of all agents. Clones are the same.
+#[derive(Clone, Default)]
+pub struct LinkHub(Arc<Hub>);
+
+impl std::fmt::Debug for LinkHub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LinkHub").finish_non_exhaustive()
+    }
+}
+
+struct Hub {
+    agents: HashMap<&'static str, AgentQueue>,
+    /// The helpers that wait for a exit, by connection.
+    waiting: Mutex<HashMap<u64, oneshot::Sender<HelperExit>>>,
+    /// The processes of terminals.
+    processes: Mutex<HashMap<u32, (Process, &'static str)>>,
+    connections: AtomicU64,
+    helpers: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+}
+
+/// The messages of an agent's helpers, for its driver.
+struct AgentQueue {
+    send: mpsc::Sender<Message>,
+    take: Arc<tokio::sync::Mutex<mpsc::Receiver<Message>>>,
+    launched: std::sync::atomic::AtomicBool,
+}
+
+/// A frame for a driver, with the room that it takes.
+struct Message {
+    frame: Bytes,
+    _room: Option<tokio::sync::OwnedSemaphorePermit>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        let queue = |agent: &LinkedAgent| {
+            let (send, take) = mpsc::channel(QUEUE);
+            let take = Arc::new(tokio::sync::Mutex::new(take));
+            (agent.name, AgentQueue { send, take, launched: false.into() })
+        };
+        Self {
+            agents: LINKED_AGENTS.iter().map(queue).collect(),
+            waiting: Mutex::default(),
+            processes: Mutex::default(),
+            connections: AtomicU64::new(1),
+            helpers: Arc::new(Semaphore::new(HELPERS_MAX)),
+            room: Arc::new(Semaphore::new(WAITING_MAX)),
+        }
+    }
+}
+
+/// Makes the link socket in the state folder. The folder's lock is held: whatever is there is of a gateway that has ended.
+///
+/// # Errors
+/// The socket cannot be made, or something else is in its place.
+pub fn bind(home: &Path) -> io::Result<UnixListener> {
+    let path = home.join(LINK_SOCKET);
+    match std::fs::symlink_metadata(&path) {
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(&path)?,
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is another file in its place")),
+        Err(_) => {}
+    }
+    let listener = UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+impl LinkHub {
+    /// Hears helpers for as long as it is polled. `launch` is called once for each agent that is heard.
+    pub async fn serve(self, listener: UnixListener, launch: LaunchLinked) {
+        let launch: Arc<LaunchLinked> = Arc::new(launch);
+        let watching = self.clone().watch();
+        let hearing = async {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else {
+                    // Out of descriptors, most likely: others may be given back.
+                    tokio::time::sleep(IN_ORDER).await;
+                    continue;
+                };
+                let own = stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw());
+                let Some(permit) = Arc::clone(&self.0.helpers).try_acquire_owned().ok().filter(|_| own) else {
+                    continue;
+                };
+                let (hub, launch) = (self.clone(), Arc::clone(&launch));
+                let mut helper = Box::pin(async move {
+                    hub.hear(stream, launch.as_ref()).await;
+                    drop(permit);
+                });
+                if timeout(IN_ORDER, &mut helper).await.is_err() {
+                    tokio::spawn(helper);
+                }
+            }
+        };
+        tokio::join!(watching, hearing);
+    }
+
+    /// One helper, from its first line to its end.
+    async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked) {
+        let Ok(Some((hello, event))) = timeout(SAY, read_messages(&mut stream)).await else { return };
+        let Ok(hello) = serde_json::from_slice::<Hello>(&hello) else { return };
+        let Ok(event) = serde_json::from_slice::<&RawValue>(&event) else { return };
+        let Some(agent) = LINKED_AGENTS.iter().find(|agent| agent.name == hello.agent) else { return };
+        let Some(queue) = self.0.agents.get(agent.name) else { return };
+        if !queue.launched.swap(true, Ordering::Relaxed) {
+            launch(agent);
+        }
+        let started = self.watched(hello.pid, agent.name);
+        let (waits, connection) = (hello.role != HelperRole::Event, self.0.connections.fetch_add(1, Ordering::Relaxed));
+        let said = Some(HelperMessage { hello, event });
+        let frame = LinkFrame { connection, started, said, ended: None };
+        let Ok(frame) = serde_json::to_vec(&frame) else { return };
+        let room = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&self.0.room).acquire_many_owned(room).await else { return };
+        let message = Message { frame: frame.into(), _room: Some(room) };
+        if !waits {
+            let _ = queue.send.try_send(message);
+            return;
+        }
+        let (exit, decided) = oneshot::channel();
+        self.0.waiting.lock().insert(connection, exit);
+        let sent = queue.send.try_send(message).is_ok();
+        let (mut read, mut write) = stream.split();
+        let gone = async {
+            let mut more = [0; 64];
+            while read.read(&mut more).await.is_ok_and(|read| read > 0) {}
+        };
+        let exit = tokio::select! {
+            exit = decided => exit.ok(),
+            // Nobody takes what helpers say: the terminal goes on alone.
+            () = std::future::ready(()), if !sent => Some(HelperExit::default()),
+            () = gone => None,
+        };
+        self.0.waiting.lock().remove(&connection);
+        if let Some(exit) = exit {
+            let mut line = serde_json::to_vec(&exit).unwrap_or_default();
+            line.push(b'\n');
+            let _ = timeout(SAY, write.write_all(&line)).await;
+            return;
+        }
+        let closed = LinkFrame { connection, started, said: None, ended: None };
+        self.tell(agent.name, &closed).await;
+    }
+
+    /// Has a driver hear of something that no helper says.
+    async fn tell(&self, agent: &str, frame: &LinkFrame<'_>) {
+        let Some(queue) = self.0.agents.get(agent) else { return };
+        let frame = serde_json::to_vec(frame).unwrap_or_default();
+        let _ = queue.send.send(Message { frame: frame.into(), _room: None }).await;
+    }
+
+    // === processes ===
+
+    /// Watches the process of a terminal; when it started, or 0 if it has ended already.
+    fn watched(&self, pid: u32, agent: &'static str) -> u64 {
+        let mut processes = self.0.processes.lock();
+        if let Some((process, _)) = processes.get(&pid).filter(|(process, _)| process.seems_alive()) {
+            return process.start();
+        }
+        let Some(process) = Process::find(pid) else { return 0 };
+        processes.insert(pid, (process, agent));
+        process.start()
+    }
+
+    /// Tells drivers of terminals that have ended.
+    async fn watch(self) {
+        loop {
+            tokio::time::sleep(WATCH).await;
+            let mut ended = Vec::new();
+            self.0.processes.lock().retain(|pid, (process, agent)| {
+                let alive = process.seems_alive();
+                if !alive {
+                    ended.push((*pid, *agent));
+                }
+                alive
+            });
+            for (pid, agent) in ended {
+                self.tell(agent, &LinkFrame { connection: 0, started: 0, said: None, ended: Some(pid) }).await;
+            }
+        }
+    }
+
+    // === the endpoint ===
+
+    /// Takes the messages of an agent's helpers from now on. Waits until its last driver has ended. Cancellation safe.
+    pub(super) async fn connect(&self, agent: &'static LinkedAgent) -> LinkConnection {
+        let Some(queue) = self.0.agents.get(agent.name) else { return std::future::pending().await };
+        queue.launched.store(true, Ordering::Relaxed);
+        LinkConnection { hub: self.clone(), queue: Arc::clone(&queue.take).lock_owned().await }
+    }
+
+    /// Answers a request of a dialect.
+    ///
+    /// # Errors
+    /// In words: it is no request, or the transcript cannot be read.
+    pub(super) async fn fetch(
+        &self,
+        agent: &'static LinkedAgent,
+        path: &str,
+        mut charge: ReplyCharge,
+    ) -> Result<(HttpReply, ReplyCharge), String> {
+        let reply = |status, body: Bytes| HttpReply { status, body };
+        let reply = match LinkRequest::read(path).ok_or("not a request to a link endpoint")? {
+            LinkRequest::Process(pid, started) => {
+                let lives = Process::find(pid).is_some_and(|process| process.start() == started);
+                if lives {
+                    self.watched(pid, agent.name);
+                }
+                reply(if lives { 200 } else { 404 }, Bytes::new())
+            }
+            LinkRequest::Transcript(part) => {
+                let read = tokio::task::spawn_blocking(move || read_transcript(&part)).await;
+                let (status, body) = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+                charge.grow(body.len()).await;
+                reply(status, body.into())
+            }
+        };
+        Ok((reply, charge))
+    }
+}
+
+/// The two lines of a helper; `None` if it hangs up before, or says too much.
+async fn read_messages(stream: &mut UnixStream) -> Option<(Bytes, Bytes)> {
+    let mut buffer = BytesMut::with_capacity(16 << 10);
+    let (mut first, mut looked) = (None, 0);
+    loop {
+        if let Some(end) = memchr::memchr(b'\n', &buffer[looked..]) {
+            let mut line = buffer.split_to(looked + end + 1);
+            line.truncate(looked + end);
+            looked = 0;
+            match first.take() {
+                None => first = Some(line.freeze()),
+                Some(first) => return Some((first, line.freeze())),
+            }
+            continue;
+        }
+        looked = buffer.len();
+        if buffer.len() > MESSAGE_MAX || stream.read_buf(&mut buffer).await.ok()? == 0 {
+            return None;
+        }
+    }
+}
+
+/// A part of a transcript: status and body, as [`transcript_path`](plexus_dialects::link::transcript_path) says. Blocks.
+fn read_transcript(part: &TranscriptPart) -> io::Result<(u16, Vec<u8>)> {
+    let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if !part.path.is_absolute() || part.path.extension().is_none_or(|extension| extension != "jsonl") {
+        return refused("a transcript is a .jsonl file with an absolute path");
+    }
+    let flags = rustix::fs::OFlags::NONBLOCK.union(rustix::fs::OFlags::NOCTTY);
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let mut file = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&part.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((404, Vec::new())),
+        Err(error) => return Err(error),
+    };
+    let found = file.metadata()?;
+    if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
+        return refused("a transcript is a file of the gateway's own user");
+    }
+    if part.offset > found.len() {
+        return Ok((416, found.len().to_string().into_bytes()));
+    }
+    file.seek(SeekFrom::Start(part.offset))?;
+    let mut body = Vec::new();
+    file.take(part.length.min(PART_MAX)).read_to_end(&mut body)?;
+    Ok((200, body))
+}
+
+/// The helpers of an agent, as the connection to an endpoint.
+pub(super) struct LinkConnection {
+    hub: LinkHub,
+    queue: OwnedMutexGuard<mpsc::Receiver<Message>>,
+}
+
+impl LinkConnection {
+    /// What helpers said, at least one message, at most about `count` and `bytes` of them. Cancellation safe.
+    pub(super) async fn next(&mut self, count: usize, bytes: usize) -> Vec<EndpointEvent> {
+        let Some(message) = self.queue.recv().await else { return std::future::pending().await };
+        let mut taken = message.frame.len();
+        let mut events = vec![EndpointEvent::Frame(SseItem::Data(message.frame))];
+        while events.len() < count && taken < bytes {
+            let Ok(message) = self.queue.try_recv() else { break };
+            taken += message.frame.len();
+            events.push(EndpointEvent::Frame(SseItem::Data(message.frame)));
+        }
+        events
+    }
+
+    /// Has a helper end.
+    pub(super) fn send(&self, frame: &[u8]) {
+        let Ok(LinkReply { connection, exit }) = serde_json::from_slice(frame) else { return };
+        if let Some(waits) = self.hub.0.waiting.lock().remove(&connection) {
+            let _ = waits.send(exit);
+        }
+    }
+}

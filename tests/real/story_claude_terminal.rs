@@ -1,0 +1,332 @@
+//! Claude Code in a terminal of its own (tmux), linked: what its person does there, and what people do from elsewhere.
+#![cfg(target_os = "linux")] // the pinned Claude Code
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::common;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use common::agents::{self, FakeModel};
+use common::gateway::{Gateway, PATIENCE, exe, said};
+use common::moments::rounds;
+use common::terminal::Terminal;
+use serde_json::{Value, json};
+
+/// A key that Claude Code takes without asking; it remembers the last 20 characters of those it was told to use.
+const KEY: &str = "sk-ant-fake-0123456789abcdef";
+
+/// Claude Code in a terminal, with the hooks of `plexus link`.
+struct Claude {
+    terminal: Terminal,
+    home: tempfile::TempDir,
+    work: tempfile::TempDir,
+}
+
+/// The program that claude-agent-acp starts: Claude Code itself.
+fn program() -> PathBuf {
+    let cpu = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    agents::install_dir().join(format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{cpu}/claude"))
+}
+
+fn settings() -> Value {
+    let hook = |more: &str| json!({ "type": "command", "command": format!("{} hook claude{more}", exe()) });
+    let timed = |more: &str, timeout: u32| {
+        let mut hook = hook(more);
+        hook["timeout"] = timeout.into();
+        hook
+    };
+    let inbox = || {
+        let mut hook = timed(" --inbox", 86_400);
+        (hook["async"], hook["asyncRewake"]) = (true.into(), true.into());
+        hook
+    };
+    let mut hooks = json!({
+        "PermissionRequest": [{ "hooks": [timed("", 86_400)] }],
+        "MessageDisplay": [{ "hooks": [timed("", 10)] }],
+        "SessionStart": [{ "hooks": [hook(""), inbox()] }],
+        "Stop": [{ "hooks": [hook(""), inbox()] }],
+    });
+    let plain = ["SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "StopFailure"];
+    for event in plain {
+        hooks[event] = json!([{ "hooks": [hook("")] }]);
+    }
+    json!({ "permissions": { "defaultMode": "default" }, "hooks": hooks })
+}
+
+impl Claude {
+    /// Starts it by hand, with no word changed; `home` is the state folder of the gateway that its hooks look for.
+    async fn start(model: &FakeModel, gateway_home: &Path) -> Self {
+        let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = work.path().canonicalize().unwrap();
+        let known = json!({
+            "hasCompletedOnboarding": true, "theme": "dark", "hasSeenAutoDefaultNudge": true,
+            "customApiKeyResponses": { "approved": [&KEY[KEY.len() - 20..]], "rejected": [] },
+            "projects": { folder.to_str().unwrap(): { "hasTrustDialogAccepted": true } },
+        });
+        std::fs::write(home.path().join(".claude.json"), known.to_string()).unwrap();
+        std::fs::create_dir(home.path().join(".claude")).unwrap();
+        std::fs::write(home.path().join(".claude/settings.json"), settings().to_string()).unwrap();
+        let url = format!("http://127.0.0.1:{}", model.port());
+        let (home_dir, gateway_home) = (home.path().display().to_string(), gateway_home.display().to_string());
+        let env = [
+            ("HOME", home_dir.as_str()),
+            ("PLEXUS_HOME", &gateway_home),
+            ("ANTHROPIC_BASE_URL", &url),
+            ("ANTHROPIC_API_KEY", KEY),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+        ];
+        let program = program().display().to_string();
+        let terminal = Terminal::open(Some(&folder), (100, 40), &env, &[&program]);
+        let claude = Self { terminal, home, work };
+        claude.wrote("for shortcuts").await;
+        claude
+    }
+
+    async fn wrote(&self, words: &str) {
+        self.terminal.wrote(words, 1).await;
+    }
+
+    /// Types a prompt and sends it: in one write it would count as pasted.
+    async fn prompt(&self, text: &str) {
+        self.terminal.words(text);
+        let end: String = text.chars().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect();
+        self.wrote(&end).await;
+        self.terminal.keys(&["Enter"]);
+    }
+
+    /// Waits until its own dialog is on the screen.
+    async fn dialog(&self) {
+        self.terminal.until("the dialog", Terminal::text, |text| text.contains("Do you want to proceed?")).await;
+    }
+
+    /// Says yes to its dialog. The first key may be lost: the dialog is drawn a moment before it takes keys.
+    async fn yes(&self) {
+        self.dialog().await;
+        let deadline = Instant::now() + PATIENCE;
+        while self.terminal.text().contains("Do you want to proceed?") {
+            assert!(Instant::now() < deadline, "the dialog takes no key");
+            self.terminal.keys(&["1"]);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Waits until its own dialog is gone from the screen.
+    async fn dialog_closed(&self) {
+        let closed = |text: &str| !text.contains("Do you want to proceed?");
+        self.terminal.until("the end of the dialog", Terminal::text, closed).await;
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.work.path().join(name)
+    }
+}
+
+async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what} did not come");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The session that appeared by itself.
+async fn appeared(gateway: &Gateway) -> String {
+    until("the terminal's session", async || {
+        let (_, body) = gateway.get("/v1/sessions").await;
+        let linked = |session: &&Value| session["linked"] == true && session["dialect"] == "claude-terminal";
+        let session = body["sessions"].as_array()?.iter().find(linked)?;
+        Some(session["session_id"].as_str().unwrap().to_owned())
+    })
+    .await
+}
+
+async fn until_state(gateway: &Gateway, session: &str, state: &str) -> Value {
+    until(&format!("the state {state}"), async || {
+        let (_, body) = gateway.get(&format!("/v1/sessions/{session}")).await;
+        (body["state"] == state).then_some(body)
+    })
+    .await
+}
+
+/// What the agent said in all, once it has said this.
+async fn until_said(gateway: &Gateway, session: &str, words: &str) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let events = gateway.events(session).await;
+        let text = said(&events, None);
+        if text.contains(words) {
+            return text;
+        }
+        assert!(Instant::now() < deadline, "{words:?} did not come: {events:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn resolved(gateway: &Gateway, request: &Value) -> Value {
+    let id = request["request_id"].as_str().unwrap();
+    until("the end of the request", async || {
+        let (_, body) = gateway.get(&format!("/v1/requests/{id}")).await;
+        (body["state"] != "open").then_some(body)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn claude_terminal_is_watched_prompted_and_answered_from_both_sides() {
+    let model = FakeModel::start();
+    let gateway = Gateway::start("").await;
+    let claude = Claude::start(&model, &gateway.home).await;
+    let session = appeared(&gateway).await;
+    let (_, info) = gateway.get(&format!("/v1/sessions/{session}")).await;
+    assert_eq!(info["cwd"].as_str().unwrap(), claude.work.path().canonicalize().unwrap().to_str().unwrap());
+
+    // Text.
+    claude.prompt("FAKE:text it is seen elsewhere").await;
+    until_said(&gateway, &session, "it is seen elsewhere").await;
+    until_state(&gateway, &session, "idle").await;
+
+    // A question, answered at the terminal: everybody else is told.
+    claude.prompt("FAKE:shell touch one ;; text first done").await;
+    let request = gateway.open_request(&session).await;
+    assert!(request["display"].to_string().contains("touch one"), "{request}");
+    claude.yes().await;
+    let over = resolved(&gateway, &request).await;
+    assert_eq!(over["receipt"]["resolved_by"]["name"], "the terminal", "{over}");
+    until_said(&gateway, &session, "first done").await;
+    until_state(&gateway, &session, "idle").await;
+    assert!(claude.file("one").exists());
+
+    // A question, answered elsewhere: the terminal's dialog closes.
+    claude.prompt("FAKE:shell touch two ;; text second done").await;
+    let request = gateway.open_request(&session).await;
+    claude.wrote("touch two").await;
+    let (status, receipt) = gateway.choose(&request, "allow").await;
+    assert_eq!(status, 200, "{receipt}");
+    until_said(&gateway, &session, "second done").await;
+    claude.dialog_closed().await;
+    assert!(claude.file("two").exists());
+
+    // Denied elsewhere, with the reason.
+    until_state(&gateway, &session, "idle").await;
+    claude.prompt("FAKE:shell touch three ;; text third done").await;
+    let request = gateway.open_request(&session).await;
+    let id = request["request_id"].as_str().unwrap();
+    let answer = json!({ "option_id": "deny", "reason": "not from the phone" });
+    assert_eq!(gateway.post(&format!("/v1/requests/{id}/answer"), answer).await.0, 200);
+    until_said(&gateway, &session, "third done").await;
+    assert!(!claude.file("three").exists());
+    until_state(&gateway, &session, "idle").await;
+
+    // A prompt from elsewhere arrives, twice: the hook that takes it is there again.
+    for words in ["a prompt from the page", "and another one"] {
+        let run = gateway.prompt(&session, &format!("FAKE:text {words}")).await;
+        let events = gateway.until_ended(&session, &run).await;
+        let end = events.iter().rfind(|event| event["kind"] == "run_ended").unwrap();
+        assert_eq!(end["event"]["status"], "completed", "{end}");
+        assert!(said(&events, Some(&run)).contains(words));
+        claude.wrote(words).await;
+        until_state(&gateway, &session, "idle").await;
+    }
+
+    // It ends when the terminal does.
+    drop(claude.terminal);
+    let info = until_state(&gateway, &session, "exited").await;
+    assert!(info["linked"].is_null() && info["restartable"].is_null(), "{info}");
+    drop(claude.home);
+}
+
+#[tokio::test]
+async fn claude_terminal_question_has_one_decision_when_both_answer_at_once() {
+    let model = FakeModel::start();
+    let gateway = Gateway::start("").await;
+    let claude = Claude::start(&model, &gateway.home).await;
+    let session = appeared(&gateway).await;
+    for round in 0..rounds("questions that are answered at the terminal and elsewhere at once", 3, 100) {
+        let file = claude.file("count");
+        let before = std::fs::read_to_string(&file).unwrap_or_default().len();
+        claude.prompt(&format!("FAKE:shell printf x >>{} ;; text round {round} done", file.display())).await;
+        let request = gateway.open_request(&session).await;
+        claude.wrote(&format!("round {round} done")).await;
+        claude.dialog().await;
+        let press = tokio::task::spawn_blocking({
+            let keys = claude.terminal.tmux();
+            move || {
+                let mut keys = keys;
+                keys.args(["send-keys", "-t", "it", "1"]).status().unwrap()
+            }
+        });
+        let (answered, pressed) = tokio::join!(gateway.choose(&request, "allow"), press);
+        assert!(pressed.unwrap().success());
+        assert!(answered.0 == 200 || answered.0 == 409, "{answered:?}");
+        until_said(&gateway, &session, &format!("round {round} done")).await;
+        until_state(&gateway, &session, "idle").await;
+        let after = std::fs::read_to_string(&file).unwrap_or_default().len();
+        assert_eq!(after - before, 1, "the command ran once");
+        // One decision. Where the terminal was first and the answer was on its way, that is told.
+        let events = gateway.events(&session).await;
+        let of_it = |event: &&Value| {
+            event["kind"] == "request_resolved" && event["event"]["request_id"] == request["request_id"]
+        };
+        let by: Vec<&Value> = events.iter().filter(of_it).map(|event| &event["event"]["resolved_by"]["name"]).collect();
+        assert!(
+            matches!(by.as_slice(), [_]) || matches!(by.as_slice(), [_, last] if *last == "the terminal"),
+            "{by:?}"
+        );
+        // A key that came late stands in the terminal's own line.
+        claude.terminal.keys(&["C-u"]);
+    }
+}
+
+#[tokio::test]
+async fn claude_terminal_never_notices_what_happens_to_the_gateway() {
+    let model = FakeModel::start();
+    let mut gateway = Gateway::start("").await;
+    let claude = Claude::start(&model, &gateway.home).await;
+    let session = appeared(&gateway).await;
+
+    // Killed while a question is open.
+    claude.prompt("FAKE:shell touch one ;; text first done").await;
+    let request = gateway.open_request(&session).await;
+    gateway.kill();
+    claude.wrote("Do you want to proceed?").await;
+    gateway.again().await;
+    let again = gateway.open_request(&session).await;
+    let events = gateway.events(&session).await;
+    assert_eq!(again["request_id"], request["request_id"], "it is the same question: {events:#?}");
+    let (status, receipt) = gateway.choose(&again, "allow").await;
+    assert_eq!(status, 200, "{receipt}");
+    until_said(&gateway, &session, "first done").await;
+    until_state(&gateway, &session, "idle").await;
+
+    // Killed while text streams; it goes on without a gateway.
+    claude.prompt("FAKE:long 300 20 ;; text x").await;
+    until_state(&gateway, &session, "running").await;
+    gateway.kill();
+    claude.wrote("chunk-0300").await;
+    claude.prompt("FAKE:text said to nobody").await;
+    claude.wrote("● said to nobody").await;
+    gateway.again().await;
+    let text = until_said(&gateway, &session, "said to nobody").await;
+    until_state(&gateway, &session, "idle").await;
+    for chunk in 1..=300 {
+        assert_eq!(text.matches(&format!("chunk-{chunk:04} ")).count(), 1, "{chunk} in {text}");
+    }
+    assert_eq!(text.matches("said to nobody").count(), 1, "{text}");
+
+    // No gateway at all: no error line, and the terminal's own dialog is there.
+    gateway.kill();
+    claude.prompt("FAKE:shell touch three ;; text third done").await;
+    claude.yes().await;
+    claude.wrote("● third done").await;
+    let screen = claude.terminal.all();
+    for trouble in ["hook error", "Hook error", "hook failed", "non-blocking", "not found"] {
+        assert!(!screen.contains(trouble), "{trouble}:\n{screen}");
+    }
+    gateway.again().await;
+    until_said(&gateway, &session, "third done").await;
+}

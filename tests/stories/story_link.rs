@@ -1,0 +1,232 @@
+//! Helpers of agents' terminals (`plexus hook`) without an agent: what they say, how they wait, and that no terminal pays for it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::common;
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::gateway::{Gateway, PATIENCE, exe, said};
+use serde_json::{Value, json};
+
+/// A process that stands for Claude Code in a terminal; the session ends with it.
+struct Terminal {
+    process: Child,
+    transcript: PathBuf,
+    session: String,
+    home: PathBuf,
+}
+
+impl Terminal {
+    fn open(home: &Path, folder: &Path, session: &str) -> Self {
+        let process = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        let transcript = folder.join(format!("{session}.jsonl"));
+        Self { process, transcript, session: session.into(), home: home.to_owned() }
+    }
+
+    fn write(&self, lines: &[Value]) {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&self.transcript).unwrap();
+        for line in lines {
+            writeln!(file, "{line}").unwrap();
+        }
+    }
+
+    fn event(&self, name: &str, more: Value) -> Value {
+        let mut event = json!({
+            "session_id": self.session, "transcript_path": self.transcript, "cwd": "/tmp", "hook_event_name": name,
+        });
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    }
+
+    /// Starts the command of a hook.
+    fn start(&self, args: &[&str], event: &Value) -> Child {
+        let mut hook = Command::new(exe())
+            .arg("hook")
+            .args(args)
+            .env("PLEXUS_HOME", &self.home)
+            .env("CLAUDE_PID", self.process.id().to_string())
+            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // One that has nothing to do does not read it.
+        let _ = hook.stdin.take().unwrap().write_all(event.to_string().as_bytes());
+        hook
+    }
+
+    /// Runs the command of a hook that does not wait.
+    fn hook(&self, event: &Value) -> Output {
+        self.start(&["claude"], event).wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn silent(output: &Output) {
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+}
+
+async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what} did not come");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn session_of(gateway: &Gateway, native: &str) -> Value {
+    until("the session", async || {
+        let (_, body) = gateway.get("/v1/sessions").await;
+        body["sessions"].as_array()?.iter().find(|session| session["native_id"] == native).cloned()
+    })
+    .await
+}
+
+fn user(text: &str) -> Value {
+    json!({ "type": "user", "message": { "content": text }, "origin": { "kind": "human" } })
+}
+
+fn says(text: &str) -> Value {
+    json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": text }] } })
+}
+
+#[tokio::test]
+async fn link_hooks_are_silent_whatever_the_gateway_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let terminal = Terminal::open(&dir.path().join("nowhere"), dir.path(), "s1");
+    // None runs; arguments of another version; no JSON.
+    silent(&terminal.hook(&terminal.event("Stop", json!({}))));
+    for args in [&[][..], &["unknown"], &["claude", "--later", "x"], &["claude", "--home"]] {
+        silent(&terminal.start(args, &terminal.event("Stop", json!({}))).wait_with_output().unwrap());
+    }
+    silent(&terminal.start(&["claude"], &json!("no event")).wait_with_output().unwrap());
+    // One that hangs: more hooks than its socket queues.
+    let gateway = Gateway::start("").await;
+    let terminal = Terminal::open(&gateway.home, dir.path(), "s2");
+    silent(&terminal.hook(&terminal.event("SessionStart", json!({}))));
+    session_of(&gateway, "s2").await;
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &gateway.pid().to_string()]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let large = "x".repeat(1 << 20);
+    let hooks: Vec<Child> = (0..1200)
+        .map(|n| {
+            let more = if n == 0 { json!({ "tool_input": large }) } else { json!({}) };
+            terminal.start(&["claude"], &terminal.event("PostToolUse", more))
+        })
+        .collect();
+    for hook in hooks {
+        silent(&hook.wait_with_output().unwrap());
+    }
+    signal("-CONT");
+    // It hears the next ones.
+    terminal.write(&[user("hi"), says("after the pause")]);
+    silent(&terminal.hook(&terminal.event("Stop", json!({}))));
+    let id = session_of(&gateway, "s2").await["session_id"].as_str().unwrap().to_owned();
+    until("the text", async || said(&gateway.events(&id).await, None).contains("after the pause").then_some(())).await;
+}
+
+#[tokio::test]
+async fn link_socket_is_private_and_survives_what_is_no_helper() {
+    let gateway = Gateway::start("").await;
+    let socket = gateway.home.join("link.sock");
+    let mode = std::fs::symlink_metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for junk in [&b"\n\n"[..], b"{}\n{}\n", b"GET / HTTP/1.1\r\n\r\n", &[0xff; 4096], b"{\"link\":1"] {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let _ = stream.write_all(junk);
+    }
+    let forged = json!({ "link": 1, "agent": "claude", "role": "event", "id": "x", "pid": 1 });
+    for event in [json!({}), json!({ "session_id": "" }), json!([]), json!({ "session_id": 7 })] {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        stream.write_all(format!("{forged}\n{event}\n").as_bytes()).unwrap();
+    }
+    // A transcript that is none is not read.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("secret"), format!("{}\n", says("a secret"))).unwrap();
+    let mut terminal = Terminal::open(&gateway.home, dir.path(), "s1");
+    terminal.transcript = dir.path().join("secret");
+    silent(&terminal.hook(&terminal.event("Stop", json!({}))));
+    let id = session_of(&gateway, "s1").await["session_id"].as_str().unwrap().to_owned();
+    let events = until("the refusal", async || {
+        let events = gateway.events(&id).await;
+        events.iter().any(|event| event["event"]["code"] == "gap").then_some(events)
+    })
+    .await;
+    assert!(!said(&events, None).contains("secret"));
+    let (_, sessions) = gateway.get("/v1/sessions").await;
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
+}
+
+#[tokio::test]
+async fn link_question_of_ten_megabytes_is_shown_and_answered_over_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start("").await;
+    let terminal = Terminal::open(&gateway.home, dir.path(), "s1");
+    let paste = format!("echo {}", "x".repeat(10 << 20));
+    let asked = json!({ "tool_name": "Bash", "tool_input": { "command": paste } });
+    let waits = terminal.start(&["claude"], &terminal.event("PermissionRequest", asked));
+    let id = session_of(&gateway, "s1").await["session_id"].as_str().unwrap().to_owned();
+    let request = gateway.open_request(&id).await;
+    gateway.kill();
+    gateway.again().await;
+    let again = gateway.open_request(&id).await;
+    assert_eq!(again["request_id"], request["request_id"]);
+    let (status, receipt) = gateway.choose(&again, "deny").await;
+    assert_eq!(status, 200, "{receipt}");
+    let output = waits.wait_with_output().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["hookSpecificOutput"]["decision"]["behavior"], "deny", "{output:?}");
+    assert!(output.status.success() && output.stderr.is_empty());
+}
+
+#[tokio::test]
+async fn link_sixty_terminals_are_sessions_and_end_with_their_processes() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start("").await;
+    let terminals: Vec<Terminal> =
+        (0..60).map(|n| Terminal::open(&gateway.home, dir.path(), &format!("s{n}"))).collect();
+    for terminal in &terminals {
+        terminal.write(&[user("hi"), says(&format!("I am {}", terminal.session))]);
+        silent(&terminal.hook(&terminal.event("Stop", json!({}))));
+    }
+    // Each has a hook that waits for a prompt.
+    let inboxes: Vec<Child> = terminals
+        .iter()
+        .map(|terminal| terminal.start(&["claude", "--inbox"], &terminal.event("Stop", json!({}))))
+        .collect();
+    for terminal in &terminals {
+        let session = session_of(&gateway, &terminal.session).await;
+        assert_eq!(session["linked"], true);
+        let id = session["session_id"].as_str().unwrap();
+        let words = format!("I am {}", terminal.session);
+        until("its text", async || said(&gateway.events(id).await, None).contains(&words).then_some(())).await;
+    }
+    drop(terminals);
+    until("the end of all", async || {
+        let (_, body) = gateway.get("/v1/sessions").await;
+        body["sessions"].as_array()?.iter().all(|session| session["state"] == "exited").then_some(())
+    })
+    .await;
+    // What waits for a prompt ends with its terminal, too.
+    for inbox in inboxes {
+        silent(&inbox.wait_with_output().unwrap());
+    }
+}
