@@ -107,7 +107,7 @@ fn says(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn link_hooks_are_silent_whatever_the_gateway_does() {
+async fn hook_hooks_are_silent_whatever_the_gateway_does() {
     let dir = tempfile::tempdir().unwrap();
     let terminal = Terminal::open(&dir.path().join("nowhere"), dir.path(), "s1");
     // None runs; arguments of another version; no JSON.
@@ -144,7 +144,7 @@ async fn link_hooks_are_silent_whatever_the_gateway_does() {
 }
 
 #[tokio::test]
-async fn link_socket_is_private_and_survives_what_is_no_helper() {
+async fn hook_socket_is_private_and_survives_what_is_no_helper() {
     let gateway = Gateway::start("").await;
     let socket = gateway.home.join("link.sock");
     let mode = std::fs::symlink_metadata(&socket).unwrap().permissions().mode();
@@ -176,7 +176,7 @@ async fn link_socket_is_private_and_survives_what_is_no_helper() {
 }
 
 #[tokio::test]
-async fn link_question_of_ten_megabytes_is_shown_and_answered_over_a_restart() {
+async fn hook_question_of_ten_megabytes_is_shown_and_answered_over_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let mut gateway = Gateway::start("").await;
     let terminal = Terminal::open(&gateway.home, dir.path(), "s1");
@@ -198,7 +198,7 @@ async fn link_question_of_ten_megabytes_is_shown_and_answered_over_a_restart() {
 }
 
 #[tokio::test]
-async fn link_sixty_terminals_are_sessions_and_end_with_their_processes() {
+async fn hook_sixty_terminals_are_sessions_and_end_with_their_processes() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = Gateway::start("").await;
     let terminals: Vec<Terminal> =
