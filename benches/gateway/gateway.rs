@@ -37,7 +37,8 @@ impl Drop for ServeWith {
     }
 }
 
-fn program() -> PathBuf {
+/// The `plexus` to measure.
+pub(crate) fn program() -> PathBuf {
     OTHER.lock().unwrap().clone().unwrap_or_else(|| env!("CARGO_BIN_EXE_plexus").into())
 }
 

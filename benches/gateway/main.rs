@@ -23,6 +23,8 @@ mod gateway;
 #[cfg(target_os = "linux")]
 mod growth;
 #[cfg(target_os = "linux")]
+mod hook;
+#[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
 mod process;

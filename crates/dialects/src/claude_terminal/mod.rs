@@ -32,6 +32,9 @@ mod transcript;
 /// How often the transcript of a session is looked at while it is at work.
 const TICK: Duration = Duration::from_millis(250);
 
+/// Longest prompt, in characters: of what a hook says, Claude Code cuts out what is beyond 100,000 (seen with 2.1.316).
+const PROMPT_MAX: usize = 90_000;
+
 /// Most sessions; of further ones nothing is shown.
 const TERMINALS_MAX: usize = 4096;
 
@@ -314,5 +317,12 @@ fn prompt_text(content: &[Box<RawValue>]) -> Result<String, String> {
         }
     }
     let text = texts.join("\n");
-    if text.trim().is_empty() { Err("the prompt is empty".into()) } else { Ok(text) }
+    if text.trim().is_empty() {
+        return Err("the prompt is empty".into());
+    }
+    if text.encode_utf16().count() > PROMPT_MAX {
+        let fix = "put the text into a file and name it in the prompt";
+        return Err(format!("Claude Code takes at most {PROMPT_MAX} characters from outside of its terminal: {fix}"));
+    }
+    Ok(text)
 }

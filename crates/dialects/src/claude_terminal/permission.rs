@@ -108,9 +108,22 @@ impl Permission {
         self.tool == "AskUserQuestion"
     }
 
+    /// Whether only the terminal can answer it: Claude Code ignores what a hook says of a plan.
+    fn plan(&self) -> bool {
+        self.tool == "ExitPlanMode"
+    }
+
+    /// Takes the input from the tool call itself, where the hook was told less.
+    pub(super) fn complete(&mut self, input: &Value) {
+        if self.plan() && self.input.get() == "{}" {
+            self.input = jsonrpc::to_raw(input);
+        }
+    }
+
     /// Whether a tool call is the one that this question is about.
     pub(super) fn is_about(&self, tool: &str, input: &Value) -> bool {
-        self.tool == tool && serde_json::from_str::<Value>(self.input.get()).is_ok_and(|own| own == *input)
+        self.tool == tool
+            && (self.plan() || serde_json::from_str::<Value>(self.input.get()).is_ok_and(|own| own == *input))
     }
 
     /// The question for people.
@@ -141,9 +154,7 @@ impl Permission {
         if self.questions() {
             let RequestSubject::Questions { questions, .. } = &mut ask.subject else {
                 // An answer would have to name questions that cannot be read.
-                ask.observe_only = true;
-                ask.message = Some("It can only be answered at the terminal.".into());
-                return ask;
+                return only_at_terminal(ask);
             };
             for (n, question) in questions.iter_mut().enumerate() {
                 // The terminal always offers to type something else.
@@ -152,6 +163,9 @@ impl Permission {
             (ask.kind, ask.allow_reason) = (RequestType::Prompt, false);
             "Claude Code asks".clone_into(&mut ask.title);
             return ask;
+        }
+        if self.plan() {
+            return only_at_terminal(ask);
         }
         let offer = |id: String, label: String, kind| Offer { id, label, kind };
         ask.options.push(offer(ALLOW.into(), "Yes".into(), Choice::AllowOnce));
@@ -201,6 +215,10 @@ impl Permission {
         input.insert("answers".into(), given.into());
         Some(input.into())
     }
+}
+
+fn only_at_terminal(ask: AgentRequest) -> AgentRequest {
+    AgentRequest { observe_only: true, message: Some("It can only be answered at the terminal.".into()), ..ask }
 }
 
 fn deny(message: &str) -> Value {

@@ -676,9 +676,10 @@ impl Terminal {
         if asked.call.is_none() {
             let taken = |id: &String| self.asks.values().any(|other| other.call.as_ref() == Some(id));
             let call = self.calls.iter().find(|(id, call)| asked.is_about(call) && !taken(id));
-            let call = call.map(|(id, _)| id.clone());
-            if let Some(asked) = self.asks.get_mut(key) {
-                asked.call = call;
+            let call = call.map(|(id, call)| (id.clone(), call.input.clone()));
+            if let (Some(asked), Some((id, input))) = (self.asks.get_mut(key), call) {
+                asked.call = Some(id);
+                asked.permission.iter_mut().for_each(|permission| permission.complete(&input));
             }
         }
         self.begin_early(env);

@@ -384,6 +384,18 @@ fn claude_terminal_questions_are_answered_with_their_input() {
 }
 
 #[test]
+fn claude_terminal_plan_is_shown_and_answered_at_the_terminal() {
+    let mut bench = Bench::opened();
+    let call = json!({ "type": "tool_use", "id": "t1", "name": "ExitPlanMode", "input": { "plan": "1. touch x" } });
+    bench.write(&[user("plan it"), json!({ "type": "assistant", "message": { "content": [call] } })]);
+    // The hook is not told the plan.
+    bench.ask(5, "q1", "ExitPlanMode", json!({}));
+    let ask = bench.asked();
+    assert!(ask.observe_only && ask.options.is_empty() && ask.tool_call_id.as_deref() == Some("t1"), "{ask:?}");
+    assert!(matches!(&ask.subject, RequestSubject::Plan(plan) if plan == "1. touch x"), "{ask:?}");
+}
+
+#[test]
 fn claude_terminal_two_equal_calls_are_told_apart() {
     let mut bench = Bench::opened();
     bench.write(&[user("twice"), calls("t1", "touch a"), calls("t2", "touch a")]);
@@ -450,6 +462,9 @@ fn claude_terminal_prompt_wakes_the_agent_once() {
     bench.inbox(4);
     bench.inbox(5);
     assert_eq!(bench.exits(), [(4, Value::Null)]);
+    // One that Claude Code would cut is refused.
+    bench.rig.prompt(7, S, &"x".repeat(90_001));
+    assert_eq!(bench.said(), ["ended 7 error"]);
     // Without one, the prompt waits, and then fails with what to do.
     bench.rig.feed(r#"{"connection":5}"#);
     bench.rig.prompt(9, S, "more");
