@@ -53,10 +53,13 @@ pub(crate) fn watched(size: Size, clients: usize) -> Result<Vec<Row>> {
     gateway.call("POST", &path, &table)?;
     let mut crowd = gateway.crowd(Wire::WebSocket, &session, clients, Look::Kind("surface_updated"))?;
     let update = json!({ "data": [{ "path": "/rows", "append": [{ "text": "x".repeat(TEXT) }] }] });
-    // As `plexus mcp` has it.
-    let mut drawer = gateway.connection()?;
-    let mut draw = |gateway: &Gateway| gateway.call_on(&mut drawer, "PATCH", &format!("{path}/log"), &update).map(drop);
-    round(pid, &mut crowd, (5, clients), |_| draw(&gateway))?;
+    // On a connection that is kept, as by `plexus mcp`; the gateway closes one that is idle between two rounds.
+    let draws = |gateway: &Gateway, crowd: &mut Crowd, beats| {
+        let mut kept = gateway.connection()?;
+        let path = format!("{path}/log");
+        round(pid, crowd, beats, |_| gateway.call_on(&mut kept, "PATCH", &path, &update).map(drop))
+    };
+    draws(&gateway, &mut crowd, (5, clients))?;
     let length = crowd.frame_length()?;
 
     let mut bare = Bare::new(Wire::WebSocket, clients, length)?;
@@ -64,7 +67,7 @@ pub(crate) fn watched(size: Size, clients: usize) -> Result<Vec<Row>> {
     let (mut floors, mut surfaces, mut chunks) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         crowd.look_for(Look::Kind("surface_updated"));
-        surfaces.push(round(pid, &mut crowd, beats, |_| draw(&gateway))?);
+        surfaces.push(draws(&gateway, &mut crowd, beats)?);
 
         gateway.prompt(&session)?;
         crowd.settle()?;
