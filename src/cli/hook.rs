@@ -26,8 +26,12 @@ const SAY: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_millis(500);
 /// How often a helper that waits checks whether its terminal lives.
 const CHECK: Duration = Duration::from_secs(1);
-/// Longest exit, in bytes.
+/// Longest answer of the gateway, in bytes.
 const EXIT_MAX: u64 = 1 << 20;
+
+/// Shells that a hook may be run by, and how many of them are passed over.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
+const SHELLS_MAX: usize = 4;
 
 /// Runs with the arguments after `hook`.
 pub(super) fn hook(args: &[OsString]) -> ExitCode {
@@ -118,10 +122,33 @@ fn getrandom(bytes: &mut [u8]) -> Option<()> {
     std::fs::File::open("/dev/urandom").ok()?.read_exact(bytes).ok()
 }
 
-/// The process of the terminal, which Claude Code names; else what started this hook, which lives for as long as it is waited for.
+/// The process of the terminal, which Claude Code names; else the first process above this one that is no shell: hooks are run by one.
 fn terminal_process() -> Option<Process> {
     let named = std::env::var("CLAUDE_PID").ok().and_then(|pid| pid.parse().ok()).and_then(Process::find);
-    named.or_else(|| Process::find(rustix::process::getppid()?.as_raw_pid().unsigned_abs()))
+    named.or_else(|| {
+        let mut pid = rustix::process::getppid()?.as_raw_pid().unsigned_abs();
+        for _ in 0..SHELLS_MAX {
+            let (name, parent) = name_and_parent(pid)?;
+            if !SHELLS.contains(&name.as_str()) {
+                break;
+            }
+            pid = parent;
+        }
+        Process::find(pid)
+    })
+}
+
+/// The name of a process, and the pid of its parent.
+fn name_and_parent(pid: u32) -> Option<(String, u32)> {
+    if cfg!(target_os = "linux") {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        return Some((name.to_owned(), rest.split_ascii_whitespace().nth(1)?.parse().ok()?));
+    }
+    let ps = std::process::Command::new("ps").args(["-o", "ppid=,comm=", "-p", &pid.to_string()]).output().ok()?;
+    let line = String::from_utf8(ps.stdout).ok()?;
+    let (parent, name) = line.trim().split_once(' ')?;
+    Some((name.trim().rsplit('/').next()?.to_owned(), parent.parse().ok()?))
 }
 
 /// Says it to the gateway, if one hears it at once.

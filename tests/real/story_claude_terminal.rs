@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use common::agents::{self, FakeModel};
+use common::browser::Browser;
 use common::gateway::{Gateway, PATIENCE, exe, said};
 use common::moments::rounds;
 use common::terminal::Terminal;
@@ -21,6 +22,26 @@ struct Claude {
     terminal: Terminal,
     home: tempfile::TempDir,
     work: tempfile::TempDir,
+}
+
+/// Pictures of the request on a phone, and of the terminal, in the folder that `PLEXUS_SHOTS` names.
+async fn pictures(gateway: &Gateway, claude: &Claude, request: &Value) {
+    let Some(folder) = std::env::var_os("PLEXUS_SHOTS").map(PathBuf::from) else { return };
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve"] })).await;
+    let (code, id) = (made["code"].as_str().unwrap(), request["request_id"].as_str().unwrap());
+    let mut browser = Browser::start().await;
+    let more = json!({ "touch": true, "scheme": "dark" });
+    browser.open("phone", &format!("{}/#code={code}", gateway.url), (390, 844), more).await;
+    browser.live("phone").await;
+    browser.act("phone", "goto", json!({ "url": format!("{}/#/r/{id}", gateway.url) })).await;
+    browser.wait("phone", "plexus-card button:has-text(\"Yes\")").await;
+    browser.shoot("phone", &folder.join("phone.png")).await;
+    browser.act("phone", "goto", json!({ "url": format!("{}/#/sessions", gateway.url) })).await;
+    browser.wait("phone", "plexus-sessions [data-session]").await;
+    browser.shoot("phone", &folder.join("phone-sessions.png")).await;
+    let capture = claude.home.path().join("capture");
+    std::fs::write(&capture, claude.terminal.capture(&["-e"])).unwrap();
+    browser.act("", "draw", json!({ "pairs": [[capture, folder.join("terminal.png")]] })).await;
 }
 
 /// The program that claude-agent-acp starts: Claude Code itself.
@@ -205,6 +226,7 @@ async fn claude_terminal_is_watched_prompted_and_answered_from_both_sides() {
     claude.prompt("FAKE:shell touch two ;; text second done").await;
     let request = gateway.open_request(&session).await;
     claude.wrote("touch two").await;
+    pictures(&gateway, &claude, &request).await;
     let (status, receipt) = gateway.choose(&request, "allow").await;
     assert_eq!(status, 200, "{receipt}");
     until_said(&gateway, &session, "second done").await;

@@ -187,7 +187,8 @@ impl ClaudeTerminals {
                 terminal.read(&mut env);
             }
             HelperRole::Event => {
-                terminal.ending = None;
+                // What is said by hooks of a process that has ended does not bring it back.
+                terminal.ending = terminal.ending.take().filter(|_| started == 0);
                 terminal.hook(&event, raw, &mut env);
             }
             HelperRole::Question => {
