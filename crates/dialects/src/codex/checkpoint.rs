@@ -25,6 +25,11 @@ struct Checkpoint {
     asked: u64,
 }
 
+/// Whether it is one of a thread in which nobody had written.
+pub(super) fn is_unwritten(carried: &CarriedState) -> bool {
+    serde_json::from_str::<Checkpoint>(&carried.checkpoint).is_ok_and(|checkpoint| checkpoint.thread.unwritten)
+}
+
 impl Codex {
     /// Reports a checkpoint of each thread with events since `from`, and of `more`.
     pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
@@ -56,6 +61,8 @@ impl Codex {
             provider: thread.provider.clone(),
             items: thread.items.brief(),
             partial: thread.partial,
+            unwritten: thread.unwritten,
+            untitled: thread.untitled,
             ..Thread::default()
         };
         let whole = Checkpoint { thread: brief, asks, asked: self.state.asked };

@@ -166,6 +166,8 @@ impl Codex {
             model: super::text(joined.model).or(thread.model),
             provider: super::text(joined.model_provider).or(thread.provider),
             mcp_servers: want.mcp_servers,
+            unwritten: false,
+            untitled: thread.untitled || (!known && head.title().is_none()),
             ..thread
         };
         let mut drafts = Vec::new();
@@ -211,6 +213,7 @@ impl Codex {
         }
         self.state.threads.insert(native.clone(), thread);
         out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how });
+        turns.iter().for_each(|turn| self.title_of_turn(&native, turn, out));
         if running.is_some() {
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
         }
@@ -232,6 +235,7 @@ impl Codex {
             return self.not_rejoined(frame, native, &fault, out);
         };
         let (turns, more) = turns(&joined, &head);
+        self.written(native, &head, [joined.model, joined.model_provider], out);
         self.catch_up(native, &head, &turns, more, out);
     }
 
@@ -342,6 +346,7 @@ impl Codex {
         let waiting = thread.turn.take();
         thread.items.next_turn();
         self.foreign_turn_began(native, turn.id.clone(), out);
+        self.title_of_turn(native, turn, out);
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let end = turn.end(None);
         for draft in told(thread, turn, end.is_some(), None) {
@@ -364,7 +369,7 @@ impl Codex {
         }
     }
 
-    fn give_up(&mut self, native: &NativeId, why: &str, out: &mut Outbox) {
+    pub(super) fn give_up(&mut self, native: &NativeId, why: &str, out: &mut Outbox) {
         if let Some(now) = self.state.threads.get_mut(native).and_then(|thread| thread.turn.as_mut()) {
             now.starting = false;
         }

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// The `threadSource` of a thread in which Codex names a conversation.
+const TITLE_SOURCE: &str = "thread_title";
+
 /// The members of notifications.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -97,6 +100,8 @@ pub(super) struct ThreadHead<'a> {
     #[serde(borrow)]
     pub(super) source: Option<&'a RawValue>,
     #[serde(borrow)]
+    pub(super) thread_source: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(super) ephemeral: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) status: Option<&'a RawValue>,
@@ -114,8 +119,7 @@ impl ThreadHead<'_> {
     }
 
     pub(super) fn title(&self) -> Option<String> {
-        let preview = || Some(text(self.preview)?.lines().next()?.chars().take(TITLE_MAX).collect::<String>());
-        self.name().or_else(preview).filter(|title| !title.is_empty())
+        self.name().or_else(|| first_line(&text(self.preview)?))
     }
 
     /// The thread that a helper thread works for.
@@ -123,12 +127,19 @@ impl ThreadHead<'_> {
         text(self.parent_thread_id).or_else(|| text(self.attached_to_thread_id))
     }
 
-    /// Whether no client can join the thread: it is ephemeral (Codex's terminal UI names each conversation in such a thread), or a helper
-    /// thread without a parent.
+    /// Whether it is no conversation of a person's, and no client can join it: an ephemeral thread (Codex's terminal UI names each
+    /// conversation in such a one, of the source `thread_title`), or a helper thread without a parent.
     pub(super) fn hidden(&self) -> bool {
         let helper = self.source.is_some_and(|source| source.get().contains("\"subAgent\""));
-        helper || self.ephemeral.is_some_and(|ephemeral| ephemeral.get() == "true")
+        let names = text(self.thread_source).is_some_and(|source| source == TITLE_SOURCE);
+        helper || names || self.ephemeral.is_some_and(|ephemeral| ephemeral.get() == "true")
     }
+}
+
+/// The first line of a message, as a title; `None` if it is empty.
+pub(super) fn first_line(message: &str) -> Option<String> {
+    let line: String = message.lines().next()?.chars().take(TITLE_MAX).collect();
+    Some(line).filter(|line| !line.trim().is_empty())
 }
 
 /// The text of a member, unless it is absent, null or not a string.

@@ -2,7 +2,7 @@
 //!
 //! `codex app-server` speaks it over stdio, and over `ws://` and `unix:` to many clients at once: JSON-RPC 2.0 without the `jsonrpc`
 //! member. The shapes are those that `codex app-server generate-ts --experimental` (0.169) prints. `items` reads turns and items, `join`
-//! joins conversations, `ask` handles questions, `calls` clients' own calls.
+//! joins conversations, `unwritten` opens those that cannot be joined yet, `ask` handles questions, `calls` clients' own calls.
 //!
 //! Rules that follow from the server's behaviour:
 //! - Connecting does not subscribe: only `thread/resume` (or `thread/start`) brings a thread's events, and with them its open questions,
@@ -10,6 +10,8 @@
 //! - The events after its result follow without a gap, except the text of a message under way: that is missing and reported as a gap; the
 //!   full text comes with the end of the message.
 //! - A turn that was not started here is another client's: reported with [`RuntimeEvent::Began`] and [`RuntimeEvent::Done`].
+//! - Which clients show a thread is not on the wire, so neither is whether its terminal is open. Only of a thread that nobody has joined is
+//!   the end reported (`thread/closed`, a minute after its last client left).
 //! - The server never answers an unknown method, so only known ones are called.
 //! - Every question gets one answer, and never a JSON-RPC error. A question that cannot be shown is left to other clients: only a server
 //!   that the gateway started for itself gets a denial.
@@ -25,6 +27,7 @@ mod tests;
 
 mod messages;
 mod turns;
+mod unwritten;
 
 use messages::{Params, ThreadHead, TurnHead, answer, error_message, frame, text};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -154,12 +157,34 @@ struct Sent {
 enum Pending {
     Initialize,
     Loaded,
-    Look { native: NativeId },
-    Open { ticket: u64, want: OpenRequest },
-    Rejoin { native: NativeId },
-    Turn { native: NativeId, ticket: u64 },
-    Interrupt { native: NativeId, turn: String },
-    Call { ticket: u64, sort: calls::ReplyHandling },
+    Look {
+        native: NativeId,
+    },
+    Open {
+        ticket: u64,
+        want: OpenRequest,
+    },
+    /// A thread that could not be resumed is read.
+    Unwritten {
+        ticket: u64,
+        want: OpenRequest,
+        refusal: unwritten::Refusal,
+    },
+    Rejoin {
+        native: NativeId,
+    },
+    Turn {
+        native: NativeId,
+        ticket: u64,
+    },
+    Interrupt {
+        native: NativeId,
+        turn: String,
+    },
+    Call {
+        ticket: u64,
+        sort: calls::ReplyHandling,
+    },
 }
 
 /// A session to open.
@@ -188,6 +213,15 @@ struct Thread {
     /// Whether it is unknown which items of the current turn were reported: see [`checkpoint`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
+    /// Whether nobody has written in it: it is not joined yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unwritten: bool,
+    /// Whether it has no title: the first message becomes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    untitled: bool,
+    /// Requests to join it that were refused.
+    #[serde(skip)]
+    joins: u8,
     /// How often the current turn was read as interrupted without a cancel; and whether it is to be read again.
     #[serde(skip)]
     doubts: u8,
@@ -368,7 +402,9 @@ impl Dialect for Codex {
         self.state.phase = Phase::Lost;
         for (_, sent) in std::mem::take(&mut self.state.sent) {
             match sent.pending {
-                Pending::Open { ticket, want } => self.state.reopen.push((ticket, want)),
+                Pending::Open { ticket, want } | Pending::Unwritten { ticket, want, .. } => {
+                    self.state.reopen.push((ticket, want));
+                }
                 Pending::Call { ticket, .. } => {
                     let fault = RuntimeError::new(INTERNAL, "the connection to Codex was lost before it responded");
                     out.events.push(RuntimeEvent::Replied { ticket: Ticket(ticket), reply: Err(fault) });
@@ -531,18 +567,18 @@ impl Codex {
                 self.opened(frame, ticket, want, result, out);
                 self.clarify(out);
             }
+            (Pending::Open { ticket, want }, Err(error)) if self.may_be_unwritten(&want) => {
+                self.read_unwritten(ticket, want, error, out);
+            }
             (Pending::Open { ticket, want }, Err(_)) if want.resume.as_ref().is_some_and(|(_, known)| *known) => {
                 // Its history is in the log; Codex continues with a new one.
                 self.open_session(ticket, OpenRequest { resume: None, carried: None, ..want }, out);
             }
-            (Pending::Open { ticket, want }, Err(error)) => {
-                if let Some((native, _)) = want.resume {
-                    // It may be too new to be joined: it is reported again when it is active.
-                    self.state.found.remove(&native);
-                }
-                out.events.push(RuntimeEvent::NotOpened { ticket: Ticket(ticket), error });
-                self.clarify(out);
+            (Pending::Open { ticket, want }, Err(error)) => self.not_opened(ticket, want, error, out),
+            (Pending::Unwritten { ticket, want, refusal }, reply) => {
+                self.unwritten_read(ticket, want, refusal, reply.ok(), out);
             }
+            (Pending::Rejoin { native }, Err(_)) if self.joins_later(&native) => {}
             (Pending::Rejoin { native }, Ok(result)) => self.rejoined(frame, &native, result, out),
             (Pending::Rejoin { native }, Err(fault)) => self.not_rejoined(frame, &native, &fault, out),
             (Pending::Turn { native, ticket }, Ok(result)) => self.turn_taken(frame, &native, ticket, result, out),
@@ -580,9 +616,14 @@ impl Codex {
         let agent = string(agent);
         let version = agent.as_deref().and_then(|agent| agent.split(['/', ' ']).nth(1)).unwrap_or_default();
         out.events.push(RuntimeEvent::Ready { agent: Some(format!("codex {version}").trim().to_owned()) });
-        let threads: Vec<_> = self.state.threads.keys().cloned().collect();
-        for native in threads {
-            self.rejoin(&native, out);
+        let threads: Vec<_> =
+            self.state.threads.iter().map(|(native, thread)| (native.clone(), thread.unwritten)).collect();
+        for (native, unwritten) in threads {
+            if unwritten {
+                self.look(native, out);
+            } else {
+                self.rejoin(&native, out);
+            }
         }
         for (ticket, want) in std::mem::take(&mut self.state.reopen) {
             self.open_session(ticket, want, out);
@@ -621,9 +662,13 @@ impl Codex {
     /// Reads a foreign thread, once.
     fn resync(&mut self, native: NativeId, out: &mut Outbox) {
         if self.remember_found(&native) {
-            let params = serde_json::json!({ "threadId": native, "includeTurns": false });
-            self.request(Pending::Look { native }, "thread/read", &params, out);
+            self.look(native, out);
         }
+    }
+
+    fn look(&mut self, native: NativeId, out: &mut Outbox) {
+        let params = serde_json::json!({ "threadId": native, "includeTurns": false });
+        self.request(Pending::Look { native }, "thread/read", &params, out);
     }
 
     /// Whether a thread is to be reported; it counts as reported from now on.
@@ -647,16 +692,10 @@ impl Codex {
             return;
         };
         if self.helper(&head) || self.state.threads.contains_key(native) {
-            return;
+            return self.join_if_active(native, head.status, out);
         }
         if head.hidden() {
             // It stays among the reported ones, so that it is not read again.
-            return;
-        }
-        // A thread without a message cannot be joined: it is read again when it is active.
-        let active = head.status.is_some_and(|status| status.get().contains("\"active\""));
-        if head.title().is_none() && !active {
-            self.state.found.remove(native);
             return;
         }
         out.events.push(RuntimeEvent::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
@@ -679,9 +718,6 @@ impl Codex {
         }
         if head.hidden() {
             self.remember_found(&native);
-            return;
-        }
-        if head.title().is_none() {
             return;
         }
         let opening =

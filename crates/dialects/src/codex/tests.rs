@@ -774,13 +774,13 @@ fn codex_does_not_report_threads_that_cannot_be_joined() {
         thread["preview"] = "name this conversation".into();
         thread["status"] = active(j!([]));
         match id {
-            // The thread that Codex 0.169's terminal UI starts to name a conversation.
             "ephemeral" => thread["ephemeral"] = true.into(),
+            "naming" => thread["threadSource"] = "thread_title".into(),
             _ => thread["source"] = j!({ "subAgent": "review" }),
         }
         thread
     };
-    for id in ["ephemeral", "review"] {
+    for id in ["ephemeral", "naming", "review"] {
         let mut rig = hello(&remote());
         rig.sent();
         rig.feed(j!({ "method": "thread/started", "params": { "thread": hidden(id) } }).to_string());
@@ -828,12 +828,10 @@ fn codex_discovers_threads_of_others_once() {
     };
     rig.feed(started("z"));
     assert_eq!(kinds(&rig.said()), ["found z said"]);
-    // A thread without a message cannot be joined yet; it is reported when it is active, and again if that was too early.
-    rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("n") } }).to_string());
-    assert!(rig.said().is_empty());
+    // One that is gone again when it is opened is reported again when it is active.
     rig.sent();
     let status = j!({ "threadId": "n", "status": { "type": "active", "activeFlags": [] } });
-    for id in [4, 6] {
+    for id in [4, 7] {
         rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
         assert_eq!(rig.sent()[0]["method"], "thread/read");
         let mut young = thread("n");
@@ -844,16 +842,21 @@ fn codex_discovers_threads_of_others_once() {
         rig.tell(RuntimeCommand::Open { ticket: Ticket(9), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
         let error = j!({ "code": -32600, "message": "no rollout found" });
         rig.feed(j!({ "id": id + 1, "error": error }).to_string());
+        rig.feed(j!({ "id": id + 2, "error": error }).to_string());
         assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
         rig.sent();
     }
+    // What is closed would be loaded again to be opened.
+    let closed = j!({ "threadId": "n", "status": { "type": "notLoaded" } });
+    rig.feed(j!({ "method": "thread/status/changed", "params": closed }).to_string());
+    assert!(rig.sent().is_empty() && rig.said().is_empty());
     // The reply shows whose a thread is that started meanwhile.
     rig.open(1);
     for id in ["t", "w"] {
         rig.feed(started(id));
     }
     assert!(rig.said().is_empty());
-    reply(&mut rig, 8, j!({ "thread": thread("t") }));
+    reply(&mut rig, 10, j!({ "thread": thread("t") }));
     assert_eq!(kinds(&rig.said()), ["opened New ", "found w said"]);
     // A helper's question is asked in the thread that it works for.
     rig.feed(
@@ -887,6 +890,7 @@ fn codex_history_is_reported_only_if_the_log_lacks_it() {
         kinds(&said),
         [
             "opened Resumed user_message_chunk,agent_message_chunk,tool_call",
+            "session_info_update",
             "began",
             "agent_message_chunk",
             "tool_call"
@@ -913,12 +917,186 @@ fn codex_lost_thread_is_replaced_only_if_the_log_has_it() {
     assert_eq!(rig.sent()[0]["method"], "thread/start");
     reply(&mut rig, 3, j!({ "thread": thread("n") }));
     assert_eq!(kinds(&rig.said()), ["opened New "]);
+    // It may be one in which nobody has written; it is not.
+    let closed = j!({ "type": "notLoaded" });
+    for reply in [
+        j!({ "error": { "code": -32600, "message": "thread not found" } }),
+        j!({ "result": { "thread": thread("t") } }),
+    ] {
+        let mut rig = hello(&remote());
+        rig.sent();
+        resume(&mut rig, false);
+        rig.feed(error);
+        assert_eq!(rig.sent()[0]["method"], "thread/read");
+        let mut reply = reply;
+        reply["id"] = 3.into();
+        if reply.get("result").is_some() {
+            reply["result"]["thread"]["status"] = closed.clone();
+        }
+        rig.feed(reply.to_string());
+        assert!(matches!(rig.one(), RuntimeEvent::NotOpened { error, .. } if error.message == "no rollout found"));
+        assert!(rig.sent().is_empty());
+    }
+}
+
+/// The thread that Codex 0.169's terminal UI starts to name a conversation, as it was recorded.
+const NAMING: &str = r#"{"id":"01a213d9-5b97-7362-9087-5cc4555d65dd","environments":[],"extra":null,"sessionId":"01a213d9-5b97-7362-9087-5cc4555d65dd","forkedFromId":null,"attachedToThreadId":null,"parentThreadId":null,"preview":"","ephemeral":true,"section":null,"sectionEnteredAt":null,"projectId":null,"historyMode":"paginated","modelProvider":"fake","model":"gpt-5.5","reasoningEffort":null,"createdAt":1795629341,"updatedAt":1795629341,"recencyAt":1795629341,"status":{"type":"idle"},"path":null,"cwd":"/w","cliVersion":"0.169.0","originator":"codex-tui","source":"vscode","canAcceptDirectInput":true,"threadSource":"thread_title","agentNickname":null,"agentRole":null,"gitInfo":null,"name":null,"daybreakEnabled":null,"turns":[]}"#;
+
+/// The thread of a terminal in which nobody has written, as it was recorded.
+const TERMINAL: &str = r#"{"id":"t","environments":[{"environmentId":"local","cwd":"/w","runtimeWorkspaceRoots":["/w"]}],"extra":null,"sessionId":"t","forkedFromId":null,"attachedToThreadId":null,"parentThreadId":null,"preview":"","ephemeral":false,"section":null,"sectionEnteredAt":null,"projectId":null,"historyMode":"paginated","modelProvider":"fake","model":"gpt-5.5","reasoningEffort":null,"createdAt":1795629336,"updatedAt":1795629336,"recencyAt":1795629336,"status":{"type":"idle"},"path":"/c/sessions/2026/11/25/rollout-2026-11-25T17-55-36-t.jsonl","cwd":"/w","cliVersion":"0.169.0","originator":"codex-tui","source":"vscode","canAcceptDirectInput":true,"threadSource":"user","agentNickname":null,"agentRole":null,"gitInfo":null,"name":null,"daybreakEnabled":null,"turns":[]}"#;
+
+fn recorded(thread: &str) -> Value {
+    serde_json::from_str(thread).unwrap()
+}
+
+const UNWRITTEN: &str = r#"{"code":-32600,"message":"no rollout found for thread id t"}"#;
+
+/// An endpoint with a terminal in which nobody has written: its session is open, and the next request id is 4.
+fn unwritten() -> Rig {
     let mut rig = hello(&remote());
     rig.sent();
+    rig.feed(j!({ "method": "thread/started", "params": { "thread": recorded(TERMINAL) } }).to_string());
+    rig.feed(j!({ "method": "thread/started", "params": { "thread": recorded(NAMING) } }).to_string());
+    assert_eq!(kinds(&rig.said()), ["found t "], "of the two, the terminal's");
     resume(&mut rig, false);
-    rig.feed(error);
-    assert!(matches!(rig.one(), RuntimeEvent::NotOpened { .. }));
+    rig.feed(format!(r#"{{"id":2,"error":{UNWRITTEN}}}"#));
+    assert_eq!(rig.sent()[0]["method"], "thread/read");
+    reply(&mut rig, 3, j!({ "thread": recorded(TERMINAL), "readState": null }));
+    assert_eq!(kinds(&rig.said()), ["opened Resumed "]);
+    assert!(rig.sent().is_empty(), "it is not joined yet");
+    rig
+}
+
+/// The thread becomes active, and is joined under this request id; then it has these turns.
+fn written(rig: &mut Rig, id: u64, turns: Value) {
+    notify(rig, "thread/status/changed", j!({ "status": active(j!([])) }));
+    let sent = rig.sent();
+    assert_eq!((&sent[0]["id"], &sent[0]["method"]), (&j!(id), &j!("thread/resume")));
+    let mut head = recorded(TERMINAL);
+    head["status"] = active(j!([]));
+    let page = j!({ "data": turns, "nextCursor": null });
+    reply(rig, id, j!({ "thread": head, "model": "m", "modelProvider": "p", "initialTurnsPage": page }));
+}
+
+#[test]
+fn codex_terminal_is_open_before_its_first_message_and_joined_with_it() {
+    let mut rig = unwritten();
+    written(&mut rig, 4, j!([turn("u", "inProgress", j!([]))]));
+    assert_eq!(kinds(&rig.said()), ["began"]);
+    let user =
+        j!({ "type": "userMessage", "id": "m", "clientId": "c", "content": [{ "type": "text", "text": "yo\nmore" }] });
+    item(&mut rig, "started", user.clone());
+    item(&mut rig, "completed", user);
+    item(&mut rig, "started", message("a", ""));
+    delta(&mut rig, "a", "two");
+    item(&mut rig, "completed", message("a", "two"));
+    end_turn(&mut rig, "completed");
+    let said = rig.said();
+    let expected = ["session_info_update", "user_message_chunk", "agent_message_chunk", "done Completed"];
+    assert_eq!(kinds(&said), expected, "nothing of it is missing");
+    assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if draft.title.as_deref() == Some("yo")));
+    // Its message may be there when it is joined.
+    let mut late = unwritten();
+    written(
+        &mut late,
+        4,
+        j!([turn(
+            "u",
+            "inProgress",
+            j!([{ "type": "userMessage", "id": "m", "content": [{ "type": "text", "text": "yo" }] }])
+        )]),
+    );
+    assert_eq!(kinds(&late.said()), ["began", "session_info_update", "user_message_chunk"]);
+    // From now on it is as any other: it is not joined again, and a reconnect reads it.
+    notify(&mut rig, "thread/status/changed", j!({ "status": active(j!([])) }));
     assert!(rig.sent().is_empty());
+    disconnect(&mut rig);
+    reconnect(&mut rig, 5, j!({ "type": "idle" }), j!([turn("u", "completed", j!([message("a", "two")]))]));
+    assert!(rig.said().is_empty());
+}
+
+#[test]
+fn codex_terminal_takes_its_first_prompt_from_here() {
+    let mut rig = unwritten();
+    prompted(&mut rig, 4);
+    written(&mut rig, 5, j!([turn("u", "inProgress", j!([]))]));
+    assert!(rig.said().is_empty(), "it is our run");
+    let user =
+        j!({ "type": "userMessage", "id": "m", "clientId": "plexus-5", "content": [{ "type": "text", "text": "hi" }] });
+    item(&mut rig, "completed", user);
+    item(&mut rig, "started", message("a", ""));
+    delta(&mut rig, "a", "yes");
+    end_turn(&mut rig, "completed");
+    assert_eq!(kinds(&rig.said()), ["agent_message_chunk", "ended 5 Completed"]);
+}
+
+#[test]
+fn codex_terminal_is_joined_again_while_its_first_message_is_not_on_disk() {
+    let mut rig = unwritten();
+    notify(&mut rig, "thread/status/changed", j!({ "status": active(j!([])) }));
+    let mut id = 4;
+    while let Some(sent) = rig.sent().first() {
+        assert_eq!((&sent["id"], &sent["method"]), (&j!(id), &j!("thread/resume")));
+        notify(&mut rig, "thread/status/changed", j!({ "status": active(j!(["waitingOnApproval"])) }));
+        assert!(rig.sent().is_empty(), "one request at a time");
+        rig.feed(format!(r#"{{"id":{id},"error":{UNWRITTEN}}}"#));
+        assert!(rig.sent().is_empty(), "not at once");
+        rig.wake();
+        id += 1;
+    }
+    assert_eq!(id, 14, "not for ever");
+    assert!(rig.said().is_empty(), "nothing is lost yet");
+    written(&mut rig, 14, j!([turn("u", "inProgress", j!([]))]));
+    assert_eq!(kinds(&rig.said()), ["began"]);
+    // Our own prompt does not wait for ever.
+    let mut rig = unwritten();
+    prompted(&mut rig, 4);
+    notify(&mut rig, "thread/status/changed", j!({ "status": active(j!([])) }));
+    for id in 5..15 {
+        assert_eq!(rig.sent()[0]["id"], id);
+        rig.feed(format!(r#"{{"id":{id},"error":{UNWRITTEN}}}"#));
+        rig.wake();
+    }
+    assert_eq!(kinds(&rig.said()), ["not_resumed", "ended 5 Error"]);
+}
+
+#[test]
+fn codex_terminal_without_a_message_survives_gateways_and_connections() {
+    let mut rig = unwritten();
+    // A connection.
+    disconnect(&mut rig);
+    let mut out = Outbox::default();
+    rig.dialect.open(&mut out);
+    reply(&mut rig, 4, j!({ "userAgent": "plexus/0.169.0 x" }));
+    rig.said();
+    let methods: Vec<_> = rig.sent().iter().map(|sent| sent["method"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(methods, ["initialized", "thread/read", "thread/loaded/list"]);
+    let mut head = recorded(TERMINAL);
+    head["status"] = active(j!([]));
+    reply(&mut rig, 5, j!({ "thread": head }));
+    assert_eq!(rig.sent()[0]["method"], "thread/resume", "somebody wrote meanwhile");
+    // A gateway.
+    let rig = unwritten();
+    for there in [true, false] {
+        let checkpoint = rig.checkpoint.clone().unwrap();
+        let carried = CarriedState { checkpoint, prompt: Some(Ticket(7)), content: Vec::new(), asks: Vec::new() };
+        let mut next = hello(&remote());
+        next.sent();
+        let resume = ResumeTarget { carried: Some(Box::new(carried)), ..ResumeTarget::new("t".into(), true) };
+        let open =
+            RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: Some(resume), mcp_servers: Vec::new() };
+        next.tell(open);
+        next.sent();
+        next.feed(format!(r#"{{"id":2,"error":{UNWRITTEN}}}"#));
+        assert_eq!(next.sent()[0]["method"], "thread/read", "no other conversation is begun in its place");
+        if there {
+            reply(&mut next, 3, j!({ "thread": recorded(TERMINAL) }));
+            assert_eq!(kinds(&next.said()), ["opened Resumed ", "ended 7 Error"], "the prompt never arrived");
+        } else {
+            next.feed(format!(r#"{{"id":3,"error":{UNWRITTEN}}}"#));
+            assert!(matches!(next.one(), RuntimeEvent::NotOpened { .. }));
+        }
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ impl Codex {
             Err(problem) => return out.events.push(RuntimeEvent::Ended { native, ticket, end: failed(problem, None) }),
         };
         if let Some(thread) = self.state.threads.get_mut(&native) {
+            // The session is named after it.
+            thread.untitled = false;
             // A prompt into another client's turn steers it, and ends with it.
             let turn = thread.turn.get_or_insert_with(Turn::default);
             turn.ticket = Some(number);

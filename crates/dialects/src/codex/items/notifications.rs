@@ -85,6 +85,9 @@ impl Codex {
             // A helper's work is reported in the thread that it works for.
             return;
         }
+        if let (Some(native), Some(item)) = (&native, params.item) {
+            self.title_of_message(native, item, frame, out);
+        }
         let drafts = match self.of_turn(frame, method, &params, native.as_ref(), out) {
             Some(drafts) => drafts,
             None => match self.of_server(method, raw, &params, native.as_ref(), out) {
@@ -213,9 +216,12 @@ impl Codex {
             && method != "serverRequest/resolved"
             && !self.state.threads.contains_key(native)
         {
-            // Sent to every client; this thread is not joined. An active one can be.
-            if method == "thread/status/changed" {
-                self.resync(native.clone(), out);
+            // Sent to every client; this thread is not open. One that is closed would be loaded again to be opened.
+            let closed = params.status.is_some_and(|status| status.get().contains("\"notLoaded\""));
+            match method {
+                "thread/status/changed" if !closed => self.resync(native.clone(), out),
+                "thread/closed" => _ = self.state.found.remove(native),
+                _ => {}
             }
             return Some(Vec::new());
         }
@@ -224,6 +230,9 @@ impl Codex {
             let details = text(params.details).map(|details| format!("\n{details}")).unwrap_or_default();
             vec![error_event(code, &format!("{message}{details}"), None)]
         };
+        if let (Some(native), "thread/status/changed") = (native, method) {
+            self.join_if_active(native, params.status, out);
+        }
         Some(match method {
             "serverRequest/resolved" => {
                 let id = params.request_id.map(|id| id.get().to_owned()).unwrap_or_default();
@@ -232,7 +241,12 @@ impl Codex {
             }
             "turn/plan/updated" => vec![plan(params.plan?)],
             "thread/tokenUsage/updated" => vec![usage(params.token_usage?)?],
-            "thread/name/updated" => vec![titled(text(params.thread_name))],
+            "thread/name/updated" => {
+                if let Some(thread) = native.and_then(|native| self.state.threads.get_mut(native)) {
+                    thread.untitled = false;
+                }
+                vec![titled(text(params.thread_name))]
+            }
             "thread/status/changed" => {
                 // Runs and requests report the rest.
                 let broken = params.status.is_some_and(|status| status.get().contains("\"systemError\""));

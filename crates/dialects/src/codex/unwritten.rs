@@ -1,0 +1,181 @@
+//! Conversations in which nobody has written yet: a terminal that was just opened has one.
+//!
+//! `thread/resume` refuses such a thread, since there is nothing on disk that it could read. `thread/read` shows it, and it takes turns. So
+//! its session is opened without being joined, and it is joined when it becomes active: before its first text, because the model is asked
+//! only then.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::object;
+use super::super::{OpenedAs, Outbox, RuntimeError, RuntimeEvent};
+use super::items::titled;
+use super::{Codex, OpenRequest, Pending, Thread, ThreadHead, TurnHead, text};
+use plexus_protocol::{NativeId, Ticket};
+
+/// Requests to join an active thread, a tick apart: its first message may not be on disk yet. Then it is joined when it is active again.
+const JOINS_MAX: u8 = 10;
+
+/// The refusal that a session gets if its thread is not there either.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    code: i64,
+    message: String,
+}
+
+impl From<RuntimeError> for Refusal {
+    fn from(error: RuntimeError) -> Self {
+        Self { code: error.code, message: error.words() }
+    }
+}
+
+impl From<Refusal> for RuntimeError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.code, &refusal.message)
+    }
+}
+
+/// Whether the server works on the thread.
+pub(super) fn is_active(status: Option<&RawValue>) -> bool {
+    status.is_some_and(|status| status.get().contains("\"active\""))
+}
+
+/// Whether the server has the thread in memory.
+fn is_loaded(status: Option<&RawValue>) -> bool {
+    status.is_some_and(|status| !status.get().contains("\"notLoaded\""))
+}
+
+impl Codex {
+    /// Whether a thread that cannot be resumed may be one in which nobody has written. A server of the gateway's own has no others.
+    pub(super) fn may_be_unwritten(&self, want: &OpenRequest) -> bool {
+        let Some((_, known)) = &want.resume else { return false };
+        !self.alone && (!known || want.carried.as_ref().is_some_and(|carried| super::checkpoint::is_unwritten(carried)))
+    }
+
+    /// Reads a thread that could not be resumed.
+    pub(super) fn read_unwritten(&mut self, ticket: u64, want: OpenRequest, error: RuntimeError, out: &mut Outbox) {
+        let native = want.resume.as_ref().map(|(native, _)| native.clone());
+        let params = serde_json::json!({ "threadId": native, "includeTurns": false });
+        self.request(Pending::Unwritten { ticket, want, refusal: error.into() }, "thread/read", &params, out);
+    }
+
+    /// The thread was read: opens it without joining it, or refuses it.
+    pub(super) fn unwritten_read(
+        &mut self,
+        ticket: u64,
+        want: OpenRequest,
+        refusal: Refusal,
+        result: Option<&RawValue>,
+        out: &mut Outbox,
+    ) {
+        #[derive(Deserialize)]
+        struct Read<'a> {
+            #[serde(borrow)]
+            thread: &'a RawValue,
+        }
+        let head = result.and_then(object::<Read<'_>>).and_then(|read| object::<ThreadHead<'_>>(read.thread));
+        let Some(head) = head.filter(|head| !head.hidden() && is_loaded(head.status)) else {
+            return self.not_opened(ticket, want, refusal.into(), out);
+        };
+        let native = NativeId::from(head.id.as_str());
+        let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
+        let (thread, said) = carried.unwrap_or_default();
+        self.state.found.remove(&native);
+        let thread =
+            Thread { unwritten: true, untitled: head.title().is_none(), mcp_servers: want.mcp_servers, ..thread };
+        self.state.threads.insert(native.clone(), thread);
+        let drafts = head.name().map(|name| titled(Some(name))).into_iter().collect();
+        let opened =
+            RuntimeEvent::Opened { ticket: Ticket(ticket), native: native.clone(), drafts, how: OpenedAs::Resumed };
+        out.events.push(opened);
+        out.events.extend(said);
+        if is_active(head.status) {
+            return self.rejoin(&native, out);
+        }
+        // A prompt of an earlier gateway would have been written.
+        self.give_up(&native, "the connection to Codex was lost before it accepted the prompt", out);
+    }
+
+    /// A session could not be opened.
+    pub(super) fn not_opened(&mut self, ticket: u64, want: OpenRequest, error: RuntimeError, out: &mut Outbox) {
+        if let Some((native, _)) = want.resume {
+            // It may be too new to be joined: it is reported again when it is active.
+            self.state.found.remove(&native);
+        }
+        out.events.push(RuntimeEvent::NotOpened { ticket: Ticket(ticket), error });
+        self.clarify(out);
+    }
+
+    /// A thread's status changed: one that nobody had written in is joined now.
+    pub(super) fn join_if_active(&mut self, native: &NativeId, status: Option<&RawValue>, out: &mut Outbox) {
+        let joining =
+            |sent: &super::Sent| matches!(&sent.pending, Pending::Rejoin { native: other } if other == native);
+        let under_way = self.state.sent.values().any(joining);
+        let Some(thread) = self.state.threads.get_mut(native).filter(|thread| thread.unwritten) else { return };
+        if is_active(status) && !under_way && !thread.doubted {
+            thread.joins = 0;
+            self.rejoin(native, out);
+        }
+    }
+
+    /// A thread was joined for the first time.
+    pub(super) fn written(
+        &mut self,
+        native: &NativeId,
+        head: &ThreadHead<'_>,
+        model: [Option<&RawValue>; 2],
+        out: &mut Outbox,
+    ) {
+        let Some(thread) = self.state.threads.get_mut(native).filter(|thread| thread.unwritten) else { return };
+        let [model, provider] = model.map(text);
+        (thread.unwritten, thread.joins) = (false, 0);
+        (thread.model, thread.provider) = (model, provider);
+        let title = head.title().filter(|_| thread.untitled);
+        if title.is_some() {
+            thread.untitled = false;
+            self.event(native, titled(title), out);
+        }
+    }
+
+    /// Whether a thread that could not be joined is to be joined a tick later, or when it is active again: nothing of it is lost yet.
+    pub(super) fn joins_later(&mut self, native: &NativeId) -> bool {
+        let Some(thread) = self.state.threads.get_mut(native).filter(|thread| thread.unwritten) else { return false };
+        thread.joins += 1;
+        thread.doubted = thread.joins < JOINS_MAX;
+        // A prompt of our own must not wait for ever.
+        thread.doubted || thread.turn.is_none()
+    }
+
+    /// As [`title_of_message`](Self::title_of_message), for the messages of a turn that were missed.
+    pub(super) fn title_of_turn(&mut self, native: &NativeId, turn: &TurnHead<'_>, out: &mut Outbox) {
+        for item in turn.items() {
+            self.title_of_message(native, item, &Bytes::copy_from_slice(item.get().as_bytes()), out);
+        }
+    }
+
+    /// The title that another client's first message gives an untitled thread.
+    pub(super) fn title_of_message(&mut self, native: &NativeId, item: &RawValue, frame: &Bytes, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            r#type: String,
+            #[serde(borrow)]
+            content: Vec<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Part<'a> {
+            #[serde(borrow)]
+            text: Option<&'a RawValue>,
+        }
+        let Some(thread) = self.state.threads.get_mut(native).filter(|thread| thread.untitled) else { return };
+        let Some(message) = object::<Message<'_>>(item).filter(|message| message.r#type == "userMessage") else {
+            return;
+        };
+        let words = message.content.into_iter().find_map(|part| text(object::<Part<'_>>(part)?.text));
+        if let Some(title) = words.as_deref().and_then(super::messages::first_line) {
+            thread.untitled = false;
+            let draft = super::EventDraft { native: Some(frame.clone()), ..titled(Some(title)) };
+            self.event(native, draft, out);
+        }
+    }
+}
