@@ -23,7 +23,7 @@ use crate::metrics::Subscriber;
 use crate::sessions::{Filter, LogPlace, OpenSession, PageItem, PageLimit, SessionError, zero_of};
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{
-    Choice, Event, Kind, Offer, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus, RuntimeState,
+    Choice, Event, Kind, Offer, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus, RuntimeInfo,
     SessionId, SessionInfo, SessionState,
 };
 
@@ -284,9 +284,8 @@ impl Worker {
     async fn open(&self) -> Result<Arc<SessionInfo>, Failure> {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
-        let ready = all.iter().find(|runtime| runtime.state == RuntimeState::Ready).or_else(|| all.first());
         let words = "the gateway has no agent that this device may prompt: start one with `plexus run`";
-        let runtime_id = ready.map(|runtime| runtime.runtime_id.clone());
+        let runtime_id = RuntimeInfo::usual(&all).map(|runtime| runtime.runtime_id.clone());
         let runtime_id = runtime_id.ok_or_else(|| Failure::new(-32015, "runtime_not_found", words))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         let open = OpenSession {

@@ -123,6 +123,9 @@ impl RuntimeSpec {
     }
 }
 
+/// The runtime of the terminals in which people start Codex by hand.
+pub const CODEX_TERMINAL: &str = "codex-terminal";
+
 /// The state of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -261,8 +264,47 @@ impl RuntimeInfo {
         }
     }
 
+    /// The runtime for a new session of a client that names none: the first that is ready, else the first. That of people's own terminals,
+    /// which the gateway attaches by itself, comes after those that somebody has attached and that have not ended.
+    pub fn usual<R: AsRef<Self>>(all: &[R]) -> Option<&R> {
+        let order = |info: &Self| {
+            let terminals = info.runtime_id.as_str() == CODEX_TERMINAL;
+            (info.state == RuntimeState::Exited, terminals, info.state != RuntimeState::Ready)
+        };
+        all.iter().min_by_key(|one| order((*one).as_ref()))
+    }
+
     /// Whether the process runs without a connection to this gateway: it can only be stopped.
     pub fn unattended(&self) -> bool {
         self.state == RuntimeState::Exited && self.generation == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn usual_runtime_is_one_that_somebody_attached() {
+        let info = |id: &str, state| {
+            let spec = RuntimeSpec::new(RuntimeId::trusted(id), "acp", Connect::Command(Vec::new()), "/");
+            let starting = RuntimeInfo::starting(&spec, "/".into(), 1, std::time::SystemTime::UNIX_EPOCH.into());
+            Arc::new(RuntimeInfo { state, ..starting })
+        };
+        use RuntimeState::{Exited, Ready, Starting};
+        for (all, usual) in [
+            (vec![], None),
+            (vec![("a", Starting), ("b", Ready)], Some("b")),
+            (vec![("a", Exited), ("b", Starting)], Some("b")),
+            (vec![("a", Exited)], Some("a")),
+            (vec![(CODEX_TERMINAL, Ready)], Some(CODEX_TERMINAL)),
+            (vec![(CODEX_TERMINAL, Ready), ("gemini", Starting)], Some("gemini")),
+            (vec![(CODEX_TERMINAL, Ready), ("gemini", Exited)], Some(CODEX_TERMINAL)),
+        ] {
+            let all: Vec<_> = all.into_iter().map(|(id, state)| info(id, state)).collect();
+            assert_eq!(RuntimeInfo::usual(&all).map(|info| info.runtime_id.as_str()), usual, "{all:?}");
+        }
     }
 }

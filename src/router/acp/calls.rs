@@ -20,8 +20,7 @@ use crate::router::{AppState, Problem};
 use crate::sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter};
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
-    Answer, Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, RuntimeState, Scope, SessionId, SessionInfo,
-    Timestamp,
+    Answer, Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, Timestamp,
 };
 use plexus_store::ReadLimit;
 
@@ -145,16 +144,15 @@ impl Ctx {
         Ok(result)
     }
 
-    /// The runtime for a new session: the one named, or the first that is ready, else the first.
+    /// The runtime for a new session: the one named, or the usual one.
     fn choose(&self, named: Option<RuntimeId>) -> Result<RuntimeId, Failure> {
         let all = self.runtimes();
         if let Some(named) = named {
             let there = all.iter().any(|runtime| runtime.runtime_id == named);
             return there.then(|| named.clone()).ok_or_else(|| SessionError::NoRuntime(named).into());
         }
-        let ready = all.iter().find(|runtime| runtime.state == RuntimeState::Ready);
-        let first = ready.or_else(|| all.first()).map(|runtime| runtime.runtime_id.clone());
-        first.ok_or_else(|| {
+        let usual = RuntimeInfo::usual(&all).map(|runtime| runtime.runtime_id.clone());
+        usual.ok_or_else(|| {
             Failure::new(-32002, "runtime_not_found", "no runtime is attached: start one with `plexus run PRESET`")
         })
     }
