@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -31,7 +32,7 @@ use crate::metrics::metrics;
 use crate::sessions::stderr_log::LogSource;
 use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 use plexus_dialects::{Dialect, EventDraft, Outbox, RuntimeCommand, RuntimeEvent};
-use plexus_protocol::{Capabilities, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
+use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 
 /// Sessions that wait to be opened while a runtime is not ready; more are refused.
 const OPENS_MAX: usize = 4096;
@@ -106,6 +107,8 @@ pub(super) enum CloseReason {
     Unused,
     /// The gateway stops.
     Leaving,
+    /// The endpoint is gone, and may come back.
+    Released,
     /// The runtime, or its dialect, failed.
     Failed(String),
 }
@@ -119,6 +122,7 @@ impl CloseReason {
             Self::Leaving => {
                 "the gateway stopped; the endpoint continues, and so does this session when the gateway is back".into()
             }
+            Self::Released => "it ended; this session goes on when it is open there again".into(),
             Self::Failed(why) => why,
         }
     }
@@ -272,7 +276,7 @@ impl Driver {
             let starved = gates.reads && !intake.room;
             let event = tokio::select! {
                 biased;
-                () = self.end.stop.notified(), if self.stop.is_none() => DriverEvent::Close(CloseReason::Stopped),
+                () = self.end.stop.notified(), if self.stop.is_none() => DriverEvent::Close(self.stopped()),
                 () = self.leave.notified(), if gates.leave => DriverEvent::Close(CloseReason::Leaving),
                 order = self.end.orders.recv(), if gates.orders && self.is_used() => DriverEvent::Order(order),
                 () = &mut timer, if wake.is_some() => DriverEvent::Wake,
@@ -302,6 +306,12 @@ impl Driver {
         usize::try_from(self.offset.saturating_sub(self.acks.kept_up_to(self.offset))).unwrap_or(usize::MAX)
     }
 
+    /// What a stop is for.
+    fn stopped(&self) -> CloseReason {
+        let released = self.end.released.load(Ordering::Relaxed) && matches!(self.spec.connect, Connect::Endpoint(_));
+        if released { CloseReason::Released } else { CloseReason::Stopped }
+    }
+
     /// Whether somebody can still order something.
     pub(super) fn is_used(&self) -> bool {
         self.stop != Some(CloseReason::Unused)
@@ -310,7 +320,7 @@ impl Driver {
     /// Closes the transport, for good where people or the gateway want it.
     pub(super) fn close<T: Transport>(&mut self, transport: &mut T, why: CloseReason) {
         match why {
-            CloseReason::Stopped => _ = self.stop.get_or_insert(CloseReason::Stopped),
+            CloseReason::Stopped | CloseReason::Released => _ = self.stop.get_or_insert(why.clone()),
             // The queue of orders is not asked again.
             CloseReason::Unused => self.stop = Some(CloseReason::Unused),
             CloseReason::Leaving | CloseReason::Failed(_) => {}

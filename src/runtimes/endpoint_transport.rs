@@ -315,7 +315,8 @@ impl EndpointTransport {
     /// The end of the driver: sessions are told, and what is on its way is delivered.
     async fn leave(mut self, mut driver: Driver) {
         let reason = self.closed.take().unwrap_or(CloseReason::Stopped);
-        let (left, stopped) = (reason == CloseReason::Leaving, !matches!(reason, CloseReason::Failed(_)));
+        let left = matches!(reason, CloseReason::Leaving | CloseReason::Released);
+        let stopped = !matches!(reason, CloseReason::Failed(_) | CloseReason::Released);
         let why = reason.into_words();
         // Decisions among them are still sent.
         driver.closing = false;

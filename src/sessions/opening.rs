@@ -34,6 +34,15 @@ const REOPEN_AT_ONCE: usize = 8;
 /// How long one reopening blocks the next ones; it goes on afterwards until the runtime answers.
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
 
+/// Which sessions that have ended are reopened with their runtime.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reopening {
+    /// Those with pending work, and those that were left open in an endpoint.
+    Left,
+    /// Only those with pending work; others when the runtime reports them.
+    Pending,
+}
+
 /// The runtime's messages while it opened a session.
 struct OpeningOutput {
     native: NativeId,
@@ -103,7 +112,7 @@ impl Directory {
 
     /// Watches a runtime: reports its changes, reopens its sessions after a restart, and opens those that other clients opened
     /// in it.
-    pub(super) fn watch_runtime(&self, id: RuntimeId, link: RuntimeLink) {
+    pub(super) fn watch_runtime(&self, id: RuntimeId, link: RuntimeLink, which: Reopening) {
         let this = self.clone();
         let mut info = link.watch();
         if let Some(mut found) = link.take_found() {
@@ -117,8 +126,10 @@ impl Directory {
             });
         }
         // Sessions with pending work, or left open in an endpoint, are reopened to catch up.
-        let pending = |state: &SessionStateMachine| state.has_pending_work() || state.continues_in_endpoint();
-        self.reopen_later(self.ended_sessions(|runtime| *runtime == id, pending));
+        let wanted = |state: &SessionStateMachine| {
+            state.has_pending_work() || (which == Reopening::Left && state.continues_in_endpoint())
+        };
+        self.reopen_later(self.ended_sessions(|runtime| *runtime == id, wanted));
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {

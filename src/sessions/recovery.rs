@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::directory::PAGE;
+use super::opening::Reopening;
 use super::orphans::{LeftoverChoice, belongs, choose, process_name, why_unattended};
 use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
 use super::session::{MAILBOX, SessionHandle, Task, now};
@@ -205,7 +206,7 @@ impl Directory {
         if let OrphanState::All { spec, .. } = &orphan.known {
             self.shared.specs.insert(id.clone(), RuntimeSpec::clone(spec));
         }
-        self.watch_runtime(id, link.clone());
+        self.watch_runtime(id, link.clone(), Reopening::Left);
         for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
             let (commands, commands_rx) = mpsc::channel(MAILBOX);
             let handle = SessionHandle::of(&survivor.state, Some(commands));

@@ -5,6 +5,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -149,6 +150,7 @@ pub struct RuntimeOrder {
 pub struct RuntimeLink {
     orders: mpsc::Sender<RuntimeOrder>,
     stop: Arc<Notify>,
+    released: Arc<AtomicBool>,
     info: watch::Receiver<Arc<RuntimeInfo>>,
     found: Arc<Mutex<Option<mpsc::Receiver<FoundSession>>>>,
     stderr_log: StderrLog,
@@ -175,8 +177,10 @@ pub struct FoundSession {
 pub struct DriverEnd {
     /// The orders. Closed when all senders are gone.
     pub orders: mpsc::Receiver<RuntimeOrder>,
-    /// Notified once when the runtime is to stop for good.
+    /// Notified once when the runtime is to stop for good, or is released.
     pub stop: Arc<Notify>,
+    /// Whether it was released: see [`RuntimeLink::release`].
+    pub released: Arc<AtomicBool>,
     /// Where the driver publishes the runtime's state.
     pub info: watch::Sender<Arc<RuntimeInfo>>,
     /// Where the driver reports sessions that other clients opened. When the queue is full, one is left out with a warning.
@@ -201,13 +205,14 @@ impl RuntimeLink {
     pub fn new(info: RuntimeInfo) -> (Self, DriverEnd) {
         let (orders, orders_rx) = mpsc::channel(ORDERS);
         let (info_tx, info_rx) = watch::channel(Arc::new(info));
-        let stop = Arc::new(Notify::new());
+        let (stop, released) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (found, found_rx) = mpsc::channel(FOUND);
         let stderr_log = StderrLog::default();
         let spec = Arc::default();
         let end = DriverEnd {
             orders: orders_rx,
             stop: Arc::clone(&stop),
+            released: Arc::clone(&released),
             info: info_tx,
             found,
             stderr_log: stderr_log.clone(),
@@ -217,6 +222,7 @@ impl RuntimeLink {
             Self {
                 orders,
                 stop,
+                released,
                 info: info_rx,
                 found: Arc::new(Mutex::new(Some(found_rx))),
                 stderr_log,
@@ -261,6 +267,13 @@ impl RuntimeLink {
 
     /// Tells the driver to stop the runtime for good: stdin closed, TERM, KILL, reaped, no restart.
     pub fn stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Tells the driver of an endpoint to let go of it, because it is gone. Its sessions end, and go on where they are when the endpoint
+    /// is attached again: their runs and requests wait for that. A program is stopped.
+    pub fn release(&self) {
+        self.released.store(true, Ordering::Relaxed);
         self.stop.notify_one();
     }
 

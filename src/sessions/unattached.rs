@@ -7,7 +7,8 @@ use super::state::{Plan, SessionStateMachine};
 use super::{Directory, SessionError};
 use plexus_protocol::{RuntimeId, SessionId};
 
-/// How long after the gateway's start an endpoint may stay unattached; then the pending runs of its sessions end.
+/// How long an endpoint may stay unattached after the gateway's start, and after it was let go of; then the pending runs of its sessions
+/// end.
 const UNATTACHED_WAIT: Duration = Duration::from_secs(60);
 
 impl Directory {

@@ -1,5 +1,6 @@
 //! Starting, stopping and restarting runtimes.
 
+use super::super::opening::Reopening;
 use super::*;
 
 impl Directory {
@@ -37,6 +38,19 @@ impl Directory {
     /// # Errors
     /// As [`start_runtime`](Self::start_runtime).
     pub fn launch(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, SessionError> {
+        self.launch_and_reopen(spec, Reopening::Left)
+    }
+
+    /// As [`launch`](Self::launch), for a server that others share, and that keeps in memory what is opened in it: of the sessions that
+    /// earlier gateways left there, those are reopened that have something pending, and those that the server says are open.
+    ///
+    /// # Errors
+    /// As [`start_runtime`](Self::start_runtime).
+    pub fn launch_shared(&self, spec: RuntimeSpec) -> Result<Arc<RuntimeInfo>, SessionError> {
+        self.launch_and_reopen(spec, Reopening::Pending)
+    }
+
+    fn launch_and_reopen(&self, spec: RuntimeSpec, which: Reopening) -> Result<Arc<RuntimeInfo>, SessionError> {
         let id = spec.id.clone();
         let link = match self.shared.runtimes.entry(id.clone()) {
             dashmap::Entry::Occupied(there)
@@ -54,7 +68,7 @@ impl Directory {
                 link
             }
         };
-        self.watch_runtime(id, link.clone());
+        self.watch_runtime(id, link.clone(), which);
         Ok(link.info())
     }
 
@@ -78,6 +92,27 @@ impl Directory {
         }
         self.shared.changed.send_modify(|count| *count += 1);
         Ok(())
+    }
+
+    /// Lets go of an endpoint that is gone, for the gateway itself, and unlists it. Its sessions end; their runs and requests stay open for
+    /// a minute and go on if the endpoint is launched again by then under the same identifier.
+    pub async fn release_runtime(&self, id: &RuntimeId) {
+        let Some(link) = self.shared.runtimes.get(id).map(|link| link.clone()) else { return };
+        link.release();
+        link.ended().await;
+        // A launch that follows finds the sessions to reopen among those that have ended.
+        let runs = |handle: &SessionHandle| handle.origin.runtime_id == *id && handle.commands.is_some();
+        for _ in 0..HANDOVER_TRIES {
+            if !self.shared.sessions.iter().any(|handle| runs(&handle)) {
+                break;
+            }
+            tokio::time::sleep(HANDOVER_WAIT).await;
+        }
+        if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
+            self.shared.specs.remove(id);
+            self.abandon_unattached_later();
+        }
+        self.shared.changed.send_modify(|count| *count += 1);
     }
 
     /// Stops a runtime and starts it again with the same settings. Its sessions are reopened once it is ready; their runs and open
