@@ -83,6 +83,8 @@ pub struct Config {
     pub limits: LedgerLimits,
     /// Notifications.
     pub push: Push,
+    /// Agents that people start in a terminal by hand.
+    pub native: NativeConfig,
     /// Runtimes to start with the gateway.
     pub runtimes: Vec<RuntimeConfig>,
 }
@@ -94,6 +96,19 @@ pub struct TlsConfig {
     pub listen: SocketAddr,
     /// The certificate with its chain, and its key; `None`: those of `plexus tls init`.
     pub files: Option<(PathBuf, PathBuf)>,
+}
+
+/// Which agents' own terminals are attached without a runtime of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeConfig {
+    /// Codex, by the daemon that its terminals share.
+    pub codex: bool,
+}
+
+impl Default for NativeConfig {
+    fn default() -> Self {
+        Self { codex: true }
+    }
 }
 
 /// How long events are kept. Events that an open request or an unfinished run needs are kept past both limits.
@@ -146,6 +161,7 @@ impl Default for Config {
             prompt_max: PROMPT_MAX,
             limits: LedgerLimits::default(),
             push: Push::default(),
+            native: NativeConfig::default(),
             runtimes: Vec::new(),
         }
     }
@@ -359,6 +375,10 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
     if let Some(mut push) = root.table("push") {
         config.push = read_push(&mut push, context);
         push.finish();
+    }
+    if let Some(mut native) = root.table("native") {
+        config.native.codex = native.flag("codex").unwrap_or(config.native.codex);
+        native.finish();
     }
     let mut ids: BTreeMap<RuntimeId, usize> = BTreeMap::new();
     let mut taken = BTreeMap::from([(config.listen.port(), "the gateway's own (listen)".to_owned())]);

@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod router;
 pub mod runtimes;
 pub mod sessions;
+pub mod shared_daemon;
 mod spans;
 mod surface_tools;
 
@@ -35,6 +36,7 @@ use crate::runtimes::link::{self, LinkHub};
 use crate::sessions::{
     CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError, SessionRules,
 };
+use crate::shared_daemon::SharedDaemon;
 use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
 use plexus_protocol::{Connect, Origin, Position, RuntimeId, RuntimeSpec, RuntimeState, SessionId, Timestamp};
 use plexus_store::{SqliteStore, StoreError};
@@ -196,6 +198,7 @@ pub struct Gateway {
     before: Position,
     stop: watch::Sender<bool>,
     code: String,
+    daemons: Vec<SharedDaemon>,
 }
 
 impl Gateway {
@@ -285,30 +288,40 @@ impl Gateway {
         state
             .directory
             .reach_clients(Arc::new(router::acp::ForwardedCalls::new(state.acp_sessions.clone(), state.auth.clone())));
-        for runtime in config.runtimes {
-            attach(&state.directory, runtime);
-        }
-        // A gateway without it works, except for terminals.
-        let socket = link::bind(&home).inspect_err(|error| {
-            tracing::error!(%error, "cannot make the socket for agents' terminals: linked terminals are not shown");
-        });
-        let links = (links, socket.ok());
-        let earlier = state.directory.sessions();
-        for agent in LINKED_AGENTS.iter().filter(|agent| earlier.iter().any(|session| session.dialect == agent.dialect))
-        {
-            launch_linked(&state.directory, agent);
-        }
+        config.runtimes.into_iter().for_each(|runtime| attach(&state.directory, runtime));
+        let links = (links, bind_links(&state.directory, &home));
         let retention = RetentionRules {
             max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
             max_bytes: config.retention.max_bytes,
         };
-        Ok(Self { state, runtimes, listener, secure, ports, links, running, home, retention, before, stop, code })
+        Ok(Self {
+            state,
+            runtimes,
+            listener,
+            secure,
+            ports,
+            links,
+            running,
+            home,
+            retention,
+            before,
+            stop,
+            code,
+            daemons: Vec::new(),
+        })
     }
 
     /// Sets the checks behind `GET /v1/doctor`.
     #[must_use]
     pub fn with_doctor(mut self, doctor: router::doctor::Doctor) -> Self {
         self.state.doctor = doctor;
+        self
+    }
+
+    /// Attaches this server of an agent's own terminals whenever it is there.
+    #[must_use]
+    pub fn with_daemon(mut self, daemon: Option<SharedDaemon>) -> Self {
+        self.daemons.extend(daemon);
         self
     }
 
@@ -336,6 +349,8 @@ impl Gateway {
             tokio::spawn(self.links.0.serve(socket, Box::new(move |agent| launch_linked(&directory, agent))))
         });
         tokio::spawn(self.state.notifier.run(self.state.clone(), self.before));
+        let attach = |daemon: SharedDaemon| tokio::spawn(daemon.keep_attached(self.state.directory.clone()));
+        let attaching: Vec<_> = self.daemons.into_iter().map(attach).collect();
         let serve =
             |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
         let limits = router::ListenLimits::over(&self.state.ledger);
@@ -353,6 +368,7 @@ impl Gateway {
         shutdown.await;
         let _ = self.stop.send(true);
         retaining.abort();
+        attaching.iter().for_each(tokio::task::JoinHandle::abort);
         let stopped = async {
             if let Some(hearing) = hearing {
                 hearing.abort();
@@ -427,6 +443,19 @@ fn admin_code(auth: &Auth, home: &Path) -> Result<String, StartError> {
     let permit = auth.check(&token).and_then(|caller| caller.permit::<Admin>(Target::Gateway).ok());
     let permit = permit.ok_or(AuthError::BadCode)?;
     Ok(auth.mint_code(&permit, Grant::all(), CODE_LIFE)?.code)
+}
+
+/// Makes the link socket, and attaches the terminals of agents that had sessions before. A gateway without the socket works, except for
+/// terminals.
+fn bind_links(directory: &Directory, home: &Path) -> Option<UnixListener> {
+    let socket = link::bind(home).inspect_err(|error| {
+        tracing::error!(%error, "cannot make the socket for agents' terminals: linked terminals are not shown");
+    });
+    let earlier = directory.sessions();
+    for agent in LINKED_AGENTS.iter().filter(|agent| earlier.iter().any(|session| session.dialect == agent.dialect)) {
+        launch_linked(directory, agent);
+    }
+    socket.ok()
 }
 
 /// Attaches the terminals of an agent, unless they are attached.

@@ -42,6 +42,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
     // What the sessions' agents are given: a token and a program.
     ("surface_tools", &["protocol", "dialects", "auth", "sessions"]),
+    // The servers that agents' own terminals share.
+    ("shared_daemon", &["protocol", "runtimes", "sessions", "spans"]),
     (
         "lib",
         &[
@@ -57,14 +59,33 @@ const FLOORS: &[(&str, &[&str])] = &[
             "ledger",
             "spans",
             "surface_tools",
+            "shared_daemon",
         ],
     ),
     ("main", ROOF),
     ("cli", ROOF),
 ];
 const ROOF: &[&str] = &[
-    "protocol", "client", "dialects", "store", "surfaces", "holder", "tui", "bridges", "auth", "sessions", "runtimes",
-    "router", "config", "metrics", "ledger", "spans", "lib", "main", "cli",
+    "protocol",
+    "client",
+    "dialects",
+    "store",
+    "surfaces",
+    "holder",
+    "tui",
+    "bridges",
+    "auth",
+    "sessions",
+    "runtimes",
+    "router",
+    "config",
+    "metrics",
+    "ledger",
+    "spans",
+    "shared_daemon",
+    "lib",
+    "main",
+    "cli",
 ];
 /// The floors of the binary crate: there `crate::` is the binary's root and `plexus::` the library's.
 const BINARY: &[&str] = &["main", "cli"];

@@ -88,6 +88,7 @@ impl Gateway {
             .arg(dir.path().join("plexus.toml"))
             .env("PLEXUS_HOME", &home)
             .env("NO_COLOR", "1")
+            .env("CODEX_HOME", dir.path().join("codex"))
             .current_dir(dir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -3,15 +3,20 @@
 //! No port is probed unless the configuration or the user's environment names it. A server on an unannounced port is not
 //! found.
 
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use plexus::config::{Config, ConfigContext};
+use plexus::config::{Config, ConfigContext, NativeConfig};
+use plexus::router::doctor::Verdict;
+use plexus::runtimes::daemon_socket::{self, UnsafeSocket};
 use plexus::runtimes::{RuntimeSettings, Runtimes, presets};
 use plexus::sessions::Launcher as _;
-use plexus_protocol::{Connect, RuntimeSpec, RuntimeState, Timestamp};
+use plexus::shared_daemon::connects_to;
+use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
 use serde::Serialize;
 
 use super::commands::age;
@@ -337,6 +342,118 @@ impl Address {
             Err(_) => Err(format!("did not answer within {} s", REACH.as_secs())),
         }
     }
+}
+
+// === terminals ===
+
+/// How the daemon stands that Codex's own terminals share.
+#[derive(Debug)]
+pub(super) enum SharedTerminals {
+    /// The configuration turns it off.
+    Off,
+    /// There is no home folder, so no path.
+    Homeless,
+    /// Nothing is at the path.
+    Absent(PathBuf),
+    /// A socket is there that is not connected to.
+    Unsafe(UnsafeSocket),
+    /// A socket is there, and nobody listens.
+    Silent(PathBuf),
+    /// A daemon runs and no gateway does.
+    NoGateway(PathBuf),
+    /// A daemon runs that the gateway is not attached to, and why, if it tries to.
+    Apart(PathBuf, Option<String>),
+    /// A daemon runs, and the gateway is attached.
+    Attached {
+        /// Its socket.
+        socket: PathBuf,
+        /// Its name and version, as it reports them.
+        agent: String,
+        /// The runtime.
+        runtime: RuntimeId,
+    },
+}
+
+/// What is outside of the gateway's reach, as part of a sentence.
+const OUT_OF_REACH: &str = "sessions of `codex --no-daemon` cannot be reached";
+
+impl SharedTerminals {
+    pub(super) fn verdict(&self) -> Verdict {
+        match self {
+            Self::Unsafe(_) | Self::Apart(..) | Self::Homeless => Verdict::Warn,
+            Self::Off | Self::Absent(_) | Self::Silent(_) | Self::NoGateway(_) | Self::Attached { .. } => Verdict::Ok,
+        }
+    }
+
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Off => "not attached: turned off in the configuration".into(),
+            Self::Homeless => "neither CODEX_HOME nor HOME is set to an absolute path".into(),
+            Self::Absent(path) => format!(
+                "no daemon at {}; plain `codex` starts it, and it is attached within two seconds; {OUT_OF_REACH}",
+                path.display()
+            ),
+            Self::Unsafe(why) => format!("the daemon is not attached: {why}"),
+            Self::Silent(path) => {
+                format!("a daemon has left {}, and none listens; plain `codex` starts it again", path.display())
+            }
+            Self::NoGateway(path) => format!("a daemon listens at {}; a gateway attaches it", path.display()),
+            Self::Apart(path, None) => format!("a daemon listens at {} and is not attached", path.display()),
+            Self::Apart(path, Some(why)) => {
+                format!("a daemon listens at {} and is not attached: {why}", path.display())
+            }
+            Self::Attached { socket, agent, runtime } => {
+                format!("{agent} at {}, attached as {runtime}; {OUT_OF_REACH}", socket.display())
+            }
+        }
+    }
+
+    pub(super) fn fix(&self) -> Option<String> {
+        let fix = match self {
+            Self::Off => "to attach it: codex = true in [native]",
+            Self::Homeless => "set HOME before starting the gateway",
+            Self::Apart(_, None) => "wait two seconds; if the runtime was stopped, start the gateway again",
+            Self::Apart(_, Some(_)) => "the gateway retries automatically; `plexus stop` the runtime if it has ended",
+            Self::Absent(_) | Self::Unsafe(_) | Self::Silent(_) | Self::NoGateway(_) | Self::Attached { .. } => {
+                return None;
+            }
+        };
+        Some(fix.into())
+    }
+}
+
+/// Finds the daemon that Codex's own terminals share. `runtimes` are those of the gateway, if one runs.
+pub(super) async fn codex_terminals(
+    native: NativeConfig,
+    runtimes: Option<&[Arc<RuntimeInfo>]>,
+    env: impl Fn(&str) -> Option<OsString>,
+) -> SharedTerminals {
+    let Some(path) = daemon_socket::codex_socket(env) else { return SharedTerminals::Homeless };
+    let socket = match daemon_socket::find(&path) {
+        Ok(Some(socket)) => socket.path,
+        Ok(None) if !native.codex => return SharedTerminals::Off,
+        Ok(None) => return SharedTerminals::Absent(path),
+        Err(_) if !native.codex => return SharedTerminals::Off,
+        Err(why) => return SharedTerminals::Unsafe(why),
+    };
+    // A runtime of the configuration may be attached to it, too.
+    let ours = |info: &&Arc<RuntimeInfo>| connects_to(info, &socket);
+    if let Some(info) = runtimes.and_then(|runtimes| runtimes.iter().find(ours)) {
+        let agent = info.agent.clone().unwrap_or_else(|| info.dialect.clone());
+        return match info.state {
+            RuntimeState::Ready => SharedTerminals::Attached { socket, agent, runtime: info.runtime_id.clone() },
+            _ => SharedTerminals::Apart(socket, info.problem.clone()),
+        };
+    }
+    if !native.codex {
+        return SharedTerminals::Off;
+    }
+    if !daemon_socket::listens(&socket).await {
+        return SharedTerminals::Silent(path);
+    }
+    let Some(runtimes) = runtimes else { return SharedTerminals::NoGateway(socket) };
+    let ended = runtimes.iter().find(|info| info.runtime_id.as_str() == CODEX_TERMINAL);
+    SharedTerminals::Apart(socket, ended.and_then(|info| info.problem.clone()))
 }
 
 // === holders ===

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use plexus::config::{Config, LISTEN};
+use plexus::config::{Config, LISTEN, NativeConfig};
 use plexus::router::doctor::{self as over_http, Verdict};
 use plexus_protocol::{Connect, RuntimeInfo, RuntimeState};
 use serde::Serialize;
@@ -26,6 +27,8 @@ const ROOM_LEAST: u64 = 64 << 20;
 const ROOM_GOOD: u64 = 1 << 30;
 /// Longest text of a check, in characters.
 const DETAIL: usize = 500;
+/// The check of Codex's own terminals.
+const CODEX_CHECK: &str = "terminals codex";
 /// The oldest Node.js on which the npm agents run.
 const NODE_LEAST: u32 = 20;
 
@@ -68,7 +71,7 @@ pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> ov
             let mut checks = Checks::default();
             modes(&mut checks, home.dir());
             runtimes.iter().for_each(|runtime| attached(&mut checks, runtime));
-            surroundings(&mut checks, &home, &exe, file, true, false).await;
+            surroundings(&mut checks, &home, &exe, file, Some(&runtimes), false).await;
             let check = |Check { check, verdict, found, fix }| over_http::Check {
                 name: check,
                 state: verdict,
@@ -80,13 +83,14 @@ pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> ov
     })
 }
 
-/// Checks the surroundings of a gateway: disk space, configuration, servers, holders, agents.
+/// Checks the surroundings of a gateway: disk space, configuration, servers, holders, agents. `runtimes` are those of the gateway, if one
+/// runs.
 async fn surroundings(
     checks: &mut Checks,
     home: &Home,
     exe: &Path,
     file: Option<PathBuf>,
-    up: bool,
+    runtimes: Option<&[Arc<RuntimeInfo>]>,
     start: bool,
 ) -> (Vec<Agent>, Vec<Server>, Vec<Holder>) {
     room(checks, home.dir());
@@ -95,11 +99,15 @@ async fn surroundings(
     if let Ok(Some((_, config))) = &config {
         certificate(checks, config, home);
     }
+    let config = config.ok().flatten();
+    let native = config.as_ref().map_or_else(NativeConfig::default, |(_, config)| config.native);
+    let terminals = discover::codex_terminals(native, runtimes, |name| std::env::var_os(name)).await;
+    checks.add(CODEX_CHECK, terminals.verdict(), terminals.words(), terminals.fix());
     let with = start.then_some((exe, home.dir()));
-    let servers = discover::servers(config.ok().flatten(), |name| std::env::var(name).ok(), with).await;
+    let servers = discover::servers(config, |name| std::env::var(name).ok(), with).await;
     servers.iter().for_each(|server| checks.server(server));
     let holders = discover::holders(&home.dir().join(plexus::HOLDERS)).await;
-    holders.iter().for_each(|holder| checks.holder(holder, up));
+    holders.iter().for_each(|holder| checks.holder(holder, runtimes.is_some()));
     duplicate_holders(checks, &holders);
     node(checks).await;
     let agents = discover::agents(exe, home.dir(), start).await;
@@ -131,8 +139,9 @@ pub(crate) async fn doctor(args: args::Doctor) -> CommandResult {
     // The configured port, which the next gateway will use.
     let configured = discover::config(args.config.clone(), home.dir(), &exe);
     let listen = configured.ok().flatten().map_or(LISTEN, |(_, config)| config.listen);
-    let up = gateway(&mut checks, &home, listen).await?;
-    let (agents, servers, holders) = surroundings(&mut checks, &home, &exe, args.config, up, args.start).await;
+    let runtimes = gateway(&mut checks, &home, listen).await?;
+    let (agents, servers, holders) =
+        surroundings(&mut checks, &home, &exe, args.config, runtimes.as_deref(), args.start).await;
     let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
         let all = serde_json::json!({ "checks": checks.0, "agents": agents, "servers": servers, "holders": holders });
@@ -271,8 +280,12 @@ fn modes(checks: &mut Checks, dir: &Path) {
     }
 }
 
-/// Checks whether a gateway runs.
-async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow::Result<bool> {
+/// Checks whether a gateway runs; returns its runtimes.
+async fn gateway(
+    checks: &mut Checks,
+    home: &Home,
+    listen: SocketAddr,
+) -> anyhow::Result<Option<Vec<Arc<RuntimeInfo>>>> {
     match home.gateway().await? {
         GatewayState::Up(running) => {
             let own = env!("CARGO_PKG_VERSION");
@@ -296,10 +309,13 @@ async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow
                         checks.add(&name, state, detail, fix);
                     });
                     runtimes.iter().for_each(|runtime| attached(checks, runtime));
+                    Ok(Some(runtimes.into_iter().map(Arc::new).collect()))
                 }
-                Err(why) => checks.fail("signing in", format!("{why:#}"), "check that PLEXUS_HOME is the gateway's"),
+                Err(why) => {
+                    checks.fail("signing in", format!("{why:#}"), "check that PLEXUS_HOME is the gateway's");
+                    Ok(Some(Vec::new()))
+                }
             }
-            Ok(true)
         }
         GatewayState::Down(why) => {
             checks.warn("gateway", format!("not running: {why}"), "start it with `plexus serve`");
@@ -310,7 +326,7 @@ async fn gateway(checks: &mut Checks, home: &Home, listen: SocketAddr) -> anyhow
                     checks.fail("port", format!("{listen} cannot be listened on: {why}"), fix);
                 }
             }
-            Ok(false)
+            Ok(None)
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use anyhow::Context as _;
 use plexus::config::{self, Config, ConfigContext};
+use plexus::shared_daemon::SharedDaemon;
 use plexus::{Gateway, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -74,11 +75,13 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
         config.listen =
             config::parse_listen(listen).map_err(|why| CommandFailure::new(BAD_CONFIG, format!("--listen: {why}")))?;
     }
+    let env = |name: &str| std::env::var_os(name);
+    let codex = if config.native.codex { SharedDaemon::codex(around.cwd.clone(), env) } else { None };
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
     let served = config.tls.as_ref().map(|tls| tls::Served::of(tls, &home));
     let doctor = super::doctor::for_gateway(home.clone(), exe.clone(), file.clone());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
-        Ok(gateway) => gateway.with_doctor(doctor),
+        Ok(gateway) => gateway.with_doctor(doctor).with_daemon(codex),
         Err(why @ StartError::AlreadyRunning { .. }) => {
             let fix = "use it (`plexus ls`), stop it first, or set another PLEXUS_HOME for this one";
             return Err(CommandFailure::new(FAILURE, format!("{why}; {fix}")).into());

@@ -70,6 +70,7 @@ fn documented_file_has_every_key_and_no_other() {
         "[requests]\n",
         "[limits]\n",
         "[push]\n",
+        "[native]\n",
         "[[runtime]]\npreset = \"demo\"\n",
     ];
     let channels = CHANNEL_KINDS.iter().map(|kind| format!("[[push.{}]]\n", kind.name));
@@ -103,6 +104,7 @@ fn options_are_all_read() {
         retention = { max_age_days = 0, max_bytes = 1_000 }
         requests.expire_after = "2h"
         limits = { line_max = 0x10_0000, prompt_max = 65_536, device = 1_048_576, gateway = 0x4000_0000 }
+        native.codex = false
         push.after = "5s"
         push.give_up_after = "1m"
         push.contact = "mailto:me@example.org"
@@ -162,6 +164,7 @@ fn options_are_all_read() {
     assert_eq!(config.expire_after, Some(Duration::from_secs(7200)));
     assert_eq!((config.line_max, config.prompt_max), (1 << 20, 64 << 10));
     assert_eq!(config.limits, LedgerLimits { device: 1 << 20, gateway: 1 << 30, ..LedgerLimits::default() });
+    assert_eq!(config.native, NativeConfig { codex: false });
     assert_eq!((config.push.after.as_secs(), config.push.give_up_after.as_secs()), (5, 60));
     assert_eq!(config.push.contact.as_deref(), Some("mailto:me@example.org"));
     assert_eq!(config.push.services, ["push.example.org", "http://127.0.0.1:8090"]);
@@ -209,7 +212,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         (
             "\n  zzz = 1",
             "p.toml:2:3: zzz: unknown key; known keys: listen, public_hosts, public_url, \
-             trusted_proxies, tls, log, retention, requests, limits, push, runtime",
+             trusted_proxies, tls, log, retention, requests, limits, push, native, runtime",
         ),
         ("[log]\ndurabilty = \"power\"", "p.toml:2:1: log.durabilty: unknown key; did you mean durability?"),
         ("listen = 7420", "p.toml:1:10: listen: must be text, not an integer: write listen = \"127.0.0.1:7420\""),

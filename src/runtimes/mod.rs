@@ -9,6 +9,7 @@ mod client_terminal;
 mod client_tools;
 #[cfg(test)]
 mod client_tools_tests;
+pub mod daemon_socket;
 mod driver;
 mod endpoint;
 #[cfg(test)]

@@ -329,6 +329,8 @@ fn spawn(dir: &Path, home: &Path, env: &[(String, String)]) -> Child {
         .arg(dir.join("plexus.toml"))
         .env("PLEXUS_HOME", home)
         .env("NO_COLOR", "1")
+        // A daemon that runs on this machine is none of the test's.
+        .env("CODEX_HOME", dir.join("codex"))
         .envs(env.iter().cloned())
         .current_dir(dir)
         .stdin(Stdio::null())

@@ -22,6 +22,8 @@ const PLEXUS: &str = env!("CARGO_BIN_EXE_plexus");
 fn plexus(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(PLEXUS);
     command.args(args).env("PLEXUS_HOME", home).env_remove("NO_COLOR").env_remove("PLEXUS_LOG").stdin(Stdio::null());
+    // A daemon of Codex that runs on this machine is none of the test's.
+    command.env("CODEX_HOME", home.join("codex"));
     command
 }
 

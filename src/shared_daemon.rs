@@ -1,0 +1,183 @@
+//! Attaches the server that an agent's own terminals share, for as long as there is one: the daemon that plain `codex` starts or joins.
+//!
+//! It comes and goes as people start, stop and upgrade the agent. While it is there, it is a runtime like one of the configuration;
+//! otherwise that is not listed, and its sessions are past ones. One system call a second finds out: nothing is connected to until there
+//! is a socket, and nothing again where nobody listens until there is another one.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+use tracing::Instrument as _;
+
+use crate::runtimes::daemon_socket::{self, DaemonSocket, SocketIdentity, UnsafeSocket};
+use crate::sessions::{Directory, SessionError};
+use crate::spans;
+use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+
+/// The time between two looks at the path: a server is attached within two seconds of its start.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A server to attach while it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedDaemon {
+    /// The runtime's identifier.
+    pub id: RuntimeId,
+    /// The dialect that the server speaks.
+    pub dialect: &'static str,
+    /// The well-known path of its socket.
+    pub socket: PathBuf,
+    /// The folder of sessions that name none.
+    pub cwd: PathBuf,
+}
+
+/// How the server stands.
+enum Standing {
+    Attached(DaemonSocket),
+    /// It is not attached.
+    Away {
+        /// The socket on which nobody listens. It is left alone: a server that starts makes another one.
+        silent: Option<SocketIdentity>,
+        /// Why the socket was not connected to, as it was logged.
+        refused: Option<String>,
+    },
+    /// Somebody stopped the runtime: it is left alone.
+    Stopped,
+}
+
+const AWAY: Standing = Standing::Away { silent: None, refused: None };
+
+impl SharedDaemon {
+    /// The daemon of Codex in this environment; `None` without a home folder.
+    pub fn codex(cwd: PathBuf, env: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let socket = daemon_socket::codex_socket(env)?;
+        Some(Self { id: RuntimeId::trusted(CODEX_TERMINAL), dialect: "codex", socket, cwd })
+    }
+
+    /// The runtime. It is a person's own program: its sessions get no tools that they would not have without the gateway.
+    ///
+    /// # Errors
+    /// In words: the socket's path cannot be written as an address.
+    pub fn spec(&self, socket: &DaemonSocket) -> Result<RuntimeSpec, String> {
+        let path = socket.path.to_str().ok_or_else(|| format!("{} is not UTF-8", socket.path.display()))?;
+        let connect = Connect::Endpoint(format!("unix:{path}"));
+        Ok(RuntimeSpec { ui: false, ..RuntimeSpec::new(self.id.clone(), self.dialect, connect, &self.cwd) })
+    }
+
+    /// Keeps it attached, until the gateway stops or somebody stops the runtime.
+    pub(crate) async fn keep_attached(self, directory: Directory) {
+        let span = spans::runtime(&self.id);
+        let work = async {
+            let mut look = tokio::time::interval(LOOK_EVERY);
+            look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut standing = AWAY;
+            while !matches!(standing, Standing::Stopped) {
+                look.tick().await;
+                standing = self.look(&directory, standing).await;
+            }
+        };
+        work.instrument(span).await;
+    }
+
+    /// One look.
+    async fn look(&self, directory: &Directory, standing: Standing) -> Standing {
+        let now = self.identity().await;
+        let (silent, refused) = match standing {
+            Standing::Attached(socket) => {
+                let Some(info) = directory.runtime(&self.id) else {
+                    tracing::info!("the runtime was stopped: it is attached again when the gateway is started again");
+                    return Standing::Stopped;
+                };
+                let same = now == Some(socket.identity);
+                let silent = same && is_gone(&info, &socket).await;
+                let elsewhere = connected(directory, &socket.path, &self.id);
+                if same && !silent && elsewhere.is_none() {
+                    return Standing::Attached(socket);
+                }
+                directory.release_runtime(&self.id).await;
+                match elsewhere {
+                    Some(other) => {
+                        tracing::info!(%other, "another runtime is attached to the socket: this one is not needed")
+                    }
+                    None => tracing::info!("the server is gone: its sessions go on when they are open in it again"),
+                }
+                (silent.then_some(socket.identity), None)
+            }
+            Standing::Away { silent, refused } => (silent, refused),
+            Standing::Stopped => return Standing::Stopped,
+        };
+        match now {
+            None => AWAY,
+            Some(now) if silent == Some(now) => Standing::Away { silent, refused },
+            Some(_) => self.attach(directory, refused).await,
+        }
+    }
+
+    /// Attaches what is at the path, if it may be. A reason why not is logged once.
+    async fn attach(&self, directory: &Directory, logged: Option<String>) -> Standing {
+        let refuse = |why: String| {
+            if logged.as_ref() != Some(&why) {
+                tracing::warn!(socket = %self.socket.display(), "not attached: {why}");
+            }
+            Standing::Away { silent: None, refused: Some(why) }
+        };
+        let socket = match self.find().await {
+            Ok(Some(socket)) => socket,
+            Ok(None) => return AWAY,
+            Err(why) => return refuse(why.to_string()),
+        };
+        if connected(directory, &socket.path, &self.id).is_some() {
+            return AWAY;
+        }
+        if !daemon_socket::listens(&socket.path).await {
+            return Standing::Away { silent: Some(socket.identity), refused: None };
+        }
+        let launched = self.spec(&socket).and_then(|spec| match directory.launch_shared(spec) {
+            Err(SessionError::RuntimeExists(id)) => {
+                Err(format!("another runtime has the name {id}: give that one another id in the configuration"))
+            }
+            launched => launched.map_err(|error| error.to_string()),
+        });
+        match launched {
+            Ok(_) => {
+                tracing::info!(socket = %socket.path.display(), "a server that terminals share was found");
+                Standing::Attached(socket)
+            }
+            Err(why) => refuse(why),
+        }
+    }
+
+    // A home folder can be on a disk that hangs: neither look is made on a worker.
+
+    async fn identity(&self) -> Option<SocketIdentity> {
+        let path = self.socket.clone();
+        tokio::task::spawn_blocking(move || SocketIdentity::at(&path)).await.ok().flatten()
+    }
+
+    async fn find(&self) -> Result<Option<DaemonSocket>, UnsafeSocket> {
+        let path = self.socket.clone();
+        tokio::task::spawn_blocking(move || daemon_socket::find(&path)).await.unwrap_or(Ok(None))
+    }
+}
+
+/// Whether nobody listens on the socket of the runtime any more. A runtime that is ready is not asked.
+async fn is_gone(info: &RuntimeInfo, socket: &DaemonSocket) -> bool {
+    let waits = matches!(info.state, RuntimeState::Starting | RuntimeState::Restarting);
+    waits && !daemon_socket::listens(&socket.path).await
+}
+
+/// The runtime other than `but` that connects to this socket.
+fn connected(directory: &Directory, socket: &Path, but: &RuntimeId) -> Option<RuntimeId> {
+    let runtimes = directory.runtimes();
+    let other = runtimes.iter().find(|info| info.runtime_id != *but && connects_to(info, socket));
+    other.map(|info| info.runtime_id.clone())
+}
+
+/// Whether a runtime that has not ended connects to this socket (a path without symbolic links).
+pub fn connects_to(info: &RuntimeInfo, socket: &Path) -> bool {
+    let Connect::Endpoint(at) = &info.connect else { return false };
+    let Some(path) = at.strip_prefix("unix:") else { return false };
+    let path = Path::new(path.strip_prefix("//").unwrap_or(path));
+    info.state != RuntimeState::Exited && path.canonicalize().is_ok_and(|real| real == socket)
+}
