@@ -20,6 +20,7 @@ mod story_described;
 mod story_hold;
 mod story_matrix;
 mod story_mirror_server;
+mod story_native_codex;
 mod story_opencode;
 mod story_screens;
 mod story_suite;
