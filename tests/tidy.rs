@@ -21,6 +21,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     // The state of surfaces, for whoever holds or shows them.
     ("surfaces", &["protocol"]),
     ("holder", &["protocol"]),
+    // The settings of agents: it knows files, and no part of the gateway.
+    ("link", &[]),
     // The terminal UI is a client like any other. It draws surfaces.
     ("tui", &["protocol", "client", "surfaces"]),
     // Clients that have no surfaces get their plain form.
@@ -72,6 +74,7 @@ const ROOF: &[&str] = &[
     "store",
     "surfaces",
     "holder",
+    "link",
     "tui",
     "bridges",
     "auth",
@@ -117,7 +120,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "anyhow",
         &[
-            "protocol", "metrics", "ledger", "spans", "client", "dialects", "holder", "store", "auth", "sessions", "runtimes", "router",
+            "protocol", "metrics", "ledger", "spans", "client", "dialects", "holder", "link", "store", "auth", "sessions", "runtimes", "router",
             "config", "lib",
         ],
         "the library's errors are typed; anyhow is for the program alone",

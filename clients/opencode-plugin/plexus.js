@@ -1,0 +1,2 @@
+// Written by `plexus link opencode`; `plexus link opencode --remove` deletes it.
+export const Plexus = async () => ({});

@@ -1,0 +1,169 @@
+//! Which versions of an agent are linked.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A version as agents print it: `2.1.330`, `0.61.0-nightly.20260101`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentVersion {
+    /// Major, minor and patch.
+    numbers: [u32; 3],
+    /// Whether it came before the version of these numbers.
+    before_release: bool,
+}
+
+impl AgentVersion {
+    /// A released version.
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self { numbers: [major, minor, patch], before_release: false }
+    }
+
+    /// The first version in a line that a program printed: `2.1.330 (Claude Code)`, `codex-cli 0.169.0`.
+    pub fn find(line: &str) -> Option<Self> {
+        line.split(|one: char| one.is_whitespace() || matches!(one, '(' | ')' | ',')).find_map(Self::parse)
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        let word = word.trim_start_matches('v').trim_end_matches('.');
+        let end = word.find(['-', '+']).unwrap_or(word.len());
+        let mut parts = word[..end].split('.');
+        let mut numbers = [0; 3];
+        for number in &mut numbers {
+            let part = parts.next().filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?;
+            *number = part.parse().ok()?;
+        }
+        (parts.next().is_none()).then(|| Self { numbers, before_release: word[end..].starts_with('-') })
+    }
+}
+
+impl Ord for AgentVersion {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.numbers.cmp(&other.numbers).then(other.before_release.cmp(&self.before_release))
+    }
+}
+
+impl PartialOrd for AgentVersion {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for AgentVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.numbers;
+        write!(f, "{major}.{minor}.{patch}{}", if self.before_release { "-pre" } else { "" })
+    }
+}
+
+/// The versions of an agent that are linked. There is no way around it: with others the terminal would pay.
+#[derive(Clone, Copy, Debug)]
+pub struct VersionGate {
+    /// The oldest.
+    pub least: AgentVersion,
+    /// Why no older one.
+    pub why: &'static str,
+    /// The first that is not linked any more, and why.
+    pub below: Option<(AgentVersion, &'static str)>,
+}
+
+/// Why a version is not linked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GateError {
+    /// The program did not print a version.
+    #[error(
+        "its version is not known ({why}), and only {least} and newer are linked; run `{program} --version` to see why"
+    )]
+    Unknown {
+        /// The program.
+        program: &'static str,
+        /// What was read instead.
+        why: String,
+        /// The oldest that is linked.
+        least: AgentVersion,
+    },
+    /// It is too old.
+    #[error("version {found} is too old: {why}; update it to {least} or newer")]
+    TooOld {
+        /// The installed version.
+        found: AgentVersion,
+        /// The oldest that is linked.
+        least: AgentVersion,
+        /// The reason.
+        why: &'static str,
+    },
+    /// It is too new.
+    #[error("version {found} is too new: {why}; use a version below {below}")]
+    TooNew {
+        /// The installed version.
+        found: AgentVersion,
+        /// The first that is not linked.
+        below: AgentVersion,
+        /// The reason.
+        why: &'static str,
+    },
+}
+
+impl VersionGate {
+    /// Whether the version that `program` printed is linked.
+    ///
+    /// # Errors
+    /// [`GateError`].
+    pub fn admits(&self, program: &'static str, printed: Result<&str, &str>) -> Result<AgentVersion, GateError> {
+        let unknown = |why: &str| GateError::Unknown { program, why: why.to_owned(), least: self.least };
+        let line = printed.map_err(unknown)?;
+        let found = AgentVersion::find(line).ok_or_else(|| unknown(&format!("it prints {line:?}")))?;
+        if found < self.least {
+            return Err(GateError::TooOld { found, least: self.least, why: self.why });
+        }
+        match self.below {
+            Some((below, why)) if found >= below => Err(GateError::TooNew { found, below, why }),
+            _ => Ok(found),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_agents_print() {
+        let new = AgentVersion::new;
+        for (line, version) in [
+            ("2.1.330 (Claude Code)", Some(new(2, 1, 330))),
+            ("0.61.0", Some(new(0, 61, 0))),
+            ("GitHub Copilot CLI 1.0.102.", Some(new(1, 0, 102))),
+            ("codex-cli 0.169.0", Some(new(0, 169, 0))),
+            ("v1.18.33", Some(new(1, 18, 33))),
+            ("0.26.0-nightly.20260101", Some(AgentVersion { numbers: [0, 26, 0], before_release: true })),
+            ("1.2.3+build", Some(new(1, 2, 3))),
+            ("", None),
+            ("unknown", None),
+            ("1.2", None),
+            ("1.2.3.4", None),
+            ("99999999999.0.0", None),
+            ("-1.0.0", None),
+        ] {
+            assert_eq!(AgentVersion::find(line), version, "{line}");
+        }
+    }
+
+    #[test]
+    fn gate_admits_from_the_least_to_below_the_limit() {
+        let gate = VersionGate {
+            least: AgentVersion::new(0, 26, 0),
+            why: "hooks are missing",
+            below: Some((AgentVersion::new(2, 0, 0), "it has other plugins")),
+        };
+        let admits = |line| gate.admits("agent", Ok(line)).map_err(|why| why.to_string());
+        assert_eq!(admits("0.26.0"), Ok(AgentVersion::new(0, 26, 0)));
+        assert_eq!(admits("1.99.0"), Ok(AgentVersion::new(1, 99, 0)));
+        let old = "version 0.25.9 is too old: hooks are missing; update it to 0.26.0 or newer";
+        assert_eq!(admits("0.25.9"), Err(old.into()));
+        assert!(admits("0.26.0-preview.1").is_err(), "what came before the release may lack it");
+        let new = "version 2.0.0 is too new: it has other plugins; use a version below 2.0.0";
+        assert_eq!(admits("2.0.0"), Err(new.into()));
+        assert!(admits("no version").unwrap_err().contains("run `agent --version`"));
+        assert!(gate.admits("agent", Err("it hangs")).unwrap_err().to_string().contains("it hangs"));
+    }
+}
