@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// What `--help` ends with.
@@ -70,6 +71,8 @@ pub(crate) enum Command {
     /// Create TLS certificates, so that other machines can reach the gateway
     #[command(subcommand)]
     Tls(Tls),
+    /// Show the sessions of agents' own terminals in Plexus, by entries in their settings; --remove undoes it
+    Link(Link),
     /// Check the installation and suggest fixes
     Doctor(Doctor),
     /// Show what a dialect makes of each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
@@ -453,6 +456,27 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
+/// The agents that `link` knows, from the one table of them.
+fn linkable_agents() -> PossibleValuesParser {
+    PossibleValuesParser::new(plexus_link::LINK_AGENTS.iter().map(|agent| agent.name))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Link {
+    /// The agents [default: all that are installed; with --remove, all that are linked]
+    #[arg(value_name = "AGENT", value_parser = linkable_agents())]
+    pub(crate) agents: Vec<String>,
+    /// Take out what linking wrote
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Do it without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Output JSON; without --yes, only shows what would be done
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
     /// The runtime
@@ -595,6 +619,9 @@ mod tests {
             "tls init",
             "tls init --name box.local --name 192.168.1.5 --force",
             "tls renew",
+            "link",
+            "link claude gemini --yes",
+            "link --remove --json",
             "doctor --json",
             "doctor --start -c x.toml",
             "mcp --session s_1",
@@ -645,6 +672,7 @@ mod tests {
             "hold",
             "hold --socket /s -- sh",
             "agent",
+            "link netscape",
             "ls extra",
             "tls",
             "tls init box.local",

@@ -24,8 +24,9 @@ use super::run::which;
 use super::serve::CONFIG_FILE;
 use super::term::line;
 
-/// Time for a program to print its version.
-const VERSION: Duration = Duration::from_secs(5);
+/// Time for a program to print its version; a slower one is ended, with what it started. Those that run on Node.js take some
+/// seconds where the machine is busy.
+const VERSION: Duration = Duration::from_secs(15);
 /// Time for an agent to finish its handshake; a slower one is stopped and reported.
 const START: Duration = Duration::from_secs(60);
 /// Time to connect to a server.
@@ -149,15 +150,23 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
 /// The first line that `PROGRAM ARGS` prints.
 pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
     let mut command = tokio::process::Command::new(program);
-    command.args(args).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    match tokio::time::timeout(VERSION, command.output()).await {
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    // Else Gemini CLI starts itself a second time, to get more memory.
+    command.env("GEMINI_CLI_NO_RELAUNCH", "true");
+    let child = command.process_group(0).spawn().map_err(|why| format!("cannot be started: {why}"))?;
+    let group = child.id().and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?));
+    match tokio::time::timeout(VERSION, child.wait_with_output()).await {
         Ok(Ok(output)) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let first = text.lines().map(str::trim).find(|line| !line.is_empty());
             first.map(|first| line(first, 100)).ok_or_else(|| "does not report its version".into())
         }
         Ok(Err(why)) => Err(format!("cannot be started: {why}")),
-        Err(_) => Err(format!("did not report its version within {} s", VERSION.as_secs())),
+        Err(_) => {
+            // What it started would run on.
+            let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
+            Err(format!("did not report its version within {} s", VERSION.as_secs()))
+        }
     }
 }
 

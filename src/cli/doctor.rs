@@ -15,6 +15,7 @@ use super::client::Client;
 use super::commands::{print, print_json};
 use super::discover::{self, Agent, Holder, HolderState, Server, version};
 use super::home::{GatewayState, Home};
+use super::link::{self, Linked, StateName};
 use super::run::which;
 use super::serve::this_program;
 use super::term::{Paint, line};
@@ -92,7 +93,7 @@ async fn surroundings(
     file: Option<PathBuf>,
     runtimes: Option<&[Arc<RuntimeInfo>]>,
     start: bool,
-) -> (Vec<Agent>, Vec<Server>, Vec<Holder>) {
+) -> Surroundings {
     room(checks, home.dir());
     let config = discover::config(file, home.dir(), exe);
     configuration(checks, &config);
@@ -112,7 +113,23 @@ async fn surroundings(
     node(checks).await;
     let agents = discover::agents(exe, home.dir(), start).await;
     agents.iter().for_each(|agent| checks.agent(agent, exe));
-    (agents, servers, holders)
+    let links = match link::all_linked(home, &agents).await {
+        Ok(links) => links,
+        Err(why) => {
+            checks.warn("links", why, "correct that: `plexus link` fails for the same reason");
+            Vec::new()
+        }
+    };
+    links.iter().for_each(|linked| checks.link(linked));
+    Surroundings { agents, servers, holders, links }
+}
+
+/// What was found around a gateway.
+struct Surroundings {
+    agents: Vec<Agent>,
+    servers: Vec<Server>,
+    holders: Vec<Holder>,
+    links: Vec<Linked>,
 }
 
 /// Reports several agents under one name: all but one run unattended.
@@ -140,11 +157,13 @@ pub(crate) async fn doctor(args: args::Doctor) -> CommandResult {
     let configured = discover::config(args.config.clone(), home.dir(), &exe);
     let listen = configured.ok().flatten().map_or(LISTEN, |(_, config)| config.listen);
     let runtimes = gateway(&mut checks, &home, listen).await?;
-    let (agents, servers, holders) =
-        surroundings(&mut checks, &home, &exe, args.config, runtimes.as_deref(), args.start).await;
+    let found = surroundings(&mut checks, &home, &exe, args.config, runtimes.as_deref(), args.start).await;
     let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
-        let all = serde_json::json!({ "checks": checks.0, "agents": agents, "servers": servers, "holders": holders });
+        let Surroundings { agents, servers, holders, links } = found;
+        let all = serde_json::json!({
+            "checks": checks.0, "agents": agents, "servers": servers, "holders": holders, "links": links,
+        });
         print_json(&all)?;
     } else {
         let paint = Paint::stdout();
@@ -218,6 +237,42 @@ impl Checks {
             }
             (HolderState::Ended, _) => self.warn(&name, holder.words(), "`plexus serve` reads and removes them"),
             (HolderState::Stale, _) => self.warn(&name, holder.words(), "`plexus serve` removes it"),
+        }
+    }
+}
+
+impl Checks {
+    /// Whether an agent's own terminal is seen: its program, its version, and its link.
+    fn link(&mut self, linked: &Linked) {
+        let name = format!("link {}", linked.agent);
+        let program = match (&linked.path, &linked.version) {
+            (None, _) => format!("{} is not on PATH", linked.program),
+            (Some(path), None) => path.display().to_string(),
+            (Some(path), Some(version)) => format!("{} ({version})", path.display()),
+        };
+        let detail = linked.detail.as_deref().unwrap_or_default();
+        let relink = format!("`plexus link {}` corrects it", linked.agent);
+        match (linked.state, &linked.gate) {
+            (StateName::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}")),
+            (StateName::NotLinked, Some(why)) => self.ok(&name, format!("{program}; not linked, and cannot be: {why}")),
+            (StateName::NotLinked, None) if linked.path.is_none() => self.ok(&name, format!("{program}; not linked")),
+            (StateName::NotLinked, None) => {
+                let fix = format!("`plexus link {}` shows the sessions of its own terminal", linked.agent);
+                self.add(&name, Verdict::Ok, format!("{program}; not linked"), Some(fix));
+            }
+            (StateName::Linked, None) => self.ok(&name, format!("{program}; linked")),
+            (StateName::Linked, Some(why)) => {
+                let fix = format!("or `plexus link {} --remove`", linked.agent);
+                self.warn(&name, format!("{program}; linked, but {why}"), fix);
+            }
+            (StateName::OutOfDate, _) => {
+                self.warn(&name, format!("{program}; linked, but out of date: {detail}"), relink)
+            }
+            (StateName::Damaged, _) => self.warn(&name, format!("{program}; the link is damaged: {detail}"), relink),
+            (StateName::Unknown, _) => self.add(&name, Verdict::Warn, format!("{program}; {detail}"), None),
+        }
+        for notice in &linked.notices {
+            self.warn(&format!("{name} settings"), notice, "take that out of the file, if it is not meant so");
         }
     }
 }

@@ -19,6 +19,7 @@ mod export;
 mod follow_session;
 mod home;
 mod hook;
+mod link;
 mod log_file;
 mod mcp;
 mod pair;
@@ -156,6 +157,7 @@ fn start(command: Command) -> CommandResult {
             Command::Restart(args) => commands::restart(args).await,
             Command::Stop(args) => commands::stop(args).await,
             Command::Tls(args) => tls::tls(args),
+            Command::Link(args) => link::link(args).await,
             Command::Doctor(args) => doctor::doctor(args).await,
             Command::Replay(args) => replay::replay(&args),
             // Handled before the Tokio runtime was started.

@@ -1,0 +1,363 @@
+//! `plexus link`: shows the sessions of agents' own terminals in Plexus, and undoes it.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _};
+use std::path::PathBuf;
+
+use plexus_link::{
+    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, link_agent, link_notices,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::args;
+use super::commands::{print, print_json};
+use super::discover::{Agent, version};
+use super::home::Home;
+use super::run::which;
+use super::serve::this_program;
+use super::term::{Paint, clean, line};
+use super::{CommandFailure, CommandResult, FAILURE};
+
+/// Longest version shown, in characters.
+const VERSION: usize = 60;
+/// Longest answer that is read, in bytes.
+const ANSWER_MAX: u64 = 100;
+
+/// An agent's own program, and whether it is linked.
+#[derive(Debug, Serialize)]
+pub(super) struct Linked {
+    pub(super) agent: &'static str,
+    pub(super) program: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) path: Option<PathBuf>,
+    /// What the program prints as its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) version: Option<String>,
+    pub(super) state: StateName,
+    /// What is wrong, or what to do instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) detail: Option<String>,
+    /// Why its version is not linked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gate: Option<String>,
+    /// Other settings that keep it from being seen.
+    pub(super) notices: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StateName {
+    NotNeeded,
+    NotLinked,
+    Linked,
+    OutOfDate,
+    Damaged,
+    /// Its files cannot be read or are not understood.
+    Unknown,
+}
+
+/// What becomes of one agent.
+enum Outcome {
+    /// It is changed, after a yes.
+    Planned(LinkPlan),
+    /// It is as it should be.
+    Already(&'static str),
+    /// Nothing is edited for it.
+    NotNeeded(&'static str),
+    /// Nothing can be done; what, why and the fix.
+    Refused(String),
+}
+
+/// An agent with its program and its outcome.
+struct Row {
+    agent: &'static LinkAgent,
+    path: Option<PathBuf>,
+    version: Option<String>,
+    outcome: Outcome,
+    notices: Vec<String>,
+}
+
+/// Whose settings are edited: the home folder is that of the person's environment, as for the agents.
+fn linker(home: &Home) -> anyhow::Result<Linker> {
+    let own = etcetera::home_dir().map_err(|why| {
+        CommandFailure::plain(format!("no home folder ({why}): set HOME to a folder that belongs to you"))
+    })?;
+    let program = lasting_path(this_program()?);
+    Ok(Linker::new(&own, home.dir(), &program, |name| std::env::var(name).ok())?)
+}
+
+/// The path by which this program is found after an upgrade too: a package's own folder is often named after its version, and
+/// PATH has a link to it.
+fn lasting_path(exe: PathBuf) -> PathBuf {
+    let (Ok(real), Some(name)) = (exe.canonicalize(), exe.file_name()) else { return exe };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(name));
+    let mut same = found.filter(|one| one.is_absolute() && one.canonicalize().is_ok_and(|one| one == real));
+    same.next().unwrap_or(exe)
+}
+
+/// Whether each agent is linked, for the doctor. `known` are agents whose versions were read already.
+pub(super) async fn all_linked(home: &Home, known: &[Agent]) -> Result<Vec<Linked>, String> {
+    let linker = linker(home).map_err(|why| format!("{why:#}"))?;
+    let folder = std::env::current_dir().unwrap_or_default();
+    let rows = LINK_AGENTS.iter().map(|agent| async {
+        let path = which(agent.program);
+        let known = known.iter().find(|one| one.program == agent.program && one.version.is_some());
+        let printed = match (&path, known.and_then(|one| one.version.clone())) {
+            (None, _) => Err("it is not on PATH".into()),
+            (Some(_), Some(version)) => Ok(version),
+            (Some(path), None) => version(path, &["--version"]).await,
+        };
+        let (state, detail) = match linker.state(agent) {
+            Ok(LinkState::NotNeeded(words)) => (StateName::NotNeeded, Some(words.to_owned())),
+            Ok(LinkState::NotLinked) => (StateName::NotLinked, None),
+            Ok(LinkState::Linked) => (StateName::Linked, None),
+            Ok(LinkState::OutOfDate(why)) => (StateName::OutOfDate, Some(why)),
+            Ok(LinkState::Damaged(why)) => (StateName::Damaged, Some(why)),
+            Err(why) => (StateName::Unknown, Some(why.to_string())),
+        };
+        let gate = path.as_ref().and(gate(agent, &printed).err()).map(|why| why.to_string());
+        let seen = !matches!(state, StateName::NotLinked | StateName::NotNeeded);
+        let notices = if seen { link_notices(&linker, agent, &folder) } else { Vec::new() };
+        let version = printed.ok();
+        Linked { agent: agent.name, program: agent.program, path, version, state, detail, gate, notices }
+    });
+    Ok(futures_util::future::join_all(rows).await)
+}
+
+fn gate(agent: &LinkAgent, printed: &Result<String, String>) -> Result<(), LinkError> {
+    let Some(gate) = &agent.gate else { return Ok(()) };
+    let printed = printed.as_ref().map(String::as_str).map_err(String::as_str);
+    Ok(gate.admits(agent.program, printed).map(drop)?)
+}
+
+/// `plexus link`.
+pub(crate) async fn link(args: args::Link) -> CommandResult {
+    let home = Home::find()?;
+    let linker = linker(&home)?;
+    let named: Vec<&'static LinkAgent> = args.agents.iter().filter_map(|name| link_agent(name)).collect();
+    let mut rows = match (args.remove, named.is_empty()) {
+        (true, true) => LINK_AGENTS.iter().filter_map(|agent| removal(&linker, agent, false)).collect(),
+        (true, false) => named.into_iter().filter_map(|agent| removal(&linker, agent, true)).collect(),
+        (false, true) => additions(&linker, LINK_AGENTS.iter().filter(|agent| which(agent.program).is_some())).await,
+        (false, false) => additions(&linker, named.into_iter()).await,
+    };
+    if rows.is_empty() {
+        let names: Vec<&str> = LINK_AGENTS.iter().map(|agent| agent.program).collect();
+        let why = match args.remove {
+            true => "no agent is linked".to_owned(),
+            false => format!("none of these programs is on PATH: {}; install one of them", names.join(", ")),
+        };
+        return Err(CommandFailure::new(FAILURE, format!("there is nothing to do: {why}")).into());
+    }
+    if !args.json {
+        print(&rows.iter().map(|row| shown(row, &linker, Paint::stdout())).collect::<String>())?;
+    }
+    let planned: Vec<&str> =
+        rows.iter().filter(|row| matches!(row.outcome, Outcome::Planned(_))).map(|row| row.agent.name).collect();
+    let agreed = args.yes || (!args.json && !planned.is_empty() && agreed(&planned, args.remove)?);
+    let mut done = Vec::new();
+    if agreed {
+        for row in &mut rows {
+            let Outcome::Planned(plan) = &row.outcome else { continue };
+            match linker.apply(plan) {
+                Ok(()) => done.push(row.agent.name),
+                Err(why) => row.outcome = Outcome::Refused(why.to_string()),
+            }
+        }
+    }
+    report(&rows, &done, &args, &linker)
+}
+
+/// Says what became of it.
+fn report(rows: &[Row], done: &[&str], args: &args::Link, linker: &Linker) -> CommandResult {
+    let refused: Vec<String> = rows
+        .iter()
+        .filter_map(|row| match &row.outcome {
+            Outcome::Refused(why) => Some(format!("{}: {why}", row.agent.name)),
+            _ => None,
+        })
+        .collect();
+    if args.json {
+        let agents: Vec<Value> = rows.iter().map(|row| as_json(row, done, linker)).collect();
+        print_json(&json!({ "agents": agents }))?;
+    } else if !done.is_empty() {
+        let what = match args.remove {
+            true => "not linked any more",
+            false => "linked; sessions that are started from now on appear in Plexus",
+        };
+        print(&format!("{}: {what}\n", done.join(", ")))?;
+    }
+    if refused.is_empty() {
+        return Ok(0);
+    }
+    let what = if args.remove { "not unlinked" } else { "not linked" };
+    Err(CommandFailure::plain(format!("{what}: {}", refused.join("\n  "))))
+}
+
+async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAgent>) -> Vec<Row> {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let folder = &folder;
+    let rows = agents.map(|agent| async move {
+        let path = which(agent.program);
+        let printed = match &path {
+            Some(path) => version(path, &["--version"]).await,
+            None => Err("it is not on PATH".to_owned()),
+        };
+        let outcome = match (agent.without, &path) {
+            (Some(words), _) => Outcome::NotNeeded(words),
+            (None, None) => {
+                Outcome::Refused(format!("{} is not on PATH; install it, or add its folder", agent.program))
+            }
+            (None, Some(_)) => match gate(agent, &printed).and_then(|()| linker.plan_link(agent)) {
+                Ok(plan) if plan.is_empty() => Outcome::Already("linked already"),
+                Ok(plan) => Outcome::Planned(plan),
+                Err(why) => Outcome::Refused(why.to_string()),
+            },
+        };
+        let notices = link_notices(linker, agent, folder);
+        Row { agent, path, version: printed.ok(), outcome, notices }
+    });
+    futures_util::future::join_all(rows).await
+}
+
+/// What unlinking an agent does; nothing for one that is not linked and was not named.
+fn removal(linker: &Linker, agent: &'static LinkAgent, named: bool) -> Option<Row> {
+    let outcome = match (agent.without, linker.plan_removal(agent)) {
+        (Some(words), _) => Outcome::NotNeeded(words),
+        (None, Ok(plan)) if plan.is_empty() => Outcome::Already("not linked"),
+        (None, Ok(plan)) => Outcome::Planned(plan),
+        (None, Err(why)) => Outcome::Refused(why.to_string()),
+    };
+    let of_interest = named || matches!(outcome, Outcome::Planned(_) | Outcome::Refused(_));
+    of_interest.then(|| Row { agent, path: None, version: None, outcome, notices: Vec::new() })
+}
+
+// === showing ===
+
+/// One line of a row: a word, and what it is about.
+fn entry(paint: Paint, word: &str, text: &str) -> String {
+    format!("  {}  {text}\n", paint.dim(&format!("{word:<6}")))
+}
+
+fn shown(row: &Row, linker: &Linker, paint: Paint) -> String {
+    let agent = row.agent;
+    let version = row.version.as_ref().map(|version| format!(", {}", line(version, VERSION))).unwrap_or_default();
+    let mut out = format!("{}  {}{version}\n", paint.bold(agent.name), agent.title);
+    match &row.outcome {
+        Outcome::NotNeeded(words) | Outcome::Already(words) => out += &entry(paint, "", words),
+        Outcome::Refused(why) => out += &entry(paint, "cannot", &clean(why)),
+        Outcome::Planned(plan) => {
+            plan.changes.iter().for_each(|change| out += &shown_change(change, plan, linker, paint));
+            if plan.changes.is_empty() {
+                out +=
+                    &entry(paint, "", "its files are without what linking wrote already; the record of it is deleted");
+            }
+            if !plan.removal {
+                out += &entry(paint, "seen", agent.seen);
+                out += &entry(paint, "undo", &format!("plexus link {} --remove", agent.name));
+            }
+        }
+    }
+    row.notices.iter().for_each(|notice| out += &entry(paint, "but", &clean(notice)));
+    out
+}
+
+fn shown_change(change: &FileChange, plan: &LinkPlan, linker: &Linker, paint: Paint) -> String {
+    let mut out = entry(paint, change.what(), &clean(&place(change)));
+    if plan.removal {
+        out += &entry(paint, "", removal_words(change));
+    }
+    if let Some(copy) = linker.copy_of(change) {
+        out += &entry(paint, "", &clean(&format!("it was edited: a copy is left in {}", copy.display())));
+    }
+    for one in change.diff().lines() {
+        let one = clean(one);
+        let coloured = match one.chars().next() {
+            Some('+') => paint.green(&one),
+            Some('-') => paint.red(&one),
+            _ => one,
+        };
+        out += &entry(paint, "", &coloured);
+    }
+    out
+}
+
+fn place(change: &FileChange) -> String {
+    match change.leads_to() {
+        Some(real) => format!("{} (leads to {})", change.path().display(), real.display()),
+        None => change.path().display().to_string(),
+    }
+}
+
+fn removal_words(change: &FileChange) -> &'static str {
+    match change.is_exact() {
+        true => "as it was before linking, byte for byte",
+        false => "it has changed since it was linked: only what linking wrote is taken out",
+    }
+}
+
+fn as_json(row: &Row, done: &[&str], linker: &Linker) -> Value {
+    let (result, why) = match &row.outcome {
+        Outcome::Planned(_) if done.contains(&row.agent.name) => ("done", None),
+        Outcome::Planned(_) => ("planned", None),
+        Outcome::Already(words) => ("already", Some((*words).to_owned())),
+        Outcome::NotNeeded(words) => ("not_needed", Some((*words).to_owned())),
+        Outcome::Refused(why) => ("refused", Some(why.clone())),
+    };
+    let changes: Vec<Value> = match &row.outcome {
+        Outcome::Planned(plan) => plan.changes.iter().map(|change| change_as_json(change, plan, linker)).collect(),
+        _ => Vec::new(),
+    };
+    json!({
+        "agent": row.agent.name, "program": row.path, "version": row.version, "result": result, "why": why,
+        "files": changes, "notices": row.notices, "seen": row.agent.seen,
+    })
+}
+
+fn change_as_json(change: &FileChange, plan: &LinkPlan, linker: &Linker) -> Value {
+    let mut value = json!({ "path": change.path(), "action": change.what(), "diff": change.diff() });
+    if let Some(real) = change.leads_to() {
+        value["leads_to"] = json!(real);
+    }
+    if plan.removal {
+        value["exact"] = json!(change.is_exact());
+    }
+    if let Some(copy) = linker.copy_of(change) {
+        value["copy"] = json!(copy);
+    }
+    value
+}
+
+/// Asks on the terminal.
+fn agreed(names: &[&str], remove: bool) -> anyhow::Result<bool> {
+    let what = if remove { "Unlink" } else { "Link" };
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(CommandFailure::plain(
+            "nothing was changed: there is no terminal to ask on; --yes does it without asking",
+        ));
+    }
+    print(&format!("{what} {}? [y/N] ", names.join(", ")))?;
+    let mut typed = String::new();
+    // The end of stdin is a no.
+    std::io::stdin().lock().take(ANSWER_MAX).read_line(&mut typed)?;
+    if matches!(typed.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Ok(true);
+    }
+    Err(CommandFailure::plain("nothing was changed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn program_is_named_by_its_link_on_path() {
+        let exe = std::env::current_exe().unwrap();
+        // This test is on no PATH.
+        assert_eq!(lasting_path(exe.clone()), exe);
+        assert_eq!(lasting_path(PathBuf::from("/not/there/plexus")), Path::new("/not/there/plexus"));
+    }
+}
