@@ -86,7 +86,8 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
             why: "before 2.1.221 a terminal shows no dialog while Plexus is asked",
             below: None,
         }),
-        seen: "text line by line, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        seen: "text line by line, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
+               In auto mode, its default, it asks little: /permissions and shift+tab change that",
         without: None,
         targets: &[Target { place: CLAUDE_PLACE, kind: TargetKind::Hooks(CLAUDE) }],
     },

@@ -166,7 +166,7 @@ impl Linker {
             agent.targets.iter().zip(&looked).filter(|(target, _)| !matches!(target.kind, TargetKind::Switch(_)));
         if ours.map(|(_, one)| one).filter(own).count() == 0 {
             let first = looked.first().map(|one| one.place.path.display().to_string()).unwrap_or_default();
-            return Ok(match record {
+            return Ok(match &record {
                 Some(_) => LinkState::Damaged(format!("what linking wrote is no longer in {first}")),
                 None => LinkState::NotLinked,
             });
@@ -184,6 +184,10 @@ impl Linker {
         }
         if !outdated.is_empty() {
             return Ok(LinkState::OutOfDate(outdated.join("; ")));
+        }
+        if let Some(older) = record.filter(|record| !damaged.is_empty() && record.version != env!("CARGO_PKG_VERSION"))
+        {
+            return Ok(LinkState::OutOfDate(format!("Plexus {} linked it: {}", older.version, damaged.join("; "))));
         }
         if !files::runs(Path::new(&self.program)) {
             damaged.push(format!("{} is not there any more", self.program));

@@ -322,7 +322,7 @@ fn unsuitable_files_are_refused_and_untouched() {
         }),
         ("is not a file", |_, file| std::fs::create_dir(file).unwrap()),
         ("is not a file", |_, file| {
-            rustix::fs::mknodat(rustix::fs::CWD, file, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success());
         }),
         ("is larger than 1024 KiB", |_, file| std::fs::write(file, " ".repeat(1 << 21)).unwrap()),
         ("is not UTF-8 text", |_, file| std::fs::write(file, b"{\"a\": \"\xff\"}").unwrap()),
@@ -469,6 +469,31 @@ fn damage_is_told_and_corrected() {
     assert!(plan.changes.is_empty() && !plan.is_empty(), "the record is still there");
     linker.apply(&plan).unwrap();
     assert_eq!(linker.state(agent("claude")).unwrap(), LinkState::NotLinked);
+}
+
+#[test]
+fn entries_of_an_older_version_are_out_of_date() {
+    let person = Person::new();
+    let file = person.at(settings("claude"));
+    let linker = person.linker();
+    link(&linker, "claude").unwrap();
+    let record = person.dir.path().join("state/link/claude.json");
+    let of_now = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    let text = std::fs::read_to_string(&record).unwrap();
+    assert!(text.contains(&of_now), "{text}");
+    std::fs::write(&record, text.replace(&of_now, "\"version\": \"0.0.9\"")).unwrap();
+    assert_eq!(linker.state(agent("claude")).unwrap(), LinkState::Linked, "it wrote the same");
+    // It used another event, and not one that this version uses.
+    let known = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(&record, known.replace("hooks.Notification", "hooks.Other")).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("\"Notification\"", "\"Other\"", 1)).unwrap();
+    let state = linker.state(agent("claude")).unwrap();
+    assert!(matches!(&state, LinkState::OutOfDate(why) if why.starts_with("Plexus 0.0.9 linked it: ")), "{state:?}");
+    link(&linker, "claude").unwrap();
+    assert_eq!(linker.state(agent("claude")).unwrap(), LinkState::Linked);
+    unlink(&linker, "claude").unwrap();
+    assert_eq!(person.files(), []);
 }
 
 #[test]

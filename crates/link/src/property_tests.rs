@@ -179,6 +179,91 @@ fn with_member(text: &str, member: &str) -> Option<String> {
     Some(text)
 }
 
+/// A change that a person, or the agent itself, makes to settings, whether linked or not.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// A program writes them anew: other space, no comments.
+    Reformat,
+    /// Another hook on one of our events.
+    OtherGroup(&'static str, bool),
+    /// Another hook in our group.
+    OtherEntry(&'static str),
+    /// One of our events goes.
+    Remove(&'static str),
+    /// The timeouts of all entries change.
+    Timeouts,
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let event =
+        || prop::sample::select(vec!["SessionStart", "Stop", "BeforeTool", "Notification", "PermissionRequest"]);
+    let change = prop_oneof![
+        Just(Change::Reformat),
+        (event(), any::<bool>()).prop_map(|(event, first)| Change::OtherGroup(event, first)),
+        event().prop_map(Change::OtherEntry),
+        event().prop_map(Change::Remove),
+        Just(Change::Timeouts),
+    ];
+    prop::collection::vec(change, 0..5)
+}
+
+fn other(name: &str) -> Value {
+    serde_json::json!({ "type": "command", "command": format!("other {name}") })
+}
+
+/// Makes a change. `linked` says whether our entries are in the settings: without them, there is no group of ours.
+fn make(change: Change, settings: &mut Value, linked: bool) {
+    let root = settings.as_object_mut().unwrap();
+    match change {
+        Change::Reformat => {}
+        Change::OtherGroup(event, first) => {
+            let hooks = root.entry("hooks").or_insert_with(|| serde_json::json!({}));
+            let groups = hooks.as_object_mut().unwrap().entry(event).or_insert_with(|| serde_json::json!([]));
+            let groups = groups.as_array_mut().unwrap();
+            let at = if first { 0 } else { groups.len() };
+            groups.insert(at, serde_json::json!({ "hooks": [other("group")] }));
+        }
+        Change::OtherEntry(event) => {
+            let Some(groups) = root.get_mut("hooks").and_then(|hooks| hooks.get_mut(event)) else { return };
+            let ours = |group: &&mut Value| group["hooks"].to_string().contains("plexus hook");
+            if let Some(group) = groups.as_array_mut().unwrap().iter_mut().find(ours) {
+                group["hooks"].as_array_mut().unwrap().insert(0, other("entry"));
+            }
+        }
+        Change::Remove(event) => {
+            if let Some(groups) = root.get_mut("hooks").and_then(|hooks| hooks.get_mut(event)) {
+                groups.as_array_mut().unwrap().retain(|group| !linked || !group.to_string().contains("plexus hook"));
+            }
+        }
+        Change::Timeouts => {
+            let Some(hooks) = root.get_mut("hooks").and_then(Value::as_object_mut) else { return };
+            for group in hooks.values_mut().filter_map(Value::as_array_mut).flatten() {
+                let entries = group.get_mut("hooks").and_then(Value::as_array_mut).into_iter().flatten();
+                entries.for_each(|entry| entry["timeout"] = 7.into());
+            }
+        }
+    }
+}
+
+/// What of others is in settings, as a list of commands by event, beside everything but hooks.
+fn of_others(settings: &Value) -> (Value, Vec<String>) {
+    let mut rest = settings.clone();
+    let hooks = rest.as_object_mut().unwrap().shift_remove("hooks").unwrap_or_default();
+    let mut commands = Vec::new();
+    for (event, groups) in hooks.as_object().into_iter().flatten() {
+        for group in groups.as_array().unwrap() {
+            for entry in group.get("hooks").and_then(Value::as_array).into_iter().flatten() {
+                let command = entry["command"].as_str().unwrap();
+                if !command.starts_with("/opt/plexus hook") {
+                    commands.push(format!("{event}, {}: {command} {}", group["matcher"], entry["timeout"]));
+                }
+            }
+        }
+    }
+    commands.sort();
+    (rest, commands)
+}
+
 proptest! {
 
     #[test]
@@ -219,6 +304,28 @@ proptest! {
         prop_assert_eq!(without_empty_hooks(&back, syntax), without_empty_hooks(&wanted, syntax));
         if known {
             prop_assert_eq!(squeezed(&back), squeezed(&wanted));
+        }
+    }
+
+    #[test]
+    fn arbitrary_settings_lose_ours_alone_after_any_changes((agent, text) in settings(), changes in changes()) {
+        let (kind, syntax) = parts(agent);
+        let (after, made) = kind.add(Some(&text), "/opt/plexus").unwrap();
+        let mut edited = value(&after, syntax);
+        changes.iter().for_each(|change| make(*change, &mut edited, true));
+        let written = if changes.is_empty() { after } else { serde_json::to_string_pretty(&edited).unwrap() };
+        for made in [Some(made.as_slice()), None] {
+            let back = kind.take_out(&written, made, Some(true)).unwrap().unwrap();
+            let left = value(&back, syntax);
+            prop_assert!(!left.to_string().contains("/opt/plexus hook"), "{}", left);
+            let (mut rest, commands) = of_others(&left);
+            let (mut wanted, wanted_commands) = of_others(&edited);
+            prop_assert_eq!(commands, wanted_commands);
+            // The switch is taken out where linking is known to have set it.
+            for one in [&mut rest, &mut wanted] {
+                one.as_object_mut().unwrap().shift_remove("experimental");
+            }
+            prop_assert_eq!(rest, wanted);
         }
     }
 

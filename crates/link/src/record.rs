@@ -15,6 +15,8 @@ const FORM: u32 = 1;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct LinkRecord {
     form: u32,
+    /// The version of Plexus that wrote it.
+    pub(crate) version: String,
     /// The program that was written into the settings.
     pub(crate) program: String,
     /// The files, in the order in which they were changed.
@@ -43,7 +45,7 @@ pub(crate) fn checksum(text: &str) -> String {
 
 impl LinkRecord {
     pub(crate) fn new(program: &str, files: Vec<FileRecord>) -> Self {
-        Self { form: FORM, program: program.to_owned(), files }
+        Self { form: FORM, version: env!("CARGO_PKG_VERSION").into(), program: program.to_owned(), files }
     }
 
     fn name(agent: &str) -> String {
