@@ -59,7 +59,7 @@ pub(super) enum StateName {
 /// What becomes of one agent.
 enum Outcome {
     /// It is changed, after a yes.
-    Planned(LinkPlan),
+    Planned(Box<LinkPlan>),
     /// It is as it should be.
     Already(&'static str),
     /// Nothing is edited for it.
@@ -211,7 +211,7 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
             }
             (None, Some(_)) => match gate(agent, &printed).and_then(|()| linker.plan_link(agent)) {
                 Ok(plan) if plan.is_empty() => Outcome::Already("linked already"),
-                Ok(plan) => Outcome::Planned(plan),
+                Ok(plan) => Outcome::Planned(Box::new(plan)),
                 Err(why) => Outcome::Refused(why.to_string()),
             },
         };
@@ -226,7 +226,7 @@ fn removal(linker: &Linker, agent: &'static LinkAgent, named: bool) -> Option<Ro
     let outcome = match (agent.without, linker.plan_removal(agent)) {
         (Some(words), _) => Outcome::NotNeeded(words),
         (None, Ok(plan)) if plan.is_empty() => Outcome::Already("not linked"),
-        (None, Ok(plan)) => Outcome::Planned(plan),
+        (None, Ok(plan)) => Outcome::Planned(Box::new(plan)),
         (None, Err(why)) => Outcome::Refused(why.to_string()),
     };
     let of_interest = named || matches!(outcome, Outcome::Planned(_) | Outcome::Refused(_));

@@ -294,7 +294,7 @@ impl<'a> Document<'a> {
         let mut put = children.join(",");
         match trailing {
             Some(_) => put.push(','),
-            None if anchor == last.end => put.insert(0, ','),
+            // Where both stand at one place, this one is made first.
             None => out.push(Splice { at: last.end..last.end, put: ",".into() }),
         }
         out.push(Splice { at: anchor..anchor, put });

@@ -191,6 +191,28 @@ fn edited_files_lose_only_our_entries() {
     std::fs::write(&file, format!("{text}\n\n")).unwrap();
     unlink(&linker, "gemini").unwrap();
     assert!(!file.exists());
+    // With a comment of the person, it stays.
+    link(&linker, "gemini").unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("// mine\n{text}")).unwrap();
+    unlink(&linker, "gemini").unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "// mine\n{}\n");
+}
+
+#[test]
+fn folders_that_a_record_names_go_only_above_the_file() {
+    let person = Person::new();
+    let linker = person.linker();
+    link(&linker, "gemini").unwrap();
+    let record = person.dir.path().join("state/link/gemini.json");
+    let text = std::fs::read_to_string(&record).unwrap();
+    let folder = format!("\"{}\"", person.at(".gemini").canonicalize().unwrap().display());
+    assert!(text.contains(&folder), "{text}");
+    let other = person.at("empty");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(&record, text.replace(&folder, &format!("{folder}, \"{}\"", other.display()))).unwrap();
+    unlink(&linker, "gemini").unwrap();
+    assert_eq!(person.files(), [(other, "folder".into())]);
 }
 
 #[test]
