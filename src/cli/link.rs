@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
+use plexus_dialects::link::LINKED_AGENTS;
 use plexus_link::{
     FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, link_agent, link_notices,
 };
@@ -54,6 +55,14 @@ pub(super) enum StateName {
     Damaged,
     /// Its files cannot be read or are not understood.
     Unknown,
+}
+
+/// Why an agent is not linked that could be.
+const NOT_SHOWN: &str = "nothing is edited: Plexus does not show its terminal yet";
+
+/// Whether the gateway shows an agent's terminals, by what linking adds or by itself.
+fn is_shown(agent: &LinkAgent) -> bool {
+    agent.without.is_some() || LINKED_AGENTS.iter().any(|linked| linked.name == agent.name)
 }
 
 /// What becomes of one agent.
@@ -110,6 +119,7 @@ pub(super) async fn all_linked(home: &Home, known: &[Agent]) -> Result<Vec<Linke
         };
         let (state, detail) = match linker.state(agent) {
             Ok(LinkState::NotNeeded(words)) => (StateName::NotNeeded, Some(words.to_owned())),
+            Ok(LinkState::NotLinked) if !is_shown(agent) => (StateName::NotNeeded, Some(NOT_SHOWN.to_owned())),
             Ok(LinkState::NotLinked) => (StateName::NotLinked, None),
             Ok(LinkState::Linked) => (StateName::Linked, None),
             Ok(LinkState::OutOfDate(why)) => (StateName::OutOfDate, Some(why)),
@@ -205,6 +215,7 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
             None => Err("it is not on PATH".to_owned()),
         };
         let outcome = match (agent.without, &path) {
+            _ if !is_shown(agent) => Outcome::NotNeeded(NOT_SHOWN),
             (Some(words), _) => Outcome::NotNeeded(words),
             (None, None) => {
                 Outcome::Refused(format!("{} is not on PATH; install it, or add its folder", agent.program))

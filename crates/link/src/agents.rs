@@ -168,7 +168,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
         program: "qwen",
         gate: None,
         seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
-        without: Some("nothing is edited: it is started with one word more, `plexus term qwen`"),
+        without: Some("nothing is edited: Plexus does not show its terminal yet"),
         targets: &[],
     },
 ];
