@@ -231,11 +231,7 @@ impl Gateway {
             links: links.clone(),
             ..runtimes::RuntimeSettings::new(exe.clone(), home.join(HOLDERS))
         }));
-        let rules = SessionRules {
-            expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
-            prompt_max: config.prompt_max,
-            ..SessionRules::default()
-        };
+        let rules = session_rules(&config);
         let before = log.head();
         let push = config::Push { public_url: public_url.clone(), ..config.push };
         let notifier = Notifier::open(&home, &log, push).map_err(StartError::Push)?;
@@ -443,6 +439,14 @@ fn admin_code(auth: &Auth, home: &Path) -> Result<String, StartError> {
     let permit = auth.check(&token).and_then(|caller| caller.permit::<Admin>(Target::Gateway).ok());
     let permit = permit.ok_or(AuthError::BadCode)?;
     Ok(auth.mint_code(&permit, Grant::all(), CODE_LIFE)?.code)
+}
+
+fn session_rules(config: &Config) -> SessionRules {
+    SessionRules {
+        expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+        prompt_max: config.prompt_max,
+        ..SessionRules::default()
+    }
 }
 
 /// Makes the link socket, and attaches the terminals of agents that had sessions before. A gateway without the socket works, except for

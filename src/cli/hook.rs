@@ -124,18 +124,18 @@ fn getrandom(bytes: &mut [u8]) -> Option<()> {
 
 /// The process of the terminal, which Claude Code names; else the first process above this one that is no shell: hooks are run by one.
 fn terminal_process() -> Option<Process> {
-    let named = std::env::var("CLAUDE_PID").ok().and_then(|pid| pid.parse().ok()).and_then(Process::find);
-    named.or_else(|| {
-        let mut pid = rustix::process::getppid()?.as_raw_pid().unsigned_abs();
-        for _ in 0..SHELLS_MAX {
-            let (name, parent) = name_and_parent(pid)?;
-            if !SHELLS.contains(&name.as_str()) {
-                break;
-            }
-            pid = parent;
+    if let Ok(named) = std::env::var("CLAUDE_PID") {
+        return Process::find(named.parse().ok()?);
+    }
+    let mut pid = rustix::process::getppid()?.as_raw_pid().unsigned_abs();
+    for _ in 0..SHELLS_MAX {
+        let (name, parent) = name_and_parent(pid)?;
+        if !SHELLS.contains(&name.as_str()) {
+            break;
         }
-        Process::find(pid)
-    })
+        pid = parent;
+    }
+    Process::find(pid)
 }
 
 /// The name of a process, and the pid of its parent.

@@ -35,6 +35,8 @@ async fn pictures(gateway: &Gateway, claude: &Claude, request: &Value) {
     browser.live("phone").await;
     browser.act("phone", "goto", json!({ "url": format!("{}/#/r/{id}", gateway.url) })).await;
     browser.wait("phone", "plexus-card button:has-text(\"Yes\")").await;
+    // A card that has just appeared takes no answer.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     browser.shoot("phone", &folder.join("phone.png")).await;
     browser.act("phone", "goto", json!({ "url": format!("{}/#/sessions", gateway.url) })).await;
     browser.wait("phone", "plexus-sessions [data-session]").await;
@@ -131,6 +133,8 @@ impl Claude {
             self.terminal.keys(&["1"]);
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
+        // A key that was one too many stands in the terminal's own line.
+        self.terminal.keys(&["C-u"]);
     }
 
     /// Waits until its own dialog is gone from the screen.

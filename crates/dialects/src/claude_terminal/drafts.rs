@@ -135,6 +135,11 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
+/// What the agent says that a tool call is for.
+pub(super) fn description(input: &RawValue) -> Option<String> {
+    known(input).description.filter(|words| !words.trim().is_empty())
+}
+
 /// ACP's kind of a tool.
 fn tool_kind(name: &str) -> &'static str {
     match name {

@@ -132,7 +132,7 @@ impl Permission {
             key,
             kind: RequestType::Permission,
             title: drafts::tool_title(&self.tool, &self.input),
-            message: None,
+            message: drafts::description(&self.input),
             subject: subject::tool(&self.tool, &self.input),
             options: Vec::new(),
             items: Vec::new(),
