@@ -198,6 +198,12 @@ impl Directory {
             return Err(refusal);
         }
         if let Some(native) = &open.native_id
+            && let Some(open_there) = self.in_open_terminal(native)
+        {
+            // The conversation goes on in its own terminal: two programs would write to it, and it would be here twice.
+            return self.session(&open_there).ok_or(SessionError::NoSession(open_there));
+        }
+        if let Some(native) = &open.native_id
             && let Some(known) = self.session_of(&open.runtime_id, native)
         {
             // The conversation is open here already: opened twice, the runtime would send every event twice.
@@ -317,6 +323,16 @@ impl Directory {
         let is_it = |handle: &SessionHandle| {
             let view = handle.view.load();
             handle.origin.runtime_id == *runtime && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)
+        };
+        let found = self.shared.sessions.iter().find(|handle| is_it(handle));
+        found.map(|handle| handle.origin.session_id.clone())
+    }
+
+    /// The session with this native id whose own terminal is open. Its ids are unique in all runtimes of its agent.
+    fn in_open_terminal(&self, native: &str) -> Option<SessionId> {
+        let is_it = |handle: &SessionHandle| {
+            let view = handle.view.load();
+            view.info.linked && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)
         };
         let found = self.shared.sessions.iter().find(|handle| is_it(handle));
         found.map(|handle| handle.origin.session_id.clone())

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::agents::{self, FakeModel};
 use common::browser::Browser;
-use common::gateway::{Gateway, PATIENCE, exe, said};
+use common::gateway::{Gateway, PATIENCE, exe, held_runtime, said};
 use common::moments::rounds;
 use common::terminal::Terminal;
 use serde_json::{Value, json};
@@ -355,4 +355,42 @@ async fn claude_terminal_never_notices_what_happens_to_the_gateway() {
     }
     gateway.again().await;
     until_said(&gateway, &session, "third done").await;
+}
+
+#[tokio::test]
+async fn claude_terminal_and_adapter_show_a_conversation_once() {
+    let model = FakeModel::start();
+    let install = tokio::task::spawn_blocking(agents::install_dir).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (agent_home, gateway_home) = (tempfile::tempdir().unwrap(), dir.path().join("home"));
+    std::fs::create_dir(agent_home.path().join(".claude")).unwrap();
+    std::fs::write(agent_home.path().join(".claude/settings.json"), settings().to_string()).unwrap();
+    // Its hooks find the gateway where it usually is.
+    std::fs::create_dir_all(agent_home.path().join(".local/share")).unwrap();
+    std::os::unix::fs::symlink(&gateway_home, agent_home.path().join(".local/share/plexus")).unwrap();
+    let setup = agents::claude(&install, agent_home.path(), model.port());
+    let command: Vec<&str> = setup.command.iter().map(String::as_str).collect();
+    let env: serde_json::Map<_, _> = setup.env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let env: Vec<String> = env.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let meta = setup.session_meta.unwrap().to_string().replace(':', " = ");
+    let more = format!("session_meta = {meta}\n[runtime.env]\n{}", env.join("\n"));
+    let gateway = Gateway::start_in(dir, &held_runtime("adapter", &command, &more)).await;
+    assert_eq!(gateway.home, gateway_home);
+
+    // The hooks of the agent that the gateway runs say nothing.
+    let session = gateway.session("adapter").await;
+    let run = gateway.prompt(&session, "FAKE:text once").await;
+    assert!(said(&gateway.until_ended(&session, &run).await, Some(&run)).contains("once"));
+    let (_, all) = gateway.get("/v1/sessions").await;
+    assert_eq!(all["sessions"].as_array().unwrap().len(), 1, "{all}");
+
+    // A conversation that is open in its terminal is not opened again by the adapter.
+    let claude = Claude::start(&model, &gateway.home).await;
+    let terminal = appeared(&gateway).await;
+    let (_, info) = gateway.get(&format!("/v1/sessions/{terminal}")).await;
+    let open = json!({ "runtime_id": "adapter", "native_id": info["native_id"] });
+    let (status, opened) = gateway.post("/v1/sessions", open).await;
+    assert!(status == 200 || status == 201, "{opened}");
+    assert_eq!(opened["session_id"], json!(terminal));
+    drop(claude);
 }

@@ -265,11 +265,13 @@ impl RuntimeInfo {
     }
 
     /// The runtime for a new session of a client that names none: the first that is ready, else the first. That of people's own terminals,
-    /// which the gateway attaches by itself, comes after those that somebody has attached and that have not ended.
+    /// which the gateway attaches by itself, comes after those that somebody has attached and that have not ended; one whose sessions are
+    /// all begun in their terminals comes last.
     pub fn usual<R: AsRef<Self>>(all: &[R]) -> Option<&R> {
         let order = |info: &Self| {
             let terminals = info.runtime_id.as_str() == CODEX_TERMINAL;
-            (info.state == RuntimeState::Exited, terminals, info.state != RuntimeState::Ready)
+            let begun_there = matches!(&info.connect, Connect::Endpoint(at) if at.starts_with("link:"));
+            (begun_there, info.state == RuntimeState::Exited, terminals, info.state != RuntimeState::Ready)
         };
         all.iter().min_by_key(|one| order((*one).as_ref()))
     }

@@ -180,7 +180,7 @@ export class PlexusSessions extends PlexusElement {
   }
 
   #dialog() {
-    const all = [...plexus.runtimes.value.values()];
+    const all = this.#startable();
     const chosen = this.#chosen();
     const old = this.old && lists(chosen);
     return html`<plexus-dialog heading=${t.newTitle} .open=${this.creating} @close=${() => { this.creating = false; }}>
@@ -198,8 +198,15 @@ export class PlexusSessions extends PlexusElement {
       </form>`}</plexus-dialog>`;
   }
 
+  /** The runtimes for a new session: not those whose sessions begin in their own terminals, and last the one of Codex's terminals. */
+  #startable(): RuntimeInfo[] {
+    const begunThere = (r: RuntimeInfo) => 'endpoint' in r.connect && r.connect.endpoint.startsWith('link:');
+    const terminals = (r: RuntimeInfo) => Number(r.runtime_id === 'codex-terminal');
+    return [...plexus.runtimes.value.values()].filter((r) => !begunThere(r)).sort((a, b) => terminals(a) - terminals(b));
+  }
+
   #chosen(): RuntimeInfo | undefined {
-    const ready = [...plexus.runtimes.value.values()].filter((r) => r.state === 'ready');
+    const ready = this.#startable().filter((r) => r.state === 'ready');
     return ready.find((r) => r.runtime_id === this.chosen) ?? ready[0];
   }
 

@@ -167,6 +167,15 @@ impl ClaudeTerminals {
             return release(out);
         };
         let native = NativeId::from(event.session_id.as_str());
+        if started == 0 {
+            // Its process has ended meanwhile: what it says late must not bring its session back.
+            if let Some(terminal) = self.terminals.get_mut(&native) {
+                terminal.ending.get_or_insert_with(|| CLOSED.into());
+                terminal.read(&mut Env { native: &native, fetches: &mut self.fetches, out });
+                self.touched.push(native);
+            }
+            return release(out);
+        }
         if !self.terminals.contains_key(&native) && self.terminals.len() >= TERMINALS_MAX {
             return release(out);
         }
@@ -187,8 +196,7 @@ impl ClaudeTerminals {
                 terminal.read(&mut env);
             }
             HelperRole::Event => {
-                // What is said by hooks of a process that has ended does not bring it back.
-                terminal.ending = terminal.ending.take().filter(|_| started == 0);
+                terminal.ending = None;
                 terminal.hook(&event, raw, &mut env);
             }
             HelperRole::Question => {

@@ -506,6 +506,12 @@ fn claude_terminal_session_ends_with_its_terminal() {
     bench.serve();
     let expected = [r#"agent_message_chunk "the last words""#, "done cancelled", "closed its terminal was closed"];
     assert_eq!(bench.said(), expected);
+    // A late word of its process does not bring it back.
+    let hello = json!({ "link": 1, "agent": "claude", "role": "inbox", "id": "i", "pid": 7 });
+    let event = json!({ "session_id": S, "hook_event_name": "Stop" });
+    let late = json!({ "connection": 8, "started": 0, "said": { "hello": hello, "event": event } });
+    bench.rig.feed(late.to_string());
+    assert_eq!((bench.said().len(), bench.exits()), (0, vec![(8, Value::Null)]));
     // Its process was gone before the next gateway came.
     let mut bench = Bench::opened();
     bench.write(&[user("do it")]);
