@@ -23,6 +23,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("holder", &["protocol"]),
     // The settings of agents: it knows files, and no part of the gateway.
     ("link", &[]),
+    // Programs in terminals of their own, and whoever shows them.
+    ("terminal", &["protocol"]),
     // The terminal UI is a client like any other. It draws surfaces.
     ("tui", &["protocol", "client", "surfaces"]),
     // Clients that have no surfaces get their plain form.
@@ -40,7 +42,11 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger", "spans"]),
     // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
     // bridges: the tools that agents draw with, as `/mcp` has them.
-    ("router", &["protocol", "store", "surfaces", "bridges", "auth", "sessions", "metrics", "ledger", "spans"]),
+    // terminal: what a page shows of one.
+    (
+        "router",
+        &["protocol", "store", "surfaces", "bridges", "terminal", "auth", "sessions", "metrics", "ledger", "spans"],
+    ),
     ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
     // What the sessions' agents are given: a token and a program.
     ("surface_tools", &["protocol", "dialects", "auth", "sessions"]),
@@ -56,6 +62,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "sessions",
             "runtimes",
             "router",
+            "terminal",
             "config",
             "metrics",
             "ledger",
@@ -75,6 +82,7 @@ const ROOF: &[&str] = &[
     "surfaces",
     "holder",
     "link",
+    "terminal",
     "tui",
     "bridges",
     "auth",

@@ -100,6 +100,10 @@ text_id!(
     /// An enrolled client installation: `d_` and 26 characters.
     DeviceId
 );
+text_id!(
+    /// A shared terminal: `t_` and 8 characters, minted where it is started.
+    TerminalId
+);
 
 /// A session's identifier inside its runtime: opaque text that the gateway never interprets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]

@@ -24,7 +24,8 @@ pub use capability::{Capabilities, Capability, server_capabilities};
 pub use content::text_block;
 pub use event::{Event, Kind, Origin};
 pub use ids::{
-    BadCursor, BadId, Cursor, DeviceId, Epoch, NativeId, Position, RequestId, RunId, RuntimeId, SessionId, Ticket,
+    BadCursor, BadId, Cursor, DeviceId, Epoch, NativeId, Position, RequestId, RunId, RuntimeId, SessionId, TerminalId,
+    Ticket,
 };
 pub use request::{
     Answer, Answers, Choice, Decision, Editable, Item, NATIVE_MAX, Offer, Receipt, Request, RequestState, RequestType,

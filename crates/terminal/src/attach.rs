@@ -1,0 +1,521 @@
+//! An attachment of the person's own terminal: as if the program ran in this window.
+//!
+//! As the owner, the terminal gets the program's output byte for byte, and what it answers and what is typed goes to the program. Otherwise
+//! the screen is drawn from what viewers get, as much of it as fits. The terminal is restored on every way out.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::SendFlags;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+
+pub use crate::detach::{BadKeys, DetachKeys};
+
+use crate::crop::Crop;
+use crate::detach::{DetachFinder, SECOND_KEY_WAIT, Typed};
+use crate::folder::{self, NewTerminal, TerminalError};
+use crate::model::{Model, TerminalSize};
+use crate::modes::ModeTracker;
+use crate::outer::{self, RawTerminal};
+use crate::wire::{
+    AttachmentRole, AttachmentStanding, FromHost, Hello, INPUT_MAX, MessageDecoder, TerminalExit, ToHost,
+};
+use plexus_protocol::TerminalId;
+
+/// Most typed bytes that wait for the program; nothing more is read from the terminal then.
+const TYPED_QUEUE: usize = 64 << 10;
+
+/// Bytes read from the holder at once.
+const READ: usize = 64 << 10;
+
+/// How an attachment ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttachEnd {
+    /// The program ended.
+    Exited(TerminalExit),
+    /// The keys to detach were typed.
+    Detached,
+    /// A signal ended this process, or its window was closed.
+    Signal(i32),
+    /// The holder is gone, or refused; the reason.
+    Lost(String),
+}
+
+/// Why nothing was attached.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The terminal cannot be used.
+    #[error(transparent)]
+    Terminal(#[from] TerminalError),
+    /// The person's own terminal cannot be used.
+    #[error("this window's terminal: {0}")]
+    Own(#[from] io::Error),
+}
+
+/// Starts a program and attaches this window to it. Returns its identifier and how the attachment ended.
+///
+/// # Errors
+/// [`AttachError`]; the terminal is as it was.
+pub fn start(
+    dir: &Path,
+    exe: &Path,
+    command: &[std::ffi::OsString],
+    keys: DetachKeys,
+) -> Result<(TerminalId, AttachEnd), AttachError> {
+    let raw = RawTerminal::enter()?;
+    let size = outer::size().unwrap_or(TerminalSize::DEFAULT);
+    let mut typed = Vec::new();
+    let cursor = match outer::cursor(&mut typed)? {
+        // In a window larger than the limits.
+        Some((row, column)) if row <= size.rows && column <= size.cols => (row, column),
+        _ => {
+            // A terminal that does not say where its cursor stands: what is on it scrolls up.
+            write(&scroll_off(size))?;
+            (1, 1)
+        }
+    };
+    let id = folder::start(dir, &NewTerminal { exe, command, size, cursor: Some(cursor) })?;
+    let end = session(
+        dir,
+        &id,
+        &raw,
+        Hello { first: true, ..Hello::new(AttachmentRole::Terminal, Some(size)) },
+        keys,
+        typed,
+    )?;
+    Ok((id, end))
+}
+
+/// Attaches this window to a terminal: as its owner, or only to `watch`.
+///
+/// # Errors
+/// [`AttachError`]; the terminal is as it was.
+pub fn attach(dir: &Path, id: &TerminalId, watch: bool, keys: DetachKeys) -> Result<AttachEnd, AttachError> {
+    // Whether it exists is known before the screen changes.
+    folder::info(dir, id)?;
+    let raw = RawTerminal::enter()?;
+    let size = outer::size().unwrap_or(TerminalSize::DEFAULT);
+    write(&scroll_off(size))?;
+    let role = if watch { AttachmentRole::Watch } else { AttachmentRole::Terminal };
+    session(dir, id, &raw, Hello::new(role, Some(size)), keys, Vec::new())
+}
+
+/// Scrolls up what is on the screen, so that it is kept.
+fn scroll_off(size: TerminalSize) -> Vec<u8> {
+    format!("\x1b[{};1H{}\x1b[H", size.rows, "\n".repeat(usize::from(size.rows))).into_bytes()
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// What the two threads of an attachment share.
+struct Shared<'a> {
+    stream: UnixStream,
+    raw: &'a RawTerminal,
+    /// How it ended, if this side ended it.
+    end: OnceLock<AttachEnd>,
+    /// The screen is drawn from what viewers get.
+    cropped: AtomicBool,
+    /// The other thread is to end.
+    done: AtomicBool,
+    /// Wakes the thread that reads what is typed.
+    wake: UnixStream,
+    signals: Signals,
+}
+
+/// The signals of this process.
+struct Signals {
+    /// Readable when one came.
+    pipe: UnixStream,
+    window: Arc<AtomicBool>,
+    resumed: Arc<AtomicBool>,
+    ends: Vec<(i32, Arc<AtomicBool>)>,
+}
+
+impl Signals {
+    fn register() -> io::Result<(Self, UnixStream)> {
+        let (pipe, notify) = UnixStream::pair()?;
+        pipe.set_nonblocking(true)?;
+        notify.set_nonblocking(true)?;
+        let flag = |signal: i32, ends: bool| -> io::Result<Arc<AtomicBool>> {
+            let flag = Arc::new(AtomicBool::new(false));
+            if ends {
+                // Before the flag is set: the second one ends the process even if its terminal takes nothing more.
+                signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))?;
+            }
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+            signal_hook::low_level::pipe::register(signal, notify.try_clone()?)?;
+            Ok(flag)
+        };
+        let mut ends = Vec::new();
+        for signal in [SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
+            ends.push((signal, flag(signal, true)?));
+        }
+        Ok((Self { pipe, window: flag(SIGWINCH, false)?, resumed: flag(SIGCONT, false)?, ends }, notify))
+    }
+}
+
+/// Wakes the other thread, on every way out.
+struct EndTyping<'a>(&'a Shared<'a>);
+
+impl Drop for EndTyping<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(true, Ordering::SeqCst);
+        let _ = (&self.0.wake).write_all(&[0]);
+    }
+}
+
+/// Ends the connection, on every way out.
+struct EndShowing<'a>(&'a Shared<'a>);
+
+impl Drop for EndShowing<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn session(
+    dir: &Path,
+    id: &TerminalId,
+    raw: &RawTerminal,
+    hello: Hello,
+    keys: DetachKeys,
+    typed: Vec<u8>,
+) -> Result<AttachEnd, AttachError> {
+    let path = folder::socket(dir, id);
+    let stream = folder::connect(&path, id.as_str())?;
+    let (_, decoder) = folder::greet(&stream, &path, hello.clone())?;
+    let (signals, wake) = Signals::register()?;
+    let shared = Shared {
+        stream,
+        raw,
+        end: OnceLock::new(),
+        cropped: AtomicBool::new(false),
+        done: AtomicBool::new(false),
+        wake,
+        signals,
+    };
+    let types = hello.role == AttachmentRole::Terminal;
+    let screen = Mutex::new(Shown { tracker: ModeTracker::default(), crop: None, left: false });
+    let end = std::thread::scope(|scope| {
+        let typing = EndTyping(&shared);
+        scope.spawn(|| {
+            let _showing = EndShowing(&shared);
+            let end = type_to(&shared, types, keys, typed);
+            if let Some(end) = end {
+                let _ = shared.end.set(end);
+            }
+        });
+        let end = show(&shared, &mut screen.lock(), decoder, types);
+        drop(typing);
+        end
+    });
+    let end = shared.end.get().cloned().unwrap_or(end);
+    screen.into_inner().leave(&end);
+    Ok(end)
+}
+
+/// What this window shows.
+struct Shown {
+    /// What was set on the terminal by output that was passed on.
+    tracker: ModeTracker,
+    /// The screen, where it is drawn.
+    crop: Option<(Model, Crop)>,
+    /// The terminal is as it was.
+    left: bool,
+}
+
+impl Drop for Shown {
+    /// After a panic.
+    fn drop(&mut self) {
+        if !self.left {
+            let _ = write(self.undo().as_bytes());
+        }
+    }
+}
+
+impl Shown {
+    /// What makes the terminal as it was before anything was shown.
+    fn undo(&self) -> String {
+        if self.crop.is_some() {
+            return "\x1b[?1l\x1b>\x1b[?2004l\x1b[?25h\x1b[0m".into();
+        }
+        let broken_off = if self.tracker.in_sequence() { "\x18" } else { "" };
+        format!("{broken_off}{}", self.tracker.modes.undo())
+    }
+
+    /// Leaves the terminal as it was, with a line to go on with.
+    fn leave(mut self, end: &AttachEnd) {
+        let undo = self.undo();
+        let rows = outer::size().unwrap_or(TerminalSize::DEFAULT).rows;
+        let last = match end {
+            AttachEnd::Exited(_) if self.crop.is_none() => undo,
+            _ if self.crop.is_none() && self.tracker.modes.is_alternate() => format!("{undo}\r\n"),
+            _ => format!("{undo}\x1b[{rows};1H\r\n"),
+        };
+        // A window that was closed takes nothing more.
+        let _ = write(last.as_bytes());
+        self.left = true;
+    }
+
+    fn standing(&mut self, standing: AttachmentStanding, types: bool) -> io::Result<()> {
+        if standing.raw == self.crop.is_none() && standing.raw {
+            return Ok(());
+        }
+        write(self.undo().as_bytes())?;
+        let window = outer::size().unwrap_or(TerminalSize::DEFAULT);
+        self.tracker = ModeTracker::default();
+        self.crop = (!standing.raw).then(|| (Model::new(standing.size, 0), Crop::new(window, types)));
+        Ok(())
+    }
+
+    fn snapshot(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.crop {
+            Some((model, _)) => {
+                *model = Model::new(model.size(), 0);
+                model.feed(bytes);
+                Ok(())
+            }
+            None => {
+                let empty = format!("{}\x1b[0m\x1b[H\x1b[J", self.undo());
+                self.tracker = ModeTracker::default();
+                write(empty.as_bytes())?;
+                self.output(bytes)
+            }
+        }
+    }
+
+    fn output(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.crop {
+            Some((model, _)) => {
+                model.feed(bytes);
+                Ok(())
+            }
+            None => {
+                // What is passed on may have changed modes even if only a part of it was taken.
+                let written = write(bytes);
+                self.tracker.push(bytes);
+                written
+            }
+        }
+    }
+
+    /// Draws what has changed, where it is drawn.
+    fn draw(&mut self) -> io::Result<()> {
+        match &mut self.crop {
+            Some((model, crop)) => write(crop.draw(model.screen()).as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Shows what the holder sends, until it sends no more.
+fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, types: bool) -> AttachEnd {
+    let lost = |why: &dyn std::fmt::Display| AttachEnd::Lost(why.to_string());
+    let mut buffer = vec![0; READ];
+    loop {
+        loop {
+            let message = match decoder.message().and_then(|message| message.map(FromHost::read).transpose()) {
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(why) => return lost(&why),
+            };
+            let done = match message {
+                FromHost::Standing(standing) => {
+                    shared.cropped.store(!standing.raw, Ordering::SeqCst);
+                    shown.standing(standing, types)
+                }
+                FromHost::Snapshot(bytes) => shown.snapshot(&bytes),
+                FromHost::Output(bytes) => shown.output(&bytes),
+                FromHost::Exited(exit) => {
+                    let _ = shown.draw();
+                    return AttachEnd::Exited(exit);
+                }
+                FromHost::Bye(why) => return AttachEnd::Lost(why),
+                FromHost::Welcome(_) => Ok(()),
+            };
+            if done.is_err() {
+                // The window is gone.
+                return AttachEnd::Signal(SIGHUP);
+            }
+        }
+        if shown.draw().is_err() {
+            return AttachEnd::Signal(SIGHUP);
+        }
+        match (&shared.stream).read(&mut buffer) {
+            Ok(0) => return AttachEnd::Lost("the holder of the terminal is gone".into()),
+            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return lost(&why),
+        }
+    }
+}
+
+/// Sends what is typed, and what becomes of the window, until this side ends it. Waits for nothing but its descriptors.
+fn type_to(shared: &Shared<'_>, types: bool, keys: DetachKeys, typed: Vec<u8>) -> Option<AttachEnd> {
+    let mut finder = DetachFinder::new(keys);
+    let mut queue: Vec<u8> = Vec::new();
+    let mut second_key_until: Option<Instant> = None;
+    let mut buffer = vec![0; 16 << 10];
+    if types {
+        enqueue(&mut queue, &typed);
+    }
+    loop {
+        if shared.done.load(Ordering::SeqCst) {
+            return None;
+        }
+        if let Some(end) = signalled(shared, &mut queue) {
+            return Some(end);
+        }
+        if second_key_until.is_some_and(|until| Instant::now() >= until) {
+            second_key_until = None;
+            let rest = finder.give_up();
+            if types {
+                enqueue(&mut queue, &rest);
+            }
+        }
+        let ready = match wait(shared, &queue, second_key_until) {
+            Ok(ready) => ready,
+            Err(_) => return Some(AttachEnd::Signal(SIGHUP)),
+        };
+        if ready.pipe {
+            outer::drain(&shared.signals.pipe);
+        }
+        if ready.room && send(shared, &mut queue).is_err() {
+            // What the holder sent last says why.
+            return None;
+        }
+        if !ready.typed {
+            continue;
+        }
+        let read = match outer::read(&mut buffer) {
+            Ok(0) => return Some(AttachEnd::Signal(SIGHUP)),
+            Ok(read) => &buffer[..read],
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return Some(AttachEnd::Signal(SIGHUP)),
+        };
+        // Who only watches has no other use for these keys.
+        if !types && matches!(read, b"q" | b"\x03") {
+            return Some(AttachEnd::Detached);
+        }
+        match finder.push(read) {
+            Typed::Detach => return Some(AttachEnd::Detached),
+            Typed::Wait => {}
+            Typed::Pass(bytes) if types => enqueue(&mut queue, &bytes),
+            Typed::Pass(_) => {}
+        }
+        second_key_until = finder.waits().then(|| Instant::now() + SECOND_KEY_WAIT);
+    }
+}
+
+fn enqueue(queue: &mut Vec<u8>, typed: &[u8]) {
+    for piece in typed.chunks(INPUT_MAX) {
+        queue.extend_from_slice(&ToHost::Input(bytes::Bytes::copy_from_slice(piece)).to_bytes());
+    }
+}
+
+/// What signals ask for.
+fn signalled(shared: &Shared<'_>, queue: &mut Vec<u8>) -> Option<AttachEnd> {
+    let Signals { window, resumed, ends, .. } = &shared.signals;
+    if let Some((signal, _)) = ends.iter().find(|(_, came)| came.load(Ordering::SeqCst)) {
+        return Some(AttachEnd::Signal(*signal));
+    }
+    let resumed = resumed.swap(false, Ordering::SeqCst);
+    if resumed {
+        let _ = shared.raw.again();
+    }
+    if window.swap(false, Ordering::SeqCst) | resumed {
+        if let Some(size) = outer::size() {
+            queue.extend_from_slice(&ToHost::Resize(size).to_bytes());
+        }
+        if resumed || shared.cropped.load(Ordering::SeqCst) {
+            queue.extend_from_slice(&ToHost::Refresh.to_bytes());
+        }
+    }
+    None
+}
+
+/// What may be done without waiting.
+struct Ready {
+    pipe: bool,
+    typed: bool,
+    room: bool,
+}
+
+fn wait(shared: &Shared<'_>, queue: &[u8], until: Option<Instant>) -> io::Result<Ready> {
+    let stdin = io::stdin();
+    let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let reads = if queue.len() < TYPED_QUEUE { PollFlags::IN } else { PollFlags::empty() };
+    let writes = if queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+    let mut fds = [
+        PollFd::new(&shared.signals.pipe, PollFlags::IN),
+        PollFd::new(&stdin, reads),
+        PollFd::new(&shared.stream, writes),
+    ];
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) => {}
+        Err(rustix::io::Errno::INTR) => return Ok(Ready { pipe: true, typed: false, room: false }),
+        Err(why) => return Err(why.into()),
+    }
+    let [pipe, typed, room] = &fds;
+    let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+    Ok(Ready {
+        pipe: is_ready(pipe),
+        typed: is_ready(typed) && (!reads.is_empty() || typed.revents().contains(PollFlags::HUP)),
+        room: is_ready(room) && !queue.is_empty(),
+    })
+}
+
+/// Sends what the holder takes now.
+fn send(shared: &Shared<'_>, queue: &mut Vec<u8>) -> io::Result<()> {
+    match rustix::net::send(&shared.stream, queue, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        Ok(sent) => {
+            queue.drain(..sent);
+            Ok(())
+        }
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(()),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Ends a terminal's program, as a closed window does, and waits until it has ended; it is killed if it does not end by itself.
+///
+/// # Errors
+/// [`TerminalError`].
+pub fn kill(dir: &Path, id: &TerminalId) -> Result<Option<TerminalExit>, TerminalError> {
+    let path = folder::socket(dir, id);
+    let unusable = |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() };
+    let stream = folder::connect(&path, id.as_str())?;
+    let (_, mut decoder) = folder::greet(&stream, &path, Hello::new(AttachmentRole::Kill, None))?;
+    let wait = crate::host::KILL_GRACE * 4;
+    stream.set_read_timeout(Some(wait)).map_err(|why| unusable(&why))?;
+    let mut buffer = vec![0; READ];
+    loop {
+        while let Some(message) = decoder.message().map_err(|why| unusable(&why))? {
+            match FromHost::read(message).map_err(|why| unusable(&why))? {
+                FromHost::Exited(exit) => return Ok(Some(exit)),
+                FromHost::Bye(why) => return Err(unusable(&why)),
+                _ => {}
+            }
+        }
+        match (&stream).read(&mut buffer) {
+            Ok(0) => return Ok(None),
+            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                return Err(unusable(&format!("its program has not ended within {} s", wait.as_secs())));
+            }
+            Err(why) => return Err(unusable(&why)),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! An attachment of the gateway: for a page that shows a terminal.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::folder::{self, TerminalError};
+use crate::wire::{AttachmentRole, FromHost, Hello, INPUT_MAX, MessageDecoder, TerminalInfo, ToHost};
+use plexus_protocol::TerminalId;
+
+/// How long input may wait for a program that reads none; then it is refused.
+pub const INPUT_WAIT: Duration = Duration::from_secs(30);
+
+/// Why input was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum InputRefused {
+    /// The program reads nothing.
+    #[error("the program has read nothing for {} s: what was typed is lost", INPUT_WAIT.as_secs())]
+    NotRead,
+    /// The terminal is gone.
+    #[error("the terminal is gone ({0})")]
+    Gone(io::Error),
+}
+
+/// What the gateway reads of a terminal.
+#[derive(Debug)]
+pub struct TerminalReader {
+    read: OwnedReadHalf,
+    decoder: MessageDecoder,
+}
+
+/// What the gateway writes to it. Cheap to clone; what is written keeps its order.
+#[derive(Clone, Debug)]
+pub struct TerminalWriter(Arc<Mutex<OwnedWriteHalf>>);
+
+/// Attaches to a terminal.
+///
+/// # Errors
+/// [`TerminalError`].
+pub async fn attach(
+    dir: &Path,
+    id: &TerminalId,
+    types: bool,
+) -> Result<(TerminalInfo, TerminalReader, TerminalWriter), TerminalError> {
+    let path = folder::socket(dir, id);
+    let id = id.to_string();
+    let role = if types { AttachmentRole::Type } else { AttachmentRole::Watch };
+    let unusable = {
+        let path = path.clone();
+        move |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() }
+    };
+    // Blocks for as long as the holder takes to answer.
+    let greeted = tokio::task::spawn_blocking(move || {
+        let stream = folder::connect(&path, &id)?;
+        let (info, decoder) = folder::greet(&stream, &path, Hello::new(role, None))?;
+        Ok::<_, TerminalError>((stream, info, decoder))
+    });
+    let (stream, info, decoder) = greeted.await.map_err(|why| unusable(&why))??;
+    stream.set_nonblocking(true).map_err(|why| unusable(&why))?;
+    let (read, write) = UnixStream::from_std(stream).map_err(|why| unusable(&why))?.into_split();
+    Ok((info, TerminalReader { read, decoder }, TerminalWriter(Arc::new(Mutex::new(write)))))
+}
+
+impl TerminalReader {
+    /// Waits for the next message; a connection that breaks gives [`FromHost::Bye`]. `room` is asked for the bytes that it takes to hold
+    /// it before they are read; if it refuses, the connection ends with its reason. Cancellation safe.
+    pub async fn next(&mut self, mut room: impl FnMut(usize) -> Result<(), String>) -> FromHost {
+        loop {
+            match self.decoder.message().and_then(|message| message.map(FromHost::read).transpose()) {
+                Ok(Some(message)) => return message,
+                Ok(None) => {}
+                Err(why) => return FromHost::Bye(why.to_string()),
+            }
+            if let Err(why) = room(self.decoder.needs()) {
+                return FromHost::Bye(why);
+            }
+            match self.read.read_buf(self.decoder.room()).await {
+                Ok(1..) => {}
+                Ok(0) => return FromHost::Bye("the terminal is gone".into()),
+                Err(why) => return FromHost::Bye(format!("the terminal is gone ({why})")),
+            }
+        }
+    }
+}
+
+impl TerminalWriter {
+    /// Types; waits until the program reads.
+    ///
+    /// # Errors
+    /// [`InputRefused`].
+    pub async fn input(&self, bytes: Bytes) -> Result<(), InputRefused> {
+        let mut write = self.0.lock().await;
+        for offset in (0..bytes.len()).step_by(INPUT_MAX) {
+            let piece = bytes.slice(offset..bytes.len().min(offset + INPUT_MAX));
+            Self::write(&mut write, &ToHost::Input(piece)).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends another message.
+    ///
+    /// # Errors
+    /// [`InputRefused`].
+    pub async fn send(&self, message: &ToHost) -> Result<(), InputRefused> {
+        Self::write(&mut *self.0.lock().await, message).await
+    }
+
+    async fn write(write: &mut OwnedWriteHalf, message: &ToHost) -> Result<(), InputRefused> {
+        let written = timeout(INPUT_WAIT, write.write_all(&message.to_bytes())).await;
+        match written {
+            Ok(written) => written.map_err(InputRefused::Gone),
+            Err(_) => {
+                // A part of a message may be on its way: nothing more can follow.
+                let _ = write.shutdown().await;
+                Err(InputRefused::NotRead)
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The folder with the sockets of shared terminals: listening in it, finding them, and starting one. Blocks; what is read is small.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::Mode;
+
+use crate::model::TerminalSize;
+use crate::wire::{AttachmentRole, FromHost, Hello, MessageDecoder, TerminalInfo, ToHost, VERSION};
+use plexus_protocol::TerminalId;
+use plexus_protocol::text::printable;
+
+/// The folder in the state folder.
+pub const TERMINALS: &str = "terminals";
+
+/// Most terminals that are listed; further ones are left out.
+pub const LISTED_MAX: usize = 256;
+
+/// How long a holder may take to say what it holds; one that does not is left out of lists.
+const INFO_WAIT: Duration = Duration::from_secs(2);
+
+/// Longest path of a socket, in bytes: the smallest `sun_path` of the supported systems.
+const PATH_MAX: usize = 103;
+
+/// Most bytes read of what a failed holder wrote.
+const STDERR_MAX: u64 = 16 << 10;
+
+/// Age at which a socket under a temporary name is left over from a crash, and removed.
+const TEMPORARY_AGE: Duration = Duration::from_secs(60);
+
+/// Why a terminal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TerminalError {
+    /// No terminal has this identifier.
+    #[error("there is no terminal {0}: `plexus term` lists those that there are")]
+    NotFound(String),
+    /// It is not safe to talk to, or does not answer.
+    #[error("{path}: {why}", path = .path.display())]
+    Unusable {
+        /// Its socket.
+        path: PathBuf,
+        /// What is wrong, and what helps.
+        why: String,
+    },
+    /// It could not be started.
+    #[error("{message}")]
+    NotStarted {
+        /// The shells' code for it: 127 if there is no such program, 126 if it cannot be started.
+        code: u8,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl TerminalError {
+    fn unusable(path: &Path, why: impl ToString) -> Self {
+        Self::Unusable { path: path.to_owned(), why: why.to_string() }
+    }
+}
+
+/// The socket of a terminal.
+pub fn socket(dir: &Path, id: &TerminalId) -> PathBuf {
+    dir.join(format!("{id}.sock"))
+}
+
+/// A new identifier.
+///
+/// # Errors
+/// The system provides no random numbers.
+pub fn new_id() -> io::Result<TerminalId> {
+    let mut random = [0; 5];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(TerminalId::trusted(format!("t_{}", data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase())))
+}
+
+/// Listens at `path`, in a folder that only our own user can enter, by a socket that only our own user can use.
+///
+/// # Errors
+/// The folder cannot be made, is open to others, or the path is too long.
+pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
+    let Some(dir) = path.parent() else { return Err(io::Error::other("it has no folder")) };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let meta = std::fs::metadata(dir)?;
+    if meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0 {
+        return Err(io::Error::other("its folder must be accessible to its owner only: use chown and chmod 700"));
+    }
+    let length = path.as_os_str().len();
+    if length > PATH_MAX {
+        let fix = "set PLEXUS_HOME to a shorter path";
+        return Err(io::Error::other(format!("the path is {length} bytes long, and {PATH_MAX} are possible: {fix}")));
+    }
+    // Bound under a temporary name first: a socket that does not listen yet would look dead.
+    let new = path.with_extension("new");
+    let _ = std::fs::remove_file(&new);
+    let mask = rustix::process::umask(Mode::from_bits_retain(0o177));
+    let listener = UnixListener::bind(&new);
+    rustix::process::umask(mask);
+    let listener = listener?;
+    listener.set_nonblocking(true)?;
+    std::fs::rename(&new, path)?;
+    Ok(listener)
+}
+
+/// Connects to the holder at `path`, which has to be a process of our own user.
+///
+/// # Errors
+/// [`TerminalError`].
+pub(crate) fn connect(path: &Path, id: &str) -> Result<UnixStream, TerminalError> {
+    let stream = UnixStream::connect(path).map_err(|why| match why.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => TerminalError::NotFound(id.to_owned()),
+        _ => TerminalError::unusable(path, why),
+    })?;
+    match peer_uid(&stream) {
+        Ok(uid) if uid == rustix::process::geteuid().as_raw() => Ok(stream),
+        Ok(_) => Err(TerminalError::unusable(path, "it belongs to somebody else; remove it")),
+        Err(why) => Err(TerminalError::unusable(path, why)),
+    }
+}
+
+/// The user of the process at the other end.
+#[cfg(target_os = "linux")]
+fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
+/// The user of the process at the other end: it could enter a folder that is closed to all but one user.
+#[cfg(not(target_os = "linux"))]
+fn peer_uid(_: &UnixStream) -> io::Result<u32> {
+    Ok(rustix::process::geteuid().as_raw())
+}
+
+/// Says hello and reads the answer.
+pub(crate) fn greet(
+    stream: &UnixStream,
+    path: &Path,
+    hello: Hello,
+) -> Result<(TerminalInfo, MessageDecoder), TerminalError> {
+    let unusable = |why: &dyn std::fmt::Display| TerminalError::unusable(path, why);
+    let gone = || TerminalError::NotFound(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+    stream.set_read_timeout(Some(INFO_WAIT)).map_err(|why| unusable(&why))?;
+    (&*stream).write_all(&ToHost::Hello(hello).to_bytes()).map_err(|_| gone())?;
+    let mut decoder = MessageDecoder::from_host();
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        if let Some(message) = decoder.message().map_err(|why| unusable(&why))? {
+            return match FromHost::read(message).map_err(|why| unusable(&why))? {
+                FromHost::Welcome(welcome) if welcome.version == VERSION => {
+                    stream.set_read_timeout(None).map_err(|why| unusable(&why))?;
+                    Ok((welcome.terminal, decoder))
+                }
+                FromHost::Welcome(_) => Err(unusable(&"it speaks another version: use the plexus that started it")),
+                FromHost::Bye(why) => Err(unusable(&why)),
+                _ => Err(unusable(&"it does not start with the expected message")),
+            };
+        }
+        match (&*stream).read(&mut buffer) {
+            // It ends just now.
+            Ok(0) => return Err(gone()),
+            Err(why) if why.kind() == io::ErrorKind::ConnectionReset => return Err(gone()),
+            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Err(unusable(&"it does not answer")),
+            Err(why) => return Err(unusable(&why)),
+        }
+    }
+}
+
+/// The terminals in the folder, the oldest first. Removes sockets that nobody listens at. A missing folder counts as empty.
+pub fn list(dir: &Path) -> Vec<TerminalInfo> {
+    let ids = identifiers(dir);
+    // Each in a thread of its own: one that does not answer holds up the list once.
+    let mut all: Vec<TerminalInfo> = std::thread::scope(|scope| {
+        let asked: Vec<_> = ids.iter().map(|id| scope.spawn(|| info(dir, id).ok())).collect();
+        asked.into_iter().filter_map(|asked| asked.join().ok().flatten()).collect()
+    });
+    all.sort_by(|a, b| (a.started_at, &a.terminal_id).cmp(&(b.started_at, &b.terminal_id)));
+    all
+}
+
+/// What the terminal is.
+///
+/// # Errors
+/// [`TerminalError`].
+pub fn info(dir: &Path, id: &TerminalId) -> Result<TerminalInfo, TerminalError> {
+    let path = socket(dir, id);
+    let stream = connect(&path, id.as_str())?;
+    greet(&stream, &path, Hello::new(AttachmentRole::Info, None)).map(|(info, _)| info)
+}
+
+/// Whose sockets are in the folder.
+fn identifiers(dir: &Path) -> Vec<TerminalId> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut ids: Vec<TerminalId> = entries.filter_map(|entry| identifier(&entry.ok()?.path())).collect();
+    ids.sort();
+    ids.truncate(LISTED_MAX);
+    ids
+}
+
+fn identifier(path: &Path) -> Option<TerminalId> {
+    match path.extension()?.to_str()? {
+        "sock" => {}
+        "new" => {
+            let age = std::fs::symlink_metadata(path).ok()?.modified().ok()?.elapsed().unwrap_or_default();
+            if age > TEMPORARY_AGE {
+                let _ = std::fs::remove_file(path);
+            }
+            return None;
+        }
+        _ => return None,
+    }
+    if let Err(why) = probe(path) {
+        // Only a socket without a listener gives this error.
+        if why.kind() == io::ErrorKind::ConnectionRefused {
+            let _ = std::fs::remove_file(path);
+        }
+        return None;
+    }
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
+/// Connects without a message.
+fn probe(path: &Path) -> io::Result<()> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&socket2::SockAddr::unix(path)?) {
+        // The backlog is full: somebody listens.
+        Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        done => done,
+    }
+}
+
+/// A terminal to start.
+#[derive(Debug)]
+pub struct NewTerminal<'a> {
+    /// The program of the holder: this one.
+    pub exe: &'a Path,
+    /// The program to run, and its arguments.
+    pub command: &'a [OsString],
+    /// Its size.
+    pub size: TerminalSize,
+    /// Where the cursor of the terminal that starts it stands (line and column, from 1), if one waits to show it.
+    pub cursor: Option<(u16, u16)>,
+}
+
+/// Starts a program in a terminal of its own, in the current folder and with this process's environment. The holder is no child that has
+/// to be waited for.
+///
+/// # Errors
+/// [`TerminalError::NotStarted`].
+pub fn start(dir: &Path, new: &NewTerminal<'_>) -> Result<TerminalId, TerminalError> {
+    let failed = |code, message: String| TerminalError::NotStarted { code, message };
+    let id = new_id().map_err(|why| failed(126, format!("the system provides no random numbers: {why}")))?;
+    let TerminalSize { rows, cols } = new.size;
+    let mut command = Command::new(new.exe);
+    command.args(["term-hold", "--id", id.as_str(), "--size", &format!("{rows}x{cols}"), "--socket"]);
+    command.arg(socket(dir, &id));
+    if let Some((row, column)) = new.cursor {
+        command.args(["--cursor", &format!("{row}x{column}")]);
+    }
+    command.arg("--").args(new.command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|why| failed(126, format!("{}: {why}", new.exe.display())))?;
+    let mut line = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        // The holder closes it once the program runs, or ends.
+        let _ = stdout.take(STDERR_MAX).read_to_end(&mut line);
+    }
+    if line == b"ready\n" {
+        return Ok(id);
+    }
+    let mut words = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        let _ = stderr.take(STDERR_MAX).read_to_end(&mut words);
+    }
+    let code = child.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
+    let words = printable(&words);
+    let words = words.trim().trim_start_matches("plexus term-hold: ");
+    let message = if words.is_empty() { "the holder of the terminal ended before it was ready" } else { words };
+    Err(failed(code.filter(|code| *code != 0).unwrap_or(126), message.to_owned()))
+}

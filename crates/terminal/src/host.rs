@@ -1,0 +1,552 @@
+//! `plexus term-hold`: the process that holds a pseudo-terminal, knows what stands on its screen, and serves it to attachments over a Unix
+//! socket. It outlives the window that it was started in, and every gateway.
+//!
+//! - One task decides; a task for each connection reads, another one writes. No attachment can hold up the program or another one,
+//!   but for the owner's terminal: its output waits for it, up to [`OWNER_WAIT`] without any progress.
+//! - Input waits where it is typed until the program reads; none is dropped.
+//! - When the program has ended, its end is told to all attachments; the holder ends when they are gone, or [`KEPT`] later if there was
+//!   none.
+//! - One whose socket was removed can be found by nobody: without an attachment it hangs up, as a terminal does whose window is closed.
+
+mod connection;
+mod outgoing;
+mod pty;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
+
+use self::connection::Connection;
+use self::outgoing::Outgoing;
+use self::pty::{NotSpawned, Pty};
+use crate::folder;
+use crate::model::{HISTORY_LINES, Model, TerminalSize};
+use crate::wire::{
+    AttachmentRole, AttachmentStanding, FromHost, Hello, TerminalExit, TerminalInfo, TerminalWelcome, ToHost, VERSION,
+};
+use plexus_protocol::{TerminalId, Timestamp};
+
+/// The variable that tells a program in which shared terminal it runs.
+pub const VARIABLE: &str = pty::VARIABLE;
+
+/// Most attachments at a time; further ones are refused.
+const ATTACHMENTS_MAX: usize = 64;
+
+/// Events of connections that wait to be handled; a connection waits for room.
+const EVENTS: usize = 64;
+
+/// Bytes that may wait for the owner's terminal before the program has to wait for it.
+const OWNER_QUEUE: usize = 256 << 10;
+
+/// How long the program waits for the owner's terminal while that takes nothing; then the owner is treated like every viewer.
+pub const OWNER_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the output waits for the terminal that started the program.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+
+/// Time between two changes of the size. Windows that are dragged report many, of which the last counts.
+const RESIZE_INTERVAL: Duration = Duration::from_millis(30);
+
+/// How long output of processes that a program left behind is still read.
+const LINGER: Duration = Duration::from_millis(300);
+
+/// How long the end of a program is kept for the first who asks.
+pub const KEPT: Duration = Duration::from_secs(600);
+
+/// How long an attachment may take to leave once it was told of the end.
+const LEAVE_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a program has to end after it was hung up on; then it is killed.
+pub const KILL_GRACE: Duration = Duration::from_secs(3);
+
+/// Interval at which a holder without attachments looks for its socket.
+const SOCKET_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Most output that is handled at once, in bytes.
+const BATCH: usize = 64 << 10;
+
+/// The command line of the holder.
+#[derive(Debug)]
+pub struct HostOrders {
+    /// The terminal's identifier.
+    pub id: TerminalId,
+    /// The path of the socket.
+    pub socket: PathBuf,
+    /// The first size.
+    pub size: TerminalSize,
+    /// Where the cursor of the terminal that starts it stands, which its output waits for.
+    pub cursor: Option<(u16, u16)>,
+    /// The program, then its arguments.
+    pub cmd: Vec<OsString>,
+}
+
+/// Starts the program, prints `ready` to stdout, and serves until the program has ended and its end was told or kept long enough.
+///
+/// Returns 127 if the program is not found and 126 if it or the socket cannot be had, with a message on stderr; else 0, however the
+/// program ended.
+/// Call it from a process with no other threads and no children.
+pub fn run(orders: HostOrders) -> ExitCode {
+    match prepare(orders) {
+        Ok((runtime, host, listener)) => {
+            runtime.block_on(host.serve(listener));
+            ExitCode::SUCCESS
+        }
+        Err(NotSpawned(code, why)) => {
+            // The reader may be gone.
+            let _ = writeln!(io::stderr(), "plexus term-hold: {why}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn prepare(
+    orders: HostOrders,
+) -> Result<(tokio::runtime::Runtime, Host, std::os::unix::net::UnixListener), NotSpawned> {
+    let failed = |what: &str, why: &dyn std::fmt::Display| NotSpawned(126, format!("{what}: {why}"));
+    // A group leader (started from a shell, say) cannot start a session, but has a group of its own already.
+    if rustix::process::getpgrp() != rustix::process::getpid() {
+        rustix::process::setsid().map_err(|why| failed("no session of its own", &why))?;
+    }
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(|why| failed("/dev/null", &why))?;
+    let socket = std::path::absolute(&orders.socket).map_err(|why| failed("the socket", &why))?;
+    let listener = folder::listen(&socket).map_err(|why| failed(&socket.display().to_string(), &why))?;
+    let cwd = std::env::current_dir().unwrap_or_default().display().to_string();
+    let pty = Pty::spawn(&orders.id, &orders.cmd, orders.size).inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
+    let command = orders.cmd.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let info = TerminalInfo {
+        terminal_id: orders.id,
+        command,
+        cwd,
+        title: String::new(),
+        pid: pty.pid,
+        started_at: Timestamp::from(SystemTime::now()),
+        size: orders.size,
+        attached: 0,
+        exited: None,
+    };
+    let mut model = Model::new(orders.size, HISTORY_LINES);
+    if let Some((row, column)) = orders.cursor {
+        model.feed(format!("\x1b[{row};{column}H").as_bytes());
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| failed("no runtime", &why))?;
+    let host = Host::new(info.printable(), socket, model, pty, orders.cursor.is_some());
+    // The folder may be removed now.
+    let _ = rustix::process::chdir("/");
+    let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
+    let _ = rustix::stdio::dup2_stdin(&null);
+    let _ = rustix::stdio::dup2_stdout(&null);
+    let _ = rustix::stdio::dup2_stderr(&null);
+    Ok((runtime, host, listener))
+}
+
+/// What connections report.
+#[derive(Debug)]
+enum Event {
+    /// A connection said hello.
+    Joined(Hello, Connection),
+    /// An attachment sent a message.
+    Message(u64, ToHost),
+    /// An attachment has taken what it got before it fell behind.
+    Caught(u64),
+    /// A connection ended.
+    Gone(u64),
+}
+
+/// One attachment.
+struct Attached {
+    role: AttachmentRole,
+    /// The size of its window.
+    size: Option<TerminalSize>,
+    /// What it knows of how it stands.
+    standing: Option<AttachmentStanding>,
+    outgoing: Arc<Outgoing>,
+    tasks: [tokio::task::JoinHandle<()>; 2],
+}
+
+struct Host {
+    info: TerminalInfo,
+    socket: PathBuf,
+    model: Model,
+    pty: Pty,
+    attached: BTreeMap<u64, Attached>,
+    next_id: u64,
+    /// Who wanted to be the owner, in this order. The last one that is still attached is.
+    claims: Vec<u64>,
+    /// Output waits for the terminal that started the program until then.
+    first_until: Option<Instant>,
+    /// When the size was set last.
+    resized_at: Instant,
+    /// The output is read to its end, or not any more; from now on only attachments count.
+    over: bool,
+    /// Whether the pseudo-terminal gave an end of its output.
+    output_ended: bool,
+    /// Until when output is still read after the program's end.
+    linger_until: Option<Instant>,
+    /// When the program is killed.
+    kill_at: Option<Instant>,
+    /// When the holder ends.
+    end_at: Option<Instant>,
+    /// Whether anybody was told of the end.
+    told: bool,
+    events: mpsc::Sender<Event>,
+    event_queue: mpsc::Receiver<Event>,
+    /// Something was taken by an attachment.
+    room: Arc<Notify>,
+}
+
+impl Host {
+    fn new(info: TerminalInfo, socket: PathBuf, model: Model, pty: Pty, waits: bool) -> Self {
+        let (events, event_queue) = mpsc::channel(EVENTS);
+        Self {
+            info,
+            socket,
+            model,
+            pty,
+            attached: BTreeMap::new(),
+            next_id: 0,
+            claims: Vec::new(),
+            first_until: waits.then(|| Instant::now() + FIRST_WAIT),
+            resized_at: Instant::now(),
+            over: false,
+            output_ended: false,
+            linger_until: None,
+            kill_at: None,
+            end_at: None,
+            told: false,
+            events,
+            event_queue,
+            room: Arc::new(Notify::new()),
+        }
+    }
+
+    /// Serves to the end.
+    async fn serve(mut self, listener: std::os::unix::net::UnixListener) {
+        let listener = tokio::net::UnixListener::from_std(listener);
+        let (Ok(listener), Ok(mut term), Ok(mut hangup)) =
+            (listener, signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        else {
+            // Nobody can attach: as a terminal that breaks.
+            self.pty.signal(Signal::HUP);
+            return drop(std::fs::remove_file(&self.socket));
+        };
+        let accepting = tokio::spawn(connection::accept(listener, self.events.clone()));
+        let room = Arc::clone(&self.room);
+        let mut next_socket_check = Instant::now() + SOCKET_INTERVAL;
+        while !self.is_done() {
+            let now = Instant::now();
+            let held = self.owner_holds(now);
+            let reads = !self.output_ended && !self.over && self.first_until.is_none() && held.is_none();
+            let wake = [self.first_until, held, self.resize_due(), self.linger_until, self.kill_at, self.end_at]
+                .into_iter()
+                .flatten()
+                .fold(next_socket_check, Instant::min);
+            tokio::select! {
+                event = self.event_queue.recv() => {
+                    if let Some(event) = event {
+                        self.event(event);
+                    }
+                }
+                output = self.pty.output.recv(), if reads => match output {
+                    Some(output) => self.output(output),
+                    None => self.output_ended = true,
+                },
+                exit = &mut self.pty.exit, if self.info.exited.is_none() => {
+                    self.info.exited = Some(exit.unwrap_or(TerminalExit { code: None, signal: None }));
+                    self.linger_until = Some(Instant::now() + LINGER);
+                }
+                () = room.notified(), if held.is_some() => {}
+                _ = term.recv() => self.hang_up(),
+                _ = hangup.recv() => {}
+                () = sleep_until(wake) => {}
+            }
+            let now = Instant::now();
+            if !reads && !self.output_ended {
+                // What is not read yet is not over.
+                self.linger_until = self.linger_until.map(|_| now + LINGER);
+            }
+            if now >= next_socket_check {
+                next_socket_check = now + SOCKET_INTERVAL;
+                if self.attached.is_empty() && self.socket.symlink_metadata().is_err() {
+                    self.hang_up();
+                    self.end_at = self.end_at.or(Some(now + KILL_GRACE + LEAVE_WAIT));
+                }
+            }
+            self.due(now);
+        }
+        accepting.abort();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+
+    /// Whether nothing is left to do.
+    fn is_done(&self) -> bool {
+        let ended = self.end_at.is_some_and(|end| Instant::now() >= end);
+        self.over && (ended || self.told && self.attached.is_empty()) || ended && self.attached.is_empty()
+    }
+
+    /// Does what is due by now.
+    fn due(&mut self, now: Instant) {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+        if is_due(self.first_until) {
+            self.first_until = None;
+        }
+        if is_due(self.resize_due()) {
+            self.settle();
+        }
+        if is_due(self.kill_at) {
+            self.kill_at = None;
+            if self.info.exited.is_none() {
+                self.pty.signal(Signal::KILL);
+            }
+        }
+        if self.info.exited.is_some() && !self.over && (self.output_ended || is_due(self.linger_until)) {
+            self.finish();
+        }
+    }
+
+    /// All output was read: everybody is told of the end.
+    fn finish(&mut self) {
+        (self.over, self.linger_until, self.kill_at) = (true, None, None);
+        let ids: Vec<u64> = self.attached.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.tell_end(id));
+        self.end_at = Some(Instant::now() + if self.attached.is_empty() { KEPT } else { LEAVE_WAIT });
+    }
+
+    /// Tells an attachment of the end. One that is behind is told after its snapshot.
+    fn tell_end(&mut self, id: u64) {
+        let (Some(attached), Some(exited)) = (self.attached.get(&id), self.info.exited) else { return };
+        if attached.outgoing.push(&FromHost::Exited(exited)) {
+            attached.outgoing.close();
+        }
+        self.told = true;
+    }
+
+    /// Ends the program as a closed window does, and kills it later.
+    fn hang_up(&mut self) {
+        if self.info.exited.is_none() && self.kill_at.is_none() {
+            self.pty.signal(Signal::HUP);
+            self.kill_at = Some(Instant::now() + KILL_GRACE);
+        }
+    }
+
+    fn owner(&self) -> Option<u64> {
+        self.claims.iter().rev().copied().find(|id| self.attached.contains_key(id))
+    }
+
+    /// The owner, if it is a terminal that gets the output as it comes.
+    fn raw_owner(&self) -> Option<&Attached> {
+        let owner = self.attached.get(&self.owner()?)?;
+        (owner.role == AttachmentRole::Terminal).then_some(owner)
+    }
+
+    /// Until when the program waits for the owner's terminal.
+    fn owner_holds(&self, now: Instant) -> Option<Instant> {
+        let owner = self.raw_owner()?;
+        let (bytes, progress) = owner.outgoing.waiting();
+        if bytes < OWNER_QUEUE || owner.outgoing.is_behind() {
+            return None;
+        }
+        let until = progress + OWNER_WAIT;
+        if now >= until {
+            owner.outgoing.fall_behind();
+            return None;
+        }
+        Some(until)
+    }
+
+    /// Output of the program, and what else of it has come.
+    fn output(&mut self, first: Bytes) {
+        let output = match self.pty.output.try_recv() {
+            Err(_) => first,
+            Ok(next) => {
+                let mut all = BytesMut::from(&first[..]);
+                all.extend_from_slice(&next);
+                while all.len() < BATCH
+                    && let Ok(next) = self.pty.output.try_recv()
+                {
+                    all.extend_from_slice(&next);
+                }
+                all.freeze()
+            }
+        };
+        if self.linger_until.is_some() {
+            self.linger_until = Some(Instant::now() + LINGER);
+        }
+        // The owner's terminal first: nothing it gets waits for the model.
+        let answered = self.raw_owner().is_some_and(|owner| owner.outgoing.push(&FromHost::Output(output.clone())));
+        let fed = self.model.feed(&output);
+        if !answered {
+            for query in fed.queries {
+                // A program that does not read its answers gets none.
+                let _ = self.pty.input.try_send(self.model.answer(query).into_bytes().into());
+            }
+        }
+        let raw = self.raw_owner().and(self.owner());
+        let viewers = Bytes::from(fed.viewers);
+        for (id, attached) in &self.attached {
+            if Some(*id) == raw || !attached.role.sees() {
+                continue;
+            }
+            if fed.lost {
+                attached.outgoing.fall_behind();
+            } else if !viewers.is_empty() {
+                attached.outgoing.push(&FromHost::Output(viewers.clone()));
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Joined(hello, connection) => self.join(hello, connection),
+            Event::Message(id, message) => self.message(id, message),
+            Event::Caught(id) => {
+                let Some(attached) = self.attached.get_mut(&id) else { return };
+                attached.outgoing.catch_up();
+                attached.standing = None;
+                self.settle();
+                if self.over {
+                    self.tell_end(id);
+                }
+            }
+            Event::Gone(id) => {
+                if let Some(attached) = self.attached.remove(&id) {
+                    attached.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+                }
+                self.claims.retain(|claim| *claim != id);
+                self.settle();
+            }
+        }
+    }
+
+    fn message(&mut self, id: u64, message: ToHost) {
+        let Some(attached) = self.attached.get_mut(&id) else { return };
+        match message {
+            ToHost::Resize(size) => {
+                attached.size = size.within_limits().or(attached.size);
+                // A window that shows a part of the screen shows another part now.
+                self.settle();
+            }
+            ToHost::Own(size) if attached.role.types() => {
+                attached.size = size.within_limits().or(attached.size);
+                self.claims.retain(|claim| *claim != id);
+                self.claims.push(id);
+                self.settle();
+            }
+            ToHost::Refresh => attached.outgoing.fall_behind(),
+            ToHost::Own(_) | ToHost::Input(_) | ToHost::Hello(_) => {}
+        }
+    }
+
+    fn join(&mut self, hello: Hello, connection: Connection) {
+        let attached = self.attached.values().filter(|attached| attached.role.sees()).count();
+        let mut terminal = self.info.clone();
+        (terminal.attached, terminal.title) = (attached, self.model.modes().title().to_owned());
+        terminal.size = self.model.size();
+        let welcome = FromHost::Welcome(Box::new(TerminalWelcome { version: VERSION, terminal }));
+        let refusal = if !(hello.oldest..=hello.newest).contains(&VERSION) {
+            Some(format!("it speaks version {VERSION}: use the plexus that started it"))
+        } else if hello.role.sees() && attached >= ATTACHMENTS_MAX {
+            Some(format!("{ATTACHMENTS_MAX} screens show it already, and more are not possible: close some"))
+        } else {
+            None
+        };
+        let id = self.next_id;
+        self.next_id += 1;
+        let outgoing = Outgoing::new();
+        let types = hello.role.types().then(|| self.pty.input.clone());
+        let tasks = connection.serve(id, Arc::clone(&outgoing), types, self.events.clone(), Arc::clone(&self.room));
+        let size = hello.size.and_then(TerminalSize::within_limits);
+        let mut attached = Attached { role: hello.role, size, standing: None, outgoing, tasks };
+        if let Some(why) = refusal {
+            attached.outgoing.push(&FromHost::Bye(why));
+            return attached.outgoing.close();
+        }
+        attached.outgoing.push(&welcome);
+        match hello.role {
+            AttachmentRole::Info => return attached.outgoing.close(),
+            AttachmentRole::Kill => self.hang_up(),
+            AttachmentRole::Terminal => self.claims.push(id),
+            AttachmentRole::Watch | AttachmentRole::Type => {}
+        }
+        if hello.first && self.first_until.take().is_some() {
+            // Its screen is the model's: the output follows from the first byte on.
+            let standing = AttachmentStanding { size: self.model.size(), owner: true, raw: true };
+            attached.outgoing.push(&FromHost::Standing(standing));
+            attached.standing = Some(standing);
+        }
+        self.attached.insert(id, attached);
+        self.settle();
+        if self.over {
+            self.tell_end(id);
+            self.end_at = Some(Instant::now() + LEAVE_WAIT);
+        }
+    }
+
+    /// When a change of the size is due; `None` if there is none.
+    fn resize_due(&self) -> Option<Instant> {
+        let wanted = self.owner().and_then(|owner| self.attached.get(&owner)?.size);
+        let changes = wanted.is_some_and(|size| size != self.model.size()) && !self.over;
+        changes.then(|| self.resized_at + RESIZE_INTERVAL)
+    }
+
+    /// Brings size and attachments in line with who is the owner.
+    fn settle(&mut self) {
+        let now = Instant::now();
+        if self.resize_due().is_some_and(|at| now >= at)
+            && let Some(size) = self.owner().and_then(|owner| self.attached.get(&owner)?.size)
+        {
+            self.resized_at = now;
+            self.pty.resize(size);
+            self.model.set_size(size);
+        }
+        let owner = self.owner();
+        let size = self.model.size();
+        let mut snapshot: Option<Bytes> = None;
+        for (id, attached) in self.attached.iter_mut().filter(|(_, attached)| attached.role.sees()) {
+            let is_owner = Some(*id) == owner;
+            let standing = AttachmentStanding {
+                size,
+                owner: is_owner,
+                raw: is_owner && attached.role == AttachmentRole::Terminal,
+            };
+            let before = attached.standing.replace(standing);
+            if before == Some(standing) || attached.outgoing.is_behind() {
+                continue;
+            }
+            attached.outgoing.push(&FromHost::Standing(standing));
+            // The owner's terminal changes its size by itself, as its program does.
+            if standing.raw && before.is_some_and(|before| before.raw) {
+                continue;
+            }
+            let snapshot = snapshot.get_or_insert_with(|| self.model.snapshot().into());
+            attached.outgoing.push(&FromHost::Snapshot(snapshot.clone()));
+            let tail = self.model.tail();
+            if standing.raw && !tail.is_empty() {
+                attached.outgoing.push(&FromHost::Output(tail.into()));
+            }
+        }
+    }
+}
+
+impl AttachmentRole {
+    /// Whether it gets the screen.
+    fn sees(self) -> bool {
+        matches!(self, Self::Watch | Self::Type | Self::Terminal)
+    }
+
+    /// Whether it may type.
+    fn types(self) -> bool {
+        matches!(self, Self::Type | Self::Terminal)
+    }
+}

@@ -1,0 +1,118 @@
+//! Connections to a holder: who may make one, and the tasks that read and write it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::Event;
+use super::outgoing::Outgoing;
+use crate::wire::{BadMessage, Hello, MessageDecoder, ToHost};
+
+/// How long a connection may take to say hello.
+const HELLO_WAIT: Duration = Duration::from_secs(5);
+
+/// Connections that have not said hello; further ones wait in the backlog.
+const UNKNOWN_MAX: usize = 16;
+
+/// Pause after a failed accept (no descriptors).
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// A connection that said hello.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: UnixStream,
+    decoder: MessageDecoder,
+}
+
+/// Accepts connections of our own user, for ever.
+pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) {
+    let unknown = Arc::new(Semaphore::new(UNKNOWN_MAX));
+    loop {
+        let Ok(permit) = Arc::clone(&unknown).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        // The folder and the socket are closed to others; this holds if somebody opened them.
+        let ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw());
+        if !ours {
+            continue;
+        }
+        let events = events.clone();
+        tokio::spawn(async move {
+            let mut connection = Connection { stream, decoder: MessageDecoder::to_host() };
+            if let Ok(Some(hello)) = timeout(HELLO_WAIT, connection.hello()).await {
+                drop(permit);
+                let _ = events.send(Event::Joined(hello, connection)).await;
+            }
+        });
+    }
+}
+
+impl Connection {
+    /// The first message; `None` if it is another one, or the connection ended.
+    async fn hello(&mut self) -> Option<Hello> {
+        loop {
+            if let Some(message) = self.decoder.message().ok()? {
+                return match ToHost::read(message).ok()? {
+                    ToHost::Hello(hello) => Some(hello),
+                    _ => None,
+                };
+            }
+            if self.stream.read_buf(self.decoder.room()).await.ok()? == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// Serves the connection: what is typed goes to `input` (if it may type), everything else to `events`.
+    pub(super) fn serve(
+        self,
+        id: u64,
+        outgoing: Arc<Outgoing>,
+        input: Option<mpsc::Sender<Bytes>>,
+        events: mpsc::Sender<Event>,
+        room: Arc<Notify>,
+    ) -> [JoinHandle<()>; 2] {
+        let (mut read, write) = self.stream.into_split();
+        let mut decoder = self.decoder;
+        let writing = tokio::spawn(outgoing.send(id, write, events.clone(), room));
+        let reading = tokio::spawn(async move {
+            loop {
+                match next(&mut decoder) {
+                    Ok(Some(ToHost::Input(bytes))) => {
+                        if let Some(input) = input.as_ref().filter(|_| !bytes.is_empty()) {
+                            // Whoever types waits for the program. It fails if the program is gone.
+                            let _ = input.send(bytes).await;
+                        }
+                    }
+                    Ok(Some(message)) => {
+                        if events.send(Event::Message(id, message)).await.is_err() {
+                            return;
+                        }
+                    }
+                    Ok(None) => match read.read_buf(decoder.room()).await {
+                        Ok(1..) => {}
+                        Ok(0) | Err(_) => break,
+                    },
+                    Err(_) => break,
+                }
+            }
+            let _ = events.send(Event::Gone(id)).await;
+        });
+        [reading, writing]
+    }
+}
+
+fn next(decoder: &mut MessageDecoder) -> Result<Option<ToHost>, BadMessage> {
+    decoder.message()?.map(ToHost::read).transpose()
+}

@@ -1,0 +1,197 @@
+//! What waits for one attachment: a bounded queue, and the task that sends it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use parking_lot::Mutex;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, timeout};
+
+use super::Event;
+use crate::wire::FromHost;
+
+/// Most bytes that wait for an attachment. One that falls further behind gets a snapshot instead, once it reads again.
+pub(super) const QUEUE_MAX: usize = 1 << 20;
+
+/// How long an attachment may take nothing at all; then its connection is ended.
+const TAKES_NOTHING: Duration = Duration::from_secs(600);
+
+/// How far an attachment has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pace {
+    /// It gets everything.
+    #[default]
+    With,
+    /// It fell behind, and what waited was dropped.
+    Behind,
+    /// It has taken the rest, and waits for a snapshot.
+    Waiting,
+}
+
+#[derive(Debug)]
+struct Queue {
+    messages: VecDeque<Bytes>,
+    bytes: usize,
+    pace: Pace,
+    /// The connection ends once everything is sent.
+    closing: bool,
+    /// When it took something last.
+    progress: Instant,
+}
+
+/// The queue of one attachment.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    queue: Mutex<Queue>,
+    wake: Notify,
+}
+
+impl Outgoing {
+    pub(super) fn new() -> Arc<Self> {
+        let queue =
+            Queue { messages: VecDeque::new(), bytes: 0, pace: Pace::With, closing: false, progress: Instant::now() };
+        Arc::new(Self { queue: Mutex::new(queue), wake: Notify::new() })
+    }
+
+    /// Queues a message; returns whether it will be sent. Beyond the bound, everything that waits is dropped.
+    pub(super) fn push(&self, message: &FromHost) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.pace != Pace::With || queue.closing {
+            return false;
+        }
+        let bytes = message.to_bytes();
+        // A snapshot may be longer than the bound: it is then the only message.
+        if queue.bytes > 0 && queue.bytes + bytes.len() > QUEUE_MAX {
+            drop(queue);
+            self.fall_behind();
+            return false;
+        }
+        if queue.bytes == 0 {
+            queue.progress = Instant::now();
+        }
+        queue.bytes += bytes.len();
+        queue.messages.push_back(bytes);
+        drop(queue);
+        self.wake.notify_one();
+        true
+    }
+
+    /// Drops what waits: the attachment gets a snapshot when it has taken the message that is being sent.
+    pub(super) fn fall_behind(&self) {
+        let mut queue = self.queue.lock();
+        if queue.pace == Pace::With {
+            queue.messages.clear();
+            queue.bytes = 0;
+            queue.pace = Pace::Behind;
+            drop(queue);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Whether it is behind.
+    pub(super) fn is_behind(&self) -> bool {
+        self.queue.lock().pace != Pace::With
+    }
+
+    /// It has taken the rest: what is pushed from now on is sent again.
+    pub(super) fn catch_up(&self) {
+        self.queue.lock().pace = Pace::With;
+    }
+
+    /// Bytes that wait, and when the attachment took something last.
+    pub(super) fn waiting(&self) -> (usize, Instant) {
+        let queue = self.queue.lock();
+        (queue.bytes, queue.progress)
+    }
+
+    /// Ends the connection once everything is sent.
+    pub(super) fn close(&self) {
+        self.queue.lock().closing = true;
+        self.wake.notify_one();
+    }
+
+    /// Sends what is queued to the end of the connection. `room` is told of each message that was taken.
+    pub(super) async fn send(
+        self: Arc<Self>,
+        id: u64,
+        mut stream: OwnedWriteHalf,
+        events: mpsc::Sender<Event>,
+        room: Arc<Notify>,
+    ) {
+        loop {
+            enum Next {
+                Send(Bytes),
+                Ask,
+                Wait,
+                End,
+            }
+            let next = {
+                let mut queue = self.queue.lock();
+                match queue.messages.pop_front() {
+                    Some(message) => Next::Send(message),
+                    None if queue.pace == Pace::Behind => {
+                        queue.pace = Pace::Waiting;
+                        Next::Ask
+                    }
+                    None if queue.closing && queue.pace == Pace::With => Next::End,
+                    None => Next::Wait,
+                }
+            };
+            match next {
+                Next::Send(mut message) => {
+                    let length = message.len();
+                    while message.has_remaining() {
+                        match timeout(TAKES_NOTHING, stream.write(&message)).await {
+                            Ok(Ok(written @ 1..)) => {
+                                message.advance(written);
+                                self.queue.lock().progress = Instant::now();
+                            }
+                            // What it typed before it left is read to the end: that is what ends the attachment.
+                            Ok(_) => return,
+                            Err(_) => return drop(events.send(Event::Gone(id)).await),
+                        }
+                    }
+                    let mut queue = self.queue.lock();
+                    queue.bytes = queue.bytes.saturating_sub(length);
+                    drop(queue);
+                    room.notify_one();
+                }
+                Next::Ask => {
+                    if events.send(Event::Caught(id)).await.is_err() {
+                        return;
+                    }
+                }
+                Next::Wait => self.wake.notified().await,
+                Next::End => {
+                    let _ = stream.shutdown().await;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(bytes: usize) -> FromHost {
+        FromHost::Output(vec![b'x'; bytes].into())
+    }
+
+    #[tokio::test]
+    async fn attachment_that_takes_nothing_holds_a_bounded_queue() {
+        let outgoing = Outgoing::new();
+        assert!((0..15).all(|_| outgoing.push(&output(64 << 10))));
+        assert!(!outgoing.push(&output(128 << 10)), "beyond the bound");
+        assert_eq!((outgoing.waiting().0, outgoing.is_behind()), (0, true));
+        assert!(!outgoing.push(&output(1)), "nothing but a snapshot is of use now");
+        outgoing.catch_up();
+        assert!(outgoing.push(&output(4 << 20)), "a snapshot of any length, while nothing waits");
+        assert!(!outgoing.push(&output(1)));
+    }
+}

@@ -1,0 +1,362 @@
+//! What stands on the screen of a program: for whoever joins later. Pure.
+//!
+//! It is fed text and whole sequences only ([`segment`](crate::segment)), so that a snapshot of it, and then whatever comes, is the same
+//! as everything from the beginning.
+
+use std::fmt::Write as _;
+use std::num::NonZeroU16;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::filter::{self, Query};
+use crate::modes::Modes;
+use crate::segment::{Piece, Segmenter, incomplete};
+use crate::sequence::Sequence;
+
+/// Lines that scrolled off the main screen and are kept; older ones are forgotten.
+pub const HISTORY_LINES: usize = 500;
+
+/// Most lines and columns of a terminal; a larger window is used in part.
+pub const LINES_MAX: u16 = 300;
+/// The same for columns.
+pub const COLUMNS_MAX: u16 = 600;
+
+/// Longest snapshot with history, in bytes; beyond it the history is left out.
+const SNAPSHOT_MAX: usize = 8 << 20;
+
+/// The control character that makes a terminal say who it is.
+const ENQ: u8 = 0x05;
+
+/// The size of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Columns.
+    pub cols: u16,
+}
+
+impl TerminalSize {
+    /// The size of a terminal that nobody looks at.
+    pub const DEFAULT: Self = Self { rows: 24, cols: 80 };
+
+    /// The nearest size that a terminal may have; `None` for one without lines or columns, which says nothing.
+    pub fn within_limits(self) -> Option<Self> {
+        let is_some = self.rows > 0 && self.cols > 0;
+        is_some.then_some(Self { rows: self.rows.clamp(2, LINES_MAX), cols: self.cols.clamp(2, COLUMNS_MAX) })
+    }
+}
+
+/// What became of output.
+#[derive(Debug, Default)]
+pub struct Fed {
+    /// What viewers get of it.
+    pub viewers: Vec<u8>,
+    /// Questions of the program to its terminal.
+    pub queries: Vec<Query>,
+    /// The screen could not be followed and begins anew: viewers need a snapshot.
+    pub lost: bool,
+}
+
+/// The screen of a program.
+pub struct Model {
+    parser: vt100::Parser,
+    segments: Segmenter,
+    modes: Modes,
+    history: usize,
+}
+
+impl Model {
+    /// An empty screen that keeps so many lines that scroll off.
+    pub fn new(size: TerminalSize, history: usize) -> Self {
+        Self { parser: parser(size, history), segments: Segmenter::default(), modes: Modes::default(), history }
+    }
+
+    /// The screen.
+    pub fn screen(&self) -> &vt100::Screen {
+        self.parser.screen()
+    }
+
+    /// The modes that are set.
+    pub fn modes(&self) -> &Modes {
+        &self.modes
+    }
+
+    /// The size.
+    pub fn size(&self) -> TerminalSize {
+        let (rows, cols) = self.screen().size();
+        TerminalSize { rows: rows.get(), cols: cols.get() }
+    }
+
+    /// Changes the size, as terminals do: lines at the bottom go first, then the cursor's line stays.
+    pub fn set_size(&mut self, size: TerminalSize) {
+        let (rows, cols) = nonzero(size);
+        if catch_unwind(AssertUnwindSafe(|| self.parser.set_size(rows, cols))).is_err() {
+            self.parser = parser(size, self.history);
+        }
+    }
+
+    /// Takes the next output.
+    pub fn feed(&mut self, bytes: &[u8]) -> Fed {
+        let mut fed = Fed::default();
+        let Self { parser, segments, modes, history } = self;
+        segments.push(bytes, |piece| {
+            let drawn = catch_unwind(AssertUnwindSafe(|| match piece {
+                Piece::Text(text) => feed_text(parser, modes, text, &mut fed),
+                Piece::Sequence(sequence) => feed_sequence(parser, modes, sequence, &mut fed),
+            }));
+            if drawn.is_err() {
+                let (rows, cols) = parser.screen().size();
+                *parser = self::parser(TerminalSize { rows: rows.get(), cols: cols.get() }, *history);
+                fed.lost = true;
+            }
+        });
+        fed
+    }
+
+    /// What the owner's terminal must get after a snapshot and before the next output.
+    pub fn tail(&self) -> Vec<u8> {
+        self.segments.tail()
+    }
+
+    /// The answer to a question of the program, for want of a terminal.
+    pub fn answer(&self, query: Query) -> String {
+        let (row, column) = self.screen().cursor_position();
+        query.answer((row.saturating_add(1), column.saturating_add(1).min(self.size().cols)))
+    }
+
+    /// What draws this screen on an empty terminal of the same size without modes, with the lines that scrolled off it.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let drawn = catch_unwind(AssertUnwindSafe(|| {
+            let screen = self.drawing();
+            let mut out = self.history_lines();
+            out.push_str(&screen);
+            if out.len() > SNAPSHOT_MAX { screen } else { out }
+        }));
+        drawn.unwrap_or_default().into_bytes()
+    }
+
+    /// The lines that scrolled off, and what scrolls them off again.
+    fn history_lines(&self) -> String {
+        let mut out = String::new();
+        let mut probe = self.probe(b"");
+        if self.screen().alternate_screen() {
+            probe.process(b"\x1b[?47l");
+        }
+        let (rows, cols) = probe.screen().size();
+        let (rows, cols) = (rows.get(), cols.get());
+        probe.screen_mut().set_scrollback(usize::MAX);
+        let mut left = probe.screen().scrollback();
+        if left == 0 {
+            return out;
+        }
+        let mut goes_on = false;
+        while left > 0 {
+            probe.screen_mut().set_scrollback(left);
+            let here = left.min(usize::from(rows));
+            let screen = probe.screen();
+            for (row, line) in (0..rows).zip(screen.rows_formatted(0, cols)).take(here) {
+                out.push_str("\x1b[0m");
+                out.push_str(&line);
+                // A line that goes on in the next one is not ended, so that terminals can break it anew.
+                goes_on = screen.row_wrapped(row);
+                if !goes_on {
+                    out.push_str("\r\n");
+                }
+            }
+            left -= here;
+        }
+        out.push_str("\x1b[0m");
+        (0..rows - 1 + u16::from(goes_on)).for_each(|_| out.push_str("\r\n"));
+        out
+    }
+
+    /// What draws the screen itself.
+    fn drawing(&self) -> String {
+        let mut out = String::new();
+        self.modes.write_shared(&mut out);
+        if self.screen().alternate_screen() {
+            let main = self.probe(b"\x1b[?47l");
+            self.draw_grid(&main, &mut out);
+            self.modes.write_keyboard(false, &mut out);
+            // It saves the main screen's cursor, which stands where it stood when the program did this.
+            out.push_str("\x1b[?1049h");
+            self.draw_grid(&self.probe(b""), &mut out);
+            self.modes.write_keyboard(true, &mut out);
+        } else {
+            self.draw_grid(&self.probe(b""), &mut out);
+            self.modes.write_keyboard(false, &mut out);
+        }
+        self.modes.write_charsets(&mut out);
+        out
+    }
+
+    /// A copy of the screen after these bytes: it shows what the screen itself does not say.
+    fn probe(&self, bytes: &[u8]) -> vt100::Parser {
+        probe(self.screen(), bytes)
+    }
+
+    /// Draws what stands on the screen that `shown` shows, with its saved cursor, scroll region and origin.
+    fn draw_grid(&self, shown: &vt100::Parser, out: &mut String) {
+        let screen = shown.screen();
+        // While it is drawn there is no region and no origin.
+        out.push_str("\x1b[?6l\x1b[r");
+        // The saved cursor first: what puts it beyond the last column is a character, which is then erased.
+        let saved = probe(screen, b"\x1b8");
+        let ((row, column), columns) = (saved.screen().cursor_position(), screen.size().1.get());
+        if has_origin(saved.screen()) {
+            out.push_str("\x1b[?6h");
+        }
+        let _ = write!(out, "\x1b[{};{}H", row + 1, column.min(columns - 1) + 1);
+        out.push_str(&saved.screen().attributes_formatted());
+        out.push_str(if column < columns { "\x1b7\x1b[?6l" } else { "x\x1b7\x1b[?6l" });
+        out.push_str(&screen.contents_formatted());
+        let (rows, _) = screen.size();
+        let (top, bottom) = region(screen);
+        if (top, bottom) != (0, rows.get() - 1) {
+            let _ = write!(out, "\x1b[{};{}r", top + 1, bottom + 1);
+        }
+        if has_origin(screen) {
+            let (row, column) = screen.cursor_position();
+            let _ = write!(out, "\x1b[?6h\x1b[{};{}H", row.saturating_sub(top) + 1, column + 1);
+        } else {
+            out.push_str("\x1b[0m");
+            out.push_str(&screen.cursor_state_formatted());
+        }
+        out.push_str(&screen.attributes_formatted());
+    }
+}
+
+fn nonzero(size: TerminalSize) -> (NonZeroU16, NonZeroU16) {
+    let of = |count: u16| NonZeroU16::new(count).unwrap_or(NonZeroU16::MIN);
+    (of(size.rows), of(size.cols))
+}
+
+fn parser(size: TerminalSize, history: usize) -> vt100::Parser {
+    let (rows, cols) = nonzero(size);
+    vt100::Parser::new(rows, cols, history)
+}
+
+/// A copy of a screen after these bytes.
+fn probe(screen: &vt100::Screen, bytes: &[u8]) -> vt100::Parser {
+    let (rows, cols) = screen.size();
+    let mut probe = vt100::Parser::new(rows, cols, 0);
+    *probe.screen_mut() = screen.clone();
+    probe.process(bytes);
+    probe
+}
+
+/// The first and the last line of the scroll region.
+fn region(screen: &vt100::Screen) -> (u16, u16) {
+    let mut probe = probe(screen, b"\x1b[?6h");
+    let top = probe.screen().cursor_position().0;
+    probe.process(b"\x1b[999B");
+    (top, probe.screen().cursor_position().0)
+}
+
+/// Whether lines are counted from the region's first.
+fn has_origin(screen: &vt100::Screen) -> bool {
+    probe(screen, b"\x1b[2;3r\x1b[H").screen().cursor_position().0 == 1
+}
+
+fn feed_text(parser: &mut vt100::Parser, modes: &mut Modes, text: &[u8], fed: &mut Fed) {
+    // A character that a sequence broke off: were the sequence left out, what follows it would complete the character.
+    let broken_off = incomplete(text);
+    let mended;
+    let text = if broken_off > 0 {
+        mended = [&text[..text.len() - broken_off], "\u{fffd}".as_bytes()].concat();
+        &mended
+    } else {
+        text
+    };
+    // Terminals ignore NUL. Were ENQ left out, what stands around it could become one character.
+    fed.viewers.extend(text.iter().map(|byte| if *byte == ENQ { 0 } else { *byte }));
+    let shifts = text.iter().any(|byte| matches!(byte, 0x0e | 0x0f));
+    if !shifts && !modes.draws_lines() {
+        return process_lines(parser, text);
+    }
+    if !modes.has_line_set() {
+        text.iter().filter(|byte| matches!(byte, 0x0e | 0x0f)).for_each(|byte| modes.shift(*byte == 0x0e));
+        return process_lines(parser, text);
+    }
+    // The screen knows no sets of characters: their lines are drawn by the characters of Unicode.
+    let mut translated = Vec::with_capacity(text.len());
+    for byte in text.iter().copied() {
+        match byte {
+            0x0e | 0x0f => modes.shift(byte == 0x0e),
+            0x60..=0x7e if modes.draws_lines() => {
+                let line = LINES.chars().nth(usize::from(byte - 0x60)).unwrap_or(' ');
+                translated.extend_from_slice(line.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            byte => translated.push(byte),
+        }
+    }
+    process_lines(parser, &translated);
+}
+
+/// Draws text, line by line.
+fn process_lines(parser: &mut vt100::Parser, text: &[u8]) {
+    for line in text.split_inclusive(|byte| matches!(byte, b'\n' | 0x0b | 0x0c)) {
+        parser.process(line);
+        if line.ends_with(b"\n") || line.ends_with(b"\x0b") || line.ends_with(b"\x0c") {
+            take_cursor_back(parser);
+        }
+    }
+}
+
+/// The characters of the set for drawing lines, from 0x60 to 0x7e.
+const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
+
+fn feed_sequence(parser: &mut vt100::Parser, modes: &mut Modes, bytes: &[u8], fed: &mut Fed) {
+    let sequence = Sequence::read(bytes);
+    modes.track(&sequence);
+    fed.queries.extend(Query::of(&sequence));
+    if filter::shown(&sequence) {
+        fed.viewers.extend_from_slice(bytes);
+    }
+    match &sequence {
+        Sequence::Csi { private: Some(b'?'), parameters, intermediate: None, last: last @ (b'h' | b'l') }
+            if parameters.iter().any(|mode| matches!(mode, 47 | 1047 | 1048 | 1049)) =>
+        {
+            for mode in parameters {
+                switch(parser, *mode, *last == b'h');
+            }
+        }
+        // The parser keeps what it cannot use; a string may be long.
+        Sequence::Osc { .. } | Sequence::String => {}
+        _ => parser.process(bytes),
+    }
+    take_cursor_back(parser);
+}
+
+/// Takes the cursor back from beyond the last column, where only a character can have put it, if that character is not there any more. As
+/// in terminals, where what erases or moves cells, and a line feed, does this.
+fn take_cursor_back(parser: &mut vt100::Parser) {
+    let screen = parser.screen();
+    let ((row, column), columns) = (screen.cursor_position(), screen.size().1.get());
+    let has_character =
+        screen.cell(row, columns - 1).is_some_and(|cell| cell.has_contents() || cell.is_wide_continuation());
+    if column >= columns && !has_character {
+        parser.process(format!("\x1b[{columns}G").as_bytes());
+    }
+}
+
+/// Sets or resets a private mode. All ways to the alternate screen are the one that saves the cursor and begins with an empty screen:
+/// terminals of today keep nothing of it once it is left, and programs that use an older way save the cursor themselves.
+fn switch(parser: &mut vt100::Parser, mode: u16, on: bool) {
+    let changes = parser.screen().alternate_screen() != on;
+    let sequence = match (mode, on) {
+        (47 | 1047 | 1049, true) if changes => "\x1b[?1049h".into(),
+        (47 | 1047 | 1049, false) if changes => "\x1b[?1049l".into(),
+        (47 | 1047, _) => return,
+        (1048 | 1049, true) => "\x1b7".into(),
+        (1048 | 1049, false) => "\x1b8".into(),
+        (mode, on) => format!("\x1b[?{mode}{}", if on { 'h' } else { 'l' }),
+    };
+    parser.process(sequence.as_bytes());
+}
+
+#[cfg(test)]
+mod tests;
