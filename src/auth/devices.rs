@@ -764,6 +764,13 @@ pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
     if grant.scopes.contains(&Scope::Ui) {
         return Err(AuthError::Invalid("the scope `ui` is for agents alone: a device that may prompt may draw".into()));
     }
+    if grant.scopes.contains(&Scope::Type) && (grant.runtimes.is_some() || grant.sessions.is_some()) {
+        return Err(AuthError::Invalid(
+            "the scope `type` is for all terminals, which belong to no runtime and no session: leave out `runtimes` \
+             and `sessions`, or the scope"
+                .into(),
+        ));
+    }
     if !names(grant.runtimes.as_ref().map(Vec::len)) || !names(grant.sessions.as_ref().map(Vec::len)) {
         return Err(AuthError::Invalid(format!(
             "`runtimes` and `sessions` must have 1 to {GRANT_NAMES} entries; leave them out to allow all"

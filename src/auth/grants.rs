@@ -239,6 +239,8 @@ rights! {
     Approve
     /// Manage runtimes, devices and settings.
     Admin
+    /// Type in shared terminals.
+    Type
     /// Draw surfaces and ask in a session.
     Ui
 }

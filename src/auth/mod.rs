@@ -14,7 +14,9 @@ mod token;
 pub use agents::AGENTS_FOLDER;
 pub use devices::{Auth, AuthError, CookieSite, DeviceView, OneTimeCode, OnlineGuard, PersistDevice};
 pub use enrol::{BegunPairing, FetchedPairing, SHARE_LIFE};
-pub use grants::{Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Ui, Watch};
+pub use grants::{
+    Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Type, Ui, Watch,
+};
 pub use limiter::{FAILURE_WINDOW, FAILURES};
 pub use local::redirect;
 pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, PhoneTicket, short_code};

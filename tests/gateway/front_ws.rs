@@ -228,7 +228,7 @@ async fn ws_run_is_started_followed_and_read_again() {
     let hello = ws.notice("gateway.hello").await;
     assert_eq!(hello["session_id"], *session);
     assert_eq!(hello["sessions"][0]["session_id"], *session);
-    assert_eq!(hello["you"]["scopes"], json!(["watch", "prompt", "approve", "admin"]));
+    assert_eq!(hello["you"]["scopes"], json!(["watch", "prompt", "approve", "admin", "type"]));
     assert_eq!(ws.notice("gateway.live").await["head"], hello["head"]);
 
     let run = ws.call("run.start", json!({ "input": { "type": "text", "text": "hello there" } })).await.unwrap();

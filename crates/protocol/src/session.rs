@@ -17,13 +17,15 @@ pub enum Scope {
     Approve,
     /// Administer runtimes, devices and settings.
     Admin,
+    /// Type in shared terminals, which is to run anything as the owner. Given only where it is asked for by name.
+    Type,
     /// Draw surfaces and ask by them in one session. Agents alone have it; no device is given it.
     Ui,
 }
 
 impl Scope {
     /// Every scope that a device may be given, weakest first.
-    pub const ALL: [Scope; 4] = [Scope::Watch, Scope::Prompt, Scope::Approve, Scope::Admin];
+    pub const ALL: [Scope; 5] = [Scope::Watch, Scope::Prompt, Scope::Approve, Scope::Admin, Scope::Type];
 
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Scope {
             Scope::Prompt => "prompt",
             Scope::Approve => "approve",
             Scope::Admin => "admin",
+            Scope::Type => "type",
             Scope::Ui => "ui",
         }
     }

@@ -62,5 +62,5 @@ pub(in crate::router) fn envelope() -> Value {
 
 /// An example of it.
 pub(in crate::router) fn you() -> Value {
-    json!({ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin"] })
+    json!({ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin", "type"] })
 }
