@@ -64,6 +64,11 @@ pub(crate) enum Command {
     Bridge(super::bridge::Bridge),
     /// Serve a session's drawing tools to its agent on stdio, by the Model Context Protocol (started by agents)
     Mcp(super::mcp::Mcp),
+    /// Run a program in a shared terminal, which outlives this window and can be shown in several; or list these terminals
+    Term(super::terminal::Term),
+    /// Hold a shared terminal (started by `plexus term`)
+    #[command(hide = true)]
+    TermHold(super::terminal::TermHold),
     /// Restart a runtime; its sessions continue
     Restart(Restart),
     /// Stop a runtime
@@ -382,7 +387,7 @@ pub(crate) struct Open {
 pub(crate) struct Pair {
     /// Permissions to grant
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "watch,prompt,approve",
-        value_parser = ["watch", "prompt", "approve", "admin"])]
+        value_parser = ["watch", "prompt", "approve", "admin", "type"])]
     pub(crate) scope: Vec<String>,
     /// Limit the device to these runtimes [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
@@ -630,6 +635,17 @@ mod tests {
             "bridge codelia --session last",
             "bridge codelia --session last --runtime demo --approval-mode trusted",
             "agent demo",
+            "term",
+            "term --json",
+            "term -- vim file",
+            "term --detached -- sh -c true",
+            "term --detach-keys ctrl-p,ctrl-q -- sh",
+            "term attach",
+            "term attach t_1 --watch",
+            "term attach --detach-keys none",
+            "term kill t_1",
+            "term-hold --id t_1 --socket /s --size 24x80 -- sh",
+            "term-hold --id t_1 --socket /s --size 24x80 --cursor 1x1 -- sh",
             "hold -- sh",
             "hold --parent 1 -- sh -c true",
             "hold --socket /s --spool-max 1 --parent 1 -- sh",
@@ -669,6 +685,13 @@ mod tests {
             "bridge telnet",
             "mcp",
             "mcp --session a/b",
+            "term vim",
+            "term --detached",
+            "term --json -- sh",
+            "term --detach-keys d -- sh",
+            "term kill",
+            "term --detached attach",
+            "term-hold --id t_1 --socket /s --size 24 -- sh",
             "hold",
             "hold --socket /s -- sh",
             "agent",

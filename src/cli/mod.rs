@@ -28,6 +28,7 @@ mod resume;
 mod run;
 mod serve;
 mod term;
+mod terminal;
 mod tls;
 mod view;
 
@@ -112,6 +113,8 @@ pub(crate) fn main() -> ExitCode {
             program::event_loop::run(program::event_loop::HolderOrders { socket, spool_max, parent, cmd })
         }
         Command::Hold { parent, cmd, .. } => program::run(cmd, parent),
+        Command::TermHold(args) => terminal::hold(args),
+        Command::Term(args) => ExitCode::from(exit_code(terminal::term(args))),
         command => ExitCode::from(exit_code(start(command))),
     }
 }
@@ -161,7 +164,12 @@ fn start(command: Command) -> CommandResult {
             Command::Doctor(args) => doctor::doctor(args).await,
             Command::Replay(args) => replay::replay(&args),
             // Handled before the Tokio runtime was started.
-            Command::Mcp(_) | Command::Agent(_) | Command::Schema { .. } | Command::Hold { .. } => Ok(0),
+            Command::Mcp(_)
+            | Command::Agent(_)
+            | Command::Schema { .. }
+            | Command::Hold { .. }
+            | Command::Term(_)
+            | Command::TermHold(_) => Ok(0),
         }
     });
     // A thread that waits for a line on stdin must not keep the program running.
