@@ -263,6 +263,7 @@ impl Gateway {
             notifier,
             presence: router::presence::Presence::default(),
             doctor: router::doctor::Doctor::default(),
+            terminals: home.join(plexus_terminal::folder::TERMINALS),
             proof: auth::Proof::new().map_err(StartError::Auth)?,
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
             directory,

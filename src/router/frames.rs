@@ -365,8 +365,18 @@ fn native_json(out: &mut Vec<u8>, native: &[u8]) {
 
 /// Appends a complete text frame.
 pub fn ws_text(out: &mut Vec<u8>, payload: &[u8]) {
+    ws_frame(out, 0x81, payload);
+}
+
+/// Appends a binary frame.
+pub fn ws_binary(out: &mut Vec<u8>, payload: &[u8]) {
+    ws_frame(out, 0x82, payload);
+}
+
+/// Appends an unmasked frame; `head` is its first byte.
+fn ws_frame(out: &mut Vec<u8>, head: u8, payload: &[u8]) {
     out.reserve(payload.len() + 10);
-    out.push(0x81);
+    out.push(head);
     match payload.len() {
         len @ 0..=125 => out.push(len as u8),
         len @ 126..=0xffff => {

@@ -42,6 +42,7 @@ mod stop;
 mod streamed;
 mod surfaces;
 mod talk;
+mod terminals;
 mod ui;
 mod web;
 pub mod wire;
@@ -132,6 +133,8 @@ pub struct AppState {
     pub connections: acp::Connections,
     /// The checks behind `GET /v1/doctor`.
     pub doctor: doctor::Doctor,
+    /// The folder with the sockets of shared terminals.
+    pub terminals: PathBuf,
     /// The proof by which the owner's programs recognise this gateway.
     pub proof: crate::auth::Proof,
 }

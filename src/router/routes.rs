@@ -25,7 +25,7 @@ use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api, mcp,
-    mirror, notify, openapi, public_address, remote, resumable, surfaces, web,
+    mirror, notify, openapi, public_address, remote, resumable, surfaces, terminals, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
@@ -158,6 +158,8 @@ fn runtime_routes() -> Vec<Route<AppState>> {
             .gives::<admin::Logs>(200),
         route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations stored by a runtime that can be resumed", |s, c| answer(resumable::list(s, c)))
             .gives::<ResumablePage>(200).with(&[&docs::RESUMABLE_LIMIT, &docs::RESUMABLE_CURSOR]),
+        route(GET, "/v1/terminals", WATCH, NOTHING, "Shared terminals; none for a device that is limited to some runtimes or sessions", |s, c| answer(terminals::list(s, c)))
+            .gives::<terminals::Terminals>(200),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
             .gives::<doctor::Checks>(200),
     ]
@@ -269,6 +271,9 @@ fn protocol_routes() -> Vec<Route<AppState>> {
         route(POST, "/ag-ui/{id}", WATCH, BodyRule::Json(PROMPT), "Run a session over AG-UI: prompt, answer, read events", |s, c| answer(agui::run(s, c)))
             .takes::<agui::RunAgentInput>().empty(200),
         route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", |s, c| answer(api::ws(s, c)))
+            .empty(101).with(docs::HANDSHAKE),
+        // Watching needs the scope `watch`; what is typed needs `type`.
+        route(GET, "/v1/terminals/{id}/ws", WATCH, NOTHING, "A shared terminal over a WebSocket: its screen, then its output", |s, c| answer(terminals::ws(s, c)))
             .empty(101).with(docs::HANDSHAKE),
         route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", |s, c| answer(acp::get(s, c)))
             .empty(101).with(docs::ACP),

@@ -291,6 +291,11 @@ impl Gateway {
         self.ws_silent(path, &self.token).await
     }
 
+    /// The same with this token.
+    pub async fn ws_at(&self, path: &str, token: &str) -> Ws {
+        self.ws_silent(path, token).await
+    }
+
     async fn ws_silent(&self, path: &str, token: &str) -> Ws {
         let url = format!("{}{path}", self.url.replace("http://", "ws://"));
         let mut request = url.into_client_request().unwrap();

@@ -1565,7 +1565,7 @@ export interface Said {
 }
 
 /** What a device may do. */
-export type Scope = 'watch' | 'prompt' | 'approve' | 'admin' | 'ui';
+export type Scope = 'watch' | 'prompt' | 'approve' | 'admin' | 'type' | 'ui';
 
 /** The client tools that the gateway serves to an ACP agent, inside the session's folder. None by default. */
 export interface Serve {
@@ -1960,6 +1960,53 @@ export interface TargetWants {
   failures: boolean;
   /** Requests that open. */
   requests: boolean;
+}
+
+/** How a program ended: by one of the two, or unknown. */
+export interface TerminalExit {
+  /** Its exit code. */
+  code?: number;
+  /** The signal that ended it. */
+  signal?: number;
+}
+
+/** A shared terminal: `t_` and 8 characters, minted where it is started. */
+export type TerminalId = string;
+
+/** What a shared terminal is. All text in it is safe to print. */
+export interface TerminalInfo {
+  /** Screens that show it now, each window or page one. */
+  attached: number;
+  /** The program and its arguments. */
+  command: string[];
+  /** The folder that it was started in. */
+  cwd: string;
+  /** How the program ended; absent while it runs. */
+  exited?: TerminalExit;
+  /** The program's process id. */
+  pid: number;
+  /** Its size. */
+  size: TerminalSize;
+  /** When it was started. */
+  started_at: Timestamp;
+  /** Its identifier. */
+  terminal_id: TerminalId;
+  /** The title that the program gave it; empty if it gave none. */
+  title: string;
+}
+
+/** The size of a terminal. */
+export interface TerminalSize {
+  /** Columns. */
+  cols: number;
+  /** Lines. */
+  rows: number;
+}
+
+/** Shared terminals, the oldest first. */
+export interface Terminals {
+  /** The terminals that the caller may see. */
+  terminals: TerminalInfo[];
 }
 
 /** The ticket of a phone that joined. */

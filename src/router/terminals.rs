@@ -1,0 +1,207 @@
+//! Shared terminals (`plexus term`) for the page: which there are, and one of them over a WebSocket.
+//!
+//! The gateway keeps nothing of them. Their holders outlive it, and the next gateway finds them in the same folder. What a slow client has
+//! not taken waits in the holder, which drops it for a snapshot beyond its bound.
+//!
+//! Text frames carry JSON, binary frames the terminal's output: `snapshot` and one binary frame that draws it on an empty terminal, then
+//! binary frames as output comes; `snapshot` again when the size has changed or the client fell behind; `exited` or `gone` at the end. A
+//! client with the scope `type` sends `input`, and `size` to become the owner.
+
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::StatusCode;
+use plexus_protocol::{Cursor, TerminalId, object};
+use plexus_terminal::attachment::{self, TerminalReader, TerminalWriter};
+use plexus_terminal::folder::{self, TerminalError};
+use plexus_terminal::model::TerminalSize;
+use plexus_terminal::wire::{AttachmentStanding, FromHost, TerminalInfo, ToHost};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::frames::{ws_binary, ws_text};
+use super::guard::Call;
+use super::reply::{Outcome, json, no_such};
+use super::talk::{Reply, Talk};
+use super::{AppState, Problem, ws};
+use crate::auth::{Caller, Permit, Target, Type};
+use crate::ledger::Charge;
+
+/// Longest text of one `input`, in bytes; longer text is sent in several.
+const INPUT_MAX: usize = 64 << 10;
+
+/// Shared terminals, the oldest first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Terminals {
+    /// The terminals that the caller may see.
+    terminals: Vec<TerminalInfo>,
+}
+
+/// `GET /v1/terminals`.
+pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+    let mut terminals = Vec::new();
+    if call.caller()?.sees_all() {
+        let dir = state.terminals.clone();
+        let listed = tokio::task::spawn_blocking(move || folder::list(&dir)).await;
+        terminals = listed.map_err(|_| Problem::internal())?;
+    }
+    json(StatusCode::OK, &Terminals { terminals })
+}
+
+/// `GET /v1/terminals/{id}/ws`.
+pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
+    let missing = || no_such("terminal_not_found", "terminal");
+    let caller = call.caller()?.clone();
+    let id: TerminalId = call.id(missing)?;
+    // A terminal belongs to no runtime and no session.
+    if !caller.sees_all() {
+        return Err(missing());
+    }
+    let typing = caller.permit::<Type>(Target::Gateway).ok();
+    let attached = attachment::attach(&state.terminals, &id, typing.is_some()).await;
+    let (_, reader, writer) = attached.map_err(|why| match why {
+        TerminalError::NotFound(_) => missing(),
+        why => Problem::new(StatusCode::BAD_GATEWAY, "terminal_unusable", format!("the terminal {id}: {why}")),
+    })?;
+    let charge = state.account(&caller).nothing();
+    Ok(upgrade(state, caller, call, TerminalTalk { reader, writer, typing, charge, standing: None, over: false }))
+}
+
+fn upgrade(state: AppState, caller: Caller, call: Call, talk: TerminalTalk) -> Response {
+    ws::upgrade(state, caller, call.parts, move |_| talk)
+}
+
+/// A message to the client.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ToPage {
+    /// The next binary frame draws the screen on an empty terminal of this size.
+    Snapshot { size: TerminalSize, owner: bool, may_type: bool },
+    /// The program ended; the connection ends.
+    Exited { code: Option<i32>, signal: Option<i32> },
+    /// The terminal is gone; the connection ends.
+    Gone { why: String },
+    /// A message was not taken.
+    Refused { code: &'static str, detail: String },
+}
+
+impl ToPage {
+    fn write(&self, out: &mut Vec<u8>) {
+        // Nothing here fails to be written.
+        ws_text(out, &serde_json::to_vec(self).unwrap_or_default());
+    }
+
+    fn frame(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        out
+    }
+
+    fn refused(code: &'static str, detail: impl Into<String>) -> Vec<u8> {
+        Self::Refused { code, detail: detail.into() }.frame()
+    }
+}
+
+/// A message of the client.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum FromPage {
+    /// Typed text.
+    Input { data: String },
+    /// The client's size, by which it becomes the owner.
+    Size { rows: u16, cols: u16 },
+}
+
+/// A page that shows a terminal.
+struct TerminalTalk {
+    reader: TerminalReader,
+    writer: TerminalWriter,
+    /// The right to type, if the device has it.
+    typing: Option<Permit<Type>>,
+    /// What is held of the message that is being read.
+    charge: Charge,
+    standing: Option<AttachmentStanding>,
+    /// The last message was sent.
+    over: bool,
+}
+
+impl Talk for TerminalTalk {
+    fn message(&mut self, text: &str) -> Option<Reply> {
+        let refuse = |code, detail: String| -> Option<Reply> {
+            Some(Box::pin(std::future::ready(ToPage::refused(code, detail))))
+        };
+        let message = match object::from_str::<FromPage>(text) {
+            Ok(message) => message,
+            Err(why) => return refuse("bad_message", format!("the message is not understood: {why}")),
+        };
+        if self.typing.is_none() {
+            let fix = "pair it again with `plexus pair --scope watch,type`";
+            return refuse("scope_missing", format!("this device may not type in terminals: {fix}"));
+        }
+        let writer = self.writer.clone();
+        match message {
+            FromPage::Input { data } if data.len() > INPUT_MAX => {
+                refuse("too_large", format!("send at most {INPUT_MAX} bytes of input in a message"))
+            }
+            FromPage::Input { data } => Some(Box::pin(async move {
+                match writer.input(Bytes::from(data)).await {
+                    Ok(()) => Vec::new(),
+                    Err(why) => ToPage::refused("not_typed", why.to_string()),
+                }
+            })),
+            FromPage::Size { rows, cols } => match (TerminalSize { rows, cols }).within_limits() {
+                Some(size) => Some(Box::pin(async move {
+                    match writer.send(&ToHost::Own(size)).await {
+                        Ok(()) => Vec::new(),
+                        Err(why) => ToPage::refused("not_typed", why.to_string()),
+                    }
+                })),
+                None => refuse("bad_message", "a size has at least one line and one column".into()),
+            },
+        }
+    }
+
+    fn initialized(&self) -> bool {
+        true
+    }
+
+    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async {
+            if self.over {
+                return None;
+            }
+            loop {
+                let charge = &mut self.charge;
+                let room = |bytes| charge.resize(bytes).map_err(|full| format!("over_limit: {full}"));
+                let mut out = Vec::new();
+                match self.reader.next(room).await {
+                    FromHost::Welcome(_) => continue,
+                    // A snapshot follows.
+                    FromHost::Standing(standing) => {
+                        self.standing = Some(standing);
+                        continue;
+                    }
+                    FromHost::Snapshot(drawing) => {
+                        let Some(AttachmentStanding { size, owner, .. }) = self.standing else { continue };
+                        ToPage::Snapshot { size, owner, may_type: self.typing.is_some() }.write(&mut out);
+                        ws_binary(&mut out, &drawing);
+                    }
+                    FromHost::Output(bytes) => ws_binary(&mut out, &bytes),
+                    FromHost::Exited(exit) => {
+                        self.over = true;
+                        ToPage::Exited { code: exit.code, signal: exit.signal }.write(&mut out);
+                    }
+                    FromHost::Bye(why) => {
+                        self.over = true;
+                        ToPage::Gone { why }.write(&mut out);
+                    }
+                }
+                return Some(out);
+            }
+        })
+    }
+
+    fn cursor(&self) -> Option<Cursor> {
+        None
+    }
+}
