@@ -17,6 +17,8 @@ const LIBRARIES = /node_modules\/(?:@?lit|@preact|dompurify|marked|diff)/;
 const PLACE = '__PLEXUS_FILES__';
 /** Public files that the shell does not need to draw itself. The frame of agents' pages has a policy of its own, and comes from the gateway. */
 const APART = ['frame.html', 'icon-180.png', 'icon-512.png', 'icon-maskable-512.png', 'icon-badge.png'];
+/** Scripts that are loaded when their page is opened, and are of no use offline: the terminal emulator. */
+const LAZY = /^assets\/terminals-/;
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
@@ -36,12 +38,28 @@ function version() {
   };
 }
 
+/**
+ * The terminal emulator writes the colours of a cell into its style attribute, which the page's policy forbids. Written to the style itself,
+ * they are allowed.
+ */
+function styles() {
+  const attribute = 't.setAttribute("style",`${t.getAttribute("style")||""}${e};`)';
+  return {
+    name: 'plexus-terminal-styles',
+    transform(code, id) {
+      if (!/@xterm\/xterm\/lib\/xterm\.mjs/.test(id)) return null;
+      if (code.split(attribute).length !== 2) throw new Error('another version of @xterm/xterm: see where it sets the attribute `style` of a cell');
+      return { code: code.replace(attribute, () => 't.style.cssText+=`${e};`'), map: null };
+    },
+  };
+}
+
 /** What the service worker keeps: the version, and each file of the shell with its digest. */
 function manifest() {
   const names = readdirSync(DIST, { recursive: true, withFileTypes: true })
     .filter((one) => one.isFile())
     .map((one) => join(one.parentPath, one.name).slice(DIST.length + 1))
-    .filter((name) => !/\.(?:br|gz)$/.test(name) && name !== 'sw.js' && !APART.includes(name))
+    .filter((name) => !/\.(?:br|gz)$/.test(name) && name !== 'sw.js' && !APART.includes(name) && !LAZY.test(name))
     .sort();
   const found = /name="plexus-files" content="([0-9a-f]+)"/.exec(readFileSync(join(DIST, 'index.html'), 'utf8'));
   if (!found?.[1]) throw new Error('the page does not say its version: build it first');
@@ -51,7 +69,7 @@ function manifest() {
 export default defineConfig(({ mode }) => ({
   base: '/',
   publicDir: mode === 'sw' ? false : 'public',
-  plugins: mode === 'sw' ? [] : [version()],
+  plugins: mode === 'sw' ? [] : [version(), styles()],
   define: mode === 'sw' ? { __MANIFEST__: JSON.stringify(manifest()) } : {},
   worker: { format: 'es', rolldownOptions: { output: hashed } },
   build: {

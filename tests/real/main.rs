@@ -31,3 +31,4 @@ mod story_web;
 mod story_web_cards;
 mod story_web_session;
 mod story_web_surfaces;
+mod story_web_terminals;

@@ -49,6 +49,7 @@ export type Route =
   | { page: 'session'; session_id: string; at?: number }
   | { page: 'devices' }
   | { page: 'runtimes'; runtime_id?: string }
+  | { page: 'terminals'; terminal_id?: string }
   | { page: 'search'; q?: string };
 
 export interface Plexus {
@@ -85,6 +86,8 @@ export interface Plexus {
   call<T = any>(method: string, params?: { [name: string]: unknown }): Promise<T>;
   /** One HTTP call with the page's credentials. Throws `Refused` for a status that is not 2xx. */
   http<T = any>(method: string, path: string, body?: Json | { [name: string]: unknown }): Promise<T>;
+  /** A WebSocket of the gateway, with the page's credentials. */
+  socket(path: string): WebSocket;
   /** As `http`, for responses that are not JSON (exports); returns the checked response. */
   fetch(path: string, init?: { accept?: string; signal?: AbortSignal }): Promise<Response>;
   /** Answers a request, bound to the digest of what was shown. */

@@ -100,7 +100,7 @@ export class PlexusDevices extends PlexusElement {
         { label: t.revoke, icon: 'trash' as const, danger: true, separate: true, run: () => void this.#revoke(d) },
       ]}></plexus-menu>`}
       ${d.kind === 'share' ? nothing : html`<div class="may">
-        ${list<string>(d.scopes).map((s) => html`<span class="chip ${s === 'admin' ? 'warn' : ''}">${t.scopes[s] ?? oneLine(s)}</span>`)}
+        ${list<string>(d.scopes).map((s) => html`<span class="chip ${s === 'admin' || s === 'type' ? 'warn' : ''}">${t.scopes[s] ?? oneLine(s)}</span>`)}
         ${d.approve_up_to && d.approve_up_to !== 'danger' ? html`<span class="chip info">${t.upTo(d.approve_up_to)}</span>` : nothing}
         ${d.runtimes?.length ? html`<span class="chip info">${t.only(d.runtimes.map(oneLine).join(', '))}</span>` : nothing}</div>`}
       ${local || d.kind === 'share' || !list(d.scopes).some((s) => s === 'approve' || s === 'admin') || d.lock_screen === undefined && !d.kind ? nothing

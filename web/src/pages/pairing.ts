@@ -11,7 +11,7 @@ import type { Pairing, PairingState, Scope } from '../wire/types.js';
 const t = text.shell.pair;
 /** How long the gateway holds one poll of a pairing, seconds. */
 const WAIT_S = 15;
-const SCOPES: readonly Scope[] = ['watch', 'prompt', 'approve', 'admin'];
+const SCOPES: readonly Scope[] = ['watch', 'prompt', 'approve', 'admin', 'type'];
 
 /** The dialog that pairs another device: its grant, the code, the number to compare. */
 @customElement('plexus-pairing')
@@ -81,7 +81,7 @@ export class PlexusPairing extends PlexusElement {
     const box = (scope: Exclude<Scope, 'ui'>, on: boolean) => html`<label class="check"><input type="checkbox" name=${scope} ?checked=${on} ?disabled=${scope === 'watch'}><span>${t[scope]}<small>${t[`${scope}Hint`]}</small></span></label>`;
     const runtimes = [...plexus.runtimes.value.keys()];
     return html`<form @submit=${(e: Event) => void this.#make(e)}>
-      <fieldset class="scopes"><legend class="small strong">${t.may}</legend><span></span>${box('watch', true)}${box('prompt', true)}${box('approve', true)}${box('admin', false)}</fieldset>
+      <fieldset class="scopes"><legend class="small strong">${t.may}</legend><span></span>${box('watch', true)}${box('prompt', true)}${box('approve', true)}${box('admin', false)}${box('type', false)}</fieldset>
       <label class="field">${t.upTo}<select name="up_to">${(['low', 'elevated', 'danger'] as const).map((r) => html`<option value=${r} ?selected=${r === 'danger'}>${t.risks[r]}</option>`)}</select></label>
       ${runtimes.length > 1 ? html`<label class="field">${t.runtimes}<select name="runtime"><option value="">${t.allRuntimes}</option>${runtimes.map((r) => html`<option value=${r}>${oneLine(r)}</option>`)}</select></label>` : nothing}
       <label class="check"><input type="checkbox" name="lock_screen"><span>${t.lock}</span></label>${this.#trouble()}

@@ -30,16 +30,23 @@ import '../pages/runtimes.js';
 import '../pages/search.js';
 import '../pages/signin.js';
 import { signinWanted } from '../pages/signin.js';
+import { readTerminals, terminals } from '../wire/terminals.js';
 
 const t = text.shell;
-type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices';
-const NAV: ReadonlyArray<readonly [Page, Icon, string]> = [
+type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals';
+type Place = readonly [Page, Icon, string];
+/** Shared terminals, where there are any. */
+const TERMINALS: Place = ['terminals', 'terminal', 'g t'];
+const NAV: readonly Place[] = [
   ['inbox', 'inbox', 'g i'], ['home', 'home', 'g h'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 /** Loads the page of pinned surfaces, which the first visit does not need. A file that is missing is reported as for any other part. */
 let loadingHome: Promise<unknown> | null = null;
 const loadHome = (): void => { loadingHome ??= import('../pages/home.js').catch(() => { loadingHome = null; }); };
+/** The same for terminals, with their emulator. */
+let loadingTerminals: Promise<unknown> | null = null;
+const loadTerminals = (): void => { loadingTerminals ??= import('../pages/terminals.js').catch(() => { loadingTerminals = null; }); };
 /** Pages that a share link may open. */
 const SHARED: readonly Page[] = ['sessions', 'search'];
 /** Sessions listed in the navigation. */
@@ -134,7 +141,7 @@ export class PlexusApp extends PlexusElement {
   override connectedCallback(): void {
     super.connectedCallback();
     this.#unbind = bind([
-      ...NAV.map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
+      ...[...NAV, TERMINALS].map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
       { key: 'g /', run: () => plexus.go({ page: 'search', q: '' }) },
       { key: 'g b', run: () => history.back() },
       { key: 'mod+k', typing: true, run: () => this.#palette?.toggle() },
@@ -156,6 +163,7 @@ export class PlexusApp extends PlexusElement {
         else if (this.#wasLive === false && live) announce(t.live.back);
         if (live || this.#wasLive !== null) this.#wasLive = live;
       }),
+      effect(() => { if (plexus.live.value) void readTerminals(); }),
     );
     if (!signinWanted.peek()) resume();
   }
@@ -174,7 +182,7 @@ export class PlexusApp extends PlexusElement {
     if (out) return html`<plexus-signin></plexus-signin><plexus-say></plexus-say>`;
     const route = plexus.route.value;
     const inSession = route.page === 'session';
-    const nav = plexus.me.value?.kind === 'share' ? NAV.filter(([page]) => SHARED.includes(page)) : NAV;
+    const nav = plexus.me.value?.kind === 'share' ? NAV.filter(([page]) => SHARED.includes(page)) : terminals.value.length || route.page === 'terminals' ? [...NAV, TERMINALS] : NAV;
     return html`
       <nav aria-label=${t.skip}><button class="primary skip" @click=${() => this.renderRoot.querySelector<HTMLElement>('main')?.focus()}>${t.skip}</button></nav>
       <div class="frame ${inSession ? 'in-session' : ''}">
@@ -195,7 +203,7 @@ export class PlexusApp extends PlexusElement {
           <button class="ghost icon" aria-label=${t.palette} @click=${() => this.#palette?.toggle()}>${icon('search')}</button>${this.#account()}</header>
         <div class="bars">${this.#stale()}${this.#old()}${this.#share()}</div>
         <main id="main" tabindex="-1" class=${route.page} aria-label=${t.pages[route.page]}>${this.#body(route)}</main>
-        <nav class="bottom" aria-label=${t.nav}><ul>${nav.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
+        <nav class="bottom" aria-label=${t.nav}><ul>${nav.filter(([page]) => page !== 'search' || nav.length <= NAV.length).map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
       </div>
       <plexus-palette></plexus-palette><plexus-help></plexus-help><plexus-asking></plexus-asking><plexus-say></plexus-say>`;
   }
@@ -208,15 +216,16 @@ export class PlexusApp extends PlexusElement {
       case 'session': return html`<plexus-session-page .sessionId=${route.session_id} .at=${route.at}></plexus-session-page>`;
       case 'devices': return html`<plexus-devices></plexus-devices>`;
       case 'runtimes': return html`<plexus-runtimes></plexus-runtimes>`;
+      case 'terminals': loadTerminals(); return html`<plexus-terminals .terminalId=${route.terminal_id ?? ''}></plexus-terminals>`;
       case 'search': return html`<plexus-search .q=${route.q ?? ''}></plexus-search>`;
     }
   }
 
-  #nav([page, mark, key]: (typeof NAV)[number]) {
+  #nav([page, mark, key]: Place) {
     const at = plexus.route.value.page;
     const here = at === page || (page === 'sessions' && at === 'session');
     const open = page === 'inbox' ? [...plexus.requests.value.values()].filter((r) => r.state === 'open') : [];
-    const count = page === 'sessions' ? 0 : open.length;
+    const count = open.length;
     return html`<a class="nav" href="#/${page}" title="${t.pages[page]} (${key})" aria-current=${here ? 'page' : nothing}>${icon(mark, 18)}<span class="label">${t.pages[page]}</span>
       ${count ? html`<span class="count ${open.some((r) => r.risk === 'danger' || r.danger) ? 'danger' : ''}" aria-label=${t.openCount(count)}>${count}</span>` : nothing}</a>`;
   }

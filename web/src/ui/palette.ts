@@ -4,6 +4,7 @@ import { PlexusElement } from '../lib/element.js';
 import { dialogOpen } from '../lib/keys.js';
 import { oneLine } from '../lib/text.js';
 import { setTheme, type Theme } from '../lib/theme.js';
+import { terminals } from '../wire/terminals.js';
 import { plexus, type Route } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon, type Icon } from './icons.js';
@@ -74,12 +75,13 @@ export class PlexusPalette extends PlexusElement {
 
   #commands(): Command[] {
     const s = t.command.sections;
-    const go = (page: 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices', mark: Icon, keys: string): Command =>
+    const go = (page: 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals', mark: Icon, keys: string): Command =>
       ({ section: s.go, label: t.pages[page], icon: mark, keys, run: () => plexus.go((page === 'search' ? { page, q: '' } : { page }) as Route) });
     const route = plexus.route.value;
     const admin = plexus.may('admin');
     const all: Command[] = [
       go('inbox', 'inbox', 'g i'), go('home', 'home', 'g h'), go('sessions', 'sessions', 'g s'), go('search', 'search', 'g f'), go('runtimes', 'runtimes', 'g r'), go('devices', 'devices', 'g d'),
+      ...(terminals.value.length ? [go('terminals', 'terminal', 'g t')] : []),
     ];
     const news = plexus.news.value;
     for (const one of [...plexus.sessions.value.values()].sort((a, b) => (news.get(b.session_id) ?? 0) - (news.get(a.session_id) ?? 0))) {

@@ -8,7 +8,7 @@ import { keepFiles, renewFiles, version } from '../lib/shell.js';
 import { text } from '../text/en.js';
 import { Follower } from './follow.js';
 import { Http, Refused, TOKEN_SHAPE, why } from './http.js';
-import { Link, type Reachability } from './link.js';
+import { Link, openSocket, type Reachability } from './link.js';
 import { merged, counts, placed } from './merge.js';
 import { href, parseRoute } from './route.js';
 import type { LinkState, Outcome, Plexus, Route } from '../plexus.js';
@@ -490,6 +490,7 @@ export const gateway: Plexus = {
     const scopes = me.value?.scopes;
     return !scopes || scopes.includes(scope) || scopes.includes('admin');
   },
+  socket: (path) => openSocket(path, http.credentials.bearer),
   follow(session_id, sink) {
     const follower = new Follower(session_id, sink, async (id) => {
       const path = `/v1/sessions/${encodeURIComponent(id)}`;

@@ -41,6 +41,12 @@ export type Reachability = { is: 'reachable' } | { is: 'unreachable'; why: strin
 
 interface PendingCall { resolve: (value: any) => void; reject: (error: unknown) => void; timer: ReturnType<typeof setTimeout> }
 
+/** Opens a WebSocket of the gateway. The token is sent as a subprotocol, never in the URL; a browser's own device uses its cookie. */
+export function openSocket(path: string, bearer: string | null): WebSocket {
+  const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
+  return new WebSocket(`${scheme}//${location.host}${path}`, bearer ? ['plexus.v1', `plexus.bearer.${bearer}`] : ['plexus.v1']);
+}
+
 export class Link {
   phase: Phase = 'signed-out';
   /** The cursor of the last message applied; null before the first attach. */
@@ -178,11 +184,7 @@ export class Link {
     clearTimeout(this.#timer);
     if (!this.#wanted) return;
     this.#drop();
-    const scheme = location.protocol === 'https:' ? 'wss:' : 'ws:';
-    const bearer = this.on.bearer();
-    // The token is sent as a subprotocol, never in the URL; a browser's own device uses its cookie.
-    const protocols = bearer ? ['plexus.v1', `plexus.bearer.${bearer}`] : ['plexus.v1'];
-    const socket = new WebSocket(`${scheme}//${location.host}/v1/ws`, protocols);
+    const socket = openSocket('/v1/ws', this.on.bearer());
     this.#socket = socket;
     let opened = false;
     // A hanging handshake counts as failed.

@@ -17,6 +17,7 @@ export function parseRoute(hash: string): Route {
     case 'r': return id ? { page: 'inbox', request: id } : { page: 'inbox' };
     case 'devices': return { page };
     case 'runtimes': return id ? { page, runtime_id: id } : { page };
+    case 'terminals': return id ? { page, terminal_id: id } : { page };
     case 'search': return { page, q: new URLSearchParams(query).get('q') ?? '' };
     default: return { page: 'inbox' };
   }
@@ -29,6 +30,7 @@ export function href(route: Route): string {
     case 'inbox': return route.request ? `#/r/${e(route.request)}` : '#/inbox';
     case 'session': return `#/s/${e(route.session_id)}${route.at === undefined ? '' : `/at/${route.at}`}`;
     case 'runtimes': return route.runtime_id ? `#/runtimes/${e(route.runtime_id)}` : '#/runtimes';
+    case 'terminals': return route.terminal_id ? `#/terminals/${e(route.terminal_id)}` : '#/terminals';
     case 'search': return route.q ? `#/search?q=${e(route.q)}` : '#/search';
     default: return `#/${route.page}`;
   }

@@ -3,7 +3,7 @@ import type * as wire from '../../../clients/typescript/src/types.js';
 
 export type {
   Answer, Check, Checks, Cursor, Device, Devices, Hit, Hits, Invitation, Item, McpServer, McpServers, Me, Offer, Push, PushSettings, Question,
-  Receipt, Request, RequestState, Resolver, Resumable, ResumablePage, Risk, RunInfo, Scope, Skill, SkillError, Skills,
+  Receipt, Request, RequestState, Resolver, Resumable, ResumablePage, Risk, RunInfo, Scope, Skill, SkillError, Skills, TerminalInfo,
 } from '../../../clients/typescript/src/types.js';
 export type {
   Begun as Pairing, Pairing as PairingState, Queued as QueuedPrompt, Runtime as RuntimeInfo, Session as SessionInfo,
