@@ -37,3 +37,4 @@ mod story_same_id;
 mod story_schemathesis;
 mod story_secrets;
 mod story_surfaces;
+mod story_term;
