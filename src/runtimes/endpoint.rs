@@ -219,7 +219,8 @@ impl EndpointTarget {
     pub(super) async fn fetch(self, fetch: HttpRequest, remote: bool) -> Result<(HttpReply, ReplyCharge), String> {
         if let Address::Link(agent) = &self.address {
             let charge = ReplyCharge::new(&self.ledger, self.runtime.as_str());
-            return self.links.fetch(agent, &fetch.path, charge).await;
+            let within = if fetch.reads() { self.read.min(self.fetch) } else { self.fetch };
+            return self.links.fetch(agent, &fetch, within, charge).await;
         }
         let base = match (&self.address, &self.remote) {
             (_, Some(remote_base)) if remote => remote_base,

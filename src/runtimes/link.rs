@@ -2,7 +2,8 @@
 //!
 //! The socket is in the state folder, for the user alone (0600), and each peer's user is checked. Helpers carry no token and decide
 //! nothing: what they say becomes events and questions of a session, and a helper that waits does what a person decided. Nothing here may
-//! hold up a terminal: helpers do not wait for the gateway, except those that wait for people.
+//! hold up a terminal: helpers do not wait for the gateway, except those that wait for people. A helper inside the agent's own process
+//! stays connected (a tunnel): it reports events, and is asked to make requests there.
 //!
 //! To its driver an agent's helpers are an endpoint (`link:claude`): frames, and requests for transcripts and processes, as
 //! [`plexus_dialects::link`] describes.
@@ -18,7 +19,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
@@ -26,11 +27,11 @@ use tokio::time::timeout;
 use super::endpoint::EndpointEvent;
 use super::meter::ReplyCharge;
 use super::sse::SseItem;
-use plexus_dialects::HttpReply;
 use plexus_dialects::link::{
     Hello, HelperExit, HelperMessage, HelperRole, LINKED_AGENTS, LinkFrame, LinkReply, LinkRequest, LinkedAgent,
-    TranscriptPart,
+    TranscriptPart, TunnelLine, TunnelReply, TunnelRequest,
 };
+use plexus_dialects::{HttpReply, HttpRequest};
 use plexus_holder::process_identity::Process;
 
 /// The name of the socket in the state folder.
@@ -38,13 +39,16 @@ pub const LINK_SOCKET: &str = "link.sock";
 
 /// Helpers that are connected at a time; a further one is hung up on, and the terminal's own dialog remains.
 const HELPERS_MAX: usize = 1024;
-/// Messages of an agent's helpers that wait for its driver; of further ones only those are kept whose helper waits.
+/// Messages of an agent's helpers that wait for its driver; of further ones only those are kept whose helper waits. A tunnel is not read
+/// until there is room.
 const QUEUE: usize = 1024;
 /// Longest message, in bytes: the input of a tool, and some. A helper with a longer one is hung up on.
 pub const MESSAGE_MAX: usize = 32 << 20;
 /// Bytes of messages that wait for their driver; the next helper waits for room.
 const WAITING_MAX: usize = 64 << 20;
-/// How long a helper may take to say what it has to say …
+/// Requests that wait until a tunnel reads them; with one more it is hung up on, and connects again.
+const ASKED_MAX: usize = 256;
+/// How long a helper may take to say what it has to say, or to read what it is sent …
 const SAY: Duration = Duration::from_secs(10);
 /// … and for how long the next one is kept waiting for that, so that helpers are heard in order.
 const IN_ORDER: Duration = Duration::from_millis(20);
@@ -68,8 +72,10 @@ impl std::fmt::Debug for LinkHub {
 
 struct Hub {
     agents: HashMap<&'static str, AgentQueue>,
-    /// The helpers that wait for a exit, by connection.
+    /// The helpers that wait for an exit, by connection. Without its entry a tunnel is hung up on.
     waiting: Mutex<HashMap<u64, oneshot::Sender<HelperExit>>>,
+    /// The tunnels, by connection.
+    tunnels: Mutex<HashMap<u64, Arc<Tunnel>>>,
     /// The processes of terminals.
     processes: Mutex<HashMap<u32, (Process, &'static str)>>,
     connections: AtomicU64,
@@ -84,10 +90,35 @@ struct AgentQueue {
     launched: std::sync::atomic::AtomicBool,
 }
 
-/// A frame for a driver, with the room that it takes.
+/// A message for a driver, with the room that it takes.
 struct Message {
-    frame: Bytes,
+    content: Content,
     _room: Option<tokio::sync::OwnedSemaphorePermit>,
+}
+
+enum Content {
+    Frame(Bytes),
+    /// The reply to a request by a tunnel. It comes in its place among the tunnel's events, and so never before one that it followed.
+    Reply(AwaitedReply, Result<HttpReply, String>),
+}
+
+type AwaitedReply = oneshot::Sender<Result<HttpReply, String>>;
+
+/// A helper that stays connected.
+struct Tunnel {
+    /// The requests that it is asked to make.
+    asked: mpsc::Sender<Bytes>,
+    replies: Mutex<HashMap<u64, AwaitedReply>>,
+    requests: AtomicU64,
+}
+
+/// A request by a tunnel. Dropped, its reply is no longer waited for.
+struct TunnelCall<'a>(&'a Tunnel, u64);
+
+impl Drop for TunnelCall<'_> {
+    fn drop(&mut self) {
+        self.0.replies.lock().remove(&self.1);
+    }
 }
 
 impl Default for Hub {
@@ -100,6 +131,7 @@ impl Default for Hub {
         Self {
             agents: LINKED_AGENTS.iter().map(queue).collect(),
             waiting: Mutex::default(),
+            tunnels: Mutex::default(),
             processes: Mutex::default(),
             connections: AtomicU64::new(1),
             helpers: Arc::new(Semaphore::new(HELPERS_MAX)),
@@ -155,14 +187,21 @@ impl LinkHub {
 
     /// One helper, from its first line to its end.
     async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked) {
-        let Ok(Some((hello, event))) = timeout(SAY, read_messages(&mut stream)).await else { return };
+        let (mut lines, started) = (LineReader::default(), tokio::time::Instant::now());
+        let Ok(Some(hello)) = timeout(SAY, lines.next(&mut stream)).await else { return };
         let Ok(hello) = serde_json::from_slice::<Hello>(&hello) else { return };
-        let Ok(event) = serde_json::from_slice::<&RawValue>(&event) else { return };
         let Some(agent) = LINKED_AGENTS.iter().find(|agent| agent.name == hello.agent) else { return };
         let Some(queue) = self.0.agents.get(agent.name) else { return };
         if !queue.launched.swap(true, Ordering::Relaxed) {
             launch(agent);
         }
+        if hello.role == HelperRole::Tunnel {
+            return self.tunnel(stream, lines, &hello, agent).await;
+        }
+        let Ok(Some(event)) = timeout(SAY.saturating_sub(started.elapsed()), lines.next(&mut stream)).await else {
+            return;
+        };
+        let Ok(event) = serde_json::from_slice::<&RawValue>(&event) else { return };
         let started = self.watched(hello.pid, agent.name);
         let (waits, connection) = (hello.role != HelperRole::Event, self.0.connections.fetch_add(1, Ordering::Relaxed));
         let said = Some(HelperMessage { hello, event });
@@ -170,7 +209,7 @@ impl LinkHub {
         let Ok(frame) = serde_json::to_vec(&frame) else { return };
         let room = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         let Ok(room) = Arc::clone(&self.0.room).acquire_many_owned(room).await else { return };
-        let message = Message { frame: frame.into(), _room: Some(room) };
+        let message = Message { content: Content::Frame(frame.into()), _room: Some(room) };
         if !waits {
             let _ = queue.send.try_send(message);
             return;
@@ -204,7 +243,100 @@ impl LinkHub {
     async fn tell(&self, agent: &str, frame: &LinkFrame<'_>) {
         let Some(queue) = self.0.agents.get(agent) else { return };
         let frame = serde_json::to_vec(frame).unwrap_or_default();
-        let _ = queue.send.send(Message { frame: frame.into(), _room: None }).await;
+        let _ = queue.send.send(Message { content: Content::Frame(frame.into()), _room: None }).await;
+    }
+
+    // === tunnels ===
+
+    /// A helper that stays connected, from its first message to its end.
+    async fn tunnel(&self, mut stream: UnixStream, mut lines: LineReader, hello: &Hello, agent: &'static LinkedAgent) {
+        let connection = self.0.connections.fetch_add(1, Ordering::Relaxed);
+        let started = self.watched(hello.pid, agent.name);
+        let (asked, mut to_ask) = mpsc::channel::<Bytes>(ASKED_MAX);
+        let tunnel = Arc::new(Tunnel { asked, replies: Mutex::default(), requests: AtomicU64::new(1) });
+        self.0.tunnels.lock().insert(connection, Arc::clone(&tunnel));
+        let (exit, decided) = oneshot::channel();
+        self.0.waiting.lock().insert(connection, exit);
+        let (mut read, mut write) = stream.split();
+        let hearing = async {
+            while let Some(line) = lines.next(&mut read).await {
+                if self.tunnel_said(&tunnel, &line, hello, connection, started, agent).await.is_none() {
+                    break;
+                }
+            }
+        };
+        let asking = async {
+            while let Some(line) = to_ask.recv().await {
+                if !matches!(timeout(SAY, write.write_all(&line)).await, Ok(Ok(()))) {
+                    break;
+                }
+            }
+        };
+        // Beside each other: a tunnel is heard while it does not read, and asked while nobody takes what it says.
+        tokio::select! {
+            _ = decided => {}
+            () = hearing => {}
+            () = asking => {}
+        }
+        self.0.waiting.lock().remove(&connection);
+        self.0.tunnels.lock().remove(&connection);
+        // Those who wait for a reply are told that none comes.
+        tunnel.replies.lock().clear();
+        self.tell(agent.name, &LinkFrame { connection, started, said: None, ended: None }).await;
+    }
+
+    /// Takes a line of a tunnel; `None` if it is none. Waits until there is room.
+    async fn tunnel_said(
+        &self,
+        tunnel: &Tunnel,
+        line: &[u8],
+        hello: &Hello,
+        connection: u64,
+        started: u64,
+        agent: &LinkedAgent,
+    ) -> Option<()> {
+        let TunnelLine { event, reply } = serde_json::from_slice(line).ok()?;
+        let (content, length) = match (event, reply) {
+            (Some(event), _) => {
+                let said = Some(HelperMessage { hello: hello.clone(), event });
+                let frame = serde_json::to_vec(&LinkFrame { connection, started, said, ended: None }).ok()?;
+                let length = frame.len();
+                (Content::Frame(frame.into()), length)
+            }
+            (None, Some(TunnelReply { id, status, body, error })) => {
+                let Some(awaited) = tunnel.replies.lock().remove(&id) else { return Some(()) };
+                let body = body.map_or_else(Bytes::new, |body| Bytes::copy_from_slice(body.get().as_bytes()));
+                let reply = match error {
+                    Some(why) => Err(why),
+                    None => Ok(HttpReply { status, body }),
+                };
+                (Content::Reply(awaited, reply), line.len())
+            }
+            (None, None) => return Some(()),
+        };
+        let room = u32::try_from(length).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.0.room).acquire_many_owned(room).await.ok()?;
+        let queue = self.0.agents.get(agent.name)?;
+        queue.send.send(Message { content, _room: Some(room) }).await.ok()
+    }
+
+    /// Has a tunnel make a request.
+    async fn ask_tunnel(&self, connection: u64, path: &str, fetch: &HttpRequest) -> Result<HttpReply, String> {
+        let gone = || "the terminal is not connected".to_owned();
+        let tunnel = self.0.tunnels.lock().get(&connection).cloned().ok_or_else(gone)?;
+        let id = tunnel.requests.fetch_add(1, Ordering::Relaxed);
+        let body = fetch.body.as_deref().and_then(|body| serde_json::from_slice::<&RawValue>(body).ok());
+        let request = TunnelRequest { id, method: fetch.method, path, body };
+        let mut line = serde_json::to_vec(&HashMap::from([("request", request)])).map_err(|why| why.to_string())?;
+        line.push(b'\n');
+        let (reply, replied) = oneshot::channel();
+        tunnel.replies.lock().insert(id, reply);
+        let _call = TunnelCall(&tunnel, id);
+        if tunnel.asked.try_send(line.into()).is_err() {
+            self.0.waiting.lock().remove(&connection);
+            return Err("the terminal does not read what it is asked".into());
+        }
+        replied.await.map_err(|_| gone())?
     }
 
     // === processes ===
@@ -247,18 +379,25 @@ impl LinkHub {
         LinkConnection { hub: self.clone(), queue: Arc::clone(&queue.take).lock_owned().await }
     }
 
-    /// Answers a request of a dialect.
+    /// Answers a request of a dialect; a tunnel's reply is waited for no longer than `within`.
     ///
     /// # Errors
-    /// In words: it is no request, or the transcript cannot be read.
+    /// In words: it is no request, the transcript cannot be read, or the tunnel has no reply.
     pub(super) async fn fetch(
         &self,
         agent: &'static LinkedAgent,
-        path: &str,
+        fetch: &HttpRequest,
+        within: Duration,
         mut charge: ReplyCharge,
     ) -> Result<(HttpReply, ReplyCharge), String> {
         let reply = |status, body: Bytes| HttpReply { status, body };
-        let reply = match LinkRequest::read(path).ok_or("not a request to a link endpoint")? {
+        let reply = match LinkRequest::read(&fetch.path).ok_or("not a request to a link endpoint")? {
+            LinkRequest::Tunnel(connection, path) => {
+                let replied = timeout(within, self.ask_tunnel(connection, &path, fetch)).await;
+                let reply = replied.map_err(|_| format!("the terminal did not reply within {within:?}"))??;
+                charge.grow(reply.body.len()).await;
+                reply
+            }
             LinkRequest::Process(pid, started) => {
                 let lives = Process::find(pid).is_some_and(|process| process.start() == started);
                 if lives {
@@ -277,24 +416,28 @@ impl LinkHub {
     }
 }
 
-/// The two lines of a helper; `None` if it hangs up before, or says too much.
-async fn read_messages(stream: &mut UnixStream) -> Option<(Bytes, Bytes)> {
-    let mut buffer = BytesMut::with_capacity(16 << 10);
-    let (mut first, mut looked) = (None, 0);
-    loop {
-        if let Some(end) = memchr::memchr(b'\n', &buffer[looked..]) {
-            let mut line = buffer.split_to(looked + end + 1);
-            line.truncate(looked + end);
-            looked = 0;
-            match first.take() {
-                None => first = Some(line.freeze()),
-                Some(first) => return Some((first, line.freeze())),
+/// The lines of a helper.
+#[derive(Default)]
+struct LineReader {
+    buffer: BytesMut,
+    /// How much of the buffer has no line feed.
+    looked: usize,
+}
+
+impl LineReader {
+    /// The next line; `None` if the helper hangs up before its end, or the line is over [`MESSAGE_MAX`]. Cancellation safe.
+    async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Option<Bytes> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.looked..]) {
+                let mut line = self.buffer.split_to(self.looked + end + 1);
+                line.truncate(self.looked + end);
+                self.looked = 0;
+                return Some(line.freeze());
             }
-            continue;
-        }
-        looked = buffer.len();
-        if buffer.len() > MESSAGE_MAX || stream.read_buf(&mut buffer).await.ok()? == 0 {
-            return None;
+            self.looked = self.buffer.len();
+            if self.buffer.len() > MESSAGE_MAX || stream.read_buf(&mut self.buffer).await.ok()? == 0 {
+                return None;
+            }
         }
     }
 }
@@ -334,13 +477,23 @@ pub(super) struct LinkConnection {
 impl LinkConnection {
     /// What helpers said, at least one message, at most about `count` and `bytes` of them. Cancellation safe.
     pub(super) async fn next(&mut self, count: usize, bytes: usize) -> Vec<EndpointEvent> {
-        let Some(message) = self.queue.recv().await else { return std::future::pending().await };
-        let mut taken = message.frame.len();
-        let mut events = vec![EndpointEvent::Frame(SseItem::Data(message.frame))];
+        let (mut events, mut taken) = (Vec::new(), 0);
         while events.len() < count && taken < bytes {
-            let Ok(message) = self.queue.try_recv() else { break };
-            taken += message.frame.len();
-            events.push(EndpointEvent::Frame(SseItem::Data(message.frame)));
+            let message = match self.queue.try_recv() {
+                Ok(message) => message,
+                Err(_) if !events.is_empty() => break,
+                Err(_) => match self.queue.recv().await {
+                    Some(message) => message,
+                    None => return std::future::pending().await,
+                },
+            };
+            match message.content {
+                Content::Frame(frame) => {
+                    taken += frame.len();
+                    events.push(EndpointEvent::Frame(SseItem::Data(frame)));
+                }
+                Content::Reply(awaited, reply) => _ = awaited.send(reply),
+            }
         }
         events
     }

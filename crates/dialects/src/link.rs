@@ -5,6 +5,9 @@
 //! waits is sent a [`HelperExit`] and ends as that says. The endpoint passes every message to the dialect as a [`LinkFrame`], and what the
 //! dialect sends as a [`LinkReply`] to the helper. Transcripts are read, and processes checked, by requests to the endpoint
 //! ([`transcript_path`], [`process_path`]).
+//!
+//! A helper inside the agent's own process stays connected: a tunnel. After its [`Hello`] it writes any number of [`TunnelLine`]s: events,
+//! and the replies to requests, which the dialect makes by the endpoint ([`tunnel_path`]) and the tunnel is sent as [`TunnelRequest`]s.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -39,6 +42,8 @@ pub enum HelperRole {
     Question,
     /// It waits for a prompt, to wake the agent with.
     Inbox,
+    /// It stays connected: it reports what happens in its process, and makes requests there.
+    Tunnel,
 }
 
 /// The first line of a helper.
@@ -46,7 +51,7 @@ pub enum HelperRole {
 pub struct Hello {
     /// [`LINK_VERSION`].
     pub link: u32,
-    /// The agent: `claude`.
+    /// The agent, by the name of its [`LinkedAgent`].
     pub agent: String,
     /// What the helper is for.
     pub role: HelperRole,
@@ -99,10 +104,51 @@ pub struct HelperMessage<'a> {
 /// What a dialect has sent to a helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LinkReply {
-    /// The connection of the helper.
+    /// The connection of the helper. A tunnel is hung up on.
     pub connection: u64,
     /// How it ends.
     pub exit: HelperExit,
+}
+
+/// A line of a tunnel after its [`Hello`]: one of these.
+#[derive(Debug, Default, Deserialize)]
+pub struct TunnelLine<'a> {
+    /// Something that happened: the agent's own JSON.
+    #[serde(default, borrow)]
+    pub event: Option<&'a RawValue>,
+    /// The reply to a request.
+    #[serde(default, borrow)]
+    pub reply: Option<TunnelReply<'a>>,
+}
+
+/// The reply to a [`TunnelRequest`].
+#[derive(Debug, Deserialize)]
+pub struct TunnelReply<'a> {
+    /// The request.
+    pub id: u64,
+    /// The HTTP status, if there is a reply.
+    #[serde(default)]
+    pub status: u16,
+    /// The body, as JSON.
+    #[serde(default, borrow)]
+    pub body: Option<&'a RawValue>,
+    /// Why there is no reply, in words.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// What a tunnel is asked to request in its process: written as `{"request": …}`.
+#[derive(Debug, Serialize)]
+pub struct TunnelRequest<'a> {
+    /// Comes back with the reply.
+    pub id: u64,
+    /// The HTTP method.
+    pub method: &'a str,
+    /// Path and query, escaped.
+    pub path: &'a str,
+    /// The JSON body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<&'a RawValue>,
 }
 
 /// The path of the request for a part of a transcript: up to `length` bytes from `offset`. The reply has the bytes (200), says that there
@@ -118,6 +164,11 @@ pub fn process_path(pid: u32, started: u64) -> String {
     format!("/process?{pid},{started}")
 }
 
+/// The path of the request that the tunnel with this connection is to make of `path`. The reply is that of the agent.
+pub fn tunnel_path(connection: u64, path: &str) -> String {
+    format!("/tunnel/{connection}{path}")
+}
+
 /// A request to the link endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LinkRequest {
@@ -125,6 +176,8 @@ pub enum LinkRequest {
     Transcript(TranscriptPart),
     /// [`process_path`]: the pid, and when the process started.
     Process(u32, u64),
+    /// [`tunnel_path`]: the connection, and the path of the agent's API.
+    Tunnel(u64, String),
 }
 
 /// A part of a transcript.
@@ -141,6 +194,10 @@ pub struct TranscriptPart {
 impl LinkRequest {
     /// Reads the path of a request; `None` if it is no request to a link endpoint.
     pub fn read(path: &str) -> Option<Self> {
+        if let Some(rest) = path.strip_prefix("/tunnel/") {
+            let end = rest.find('/')?;
+            return Some(Self::Tunnel(rest[..end].parse().ok()?, rest[end..].to_owned()));
+        }
         let (name, query) = path.split_once('?')?;
         match name {
             "/transcript" => {
@@ -168,7 +225,21 @@ mod tests {
             assert_eq!(LinkRequest::read(&transcript_path(path, 7, u64::MAX)), Some(LinkRequest::Transcript(part)));
         }
         assert_eq!(LinkRequest::read(&process_path(12, 5)), Some(LinkRequest::Process(12, 5)));
-        for bad in ["", "/x", "/process?", "/process?1", "/process?-1,2", "/transcript?zz", "/transcript?7b7d"] {
+        for path in ["/session/s/message?directory=%2Fw&limit=5", "/tunnel/2/x", "/"] {
+            assert_eq!(LinkRequest::read(&tunnel_path(7, path)), Some(LinkRequest::Tunnel(7, path.into())));
+        }
+        for bad in [
+            "/tunnel/7",
+            "/tunnel/x/session",
+            "/tunnel//session",
+            "",
+            "/x",
+            "/process?",
+            "/process?1",
+            "/process?-1,2",
+            "/transcript?zz",
+            "/transcript?7b7d",
+        ] {
             assert_eq!(LinkRequest::read(bad), None, "{bad}");
         }
     }
@@ -179,6 +250,18 @@ mod tests {
             let make = crate::find(agent.dialect).unwrap();
             assert_eq!(make(&crate::rig::spec(agent.dialect)).reached_by(), ["link"]);
         }
+    }
+
+    #[test]
+    fn link_lines_of_a_tunnel_are_events_or_replies() {
+        let event: TunnelLine<'_> = serde_json::from_str(r#"{"event":{"type":"x"},"later":1}"#).unwrap();
+        assert_eq!(event.event.unwrap().get(), r#"{"type":"x"}"#);
+        let line: TunnelLine<'_> = serde_json::from_str(r#"{"reply":{"id":3,"status":200,"body":[1, 2]}}"#).unwrap();
+        let reply = line.reply.unwrap();
+        assert_eq!((reply.id, reply.status, reply.body.map(RawValue::get)), (3, 200, Some("[1, 2]")));
+        let line: TunnelLine<'_> = serde_json::from_str(r#"{"reply":{"id":4,"error":"no"}}"#).unwrap();
+        let reply = line.reply.unwrap();
+        assert_eq!((reply.status, reply.error.as_deref()), (0, Some("no")));
     }
 
     #[test]

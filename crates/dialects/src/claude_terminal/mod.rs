@@ -160,6 +160,10 @@ impl ClaudeTerminals {
                 out.frames.push(super::jsonrpc::line(&reply));
             }
         };
+        if hello.role == HelperRole::Tunnel {
+            // Claude Code has none.
+            return release(out);
+        }
         let Some(event) = object::<HookEvent<'_>>(raw).filter(|event| !event.session_id.is_empty()) else {
             let frame = Bytes::copy_from_slice(raw.get().as_bytes());
             let draft = EventDraft::raw(frame, "a hook of Claude Code that could not be read");
@@ -207,6 +211,7 @@ impl ClaudeTerminals {
                 self.helpers.insert(connection, native.clone());
                 terminal.inbox(connection, &mut env);
             }
+            HelperRole::Tunnel => {}
         }
     }
 

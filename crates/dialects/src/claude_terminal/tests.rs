@@ -87,7 +87,7 @@ impl Bench {
         while let Some(fetch) = self.rig.fetches.pop_front() {
             match LinkRequest::read(&fetch.path).unwrap() {
                 LinkRequest::Process(7, 9) => self.rig.reply(&fetch, Some((200, ""))),
-                LinkRequest::Process(..) => self.rig.reply(&fetch, Some((404, ""))),
+                LinkRequest::Process(..) | LinkRequest::Tunnel(..) => self.rig.reply(&fetch, Some((404, ""))),
                 LinkRequest::Transcript(_) if self.missing => self.rig.reply(&fetch, Some((404, ""))),
                 LinkRequest::Transcript(part) => match self.file.get(part.offset.try_into().unwrap_or(usize::MAX)..) {
                     Some(rest) => {
