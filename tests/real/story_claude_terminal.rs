@@ -148,7 +148,7 @@ impl Claude {
     }
 }
 
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look().await {
@@ -160,17 +160,17 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 /// The session that appeared by itself.
-async fn appeared(gateway: &Gateway) -> String {
+pub(crate) async fn appeared(gateway: &Gateway, dialect: &str) -> String {
     until("the terminal's session", async || {
         let (_, body) = gateway.get("/v1/sessions").await;
-        let linked = |session: &&Value| session["linked"] == true && session["dialect"] == "claude-terminal";
+        let linked = |session: &&Value| session["linked"] == true && session["dialect"] == dialect;
         let session = body["sessions"].as_array()?.iter().find(linked)?;
         Some(session["session_id"].as_str().unwrap().to_owned())
     })
     .await
 }
 
-async fn until_state(gateway: &Gateway, session: &str, state: &str) -> Value {
+pub(crate) async fn until_state(gateway: &Gateway, session: &str, state: &str) -> Value {
     until(&format!("the state {state}"), async || {
         let (_, body) = gateway.get(&format!("/v1/sessions/{session}")).await;
         (body["state"] == state).then_some(body)
@@ -179,7 +179,7 @@ async fn until_state(gateway: &Gateway, session: &str, state: &str) -> Value {
 }
 
 /// What the agent said in all, once it has said this.
-async fn until_said(gateway: &Gateway, session: &str, words: &str) -> String {
+pub(crate) async fn until_said(gateway: &Gateway, session: &str, words: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let events = gateway.events(session).await;
@@ -192,7 +192,7 @@ async fn until_said(gateway: &Gateway, session: &str, words: &str) -> String {
     }
 }
 
-async fn resolved(gateway: &Gateway, request: &Value) -> Value {
+pub(crate) async fn resolved(gateway: &Gateway, request: &Value) -> Value {
     let id = request["request_id"].as_str().unwrap();
     until("the end of the request", async || {
         let (_, body) = gateway.get(&format!("/v1/requests/{id}")).await;
@@ -206,7 +206,7 @@ async fn claude_terminal_is_watched_prompted_and_answered_from_both_sides() {
     let model = FakeModel::start();
     let gateway = Gateway::start("").await;
     let claude = Claude::start(&model, &gateway.home).await;
-    let session = appeared(&gateway).await;
+    let session = appeared(&gateway, "claude-terminal").await;
     let (_, info) = gateway.get(&format!("/v1/sessions/{session}")).await;
     assert_eq!(info["cwd"].as_str().unwrap(), claude.work.path().canonicalize().unwrap().to_str().unwrap());
 
@@ -271,7 +271,7 @@ async fn claude_terminal_question_has_one_decision_when_both_answer_at_once() {
     let model = FakeModel::start();
     let gateway = Gateway::start("").await;
     let claude = Claude::start(&model, &gateway.home).await;
-    let session = appeared(&gateway).await;
+    let session = appeared(&gateway, "claude-terminal").await;
     for round in 0..rounds("questions that are answered at the terminal and elsewhere at once", 3, 100) {
         let file = claude.file("count");
         let before = std::fs::read_to_string(&file).unwrap_or_default().len();
@@ -313,7 +313,7 @@ async fn claude_terminal_never_notices_what_happens_to_the_gateway() {
     let model = FakeModel::start();
     let mut gateway = Gateway::start("").await;
     let claude = Claude::start(&model, &gateway.home).await;
-    let session = appeared(&gateway).await;
+    let session = appeared(&gateway, "claude-terminal").await;
 
     // Killed while a question is open.
     claude.prompt("FAKE:shell touch one ;; text first done").await;

@@ -602,6 +602,7 @@ pub const TABLE: &[(&str, MakeDialect)] = &[
     ("codex", codex::make),
     ("gemini-mirror", gemini_mirror::make),
     ("opencode", opencode::make),
+    ("opencode-terminal", opencode::terminal::make),
     ("opencode2", opencode::v2::make),
 ];
 

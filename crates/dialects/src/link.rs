@@ -22,7 +22,10 @@ pub struct LinkedAgent {
 }
 
 /// Every such agent.
-pub const LINKED_AGENTS: &[LinkedAgent] = &[LinkedAgent { name: "claude", dialect: "claude-terminal" }];
+pub const LINKED_AGENTS: &[LinkedAgent] = &[
+    LinkedAgent { name: "claude", dialect: "claude-terminal" },
+    LinkedAgent { name: "opencode", dialect: "opencode-terminal" },
+];
 
 /// Whether the sessions of a dialect are in terminals of their own.
 pub fn in_terminal(dialect: &str) -> bool {

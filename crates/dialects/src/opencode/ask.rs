@@ -12,7 +12,7 @@ use super::super::{
     AgentRequest, AnsweredElsewhere, ExpectedAnswer, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey,
     RequestSubject, RuntimeEvent, subject,
 };
-use super::{ANOTHER, OpenCode, Pending, SOON, error_event, escape, in_folder, refused};
+use super::{OpenCode, Pending, SOON, error_event, escape, in_folder, refused};
 use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
 /// Most pending questions on one connection; one more is rejected at once, and logged.
@@ -428,7 +428,7 @@ impl OpenCode {
                             asked.lost = Some(WAITS);
                             out.wake_after = Some(SOON);
                         }
-                        _ => self.answer_lost(&key, ANOTHER, out),
+                        _ => self.answer_lost(&key, self.place.others(), out),
                     }
                 }
             }
@@ -517,7 +517,7 @@ impl OpenCode {
                 // Ours or another client's: the reply to our answer shows it.
                 asked.replied = Some(option.clone());
                 if asked.lost.is_some() {
-                    self.answer_lost(&key, ANOTHER, out);
+                    self.answer_lost(&key, self.place.others(), out);
                 }
                 continue;
             }
@@ -525,7 +525,7 @@ impl OpenCode {
             self.asks.remove(&key);
             self.mark_over(key.clone());
             let ours = self.sessions.get(&native).and_then(|session| session.spread.as_deref());
-            let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { ANOTHER };
+            let by = if ours.is_some() && ours == option.as_deref() { SPREAD } else { self.place.others() };
             let elsewhere = Some(AnsweredElsewhere { by: by.into(), option_id: option.clone() });
             let event = RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere };
             self.emit(&native, event, out);

@@ -2,7 +2,7 @@
 //!
 //! Its API is described at `/doc` of each server; tested with 1.18. `/global/event` reports events of all folders; `sync` reads the state
 //! by requests, each for one folder. `stream` handles events, `events` translates messages, `ask` handles questions, `calls` clients' own
-//! calls, `tools` the gateway's own tools; `checkpoint` keeps what outlives the gateway.
+//! calls, `tools` the gateway's own tools; `checkpoint` keeps what outlives the gateway; `terminal` has the servers inside terminals.
 //!
 //! Rules that follow from OpenCode's behaviour:
 //! - The stream has no replay: after each connection everything is read again, and only unreported parts are reported. Events received
@@ -25,6 +25,9 @@ mod checkpoint;
 mod events;
 mod stream;
 mod sync;
+pub(super) mod terminal;
+#[cfg(test)]
+mod terminal_tests;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -53,6 +56,8 @@ const SUCCESSOR: &str =
     "this server is OpenCode 2, which has a different API: set the runtime's `dialect` to \"opencode2\"";
 /// The author of whatever the gateway did not do.
 const ANOTHER: &str = "another client of OpenCode";
+/// The same, where the server is in the process of a terminal.
+const AT_TERMINAL: &str = "the terminal";
 /// Sessions requested in a page of the list.
 const LIST_PAGE: usize = 100;
 /// Most sessions listed. A longer list is reported; its other sessions are found at their next event.
@@ -83,25 +88,52 @@ const UNBEGUN_MAX: u8 = 10;
 
 /// Creates a connection's state.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
-    Box::new(OpenCode {
-        folder: spec.cwd.to_string_lossy().into_owned(),
-        secret: spec.secret.is_some(),
-        phase: Phase::Hello,
-        connected: false,
-        greeted: false,
-        agent: None,
-        models: Models::default(),
-        next: 0,
-        pending: HashMap::new(),
-        sessions: BTreeMap::new(),
-        asks: BTreeMap::new(),
-        over: BTreeSet::new(),
-        over_order: VecDeque::new(),
-        resync_state: None,
-        again: false,
-        listens: false,
-        tells_status: false,
-    })
+    let folder = spec.cwd.to_string_lossy().into_owned();
+    Box::new(OpenCode { secret: spec.secret.is_some(), ..OpenCode::new(folder, ServerPlace::Endpoint) })
+}
+
+/// Where a server is, and so what of it is read and who its other client is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ServerPlace {
+    /// It listens: sessions of all its folders are read.
+    Endpoint,
+    /// In the process of a terminal: only the sessions of its own folder are read, since OpenCode starts an instance for each folder.
+    Terminal,
+}
+
+impl ServerPlace {
+    /// The author of whatever the gateway did not do.
+    fn others(self) -> &'static str {
+        match self {
+            Self::Endpoint => ANOTHER,
+            Self::Terminal => AT_TERMINAL,
+        }
+    }
+}
+
+impl OpenCode {
+    fn new(folder: String, place: ServerPlace) -> Self {
+        Self {
+            folder,
+            place,
+            secret: false,
+            phase: Phase::Hello,
+            connected: false,
+            greeted: false,
+            agent: None,
+            models: Models::default(),
+            next: 0,
+            pending: HashMap::new(),
+            sessions: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            over: BTreeSet::new(),
+            over_order: VecDeque::new(),
+            resync_state: None,
+            again: false,
+            listens: false,
+            tells_status: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -205,6 +237,7 @@ struct Resync {
 
 struct OpenCode {
     folder: String,
+    place: ServerPlace,
     secret: bool,
     phase: Phase,
     connected: bool,
@@ -817,6 +850,12 @@ impl OpenCode {
             }
             self.asks.retain(|_, asked| asked.native != *native || asked.answer.is_some());
         }
+    }
+
+    /// Forgets a session: it is followed elsewhere.
+    fn forget(&mut self, native: &NativeId) {
+        self.sessions.remove(native);
+        self.asks.retain(|_, asked| asked.native != *native);
     }
 
     fn mark_over(&mut self, key: RequestKey) {

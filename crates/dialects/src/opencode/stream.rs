@@ -11,7 +11,7 @@ use super::ask::{self, AnswerRoute};
 use super::calls;
 use super::events::{self, Info, PartIn};
 use super::{
-    ANOTHER, Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, Session, SessionInfo, Stage,
+    Named, OpenCode, Pending, Prompt, Properties, Revert, SESSIONS_MAX, SOON, ServerPlace, Session, SessionInfo, Stage,
     Status, UNBEGUN_MAX, done, error_event, escape, failed, in_folder,
 };
 use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, Ticket};
@@ -81,7 +81,7 @@ impl OpenCode {
             if fresh {
                 session.cancelled = false;
             }
-            out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            out.events.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
         }
         self.flush_words(native, out);
         if fresh && self.sessions.get(native).is_some_and(|session| session.cancelled) {
@@ -203,6 +203,8 @@ impl OpenCode {
             return;
         };
         let native = NativeId::from(session.as_str());
+        // A plugin's events do not name the folder: it is told only of those of its own.
+        let folder = folder.or_else(|| (self.place == ServerPlace::Terminal).then(|| self.folder.clone()));
         if !self.follows(&native, folder, sort, &read, out) {
             return;
         }

@@ -15,8 +15,8 @@ use super::ask::{self, AnswerRoute};
 use super::events::{self, Info, PartIn, Telling};
 use super::stream::{is_ours, titled};
 use super::{
-    AGAIN, ANOTHER, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending,
-    Phase, Resync, Session, SessionInfo, Stage, Status, done, error_event, escape, failed, in_folder, reply_body,
+    AGAIN, DOUBTS_MAX, FOLDERS_MAX, LIST_MAX, LIST_PAGE, MESSAGES_READ, MessageIn, OpenCode, Page, Pending, Phase,
+    Resync, ServerPlace, Session, SessionInfo, Stage, Status, done, error_event, escape, failed, in_folder, reply_body,
 };
 use plexus_protocol::{NativeId, Ticket};
 
@@ -65,7 +65,11 @@ impl OpenCode {
         self.get(Pending::Health, "/global/health".into(), out);
         let providers = in_folder("/config/providers", Some(&self.folder.clone()));
         self.get(Pending::Providers, providers, out);
-        self.list_page(Page::Recent { before: None, limit: LIST_PAGE }, out);
+        let first = match self.place {
+            ServerPlace::Endpoint => Page::Recent { before: None, limit: LIST_PAGE },
+            ServerPlace::Terminal => Page::Old,
+        };
+        self.list_page(first, out);
     }
 
     /// Events may have been missed: schedules another read.
@@ -106,7 +110,8 @@ impl OpenCode {
                 format!("/experimental/session?limit={limit}&cursor={before}")
             }
             // Older servers list the sessions of one project only.
-            Page::Old => "/session".into(),
+            Page::Old if self.place == ServerPlace::Endpoint => "/session".into(),
+            Page::Old => in_folder("/session", Some(&self.folder)),
         };
         self.get(Pending::List { page }, path, out);
     }
@@ -134,6 +139,10 @@ impl OpenCode {
         let Some(resync_state) = &mut self.resync_state else { return };
         // None: the folder that OpenCode was started in.
         let mut folders: Vec<Option<String>> = vec![None, Some(self.folder.clone())];
+        if self.place == ServerPlace::Terminal {
+            folders.remove(0);
+            resync_state.recent.clear();
+        }
         let mut seen: HashSet<String> = HashSet::from([self.folder.clone()]);
         let open = self.sessions.values().filter_map(|session| session.folder.clone());
         folders.extend(open.filter(|folder| seen.insert(folder.clone())).map(Some));
@@ -346,7 +355,7 @@ impl OpenCode {
             return;
         }
         let busy = self.sessions.get(&asked.native).is_some_and(|session| session.busy);
-        let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
+        let elsewhere = busy.then(|| AnsweredElsewhere { by: self.place.others().into(), option_id: None });
         let event = RuntimeEvent::TakenBack { native: Some(asked.native.clone()), key, elsewhere };
         self.emit(&asked.native, event, out);
     }
@@ -458,7 +467,8 @@ impl OpenCode {
         let list =
             reply_body(reply).and_then(|body| Some((body, serde_json::from_slice::<Vec<&RawValue>>(body).ok()?)));
         let (mut past, mut rest) = (Vec::new(), Vec::new());
-        let before = session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+        let before =
+            session.began.then(|| RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
         let opening = match session.stage {
             Stage::Opening { ticket, known, goes_on } => Some((ticket, known, goes_on)),
             _ => None,
@@ -563,7 +573,7 @@ impl OpenCode {
             let old = known || at < skip || session.telling.told_before(&info.id);
             let over = old || session.telling.is_complete(&info.id);
             session.telling.message(info);
-            let began = RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() };
+            let began = RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() };
             let mut mine = Vec::new();
             for raw in parts {
                 let Some(part) = object::<PartIn<'_>>(raw) else { continue };
@@ -606,7 +616,7 @@ impl OpenCode {
         }
         if session.worked && !session.began && session.prompt.is_none() {
             session.began = true;
-            past.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
+            past.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
         }
         session.worked = false;
         past.extend(session.after_reread(&read).map(event));
@@ -651,7 +661,7 @@ impl OpenCode {
         // Questions of an earlier gateway that OpenCode no longer waits for.
         let busy = session.busy;
         for key in std::mem::take(&mut session.carried) {
-            let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
+            let elsewhere = busy.then(|| AnsweredElsewhere { by: self.place.others().into(), option_id: None });
             self.mark_over(key.clone());
             self.emit(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);
         }
