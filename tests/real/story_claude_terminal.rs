@@ -386,7 +386,7 @@ async fn claude_terminal_and_adapter_show_a_conversation_once() {
 
     // A conversation that is open in its terminal is not opened again by the adapter.
     let claude = Claude::start(&model, &gateway.home).await;
-    let terminal = appeared(&gateway).await;
+    let terminal = appeared(&gateway, "claude-terminal").await;
     let (_, info) = gateway.get(&format!("/v1/sessions/{terminal}")).await;
     let open = json!({ "runtime_id": "adapter", "native_id": info["native_id"] });
     let (status, opened) = gateway.post("/v1/sessions", open).await;

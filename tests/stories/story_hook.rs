@@ -3,11 +3,13 @@
 
 use crate::common;
 
-use std::io::Write as _;
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::gateway::{Gateway, PATIENCE, exe, said};
@@ -229,4 +231,120 @@ async fn hook_sixty_terminals_are_sessions_and_end_with_their_processes() {
     for inbox in inboxes {
         silent(&inbox.wait_with_output().unwrap());
     }
+}
+
+/// Prompts that a tunnel was sent and nobody has looked at; with a further one it waits.
+const PROMPTS_MAX: usize = 16;
+
+/// What stands for OpenCode's plugin: a tunnel that has the session `s1`, and the prompts that it was sent.
+struct Tunnel {
+    process: Child,
+    stream: UnixStream,
+    prompts: std::sync::mpsc::Receiver<Value>,
+    /// The replies about what is under way, by path.
+    under_way: Arc<Mutex<HashMap<&'static str, Value>>>,
+}
+
+impl Tunnel {
+    /// Connects; if not `reads`, it never looks at what it is asked.
+    fn open(home: &Path, id: &str, reads: bool) -> Self {
+        let process = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        let stream = UnixStream::connect(home.join("link.sock")).unwrap();
+        let (sent, prompts) = std::sync::mpsc::sync_channel(PROMPTS_MAX);
+        let mut tunnel = Self { process, stream, prompts, under_way: Arc::default() };
+        let pid = tunnel.process.id();
+        tunnel.say(&json!({ "link": 1, "agent": "opencode", "role": "tunnel", "id": id, "pid": pid }));
+        if reads {
+            let (read, mut write) = (tunnel.stream.try_clone().unwrap(), tunnel.stream.try_clone().unwrap());
+            let under_way = Arc::clone(&tunnel.under_way);
+            std::thread::spawn(move || {
+                for line in BufReader::new(read).lines().map_while(Result::ok) {
+                    let line: Value = serde_json::from_str(&line).unwrap();
+                    let request = &line["request"];
+                    let path = request["path"].as_str().unwrap_or_default().split('?').next().unwrap_or_default();
+                    let body = match path {
+                        "/config/providers" => json!({ "providers": [], "default": {} }),
+                        "/global/health" => json!({ "version": "1.18.33" }),
+                        "/session/s1" => json!({ "id": "s1", "directory": "/tmp" }),
+                        "/session/status" | "/permission" if under_way.lock().unwrap().contains_key(path) => {
+                            under_way.lock().unwrap()[path].clone()
+                        }
+                        "/session/status" => json!({}),
+                        "/session/s1/prompt_async" => {
+                            let _ = sent.send(request["body"].clone());
+                            json!(true)
+                        }
+                        _ => json!([]),
+                    };
+                    let reply = json!({ "reply": { "id": request["id"], "status": 200, "body": body } });
+                    if writeln!(write, "{reply}").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        tunnel.say(&json!({ "event": { "type": "plexus.hello", "directory": "/tmp" } }));
+        tunnel
+    }
+
+    fn say(&mut self, line: &Value) {
+        writeln!(self.stream, "{line}").unwrap();
+    }
+
+    fn works(&mut self, session: &str) {
+        let properties = json!({ "sessionID": session, "status": { "type": "busy" } });
+        self.under_way.lock().unwrap().insert("/session/status", json!({ session: { "type": "busy" } }));
+        self.say(&json!({ "event": { "type": "session.status", "properties": properties } }));
+    }
+
+    fn rests(&mut self, session: &str) {
+        self.under_way.lock().unwrap().clear();
+        let properties = json!({ "sessionID": session, "status": { "type": "idle" } });
+        self.say(&json!({ "event": { "type": "session.status", "properties": properties } }));
+    }
+
+    fn asks(&mut self, session: &str) {
+        let properties = json!({ "sessionID": session, "id": "p1", "permission": "bash", "patterns": ["touch x"],
+            "metadata": { "command": "touch x" }, "always": [] });
+        self.under_way.lock().unwrap().insert("/permission", json!([properties]));
+        self.say(&json!({ "event": { "type": "permission.asked", "properties": properties } }));
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn hook_tunnel_that_does_not_read_holds_nobody_up() {
+    let gateway = Gateway::start("").await;
+    let mut deaf: Vec<Tunnel> = (0..3).map(|n| Tunnel::open(&gateway.home, &format!("deaf{n}"), false)).collect();
+    for tunnel in &mut deaf {
+        for n in 0..500 {
+            tunnel.works(&format!("s9{n}"));
+        }
+        tunnel.say(&json!({ "reply": { "id": 77, "status": 200, "body": ["to nothing"] } }));
+        tunnel.say(&json!({ "event": "no event" }));
+    }
+    let mut plugin = Tunnel::open(&gateway.home, "a", true);
+    plugin.works("s1");
+    let session = session_of(&gateway, "s1").await;
+    assert_eq!((&session["dialect"], &session["linked"]), (&json!("opencode-terminal"), &json!(true)));
+    let id = session["session_id"].as_str().unwrap();
+    plugin.rests("s1");
+    gateway.prompt(id, "from elsewhere").await;
+    let prompt = until("the prompt", async || plugin.prompts.try_recv().ok()).await;
+    assert_eq!(prompt["parts"][0]["text"], "from elsewhere");
+    // A line that is none ends its tunnel alone; the same plugin connects again, and its session goes on.
+    writeln!(plugin.stream, "no JSON").unwrap();
+    let mut again = Tunnel::open(&gateway.home, "a", true);
+    again.works("s1");
+    again.asks("s1");
+    assert!(gateway.open_request(id).await["display"].to_string().contains("touch x"));
+    // It ends with its process.
+    drop(again);
+    until("the end", async || (session_of(&gateway, "s1").await["state"] == "exited").then_some(())).await;
 }
