@@ -405,6 +405,8 @@ await call('DELETE', '/v1/runtimes/{id}', { params: { id: 'second' }, status: 20
 await line.method('runtime.removed');
 await call('DELETE', '/v1/sessions/{id}', { params: { id: other.session_id }, status: 204 });
 await line.method('session.deleted');
+await call('GET', '/v1/terminals', { status: 200 });
+await call('GET', '/v1/terminals/{id}/ws', { params: { id: 't_unknown1' }, status: 404 });
 // Its one answer that is described is the handshake's, which was had above.
 await call('GET', '/v1/ws', { status: 426 });
 
