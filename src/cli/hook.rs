@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use plexus::runtimes::link::{LINK_SOCKET, MESSAGE_MAX};
-use plexus_dialects::link::{Hello, HelperExit, HelperRole, LINK_VERSION};
+use plexus_dialects::link::{HelperExit, HelperHello, HelperRole, LINK_VERSION};
 use plexus_holder::process_identity::Process;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serde::Deserialize;
@@ -79,7 +79,7 @@ impl Options {
         let home = self.home.map_or_else(Home::find, |dir| Ok(Home::at(&dir))).ok()?;
         let mut id = [0; 16];
         getrandom(&mut id)?;
-        let hello = Hello {
+        let hello = HelperHello {
             link: LINK_VERSION,
             agent: self.agent,
             role,

@@ -28,7 +28,7 @@ use super::endpoint::EndpointEvent;
 use super::meter::ReplyCharge;
 use super::sse::SseItem;
 use plexus_dialects::link::{
-    Hello, HelperExit, HelperMessage, HelperRole, LINKED_AGENTS, LinkFrame, LinkReply, LinkRequest, LinkedAgent,
+    HelperExit, HelperHello, HelperMessage, HelperRole, LINKED_AGENTS, LinkFrame, LinkReply, LinkRequest, LinkedAgent,
     TranscriptPart, TunnelLine, TunnelReply, TunnelRequest,
 };
 use plexus_dialects::{HttpReply, HttpRequest};
@@ -189,7 +189,7 @@ impl LinkHub {
     async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked) {
         let (mut lines, started) = (LineReader::default(), tokio::time::Instant::now());
         let Ok(Some(hello)) = timeout(SAY, lines.next(&mut stream)).await else { return };
-        let Ok(hello) = serde_json::from_slice::<Hello>(&hello) else { return };
+        let Ok(hello) = serde_json::from_slice::<HelperHello>(&hello) else { return };
         let Some(agent) = LINKED_AGENTS.iter().find(|agent| agent.name == hello.agent) else { return };
         let Some(queue) = self.0.agents.get(agent.name) else { return };
         if !queue.launched.swap(true, Ordering::Relaxed) {
@@ -249,7 +249,13 @@ impl LinkHub {
     // === tunnels ===
 
     /// A helper that stays connected, from its first message to its end.
-    async fn tunnel(&self, mut stream: UnixStream, mut lines: LineReader, hello: &Hello, agent: &'static LinkedAgent) {
+    async fn tunnel(
+        &self,
+        mut stream: UnixStream,
+        mut lines: LineReader,
+        hello: &HelperHello,
+        agent: &'static LinkedAgent,
+    ) {
         let connection = self.0.connections.fetch_add(1, Ordering::Relaxed);
         let started = self.watched(hello.pid, agent.name);
         let (asked, mut to_ask) = mpsc::channel::<Bytes>(ASKED_MAX);
@@ -290,7 +296,7 @@ impl LinkHub {
         &self,
         tunnel: &Tunnel,
         line: &[u8],
-        hello: &Hello,
+        hello: &HelperHello,
         connection: u64,
         started: u64,
         agent: &LinkedAgent,

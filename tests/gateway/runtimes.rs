@@ -887,7 +887,10 @@ async fn spec_that_is_invalid_is_refused_with_the_fix() {
     let refused = |spec| fixture.runtimes.launch(spec).unwrap_err();
     let endpoint = RuntimeSpec { connect: Connect::Endpoint("ws://127.0.0.1:1/".into()), ..sh("true") };
     assert!(refused(endpoint).contains("needs the pipes of a program"));
-    assert!(refused(RuntimeSpec { dialect: "klingon".into(), ..sh("true") }).contains("use one of acp, codelia"));
+    assert!(
+        refused(RuntimeSpec { dialect: "klingon".into(), ..sh("true") })
+            .contains("use one of acp, claude-terminal, codelia")
+    );
     assert!(refused(RuntimeSpec { connect: Connect::Command(Vec::new()), ..sh("true") }).contains("is empty"));
     let pass = RuntimeSpec { pass_env: vec!["PLEXUS_TOKEN".into()], ..sh("true") };
     assert!(refused(pass).contains("PLEXUS_TOKEN belongs to the gateway"));

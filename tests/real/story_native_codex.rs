@@ -411,8 +411,12 @@ async fn codex_in_a_terminal_is_watched_prompted_and_answered() {
     let raw: Vec<&Value> = events.iter().filter(|event| event["kind"] == "raw").collect();
     assert!(raw.is_empty(), "all that Codex says is understood: {raw:#?}");
     // Of a message that streams while no gateway runs, the text comes with its end, and that is said.
+    // On a busy machine another message may begin just then; its text, too, comes whole.
+    let whole = |event: &Value| {
+        event["event"]["message"].as_str().is_some_and(|words| words.contains("the complete message follows"))
+    };
     let gaps = events.iter().filter(|event| event["event"]["code"] == "gap" && event["run_id"] != torn.as_str());
-    let gaps: Vec<&Value> = gaps.collect();
+    let gaps: Vec<&Value> = gaps.filter(|event| !whole(event)).collect();
     assert!(gaps.is_empty(), "beside {torn}: {gaps:#?}");
     // The threads in which Codex names conversations are nobody's sessions.
     assert_eq!(sessions(&gateway).await.len(), 1);

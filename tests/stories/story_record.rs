@@ -149,7 +149,9 @@ fn replay_reports_a_bad_transcript_by_its_line() {
     };
     let open = "{\"dir\":\"open\",\"line\":\"\"}\n";
     assert!(told(open, &[]).contains("its first line does not name the dialect: add --dialect D"));
-    assert!(told(open, &["--dialect", "x"]).contains("unknown dialect \"x\": use one of acp, codelia"));
+    assert!(
+        told(open, &["--dialect", "x"]).contains("unknown dialect \"x\": use one of acp, claude-terminal, codelia")
+    );
     assert!(told(&format!("{open}junk\n"), &["--dialect", "acp"]).contains("line 2: not a line of a recording"));
     let command = "{\"dir\":\"command\",\"line\":\"{\\\"Dance\\\":1}\"}\n";
     let words = told(&format!("{open}{command}"), &["--dialect", "acp"]);

@@ -1,12 +1,12 @@
 //! What agents' own terminals say to the gateway: the messages between a helper that an agent starts (a hook), the gateway's link
 //! endpoint, and the dialect of that agent.
 //!
-//! A helper opens a connection, writes a [`Hello`] and then the agent's own JSON, each on one line. Most helpers end at once; one that
+//! A helper opens a connection, writes a [`HelperHello`] and then the agent's own JSON, each on one line. Most helpers end at once; one that
 //! waits is sent a [`HelperExit`] and ends as that says. The endpoint passes every message to the dialect as a [`LinkFrame`], and what the
 //! dialect sends as a [`LinkReply`] to the helper. Transcripts are read, and processes checked, by requests to the endpoint
 //! ([`transcript_path`], [`process_path`]).
 //!
-//! A helper inside the agent's own process stays connected: a tunnel. After its [`Hello`] it writes any number of [`TunnelLine`]s: events,
+//! A helper inside the agent's own process stays connected: a tunnel. After its [`HelperHello`] it writes any number of [`TunnelLine`]s: events,
 //! and the replies to requests, which the dialect makes by the endpoint ([`tunnel_path`]) and the tunnel is sent as [`TunnelRequest`]s.
 
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub enum HelperRole {
 
 /// The first line of a helper.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Hello {
+pub struct HelperHello {
     /// [`LINK_VERSION`].
     pub link: u32,
     /// The agent, by the name of its [`LinkedAgent`].
@@ -98,7 +98,7 @@ pub struct LinkFrame<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HelperMessage<'a> {
     /// The helper.
-    pub hello: Hello,
+    pub hello: HelperHello,
     /// The agent's own JSON.
     #[serde(borrow)]
     pub event: &'a RawValue,
@@ -113,7 +113,7 @@ pub struct LinkReply {
     pub exit: HelperExit,
 }
 
-/// A line of a tunnel after its [`Hello`]: one of these.
+/// A line of a tunnel after its [`HelperHello`]: one of these.
 #[derive(Debug, Default, Deserialize)]
 pub struct TunnelLine<'a> {
     /// Something that happened: the agent's own JSON.
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn link_messages_of_other_versions_are_read() {
         let hello = r#"{"link":9,"agent":"claude","role":"inbox","id":"x","pid":3,"more":[1]}"#;
-        assert_eq!(serde_json::from_str::<Hello>(hello).unwrap().role, HelperRole::Inbox);
+        assert_eq!(serde_json::from_str::<HelperHello>(hello).unwrap().role, HelperRole::Inbox);
         assert_eq!(serde_json::from_str::<HelperExit>(r#"{"later":1}"#).unwrap(), HelperExit::default());
     }
 }

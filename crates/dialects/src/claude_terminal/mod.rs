@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use self::terminal::{Env, Fetches, HookEvent, Terminal};
 use super::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND, object};
-use super::link::{Hello, HelperExit, HelperMessage, HelperRole, LinkFrame, process_path};
+use super::link::{HelperExit, HelperHello, HelperMessage, HelperRole, LinkFrame, process_path};
 use super::{
     CarriedState, Dialect, EventDraft, HttpReply, OpenedAs, Outbox, RequestKey, ResumeTarget, RuntimeCommand,
     RuntimeError, RuntimeEvent,
@@ -153,7 +153,7 @@ const CLOSED: &str = "its terminal was closed";
 
 impl ClaudeTerminals {
     /// A helper says something.
-    fn said(&mut self, connection: u64, started: u64, hello: &Hello, raw: &RawValue, out: &mut Outbox) {
+    fn said(&mut self, connection: u64, started: u64, hello: &HelperHello, raw: &RawValue, out: &mut Outbox) {
         let release = |out: &mut Outbox| {
             if hello.role != HelperRole::Event {
                 let reply = super::link::LinkReply { connection, exit: HelperExit::default() };

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::link::{Hello, HelperRole, LINK_VERSION, LinkRequest};
+use super::super::link::{HelperHello, HelperRole, LINK_VERSION, LinkRequest};
 use super::super::rig::{Rig, choose, spec};
 use super::super::{
     AgentRequest, CarriedState, RequestKey, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent,
@@ -58,7 +58,7 @@ impl Bench {
         event["transcript_path"] = "/t.jsonl".into();
         event["cwd"] = "/w".into();
         let (agent, id) = ("claude".into(), id.into());
-        let hello = Hello { link: LINK_VERSION, agent, role, id, pid: 7 };
+        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 };
         let frame = json!({ "connection": connection, "started": 9, "said": { "hello": hello, "event": event } });
         self.rig.feed(frame.to_string());
         self.serve();

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INVALID_PARAMS, METHOD_NOT_FOUND, object};
-use super::super::link::{self, Hello, HelperExit, HelperMessage, HelperRole, LinkFrame, LinkReply};
+use super::super::link::{self, HelperExit, HelperHello, HelperMessage, HelperRole, LinkFrame, LinkReply};
 use super::super::{
     Dialect, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeError,
     RuntimeEvent,
@@ -243,7 +243,7 @@ impl Dialect for OpenCodeTerminals {
 impl OpenCodeTerminals {
     // === tunnels ===
 
-    fn said(&mut self, connection: u64, started: u64, hello: &Hello, event: &RawValue, out: &mut Outbox) {
+    fn said(&mut self, connection: u64, started: u64, hello: &HelperHello, event: &RawValue, out: &mut Outbox) {
         let known = self.terminals.get(&hello.id);
         if known.is_some_and(|terminal| terminal.connection == Some(connection)) {
             let event = Bytes::copy_from_slice(event.get().as_bytes());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::link::{Hello, HelperRole, LINK_VERSION, LinkRequest};
+use super::super::link::{HelperHello, HelperRole, LINK_VERSION, LinkRequest};
 use super::super::rig::{Rig, choose, json as parsed, spec};
 use super::super::{CarriedState, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use super::terminal::ABSENT_MAX;
@@ -45,7 +45,7 @@ impl Bench {
 
     fn say(&mut self, connection: u64, id: &str, event: Value) {
         let (agent, role, id) = ("opencode".into(), HelperRole::Tunnel, id.into());
-        let hello = Hello { link: LINK_VERSION, agent, role, id, pid: 7 };
+        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 };
         let said = json!({ "hello": hello, "event": event });
         self.rig.feed(json!({ "connection": connection, "started": 9, "said": said }).to_string());
         self.serve();
