@@ -322,9 +322,9 @@ impl Drop for Tunnel {
 async fn hook_tunnel_that_does_not_read_holds_nobody_up() {
     let gateway = Gateway::start("").await;
     let mut deaf: Vec<Tunnel> = (0..3).map(|n| Tunnel::open(&gateway.home, &format!("deaf{n}"), false)).collect();
-    for tunnel in &mut deaf {
-        for n in 0..500 {
-            tunnel.works(&format!("s9{n}"));
+    for (at, tunnel) in deaf.iter_mut().enumerate() {
+        for _ in 0..500 {
+            tunnel.works(&format!("s9{at}"));
         }
         tunnel.say(&json!({ "reply": { "id": 77, "status": 200, "body": ["to nothing"] } }));
         tunnel.say(&json!({ "event": "no event" }));

@@ -189,6 +189,8 @@ async fn codex_daemon_is_attached_while_it_runs_and_its_session_continues() {
         state == "ok" && words.contains("codex 0.169.0 at") && words.contains("attached as codex-terminal"),
         "{words}"
     );
+    let said = |events: &[Value]| events.iter().filter(|event| event["kind"] == "agent_message_chunk").count();
+    until_so("its message is shown", async || said(&gateway.events(&id).await) > 0).await;
     let events = gateway.events(&id).await;
 
     // Stopped properly, and then killed: its socket stays, and nobody listens.
@@ -213,7 +215,6 @@ async fn codex_daemon_is_attached_while_it_runs_and_its_session_continues() {
     gateway.kill();
     gateway.again().await;
     until_so("it is back", async || sessions(&gateway).await == [(id.clone(), "idle".to_owned())]).await;
-    let said = |events: &[Value]| events.iter().filter(|event| event["kind"] == "agent_message_chunk").count();
     assert_eq!(said(&gateway.events(&id).await), said(&events), "nothing is repeated");
     assert_eq!(daemon.attached(), 2, "one connection for each gateway");
 
