@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::endpoint::EndpointEvent;
@@ -93,7 +93,7 @@ struct AgentQueue {
 /// A message for a driver, with the room that it takes.
 struct Message {
     content: Content,
-    _room: Option<tokio::sync::OwnedSemaphorePermit>,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 enum Content {
@@ -173,10 +173,7 @@ impl LinkHub {
                     continue;
                 };
                 let (hub, launch) = (self.clone(), Arc::clone(&launch));
-                let mut helper = Box::pin(async move {
-                    hub.hear(stream, launch.as_ref()).await;
-                    drop(permit);
-                });
+                let mut helper = Box::pin(async move { hub.hear(stream, launch.as_ref(), permit).await });
                 if timeout(IN_ORDER, &mut helper).await.is_err() {
                     tokio::spawn(helper);
                 }
@@ -185,10 +182,10 @@ impl LinkHub {
         tokio::join!(watching, hearing);
     }
 
-    /// One helper, from its first line to its end.
-    async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked) {
-        let (mut lines, started) = (LineReader::default(), tokio::time::Instant::now());
-        let Ok(Some(hello)) = timeout(SAY, lines.next(&mut stream)).await else { return };
+    /// Takes what a helper says. One that stays is heard, or waits, in a task of its own.
+    async fn hear(self, mut stream: UnixStream, launch: &LaunchLinked, permit: OwnedSemaphorePermit) {
+        let (mut lines, started) = (LineReader::new(&self.0.room), tokio::time::Instant::now());
+        let Ok(Some((hello, _))) = timeout(SAY, lines.next(&mut stream)).await else { return };
         let Ok(hello) = serde_json::from_slice::<HelperHello>(&hello) else { return };
         let Some(agent) = LINKED_AGENTS.iter().find(|agent| agent.name == hello.agent) else { return };
         let Some(queue) = self.0.agents.get(agent.name) else { return };
@@ -196,19 +193,21 @@ impl LinkHub {
             launch(agent);
         }
         if hello.role == HelperRole::Tunnel {
-            return self.tunnel(stream, lines, &hello, agent).await;
-        }
-        let Ok(Some(event)) = timeout(SAY.saturating_sub(started.elapsed()), lines.next(&mut stream)).await else {
+            let hub = self.clone();
+            tokio::spawn(async move {
+                hub.tunnel(stream, lines, &hello, agent).await;
+                drop(permit);
+            });
             return;
-        };
+        }
+        let event = timeout(SAY.saturating_sub(started.elapsed()), lines.next(&mut stream)).await;
+        let Ok(Some((event, room))) = event else { return };
         let Ok(event) = serde_json::from_slice::<&RawValue>(&event) else { return };
         let started = self.watched(hello.pid, agent.name);
         let (waits, connection) = (hello.role != HelperRole::Event, self.0.connections.fetch_add(1, Ordering::Relaxed));
         let said = Some(HelperMessage { hello, event });
         let frame = LinkFrame { connection, started, said, ended: None };
         let Ok(frame) = serde_json::to_vec(&frame) else { return };
-        let room = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        let Ok(room) = Arc::clone(&self.0.room).acquire_many_owned(room).await else { return };
         let message = Message { content: Content::Frame(frame.into()), _room: Some(room) };
         if !waits {
             let _ = queue.send.try_send(message);
@@ -217,26 +216,42 @@ impl LinkHub {
         let (exit, decided) = oneshot::channel();
         self.0.waiting.lock().insert(connection, exit);
         let sent = queue.send.try_send(message).is_ok();
+        let hub = self.clone();
+        tokio::spawn(async move {
+            // Where nobody takes what helpers say, the terminal goes on alone.
+            let decided = if sent { Some(decided) } else { None };
+            if hub.wait(stream, connection, decided).await.is_none() {
+                let closed = LinkFrame { connection, started, said: None, ended: None };
+                hub.tell(agent.name, &closed).await;
+            }
+            drop(permit);
+        });
+    }
+
+    /// Waits until it is said how a helper ends, and tells it; `None` if the helper is gone before.
+    async fn wait(
+        &self,
+        mut stream: UnixStream,
+        connection: u64,
+        decided: Option<oneshot::Receiver<HelperExit>>,
+    ) -> Option<()> {
         let (mut read, mut write) = stream.split();
         let gone = async {
             let mut more = [0; 64];
             while read.read(&mut more).await.is_ok_and(|read| read > 0) {}
         };
-        let exit = tokio::select! {
-            exit = decided => exit.ok(),
-            // Nobody takes what helpers say: the terminal goes on alone.
-            () = std::future::ready(()), if !sent => Some(HelperExit::default()),
-            () = gone => None,
+        let exit = match decided {
+            Some(decided) => tokio::select! {
+                exit = decided => exit.ok(),
+                () = gone => None,
+            },
+            None => Some(HelperExit::default()),
         };
         self.0.waiting.lock().remove(&connection);
-        if let Some(exit) = exit {
-            let mut line = serde_json::to_vec(&exit).unwrap_or_default();
-            line.push(b'\n');
-            let _ = timeout(SAY, write.write_all(&line)).await;
-            return;
-        }
-        let closed = LinkFrame { connection, started, said: None, ended: None };
-        self.tell(agent.name, &closed).await;
+        let mut line = serde_json::to_vec(&exit?).unwrap_or_default();
+        line.push(b'\n');
+        let _ = timeout(SAY, write.write_all(&line)).await;
+        Some(())
     }
 
     /// Has a driver hear of something that no helper says.
@@ -265,8 +280,8 @@ impl LinkHub {
         self.0.waiting.lock().insert(connection, exit);
         let (mut read, mut write) = stream.split();
         let hearing = async {
-            while let Some(line) = lines.next(&mut read).await {
-                if self.tunnel_said(&tunnel, &line, hello, connection, started, agent).await.is_none() {
+            while let Some((line, room)) = lines.next(&mut read).await {
+                if self.tunnel_said(&tunnel, (&line, room), hello, connection, started, agent).await.is_none() {
                     break;
                 }
             }
@@ -295,19 +310,18 @@ impl LinkHub {
     async fn tunnel_said(
         &self,
         tunnel: &Tunnel,
-        line: &[u8],
+        (line, room): (&[u8], OwnedSemaphorePermit),
         hello: &HelperHello,
         connection: u64,
         started: u64,
         agent: &LinkedAgent,
     ) -> Option<()> {
         let TunnelLine { event, reply } = serde_json::from_slice(line).ok()?;
-        let (content, length) = match (event, reply) {
+        let content = match (event, reply) {
             (Some(event), _) => {
                 let said = Some(HelperMessage { hello: hello.clone(), event });
                 let frame = serde_json::to_vec(&LinkFrame { connection, started, said, ended: None }).ok()?;
-                let length = frame.len();
-                (Content::Frame(frame.into()), length)
+                Content::Frame(frame.into())
             }
             (None, Some(TunnelReply { id, status, body, error })) => {
                 let Some(awaited) = tunnel.replies.lock().remove(&id) else { return Some(()) };
@@ -316,12 +330,10 @@ impl LinkHub {
                     Some(why) => Err(why),
                     None => Ok(HttpReply { status, body }),
                 };
-                (Content::Reply(awaited, reply), line.len())
+                Content::Reply(awaited, reply)
             }
             (None, None) => return Some(()),
         };
-        let room = u32::try_from(length).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.0.room).acquire_many_owned(room).await.ok()?;
         let queue = self.0.agents.get(agent.name)?;
         queue.send.send(Message { content, _room: Some(room) }).await.ok()
     }
@@ -422,29 +434,58 @@ impl LinkHub {
     }
 }
 
-/// The lines of a helper.
-#[derive(Default)]
+/// The lines of a helper. What is held of one that is not whole takes room, too.
 struct LineReader {
     buffer: BytesMut,
     /// How much of the buffer has no line feed.
     looked: usize,
+    room: Arc<Semaphore>,
+    /// The room that the buffer takes.
+    taken: Option<OwnedSemaphorePermit>,
 }
 
 impl LineReader {
-    /// The next line; `None` if the helper hangs up before its end, or the line is over [`MESSAGE_MAX`]. Cancellation safe.
-    async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Option<Bytes> {
+    fn new(room: &Arc<Semaphore>) -> Self {
+        Self { buffer: BytesMut::new(), looked: 0, room: Arc::clone(room), taken: None }
+    }
+
+    /// The next line, with the room that it takes; `None` if the helper hangs up before its end, stops within it for [`SAY`], or says more
+    /// than [`MESSAGE_MAX`]. Cancellation safe.
+    async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Option<(Bytes, OwnedSemaphorePermit)> {
         loop {
+            timeout(SAY, self.take_room()).await.ok()??;
             if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.looked..]) {
                 let mut line = self.buffer.split_to(self.looked + end + 1);
+                let room = self.taken.as_mut()?.split(line.len())?;
                 line.truncate(self.looked + end);
                 self.looked = 0;
-                return Some(line.freeze());
+                return Some((line.freeze(), room));
             }
             self.looked = self.buffer.len();
-            if self.buffer.len() > MESSAGE_MAX || stream.read_buf(&mut self.buffer).await.ok()? == 0 {
+            if self.buffer.len() > MESSAGE_MAX {
+                return None;
+            }
+            let whole = self.buffer.is_empty();
+            let read = stream.read_buf(&mut self.buffer);
+            let read = if whole { read.await } else { timeout(SAY, read).await.ok()? };
+            if read.ok()? == 0 {
                 return None;
             }
         }
+    }
+
+    /// Waits for room for what was read. Cancellation safe.
+    async fn take_room(&mut self) -> Option<()> {
+        let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = u32::try_from(self.buffer.len().saturating_sub(taken)).ok()?;
+        if more > 0 {
+            let more = Arc::clone(&self.room).acquire_many_owned(more).await.ok()?;
+            match &mut self.taken {
+                Some(taken) => taken.merge(more),
+                None => self.taken = Some(more),
+            }
+        }
+        Some(())
     }
 }
 
