@@ -30,6 +30,7 @@ pub mod link;
 pub mod listing;
 mod mcp_server;
 mod opencode;
+mod prompt_text;
 pub mod recording;
 #[cfg(test)]
 mod rig;

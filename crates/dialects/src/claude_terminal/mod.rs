@@ -305,35 +305,9 @@ impl ClaudeTerminals {
 /// The text of a prompt from ACP content blocks.
 ///
 /// # Errors
-/// A message why a block cannot be sent.
+/// A message why it cannot be sent.
 fn prompt_text(content: &[Box<RawValue>]) -> Result<String, String> {
-    #[derive(serde::Deserialize)]
-    #[serde(tag = "type", rename_all = "snake_case")]
-    enum Content {
-        Text {
-            text: String,
-        },
-        ResourceLink {
-            uri: String,
-        },
-        #[serde(other)]
-        Other,
-    }
-    let mut texts = Vec::with_capacity(content.len());
-    for block in content {
-        match object::<Content>(block) {
-            Some(Content::Text { text }) => texts.push(text),
-            // The notation for files in a prompt of Claude Code.
-            Some(Content::ResourceLink { uri }) => {
-                texts.push(format!("@{}", uri.strip_prefix("file://").unwrap_or(&uri)));
-            }
-            _ => return Err("a terminal accepts only text and links to files".into()),
-        }
-    }
-    let text = texts.join("\n");
-    if text.trim().is_empty() {
-        return Err("the prompt is empty".into());
-    }
+    let text = super::prompt_text::prompt_text(content, "a terminal")?;
     if text.encode_utf16().count() > PROMPT_MAX {
         let fix = "put the text into a file and name it in the prompt";
         return Err(format!("Claude Code takes at most {PROMPT_MAX} characters from outside of its terminal: {fix}"));

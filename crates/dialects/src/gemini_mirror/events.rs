@@ -251,38 +251,6 @@ fn sort_of(tool: &str) -> &'static str {
     }
 }
 
-/// The text of a prompt from ACP content blocks.
-///
-/// # Errors
-/// A message why a block cannot be sent.
-pub(super) fn prompt(content: &[Box<RawValue>]) -> Result<String, String> {
-    #[derive(Deserialize)]
-    #[serde(tag = "type", rename_all = "snake_case")]
-    enum Content {
-        Text {
-            text: String,
-        },
-        ResourceLink {
-            uri: String,
-        },
-        #[serde(other)]
-        Other,
-    }
-    let mut texts = Vec::with_capacity(content.len());
-    for block in content {
-        match object::<Content>(block) {
-            Some(Content::Text { text }) => texts.push(text),
-            // The notation for files in a Gemini prompt.
-            Some(Content::ResourceLink { uri }) => {
-                texts.push(format!("@{}", uri.strip_prefix("file://").unwrap_or(&uri)));
-            }
-            _ => return Err("the Gemini UI accepts only text and links to files".into()),
-        }
-    }
-    let text = texts.join("\n");
-    if text.trim().is_empty() { Err("the prompt is empty".into()) } else { Ok(text) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,19 +270,6 @@ mod tests {
         ];
         for (label, expected) in cases {
             assert_eq!(meaning(label), expected, "{label}");
-        }
-    }
-
-    #[test]
-    fn mirror_prompts_are_text() {
-        let blocks = |json: &[&str]| -> Vec<Box<RawValue>> {
-            json.iter().map(|json| RawValue::from_string((*json).into()).unwrap()).collect()
-        };
-        let text = r#"{"type":"text","text":"look at"}"#;
-        let link = r#"{"type":"resource_link","uri":"file:///a/b.rs","name":"b"}"#;
-        assert_eq!(prompt(&blocks(&[text, link])).unwrap(), "look at\n@/a/b.rs");
-        for bad in [&[][..], &[r#"{"type":"text","text":" "}"#], &[text, r#"{"type":"image","data":""}"#], &["[]"]] {
-            assert!(prompt(&blocks(bad)).is_err());
         }
     }
 }

@@ -14,6 +14,7 @@ use self::events::{Dialog, Message, Selection, ToolCall, ToolOutput, ToolUnderWa
 use self::frames::{Frame, FrameReader};
 use self::history::{Role, TURNS_MAX, Turns, same};
 use super::jsonrpc::{METHOD_NOT_FOUND, object, owned, shallow};
+use super::prompt_text::prompt_text;
 use super::{
     AnsweredElsewhere, Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey,
     ResumeTarget, RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
@@ -446,7 +447,7 @@ impl Mirror {
                     .to_owned(),
             )
         };
-        let text = match refused.map_or_else(|| events::prompt(content), Err) {
+        let text = match refused.map_or_else(|| prompt_text(content, "the Gemini UI"), Err) {
             Ok(text) => text,
             Err(why) => return out.events.push(RuntimeEvent::Ended { native: native(), ticket, end: failed(why) }),
         };
