@@ -17,6 +17,8 @@ use plexus_protocol::Kind;
 const MESSAGES_MAX: usize = 16;
 /// Lines held back because an earlier one is missing; further ones are left to the whole message.
 const HELD_MAX: usize = 64;
+/// Bytes of them; likewise.
+const HELD_BYTES: usize = 1 << 20;
 
 /// A line, or several, of a message.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,6 +26,13 @@ pub(super) struct TextLines {
     message_id: String,
     index: u64,
     delta: String,
+}
+
+impl TextLines {
+    /// The bytes that they hold.
+    pub(super) fn length(&self) -> usize {
+        self.message_id.len() + self.delta.len()
+    }
 }
 
 /// The messages of a turn.
@@ -110,7 +119,9 @@ impl LiveText {
             push(&mut self.shown, shown);
         }
         let Some(shown) = self.shown.iter_mut().find(|shown| shown.id == id) else { return Vec::new() };
-        if index < shown.next || shown.held.len() >= HELD_MAX {
+        let held: usize = shown.held.values().map(String::len).sum();
+        let room = index == shown.next || (shown.held.len() < HELD_MAX && held + delta.len() <= HELD_BYTES);
+        if index < shown.next || !room {
             return Vec::new();
         }
         shown.held.insert(index, delta);

@@ -1,14 +1,17 @@
 //! The questions of Claude Code's `PermissionRequest` hook, and the answers to them. Pure.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::super::jsonrpc::{self, object};
 use super::super::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject, subject};
 use super::drafts;
-use plexus_protocol::{Answers, Choice, Decision, Offer, RequestType};
+use plexus_protocol::{Answers, CallDigest, Choice, Decision, Offer, RequestType};
+
+/// The tool that asks whether a plan is carried out.
+const PLAN: &str = "ExitPlanMode";
 
 /// The option that allows the call.
 pub(super) const ALLOW: &str = "allow";
@@ -21,13 +24,34 @@ const SUGGESTION: &str = "suggestion:";
 const DENIED: &str = "The user denied this tool call.";
 const DECLINED: &str = "The user declined to answer.";
 
+/// A tool call, as far as a question has to recognize it.
+pub(super) struct Call {
+    tool: String,
+    /// None for an input that is no object.
+    digest: Option<CallDigest>,
+    /// The input of a plan, of which its hook is not told.
+    plan: Option<Box<RawValue>>,
+}
+
+impl Call {
+    pub(super) fn new(tool: &str, input: &RawValue) -> Self {
+        let plan = (tool == PLAN).then(|| jsonrpc::owned(input));
+        Self { tool: tool.to_owned(), digest: digest(tool, input), plan }
+    }
+}
+
+fn digest(tool: &str, input: &RawValue) -> Option<CallDigest> {
+    Some(CallDigest::of(tool, &serde_json::from_str(input.get()).ok()?))
+}
+
 /// A question, as the hook got it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Permission {
     /// The name of the tool.
     pub(super) tool: String,
     /// Its input, on one line.
     pub(super) input: Box<RawValue>,
+    digest: Option<CallDigest>,
     /// Changes to Claude Code's rules that it suggests beside the answer.
     suggestions: Vec<Box<RawValue>>,
 }
@@ -99,6 +123,7 @@ impl Permission {
         Self {
             tool: event.tool_name.clone(),
             input: jsonrpc::owned(event.tool_input),
+            digest: digest(&event.tool_name, event.tool_input),
             suggestions: event.permission_suggestions.iter().map(|raw| jsonrpc::owned(raw)).collect(),
         }
     }
@@ -110,20 +135,19 @@ impl Permission {
 
     /// Whether only the terminal can answer it: Claude Code ignores what a hook says of a plan.
     fn plan(&self) -> bool {
-        self.tool == "ExitPlanMode"
+        self.tool == PLAN
     }
 
     /// Takes the input from the tool call itself, where the hook was told less.
-    pub(super) fn complete(&mut self, input: &Value) {
-        if self.plan() && self.input.get() == "{}" {
-            self.input = jsonrpc::to_raw(input);
+    pub(super) fn complete(&mut self, call: &Call) {
+        if let Some(plan) = call.plan.as_ref().filter(|_| self.input.get() == "{}") {
+            self.input = plan.clone();
         }
     }
 
     /// Whether a tool call is the one that this question is about.
-    pub(super) fn is_about(&self, tool: &str, input: &Value) -> bool {
-        self.tool == tool
-            && (self.plan() || serde_json::from_str::<Value>(self.input.get()).is_ok_and(|own| own == *input))
+    pub(super) fn is_about(&self, call: &Call) -> bool {
+        self.tool == call.tool && (self.plan() || (self.digest.is_some() && self.digest == call.digest))
     }
 
     /// The question for people.

@@ -16,7 +16,7 @@ use super::super::{
 };
 use super::drafts;
 use super::live::{LiveText, ShownLines, TextLines};
-use super::permission::{ALLOW, DENY, Permission, PermissionEvent};
+use super::permission::{ALLOW, Call, DENY, Permission, PermissionEvent};
 use super::transcript::{self, Block, DecidedBy, Line, PromptOrigin, ToolResult};
 use plexus_protocol::{Decision, Kind, NativeId, RunStatus, Ticket};
 
@@ -31,14 +31,20 @@ const PART: u64 = 1 << 20;
 const LINE_MAX: u64 = 64 << 20;
 /// How much of an old transcript is shown, in bytes from its end.
 const HISTORY_MAX: u64 = 8 << 20;
-/// Hooks whose events wait for the transcript; of further ones, only questions are kept.
+/// Hooks whose events wait for the transcript …
 const QUEUE_MAX: usize = 1024;
+/// … and bytes of text in them. What is beyond either is not kept: the transcript has it. Questions always are.
+const QUEUE_BYTES: usize = 4 << 20;
 /// Running tool calls remembered, to know which one a question is about.
 const CALLS_MAX: usize = 256;
 /// Most open questions of a session; further ones can only be answered at the terminal.
 const ASKS_MAX: usize = 256;
 
-/// Ticks (of [`TICK`](super::TICK)) after the hook that says that a turn is over until it counts as over, where the transcript does not
+/// Ticks (of [`TICK`](super::TICK)) without news after which the transcript is looked at more rarely …
+const QUIET_TICKS: u32 = 40;
+/// … at every one of so many ticks.
+const RARE_TICKS: u32 = 8;
+/// Ticks after the hook that says that a turn is over until it counts as over, where the transcript does not
 /// say so.
 const STOP_TICKS: u32 = 8;
 /// Ticks until a question counts as one that only the terminal can answer, where its hook is gone.
@@ -73,8 +79,9 @@ pub(super) struct Terminal {
     reading: Option<u64>,
     /// Whether to read once more after it.
     again: bool,
-    /// What hooks said, until the transcript is read.
+    /// What hooks said, until the transcript is read, and the bytes of text in it.
     queue: VecDeque<Queued>,
+    queued_bytes: usize,
     run: Option<Run>,
     /// A hook said that a turn is under way, and its prompt is not in the transcript yet: that is written a moment later.
     early: bool,
@@ -87,6 +94,8 @@ pub(super) struct Terminal {
     /// The hook that waits for a prompt.
     pub(super) inbox: Option<u64>,
     prompt: Option<Prompt>,
+    /// Ticks since a hook or the transcript had news.
+    quiet: u32,
     /// Ticks since a hook said that the turn is over.
     stopped: Option<u32>,
     /// Why the session ends, once its transcript is read.
@@ -136,12 +145,6 @@ enum PromptState {
     Sent,
     /// An earlier gateway had it; whether a hook took it is unknown.
     Unknown,
-}
-
-/// A tool call.
-struct Call {
-    tool: String,
-    input: Value,
 }
 
 /// A question.
@@ -434,7 +437,7 @@ impl Terminal {
             start = at + 1;
         }
         self.offset += start as u64;
-        self.part = PART;
+        (self.part, self.quiet) = (PART, 0);
         full
     }
 
@@ -444,6 +447,7 @@ impl Terminal {
             self.run = None;
             self.begin(Run::Terminal, AT_TERMINAL, env);
         }
+        self.queued_bytes = 0;
         for queued in std::mem::take(&mut self.queue) {
             self.apply(queued, env);
         }
@@ -519,8 +523,7 @@ impl Terminal {
             Block::Thought(text) => env.event(drafts::chunk(Kind::AgentThoughtChunk, &text, None, Some(line))),
             Block::ToolUse { id, name, input } => {
                 env.event(drafts::tool_call(&id, &name, input, line));
-                let input = serde_json::from_str(input.get()).unwrap_or_default();
-                self.called(id, Call { tool: name, input });
+                self.called(id, Call::new(&name, input));
             }
         }
     }
@@ -580,10 +583,7 @@ impl Terminal {
 
     /// A hook reports something; it is applied once the transcript is read.
     pub(super) fn hook(&mut self, event: &HookEvent<'_>, raw: &RawValue, env: &mut Env<'_>) {
-        let call = || {
-            let (tool, input) = (event.tool_name.as_deref()?, event.tool_input?);
-            Some(Call { tool: tool.to_owned(), input: serde_json::from_str(input.get()).ok()? })
-        };
+        let call = || Some(Call::new(event.tool_name.as_deref()?, event.tool_input?));
         let queued = match event.hook_event_name.as_str() {
             "MessageDisplay" => jsonrpc::object::<TextLines>(raw).map(Queued::Lines),
             "PreToolUse" => event.tool_use_id.clone().zip(call()).map(|(id, call)| Queued::ToolUse { id, call }),
@@ -597,9 +597,14 @@ impl Terminal {
             }
             _ => None,
         };
-        if let Some(queued) = queued.filter(|_| self.queue.len() < QUEUE_MAX) {
-            self.queue.push_back(queued);
+        if let Some(queued) = queued {
+            let bytes = if let Queued::Lines(lines) = &queued { lines.length() } else { 0 };
+            if self.queue.len() < QUEUE_MAX && self.queued_bytes + bytes <= QUEUE_BYTES {
+                self.queued_bytes += bytes;
+                self.queue.push_back(queued);
+            }
         }
+        self.quiet = 0;
         self.read(env);
     }
 
@@ -676,10 +681,12 @@ impl Terminal {
         if asked.call.is_none() {
             let taken = |id: &String| self.asks.values().any(|other| other.call.as_ref() == Some(id));
             let call = self.calls.iter().find(|(id, call)| asked.is_about(call) && !taken(id));
-            let call = call.map(|(id, call)| (id.clone(), call.input.clone()));
-            if let (Some(asked), Some((id, input))) = (self.asks.get_mut(key), call) {
-                asked.call = Some(id);
-                asked.permission.iter_mut().for_each(|permission| permission.complete(&input));
+            let call = call.map(|(id, _)| id.clone());
+            if let (Some(asked), Some((id, call))) =
+                (self.asks.get_mut(key), self.calls.iter().find(|(id, _)| call.as_ref() == Some(id)))
+            {
+                asked.call = Some(id.clone());
+                asked.permission.iter_mut().for_each(|permission| permission.complete(call));
             }
         }
         self.begin_early(env);
@@ -809,7 +816,10 @@ impl Terminal {
             }
         }
         self.deliver(env);
-        self.read(env);
+        self.quiet = self.quiet.saturating_add(1);
+        if self.quiet < QUIET_TICKS || self.quiet.is_multiple_of(RARE_TICKS) {
+            self.read(env);
+        }
     }
 }
 
@@ -830,7 +840,7 @@ impl Asked {
     }
 
     fn is_about(&self, call: &Call) -> bool {
-        self.permission.as_ref().is_some_and(|permission| permission.is_about(&call.tool, &call.input))
+        self.permission.as_ref().is_some_and(|permission| permission.is_about(call))
     }
 
     /// The question for people; `None` if its content is unknown.
