@@ -336,6 +336,15 @@ impl Directory {
     ) -> Result<Arc<SessionInfo>, SessionError> {
         self.check_folder_allowed(permit, &open)?;
         self.check_folder_exists(&open).await?;
+        // A device that may not see the terminal is not told which session it is.
+        if let Some(there) = open.native_id.as_deref().and_then(|native| self.in_open_terminal(native))
+            && let Some(info) = self.session(&there)
+            && !permit.device().grant.covers(Scope::Prompt, Target::Session(&there, &info.runtime_id))
+        {
+            let why =
+                "this conversation is open in its own terminal, which this device may not see; close it there first";
+            return Err(SessionError::Invalid(why.into()));
+        }
         let owner = SessionOwner { device: permit.device().device_id.clone(), program: open.program.clone() };
         self.begin_for(open, Some(owner)).await
     }

@@ -329,7 +329,7 @@ impl Directory {
     }
 
     /// The session with this native id whose own terminal is open. Its ids are unique in all runtimes of its agent.
-    fn in_open_terminal(&self, native: &str) -> Option<SessionId> {
+    pub(super) fn in_open_terminal(&self, native: &str) -> Option<SessionId> {
         let is_it = |handle: &SessionHandle| {
             let view = handle.view.load();
             view.info.linked && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)

@@ -200,6 +200,54 @@ async fn hook_question_of_ten_megabytes_is_shown_and_answered_over_a_restart() {
 }
 
 #[tokio::test]
+async fn hook_session_is_not_named_to_a_device_that_may_not_see_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = Gateway::demo().await;
+    let terminal = Terminal::open(&gateway.home, dir.path(), "s1");
+    silent(&terminal.hook(&terminal.event("SessionStart", json!({}))));
+    let id = session_of(&gateway, "s1").await["session_id"].clone();
+    let open = json!({ "runtime_id": "demo", "native_id": "s1" });
+    let (status, opened) = gateway.post("/v1/sessions", open.clone()).await;
+    assert_eq!((status / 100, &opened["session_id"]), (2, &id), "it is open in its terminal: {opened}");
+    let grant = json!({ "name": "tablet", "scopes": ["watch", "prompt"], "runtimes": ["demo"] });
+    let (status, device) = gateway.post("/v1/devices", grant).await;
+    assert_eq!(status, 201, "{device}");
+    let token = device["token"].as_str().unwrap();
+    let request = reqwest::Client::new().post(format!("{}/v1/sessions", gateway.url)).bearer_auth(token).json(&open);
+    let response = request.send().await.unwrap();
+    let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
+    assert!(status / 100 == 4 && text.contains("open in its own terminal"), "{status} {text}");
+    assert!(!text.contains(id.as_str().unwrap()), "{text}");
+}
+
+#[tokio::test]
+async fn hook_helpers_that_stop_within_a_message_hold_nobody_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start("").await;
+    let hello = json!({ "link": 1, "agent": "claude", "role": "event", "id": "x", "pid": std::process::id() });
+    // More of a message each than a fifth of the room that all messages have.
+    let half = "x".repeat(20 << 20);
+    let stopped: Vec<UnixStream> = (0..5)
+        .map(|_| {
+            let mut stream = UnixStream::connect(gateway.home.join("link.sock")).unwrap();
+            stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+            // What does not fit any more is not taken.
+            let _ = stream.write_all(format!("{hello}\n{half}").as_bytes());
+            stream
+        })
+        .collect();
+    // They are hung up on, and others are heard.
+    until("a session that is heard", async || {
+        let terminal = Terminal::open(&gateway.home, dir.path(), "s1");
+        silent(&terminal.hook(&terminal.event("SessionStart", json!({}))));
+        let (_, body) = gateway.get("/v1/sessions").await;
+        body["sessions"].as_array()?.iter().any(|session| session["native_id"] == "s1").then_some(())
+    })
+    .await;
+    drop(stopped);
+}
+
+#[tokio::test]
 async fn hook_sixty_terminals_are_sessions_and_end_with_their_processes() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = Gateway::start("").await;
