@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// A key that Claude Code takes without asking; it remembers the last 20 characters of those it was told to use.
 const KEY: &str = "sk-ant-fake-0123456789abcdef";
 
-/// Claude Code in a terminal, with the hooks of `plexus link`.
+/// Claude Code in a terminal, linked.
 struct Claude {
     terminal: Terminal,
     home: tempfile::TempDir,
@@ -52,29 +52,24 @@ fn program() -> PathBuf {
     agents::install_dir().join(format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{cpu}/claude"))
 }
 
-fn settings() -> Value {
-    let hook = |more: &str| json!({ "type": "command", "command": format!("{} hook claude{more}", exe()) });
-    let timed = |more: &str, timeout: u32| {
-        let mut hook = hook(more);
-        hook["timeout"] = timeout.into();
-        hook
-    };
-    let inbox = || {
-        let mut hook = timed(" --inbox", 86_400);
-        (hook["async"], hook["asyncRewake"]) = (true.into(), true.into());
-        hook
-    };
-    let mut hooks = json!({
-        "PermissionRequest": [{ "hooks": [timed("", 86_400)] }],
-        "MessageDisplay": [{ "hooks": [timed("", 10)] }],
-        "SessionStart": [{ "hooks": [hook(""), inbox()] }],
-        "Stop": [{ "hooks": [hook(""), inbox()] }],
-    });
-    let plain = ["SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "StopFailure"];
-    for event in plain {
-        hooks[event] = json!([{ "hooks": [hook("")] }]);
-    }
-    json!({ "permissions": { "defaultMode": "default" }, "hooks": hooks })
+/// Has `plexus link` add its hooks to the settings of a home folder; without its default mode Claude Code asks little.
+fn link(home: &Path) {
+    let bin = home.join("bin");
+    std::fs::create_dir_all(home.join(".claude")).unwrap();
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(program(), bin.join("claude")).unwrap();
+    let settings = json!({ "permissions": { "defaultMode": "default" } });
+    std::fs::write(home.join(".claude/settings.json"), settings.to_string()).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let output = std::process::Command::new(exe())
+        .args(["link", "claude", "--yes"])
+        .env_remove("CLAUDE_CONFIG_DIR")
+        .env("HOME", home)
+        .env("PATH", path)
+        .env("PLEXUS_HOME", home.join("records"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 impl Claude {
@@ -88,8 +83,7 @@ impl Claude {
             "projects": { folder.to_str().unwrap(): { "hasTrustDialogAccepted": true } },
         });
         std::fs::write(home.path().join(".claude.json"), known.to_string()).unwrap();
-        std::fs::create_dir(home.path().join(".claude")).unwrap();
-        std::fs::write(home.path().join(".claude/settings.json"), settings().to_string()).unwrap();
+        link(home.path());
         let url = format!("http://127.0.0.1:{}", model.port());
         let (home_dir, gateway_home) = (home.path().display().to_string(), gateway_home.display().to_string());
         let env = [
@@ -363,8 +357,7 @@ async fn claude_terminal_and_adapter_show_a_conversation_once() {
     let install = tokio::task::spawn_blocking(agents::install_dir).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (agent_home, gateway_home) = (tempfile::tempdir().unwrap(), dir.path().join("home"));
-    std::fs::create_dir(agent_home.path().join(".claude")).unwrap();
-    std::fs::write(agent_home.path().join(".claude/settings.json"), settings().to_string()).unwrap();
+    link(agent_home.path());
     // Its hooks find the gateway where it usually is.
     std::fs::create_dir_all(agent_home.path().join(".local/share")).unwrap();
     std::os::unix::fs::symlink(&gateway_home, agent_home.path().join(".local/share/plexus")).unwrap();
