@@ -38,7 +38,9 @@ use crate::sessions::{
 };
 use crate::shared_daemon::SharedDaemon;
 use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
-use plexus_protocol::{Connect, Origin, Position, RuntimeId, RuntimeSpec, RuntimeState, SessionId, Timestamp};
+use plexus_protocol::{
+    Connect, LINK_SCHEME, Origin, Position, RuntimeId, RuntimeSpec, RuntimeState, SessionId, Timestamp,
+};
 use plexus_store::{SqliteStore, StoreError};
 
 /// The file in the state folder with the address of the running gateway.
@@ -466,7 +468,7 @@ fn bind_links(directory: &Directory, home: &Path) -> Option<UnixListener> {
 /// Attaches the terminals of an agent, unless they are attached.
 fn launch_linked(directory: &Directory, agent: &LinkedAgent) {
     let cwd = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into());
-    let at = Connect::Endpoint(format!("link:{}", agent.name));
+    let at = Connect::Endpoint(format!("{LINK_SCHEME}{}", agent.name));
     let spec = RuntimeSpec::new(RuntimeId::trusted(agent.dialect), agent.dialect, at, cwd);
     match directory.launch(spec) {
         Ok(_) | Err(SessionError::RuntimeExists(_)) => {}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use http::Uri;
 
 use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
+use plexus_protocol::LINK_SCHEME;
 
 /// Where an endpoint is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Address {
             }
             return Ok(Self::Unix(Path::new(path).to_owned()));
         }
-        if let Some(name) = text.strip_prefix("link:") {
+        if let Some(name) = text.strip_prefix(LINK_SCHEME) {
             let agent = LINKED_AGENTS.iter().find(|agent| agent.name == name);
             return agent
                 .map(Self::Link)

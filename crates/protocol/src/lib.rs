@@ -31,6 +31,6 @@ pub use request::{
     Answer, Answers, Choice, Decision, Editable, Item, NATIVE_MAX, Offer, Receipt, Request, RequestState, RequestType,
     Resolver, Risk, SHOWN_MAX,
 };
-pub use runtime::{CODEX_TERMINAL, Connect, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
+pub use runtime::{CODEX_TERMINAL, Connect, LINK_SCHEME, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
 pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionState};
 pub use time::Timestamp;

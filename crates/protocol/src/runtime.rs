@@ -9,6 +9,9 @@ use utoipa::ToSchema;
 
 use super::{Capabilities, RuntimeId, Timestamp};
 
+/// Begins the address of a runtime whose sessions begin in terminals of their own: `link:AGENT`.
+pub const LINK_SCHEME: &str = "link:";
+
 /// How the gateway reaches a runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -270,7 +273,7 @@ impl RuntimeInfo {
     pub fn usual<R: AsRef<Self>>(all: &[R]) -> Option<&R> {
         let order = |info: &Self| {
             let terminals = info.runtime_id.as_str() == CODEX_TERMINAL;
-            let begun_there = matches!(&info.connect, Connect::Endpoint(at) if at.starts_with("link:"));
+            let begun_there = matches!(&info.connect, Connect::Endpoint(at) if at.starts_with(LINK_SCHEME));
             (begun_there, info.state == RuntimeState::Exited, terminals, info.state != RuntimeState::Ready)
         };
         all.iter().min_by_key(|one| order((*one).as_ref()))

@@ -4,7 +4,7 @@
 //! a question (`PermissionRequest`), while the terminal shows its own dialog beside it, and the one that a prompt wakes
 //! (`asyncRewake`). The first answer wins. Claude Code does not tell the hook that the terminal was first: its transcript does.
 //!
-//! Documented at <https://code.claude.com/docs/en/hooks>; the transcript is not documented.
+//! The shapes of hooks and transcripts are those of Claude Code 2.1.316, as it was seen to write them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
