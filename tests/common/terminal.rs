@@ -112,6 +112,9 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- the screen\n{}", self.text());
+        }
         let _ = self.tmux().arg("kill-server").status();
     }
 }
