@@ -16,8 +16,12 @@ import { isMainThread } from "node:worker_threads";
 const AGAIN_MS = 500;
 /** Bytes that the gateway has not read. Beyond this the connection is made anew, and the gateway reads what it missed. */
 const UNREAD_MAX = 8 << 20;
+/** Longest message to the gateway, in bytes, which hangs up on a longer one. Such an event is left out, and such a reply is an error. */
+const MESSAGE_MAX = 31 << 20;
 /** Longest request of the gateway, in characters: a prompt with images. Beyond this the connection is made anew. */
 const REQUEST_MAX = 48 << 20;
+/** Sessions that the gateway is told of when it is found; of more, the latest. */
+const SESSIONS_MAX = 64;
 /** The events that are about a session. */
 const ABOUT_SESSIONS = /^(session|message|permission|question|todo)\./;
 /** The requests that the gateway may have made: reads, answers, prompts and stops. */
@@ -63,7 +67,21 @@ class Tunnel {
     this.directory = directory;
     this.id = randomBytes(16).toString("hex");
     this.path = socketPath();
+    /** The sessions that something happened in: the gateway may be found later. */
+    this.sessions = new Set();
     this.dial();
+  }
+
+  /** Something happened in OpenCode. */
+  happened(event) {
+    const { sessionID, info, part } = event.properties ?? {};
+    const session = sessionID ?? info?.sessionID ?? part?.sessionID;
+    if (session && event.type !== "session.deleted") {
+      this.sessions.delete(session);
+      this.sessions.add(session);
+      if (this.sessions.size > SESSIONS_MAX) this.sessions.delete(this.sessions.values().next().value);
+    }
+    this.say({ event });
   }
 
   again() {
@@ -80,7 +98,7 @@ class Tunnel {
     }
     socket.unref();
     socket.setEncoding("utf8");
-    let [text, over] = ["", false];
+    let [parts, length, over] = [[], 0, false];
     const end = () => {
       if (over) return;
       over = true;
@@ -94,13 +112,17 @@ class Tunnel {
     socket.on("connect", () => {
       [this.socket, this.end] = [socket, end];
       this.say({ link: 1, agent: "opencode", role: "tunnel", id: this.id, pid: process.pid });
-      this.say({ event: { type: "plexus.hello", directory: this.directory } });
+      this.say({ event: { type: "plexus.hello", directory: this.directory, sessions: [...this.sessions] } });
     });
     socket.on("data", (more) => {
-      const lines = (text + more).split("\n");
-      text = lines.pop();
-      for (const line of lines) this.asked(line, socket, end);
-      if (text.length > REQUEST_MAX) end();
+      let from = 0;
+      for (let at = more.indexOf("\n"); at >= 0; at = more.indexOf("\n", from)) {
+        this.asked([...parts, more.slice(from, at)].join(""), socket, end);
+        [parts, length, from] = [[], 0, at + 1];
+      }
+      parts.push(more.slice(from));
+      length += more.length - from;
+      if (length > REQUEST_MAX) end();
     });
   }
 
@@ -108,7 +130,12 @@ class Tunnel {
     const socket = this.socket;
     if (!socket) return;
     if (socket.writableLength > UNREAD_MAX) return this.end();
-    socket.write(`${JSON.stringify(message)}\n`);
+    const text = JSON.stringify(message);
+    if (Buffer.byteLength(text) <= MESSAGE_MAX) {
+      socket.write(`${text}\n`);
+    } else if (message.reply) {
+      this.say({ reply: { id: message.reply.id, error: `the response is longer than ${MESSAGE_MAX} bytes` } });
+    }
   }
 
   /** Makes a request of the gateway. */
@@ -154,7 +181,7 @@ export const Plexus = async ({ client, directory }) => {
     const mine = (tunnel.hook = {});
     const event = async ({ event }) => {
       try {
-        if (tunnel.hook === mine && ABOUT_SESSIONS.test(event.type)) tunnel.say({ event });
+        if (tunnel.hook === mine && ABOUT_SESSIONS.test(event.type)) tunnel.happened(event);
       } catch {
         // An event that cannot be written as JSON is not passed on.
       }

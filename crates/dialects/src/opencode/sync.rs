@@ -72,6 +72,11 @@ impl OpenCode {
         self.list_page(first, out);
     }
 
+    /// The next read finds these sessions, also if they are idle.
+    pub(super) fn find(&mut self, sessions: Vec<NativeId>) {
+        self.sought = sessions;
+    }
+
     /// Events may have been missed: schedules another read.
     pub(super) fn sync_again(&mut self, out: &mut Outbox) {
         self.again = true;
@@ -286,6 +291,14 @@ impl OpenCode {
                 self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
             }
         }
+        let sought = std::mem::take(&mut self.sought);
+        for native in &sought {
+            // One that is not listed was deleted.
+            if let Some((folder, _)) = resync_state.titles.get(native) {
+                let folder = folder.clone();
+                self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, folder));
+            }
+        }
         let unlisted: Vec<RequestKey> = self
             .asks
             .iter()
@@ -324,7 +337,8 @@ impl OpenCode {
         for native in natives {
             let Some(session) = self.sessions.get_mut(&native) else { continue };
             match session.stage {
-                Stage::Seen if session.busy => self.found(&native, out),
+                // It worked meanwhile, and may have ended already.
+                Stage::Seen if session.worked || sought.contains(&native) => self.found(&native, out),
                 Stage::Seen => {
                     self.sessions.remove(&native);
                     self.asks.retain(|_, asked| asked.native != native);

@@ -31,6 +31,12 @@ pub(super) const ABSENT_MAX: u32 = 20;
 /// Tunnels at a time; a further one is hung up on, and tries again.
 const TUNNELS_MAX: usize = 256;
 
+/// Sessions of all terminals; of further ones nothing is shown. A terminal's go with it.
+const SESSIONS_MAX: usize = 16 * 1024;
+
+/// Sessions that a tunnel names at its beginning; of further ones nothing is shown until something happens in them.
+const NAMED_MAX: usize = 256;
+
 /// Why a session ends with its terminal.
 const CLOSED: &str = "its terminal was closed";
 /// Why a session ends whose terminal lives and says nothing.
@@ -104,8 +110,13 @@ struct TerminalCheckpoint<S> {
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum TunnelOpening {
+    /// Its folder, and the sessions that something happened in so far.
     #[serde(rename = "plexus.hello")]
-    Hello { directory: String },
+    Hello {
+        directory: String,
+        #[serde(default)]
+        sessions: Vec<NativeId>,
+    },
 }
 
 impl Dialect for OpenCodeTerminals {
@@ -251,7 +262,7 @@ impl OpenCodeTerminals {
         }
         let opening = object::<TunnelOpening>(event).filter(|_| hello.role == HelperRole::Tunnel);
         let room = known.is_some() || self.terminals.len() < TUNNELS_MAX;
-        let Some(TunnelOpening::Hello { directory }) = opening.filter(|_| room) else {
+        let Some(TunnelOpening::Hello { directory, mut sessions }) = opening.filter(|_| room) else {
             // Its beginning was told to an earlier connection of the driver: it says it again.
             return hang_up(connection, out);
         };
@@ -270,6 +281,12 @@ impl OpenCodeTerminals {
         if let Some(terminal) = self.terminals.get_mut(&hello.id) {
             (terminal.connection, terminal.absent) = (Some(connection), 0);
             terminal.process = (hello.pid, started);
+            // One that went on in another terminal is that one's.
+            let elsewhere =
+                |native: &NativeId| matches!(self.sessions.get(native), Some((id, true)) if *id != hello.id);
+            sessions.retain(|native| !elsewhere(native));
+            sessions.truncate(NAMED_MAX);
+            terminal.server.find(sessions);
         }
         self.step(&hello.id, out, |server, out| server.open(out));
     }
@@ -344,6 +361,8 @@ impl OpenCodeTerminals {
                 let state = serde_json::to_string(&state).unwrap_or_default();
                 out.events.push(RuntimeEvent::Checkpoint { native, state });
             }
+            RuntimeEvent::Found { ref native, .. }
+                if self.sessions.len() >= SESSIONS_MAX && !self.sessions.contains_key(native) => {}
             RuntimeEvent::Found { ref native, .. } => {
                 let native = native.clone();
                 match self.sessions.insert(native.clone(), (id.to_owned(), false)) {

@@ -19,12 +19,14 @@ struct Bench {
     made: Vec<String>,
     /// Whether the process of the terminals lives.
     lives: bool,
+    /// Whether replies have yet to come.
+    slow: bool,
 }
 
 impl Bench {
     fn new() -> Self {
-        let mut bench =
-            Self { rig: Rig::new(&spec("opencode-terminal")), replies: BTreeMap::new(), made: Vec::new(), lives: true };
+        let (rig, replies) = (Rig::new(&spec("opencode-terminal")), BTreeMap::new());
+        let mut bench = Self { rig, replies, made: Vec::new(), lives: true, slow: false };
         bench.set("GET /global/health", json!({ "version": "1.18.33" }));
         bench.set("GET /config/providers", json!({ "providers": [], "default": {} }));
         bench.set("GET /session", json!([{ "id": "s", "directory": "/w" }, { "id": "old", "directory": "/other" }]));
@@ -78,6 +80,9 @@ impl Bench {
 
     /// Answers every request of the dialect, as the link endpoint does.
     fn serve(&mut self) {
+        if self.slow {
+            return;
+        }
         while let Some(fetch) = self.rig.fetches.pop_front() {
             match LinkRequest::read(&fetch.path).unwrap() {
                 LinkRequest::Process(7, 9) if self.lives => self.rig.reply(&fetch, Some((200, ""))),
@@ -170,6 +175,36 @@ fn opencode_terminal_shows_only_what_works_and_reads_only_its_folder() {
     }
     bench.works(1, "a");
     assert_eq!(bench.told(), ["found s in /w"]);
+}
+
+#[test]
+fn opencode_terminal_finds_a_session_that_worked_and_ended_during_a_read() {
+    let mut bench = Bench::new();
+    bench.slow = true;
+    bench.connect(1, "a");
+    bench.works(1, "a");
+    bench.event(1, "a", "session.status", json!({ "status": { "type": "idle" } }));
+    assert!(bench.told().is_empty(), "the read is under way");
+    bench.slow = false;
+    bench.serve();
+    assert_eq!(bench.told(), ["found s in /w"]);
+}
+
+#[test]
+fn opencode_terminal_names_the_sessions_that_worked_before_the_gateway_came() {
+    let mut bench = Bench::new();
+    let hello = |sessions: Value| json!({ "type": "plexus.hello", "directory": "/w", "sessions": sessions });
+    bench.say(1, "a", hello(json!(["s", "deleted"])));
+    assert_eq!(bench.told(), ["found s in /w"]);
+    let mut bench = Bench::at_work();
+    bench.disconnect(1);
+    bench.say(2, "a", hello(json!(["s"])));
+    assert!(bench.told().is_empty(), "it is open already");
+    // It went on in another terminal: the first one does not take it back.
+    let mut bench = Bench::at_work();
+    bench.set("GET /session/status", json!({}));
+    bench.say(2, "b", hello(json!(["s"])));
+    assert!(bench.told().is_empty());
 }
 
 #[test]
