@@ -129,7 +129,7 @@ impl OpenCode {
             over: BTreeSet::new(),
             over_order: VecDeque::new(),
             resync_state: None,
-            sought: Vec::new(),
+            named: Vec::new(),
             again: false,
             listens: false,
             tells_status: false,
@@ -255,7 +255,7 @@ struct OpenCode {
     over_order: VecDeque<RequestKey>,
     resync_state: Option<Resync>,
     /// Sessions to find at the next read, also if they are idle.
-    sought: Vec<NativeId>,
+    named: Vec<NativeId>,
     /// Whether another read is due.
     again: bool,
     /// Whether an event came on this connection: OpenCode listens to its own events.

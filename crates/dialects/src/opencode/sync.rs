@@ -74,7 +74,7 @@ impl OpenCode {
 
     /// The next read finds these sessions, also if they are idle.
     pub(super) fn find(&mut self, sessions: Vec<NativeId>) {
-        self.sought = sessions;
+        self.named = sessions;
     }
 
     /// Events may have been missed: schedules another read.
@@ -287,12 +287,12 @@ impl OpenCode {
         for (native, folder) in &resync_state.busy {
             // A session that has ended by now is not found any more.
             if !self.sessions.contains_key(native) && !resync_state.status_told.contains(native) {
-                let named = resync_state.titles.get(native).and_then(|(folder, _)| folder.clone());
-                self.sessions.insert(native.clone(), Session::new(Stage::Seen, named.or_else(|| folder.clone())));
+                let told = resync_state.titles.get(native).and_then(|(folder, _)| folder.clone());
+                self.sessions.insert(native.clone(), Session::new(Stage::Seen, told.or_else(|| folder.clone())));
             }
         }
-        let sought = std::mem::take(&mut self.sought);
-        for native in &sought {
+        let named = std::mem::take(&mut self.named);
+        for native in &named {
             // One that is not listed was deleted.
             if let Some((folder, _)) = resync_state.titles.get(native) {
                 let folder = folder.clone();
@@ -338,7 +338,7 @@ impl OpenCode {
             let Some(session) = self.sessions.get_mut(&native) else { continue };
             match session.stage {
                 // It worked meanwhile, and may have ended already.
-                Stage::Seen if session.worked || sought.contains(&native) => self.found(&native, out),
+                Stage::Seen if session.worked || named.contains(&native) => self.found(&native, out),
                 Stage::Seen => {
                     self.sessions.remove(&native);
                     self.asks.retain(|_, asked| asked.native != native);

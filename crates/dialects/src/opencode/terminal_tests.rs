@@ -191,7 +191,7 @@ fn opencode_terminal_finds_a_session_that_worked_and_ended_during_a_read() {
 }
 
 #[test]
-fn opencode_terminal_names_the_sessions_that_worked_before_the_gateway_came() {
+fn opencode_terminal_finds_a_session_that_worked_before_the_gateway_came() {
     let mut bench = Bench::new();
     let hello = |sessions: Value| json!({ "type": "plexus.hello", "directory": "/w", "sessions": sessions });
     bench.say(1, "a", hello(json!(["s", "deleted"])));
