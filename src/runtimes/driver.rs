@@ -34,6 +34,9 @@ use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeM
 use plexus_dialects::{Dialect, EventDraft, Outbox, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 
+/// How often is shown when a runtime was last heard: what is shown may be this old.
+const HEARD_EVERY: Duration = Duration::from_secs(5);
+
 /// Sessions that wait to be opened while a runtime is not ready; more are refused.
 const OPENS_MAX: usize = 4096;
 
@@ -200,6 +203,8 @@ pub(super) struct Driver {
     /// Starting the runtime again would not help: it said so itself.
     pub(super) hopeless: bool,
     wake: Option<Instant>,
+    /// When it last sent something, as was shown.
+    heard: Option<Instant>,
 }
 
 /// What the driver does next.
@@ -238,6 +243,7 @@ impl Driver {
             acks: Arc::default(),
             ack_mode: AckMode::Charged,
             offset: 0,
+            heard: None,
             passed_on: 0,
             ready: None,
             closing: false,
@@ -533,6 +539,14 @@ impl Driver {
         change(&mut info);
         info.updated_at = SystemTime::now().into();
         self.end.info.send_replace(Arc::new(info));
+    }
+
+    /// It sent something.
+    pub(super) fn heard(&mut self) {
+        if self.heard.is_none_or(|at| at.elapsed() >= HEARD_EVERY) {
+            self.heard = Some(Instant::now());
+            self.show(|info| info.heard_at = Some(SystemTime::now().into()));
+        }
     }
 
     fn show_ready(&self, agent: Option<String>) {

@@ -394,6 +394,7 @@ impl EndpointTransport {
         for event in events {
             match event {
                 EndpointEvent::Frame(SseItem::Data(frame)) if self.closed.is_none() => {
+                    driver.heard();
                     driver.offset += frame.len() as u64;
                     driver.step_quietly(self, StepCause::Frame, |dialect, out| dialect.feed(frame, out));
                 }

@@ -45,9 +45,6 @@ use plexus_dialects::{Dialect, EventDraft, MakeDialect, RuntimeCommand, RuntimeE
 use plexus_holder::{HolderClient, HolderNews, WriteError, exit};
 use plexus_protocol::{Connect, ErrorBody, Kind, RuntimeSpec, RuntimeState, Timestamp};
 
-/// How often is shown when a runtime was last heard: what is shown may be this old.
-const HEARD_EVERY: Duration = Duration::from_secs(5);
-
 /// How often news on stderr is shown: a runtime that writes a lot there does not keep every client busy.
 const STDERR_EVERY: Duration = Duration::from_secs(1);
 
@@ -187,8 +184,6 @@ pub(super) struct ProcessTransport {
     stalled: Option<Instant>,
     /// Its holder keeps so much state that none may be added, as of this turn.
     heavy: bool,
-    /// When it last wrote something, as was shown.
-    heard_at: Instant,
     /// Output that was taken from the holder and waits for room in the sessions, and its bytes.
     stash: VecDeque<Bytes>,
     stashed: usize,
@@ -368,7 +363,6 @@ impl ProcessTransport {
             ack_due: None,
             stalled: None,
             heavy: false,
-            heard_at: Instant::now() - HEARD_EVERY,
             stash: VecDeque::new(),
             stashed: 0,
             outlive,
@@ -438,11 +432,7 @@ impl ProcessTransport {
     fn news(&mut self, driver: &mut Driver, news: HolderNews) {
         match news {
             HolderNews::Out { bytes, .. } => {
-                if self.heard_at.elapsed() >= HEARD_EVERY {
-                    self.heard_at = Instant::now();
-                    let now = SystemTime::now().into();
-                    driver.show(|info| info.heard_at = Some(now));
-                }
+                driver.heard();
                 if driver.out.is_empty() && self.stash.is_empty() {
                     self.receive(driver, &bytes);
                 } else {
