@@ -265,6 +265,7 @@ impl Gateway {
             notifier,
             presence: router::presence::Presence::default(),
             doctor: router::doctor::Doctor::default(),
+            linking: router::linking::Linking::default(),
             terminals: home.join(plexus_terminal::folder::TERMINALS),
             proof: auth::Proof::new().map_err(StartError::Auth)?,
             fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
@@ -289,10 +290,7 @@ impl Gateway {
             .reach_clients(Arc::new(router::acp::ForwardedCalls::new(state.acp_sessions.clone(), state.auth.clone())));
         config.runtimes.into_iter().for_each(|runtime| attach(&state.directory, runtime));
         let links = (links, bind_links(&state.directory, &home));
-        let retention = RetentionRules {
-            max_age_ms: config.retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
-            max_bytes: config.retention.max_bytes,
-        };
+        let retention = retention_rules(&config.retention);
         Ok(Self {
             state,
             runtimes,
@@ -314,6 +312,13 @@ impl Gateway {
     #[must_use]
     pub fn with_doctor(mut self, doctor: router::doctor::Doctor) -> Self {
         self.state.doctor = doctor;
+        self
+    }
+
+    /// Sets what `plexus link` does, for the page.
+    #[must_use]
+    pub fn with_linking(mut self, linking: router::linking::Linking) -> Self {
+        self.state.linking = linking;
         self
     }
 
@@ -449,6 +454,13 @@ fn session_rules(config: &Config) -> SessionRules {
         expire_ms: config.expire_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
         prompt_max: config.prompt_max,
         ..SessionRules::default()
+    }
+}
+
+fn retention_rules(retention: &config::RetentionConfig) -> RetentionRules {
+    RetentionRules {
+        max_age_ms: retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
+        max_bytes: retention.max_bytes,
     }
 }
 

@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use plexus::config::{Config, LISTEN, NativeConfig};
 use plexus::router::doctor::{self as over_http, Verdict};
+use plexus::router::linking::{AgentLink, LinkStanding};
 use plexus_protocol::{Connect, RuntimeInfo, RuntimeState};
 use serde::Serialize;
 
 use super::args;
 use super::client::Client;
-use super::commands::{print, print_json};
+use super::commands::{age, print, print_json};
 use super::discover::{self, Agent, Holder, HolderState, Server, version};
 use super::home::{GatewayState, Home};
-use super::link::{self, Linked, StateName};
+use super::link;
 use super::run::which;
 use super::serve::this_program;
 use super::term::{Paint, line};
@@ -113,7 +114,7 @@ async fn surroundings(
     node(checks).await;
     let agents = discover::agents(exe, home.dir(), start).await;
     agents.iter().for_each(|agent| checks.agent(agent, exe));
-    let links = match link::all_linked(home, &agents).await {
+    let links = match link::all_linked(home, &agents, runtimes.unwrap_or_default()).await {
         Ok(links) => links,
         Err(why) => {
             checks.warn("links", why, "correct that: `plexus link` fails for the same reason");
@@ -129,7 +130,7 @@ struct Surroundings {
     agents: Vec<Agent>,
     servers: Vec<Server>,
     holders: Vec<Holder>,
-    links: Vec<Linked>,
+    links: Vec<AgentLink>,
 }
 
 /// Reports several agents under one name: all but one run unattended.
@@ -243,7 +244,7 @@ impl Checks {
 
 impl Checks {
     /// Whether an agent's own terminal is seen: its program, its version, and its link.
-    fn link(&mut self, linked: &Linked) {
+    fn link(&mut self, linked: &AgentLink) {
         let name = format!("link {}", linked.agent);
         let program = match (&linked.path, &linked.version) {
             (None, _) => format!("{} is not on PATH", linked.program),
@@ -251,25 +252,30 @@ impl Checks {
             (Some(path), Some(version)) => format!("{} ({version})", path.display()),
         };
         let detail = linked.detail.as_deref().unwrap_or_default();
+        let heard = linked.heard_at.map(|at| format!(", last heard {} ago", age(at))).unwrap_or_default();
         let relink = format!("`plexus link {}` corrects it", linked.agent);
         match (linked.state, &linked.gate) {
-            (StateName::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}")),
-            (StateName::NotLinked, Some(why)) => self.ok(&name, format!("{program}; not linked, and cannot be: {why}")),
-            (StateName::NotLinked, None) if linked.path.is_none() => self.ok(&name, format!("{program}; not linked")),
-            (StateName::NotLinked, None) => {
+            (LinkStanding::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}{heard}")),
+            (LinkStanding::NotLinked, Some(why)) => {
+                self.ok(&name, format!("{program}; not linked, and cannot be: {why}"))
+            }
+            (LinkStanding::NotLinked, None) if linked.path.is_none() => {
+                self.ok(&name, format!("{program}; not linked"))
+            }
+            (LinkStanding::NotLinked, None) => {
                 let fix = format!("`plexus link {}` shows the sessions of its own terminal", linked.agent);
                 self.add(&name, Verdict::Ok, format!("{program}; not linked"), Some(fix));
             }
-            (StateName::Linked, None) => self.ok(&name, format!("{program}; linked")),
-            (StateName::Linked, Some(why)) => {
+            (LinkStanding::Linked, None) => self.ok(&name, format!("{program}; linked{heard}")),
+            (LinkStanding::Linked, Some(why)) => {
                 let fix = format!("or `plexus link {} --remove`", linked.agent);
                 self.warn(&name, format!("{program}; linked, but {why}"), fix);
             }
-            (StateName::OutOfDate, _) => {
+            (LinkStanding::OutOfDate, _) => {
                 self.warn(&name, format!("{program}; linked, but out of date: {detail}"), relink)
             }
-            (StateName::Damaged, _) => self.warn(&name, format!("{program}; the link is damaged: {detail}"), relink),
-            (StateName::Unknown, _) => self.add(&name, Verdict::Warn, format!("{program}; {detail}"), None),
+            (LinkStanding::Damaged, _) => self.warn(&name, format!("{program}; the link is damaged: {detail}"), relink),
+            (LinkStanding::Unknown, _) => self.add(&name, Verdict::Warn, format!("{program}; {detail}"), None),
         }
         for notice in &linked.notices {
             self.warn(&format!("{name} settings"), notice, "take that out of the file, if it is not meant so");

@@ -2,12 +2,16 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use plexus::router::linking::{
+    AgentLink, LinkAction, LinkFile, LinkOffer, LinkRefusal, LinkStanding, LinkWish, Linking, terminals_heard_at,
+};
 use plexus_dialects::link::LINKED_AGENTS;
 use plexus_link::{
     FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, link_agent, link_notices,
 };
-use serde::Serialize;
+use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
 use serde_json::{Value, json};
 
 use super::args;
@@ -23,39 +27,6 @@ use super::{CommandFailure, CommandResult, FAILURE};
 const VERSION: usize = 60;
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX: u64 = 100;
-
-/// An agent's own program, and whether it is linked.
-#[derive(Debug, Serialize)]
-pub(super) struct Linked {
-    pub(super) agent: &'static str,
-    pub(super) program: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) path: Option<PathBuf>,
-    /// What the program prints as its version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) version: Option<String>,
-    pub(super) state: StateName,
-    /// What is wrong, or what to do instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) detail: Option<String>,
-    /// Why its version is not linked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) gate: Option<String>,
-    /// Other settings that keep it from being seen.
-    pub(super) notices: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StateName {
-    NotNeeded,
-    NotLinked,
-    Linked,
-    OutOfDate,
-    Damaged,
-    /// Its files cannot be read or are not understood.
-    Unknown,
-}
 
 /// Why an agent is not linked that could be.
 const NOT_SHOWN: &str = "nothing is edited: Plexus does not show its terminal yet";
@@ -105,34 +76,120 @@ fn lasting_path(exe: PathBuf) -> PathBuf {
     same.next().unwrap_or(exe)
 }
 
-/// Whether each agent is linked, for the doctor. `known` are agents whose versions were read already.
-pub(super) async fn all_linked(home: &Home, known: &[Agent]) -> Result<Vec<Linked>, String> {
+/// Whether each agent is linked. `known` are agents whose versions were read already, `runtimes` those of the gateway that runs.
+pub(super) async fn all_linked(
+    home: &Home,
+    known: &[Agent],
+    runtimes: &[Arc<RuntimeInfo>],
+) -> Result<Vec<AgentLink>, String> {
     let linker = linker(home).map_err(|why| format!("{why:#}"))?;
-    let folder = std::env::current_dir().unwrap_or_default();
-    let rows = LINK_AGENTS.iter().map(|agent| async {
-        let path = which(agent.program);
-        let known = known.iter().find(|one| one.program == agent.program && one.version.is_some());
-        let printed = match (&path, known.and_then(|one| one.version.clone())) {
-            (None, _) => Err("it is not on PATH".into()),
-            (Some(_), Some(version)) => Ok(version),
-            (Some(path), None) => version(path, &["--version"]).await,
-        };
-        let (state, detail) = match linker.state(agent) {
-            Ok(LinkState::NotNeeded(words)) => (StateName::NotNeeded, Some(words.to_owned())),
-            Ok(LinkState::NotLinked) if !is_shown(agent) => (StateName::NotNeeded, Some(NOT_SHOWN.to_owned())),
-            Ok(LinkState::NotLinked) => (StateName::NotLinked, None),
-            Ok(LinkState::Linked) => (StateName::Linked, None),
-            Ok(LinkState::OutOfDate(why)) => (StateName::OutOfDate, Some(why)),
-            Ok(LinkState::Damaged(why)) => (StateName::Damaged, Some(why)),
-            Err(why) => (StateName::Unknown, Some(why.to_string())),
-        };
-        let gate = path.as_ref().and(gate(agent, &printed).err()).map(|why| why.to_string());
-        let seen = !matches!(state, StateName::NotLinked | StateName::NotNeeded);
-        let notices = if seen { link_notices(&linker, agent, &folder) } else { Vec::new() };
-        let version = printed.ok();
-        Linked { agent: agent.name, program: agent.program, path, version, state, detail, gate, notices }
-    });
+    let rows = LINK_AGENTS.iter().map(|agent| agent_link(&linker, agent, known, runtimes));
     Ok(futures_util::future::join_all(rows).await)
+}
+
+async fn agent_link(
+    linker: &Linker,
+    agent: &'static LinkAgent,
+    known: &[Agent],
+    runtimes: &[Arc<RuntimeInfo>],
+) -> AgentLink {
+    let path = which(agent.program);
+    let known = known.iter().find(|one| one.program == agent.program && one.version.is_some());
+    let printed = match (&path, known.and_then(|one| one.version.clone())) {
+        (None, _) => Err("it is not on PATH".into()),
+        (Some(_), Some(version)) => Ok(version),
+        (Some(path), None) => version(path, &["--version"]).await,
+    };
+    let (state, detail) = match linker.state(agent) {
+        Ok(LinkState::NotNeeded(words)) => (LinkStanding::NotNeeded, Some(words.to_owned())),
+        Ok(LinkState::NotLinked) if !is_shown(agent) => (LinkStanding::NotNeeded, Some(NOT_SHOWN.to_owned())),
+        Ok(LinkState::NotLinked) => (LinkStanding::NotLinked, None),
+        Ok(LinkState::Linked) => (LinkStanding::Linked, None),
+        Ok(LinkState::OutOfDate(why)) => (LinkStanding::OutOfDate, Some(why)),
+        Ok(LinkState::Damaged(why)) => (LinkStanding::Damaged, Some(why)),
+        Err(why) => (LinkStanding::Unknown, Some(why.to_string())),
+    };
+    let gate = path.as_ref().and(gate(agent, &printed).err()).map(|why| why.to_string());
+    let is_seen = !matches!(state, LinkStanding::NotLinked | LinkStanding::NotNeeded);
+    let folder = std::env::current_dir().unwrap_or_default();
+    let notices = if is_seen { link_notices(linker, agent, &folder) } else { Vec::new() };
+    let dialect = LINKED_AGENTS.iter().find(|linked| linked.name == agent.name).map(|linked| linked.dialect);
+    let runtime = dialect.or((agent.name == "codex").then_some(CODEX_TERMINAL)).map(RuntimeId::trusted);
+    let may_link = path.is_some() && gate.is_none() && state != LinkStanding::NotNeeded;
+    let offered =
+        |plan: Result<LinkPlan, LinkError>| plan.ok().filter(|plan| !plan.is_empty()).map(|plan| offer(&plan, linker));
+    AgentLink {
+        agent: agent.name,
+        title: agent.title,
+        program: agent.program,
+        path,
+        version: printed.ok(),
+        state,
+        detail,
+        gate,
+        notices,
+        seen: agent.seen,
+        heard_at: runtime.and_then(|id| terminals_heard_at(runtimes, &id)),
+        link: may_link.then(|| linker.plan_link(agent)).and_then(offered),
+        unlink: (state != LinkStanding::NotNeeded).then(|| linker.plan_removal(agent)).and_then(offered),
+    }
+}
+
+/// What a plan changes.
+fn offer(plan: &LinkPlan, linker: &Linker) -> LinkOffer {
+    LinkOffer {
+        files: plan.changes.iter().map(|change| changed_file(change, plan, linker)).collect(),
+        digest: plan.digest(),
+    }
+}
+
+fn changed_file(change: &FileChange, plan: &LinkPlan, linker: &Linker) -> LinkFile {
+    LinkFile {
+        path: change.path().to_owned(),
+        leads_to: change.leads_to().map(ToOwned::to_owned),
+        action: change.what(),
+        diff: change.diff(),
+        exact: plan.removal.then(|| change.is_exact()),
+        copy: linker.copy_of(change),
+    }
+}
+
+/// What is behind `GET /v1/link` and `POST /v1/link/{agent}`.
+pub(super) fn for_gateway(home: Home) -> Linking {
+    let list = home.clone();
+    Linking::new(
+        Arc::new(move |runtimes| {
+            let home = list.clone();
+            Box::pin(async move { all_linked(&home, &[], &runtimes).await })
+        }),
+        Arc::new(move |agent, wish| {
+            let home = home.clone();
+            Box::pin(async move { change(&home, &agent, &wish).await })
+        }),
+    )
+}
+
+/// Does what was shown, unless it would be something else now.
+async fn change(home: &Home, agent: &str, wish: &LinkWish) -> Result<(), LinkRefusal> {
+    let refused = |why: &dyn std::fmt::Display| LinkRefusal::Refused(why.to_string());
+    let agent = link_agent(agent).ok_or(LinkRefusal::NoAgent)?;
+    let linker = linker(home).map_err(|why| refused(&format!("{why:#}")))?;
+    let plan = match wish.action {
+        LinkAction::Link if agent.without.is_some() || !is_shown(agent) => {
+            return Err(refused(&agent.without.unwrap_or(NOT_SHOWN)));
+        }
+        LinkAction::Link => {
+            let path = which(agent.program).ok_or_else(|| refused(&format!("{} is not on PATH", agent.program)))?;
+            gate(agent, &version(&path, &["--version"]).await).map_err(|why| refused(&why))?;
+            linker.plan_link(agent)
+        }
+        LinkAction::Unlink => linker.plan_removal(agent),
+    };
+    let plan = plan.map_err(|why| refused(&why))?;
+    if plan.is_empty() || plan.digest() != wish.digest {
+        return Err(LinkRefusal::Changed);
+    }
+    linker.apply(&plan).map_err(|why| refused(&why))
 }
 
 fn gate(agent: &LinkAgent, printed: &Result<String, String>) -> Result<(), LinkError> {
@@ -316,28 +373,14 @@ fn as_json(row: &Row, done: &[&str], linker: &Linker) -> Value {
         Outcome::NotNeeded(words) => ("not_needed", Some((*words).to_owned())),
         Outcome::Refused(why) => ("refused", Some(why.clone())),
     };
-    let changes: Vec<Value> = match &row.outcome {
-        Outcome::Planned(plan) => plan.changes.iter().map(|change| change_as_json(change, plan, linker)).collect(),
+    let changes: Vec<LinkFile> = match &row.outcome {
+        Outcome::Planned(plan) => plan.changes.iter().map(|change| changed_file(change, plan, linker)).collect(),
         _ => Vec::new(),
     };
     json!({
         "agent": row.agent.name, "program": row.path, "version": row.version, "result": result, "why": why,
         "files": changes, "notices": row.notices, "seen": row.agent.seen,
     })
-}
-
-fn change_as_json(change: &FileChange, plan: &LinkPlan, linker: &Linker) -> Value {
-    let mut value = json!({ "path": change.path(), "action": change.what(), "diff": change.diff() });
-    if let Some(real) = change.leads_to() {
-        value["leads_to"] = json!(real);
-    }
-    if plan.removal {
-        value["exact"] = json!(change.is_exact());
-    }
-    if let Some(copy) = linker.copy_of(change) {
-        value["copy"] = json!(copy);
-    }
-    value
 }
 
 /// Asks on the terminal.

@@ -80,8 +80,9 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
     let served = config.tls.as_ref().map(|tls| tls::Served::of(tls, &home));
     let doctor = super::doctor::for_gateway(home.clone(), exe.clone(), file.clone());
+    let linking = super::link::for_gateway(home.clone());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
-        Ok(gateway) => gateway.with_doctor(doctor).with_daemon(codex),
+        Ok(gateway) => gateway.with_doctor(doctor).with_linking(linking).with_daemon(codex),
         Err(why @ StartError::AlreadyRunning { .. }) => {
             let fix = "use it (`plexus ls`), stop it first, or set another PLEXUS_HOME for this one";
             return Err(CommandFailure::new(FAILURE, format!("{why}; {fix}")).into());

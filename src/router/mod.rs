@@ -21,6 +21,7 @@ mod headers;
 mod history;
 mod http;
 mod jsonrpc;
+pub mod linking;
 pub mod listen;
 mod listing;
 mod mcp;
@@ -133,6 +134,8 @@ pub struct AppState {
     pub connections: acp::Connections,
     /// The checks behind `GET /v1/doctor`.
     pub doctor: doctor::Doctor,
+    /// What `plexus link` does, for the page.
+    pub linking: linking::Linking,
     /// The folder with the sockets of shared terminals.
     pub terminals: PathBuf,
     /// The proof by which the owner's programs recognise this gateway.

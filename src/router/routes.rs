@@ -24,8 +24,8 @@ use super::listing::{Runtimes, Sessions};
 use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
-    AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api, mcp,
-    mirror, notify, openapi, public_address, remote, resumable, surfaces, terminals, web,
+    AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
+    linking, mcp, mirror, notify, openapi, public_address, remote, resumable, surfaces, terminals, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
@@ -162,6 +162,10 @@ fn runtime_routes() -> Vec<Route<AppState>> {
             .gives::<terminals::Terminals>(200),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
             .gives::<doctor::Checks>(200),
+        route(GET, "/v1/link", ADMIN, NOTHING, "Agents with terminals of their own: whether they are linked, and what linking changes", |s, c| answer(linking::list(s, c)))
+            .gives::<linking::AgentLinks>(200),
+        route(POST, "/v1/link/{agent}", ADMIN, JSON, "Link or unlink an agent: exactly the changes that were shown", |s, c| answer(linking::change(s, c)))
+            .takes::<linking::LinkWish>().gives::<linking::AgentLinks>(200),
     ]
 }
 

@@ -406,6 +406,10 @@ await line.method('runtime.removed');
 await call('DELETE', '/v1/sessions/{id}', { params: { id: other.session_id }, status: 204 });
 await line.method('session.deleted');
 await call('GET', '/v1/terminals', { status: 200 });
+await call('GET', '/v1/link', { status: 200 });
+// Nothing is changed that was not shown.
+await call('POST', '/v1/link/{agent}', { params: { agent: 'codex' }, body: { action: 'link', digest: 'x' }, status: 422 });
+await call('POST', '/v1/link/{agent}', { params: { agent: 'unknown' }, body: { action: 'unlink', digest: 'x' }, status: 404 });
 await call('GET', '/v1/terminals/{id}/ws', { params: { id: 't_unknown1' }, status: 404 });
 // Its one answer that is described is the handshake's, which was had above.
 await call('GET', '/v1/ws', { status: 426 });

@@ -368,6 +368,7 @@ impl Front {
             presence: plexus::router::presence::Presence::default(),
             connections,
             doctor: plexus::router::doctor::Doctor::default(),
+            linking: plexus::router::linking::Linking::default(),
             terminals: home.path().join("terminals"),
             proof: plexus::auth::Proof::new().unwrap(),
         };

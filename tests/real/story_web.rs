@@ -3,6 +3,8 @@
 
 use crate::common;
 
+use std::os::unix::fs::PermissionsExt;
+
 use common::browser::play;
 use common::gateway::{Gateway, runtime};
 use serde_json::json;
@@ -37,6 +39,33 @@ async fn web_pages_in_a_browser() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn web_agents_are_linked_in_a_browser() {
+    let machine = tempfile::tempdir().unwrap();
+    let at = |name: &str| machine.path().join(name);
+    for name in ["bin", "own/.claude"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    for (name, version) in [("claude", "2.1.330 (Claude Code)"), ("codex", "codex-cli 0.169.0"), ("opencode", "1.0.0")]
+    {
+        std::fs::write(at("bin").join(name), format!("#!/bin/sh\necho '{version}'\n")).unwrap();
+        std::fs::set_permissions(at("bin").join(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let settings = at("own/.claude/settings.json");
+    std::fs::write(&settings, "{\n  \"model\": \"opus\"\n}\n").unwrap();
+    let (path, own) = (format!("{}:/usr/bin:/bin", at("bin").display()), at("own").display().to_string());
+    let env = [("PATH", path.as_str()), ("HOME", own.as_str())];
+    let gateway = Gateway::start_with(tempfile::tempdir().unwrap(), "", &env).await;
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| at("shots"), Into::into);
+    let more = [
+        ("PLEXUS_CODE", made["code"].as_str().unwrap()),
+        ("PLEXUS_SETTINGS", settings.to_str().unwrap()),
+        ("PLEXUS_SHOTS", shots.to_str().unwrap()),
+    ];
+    play("links.mjs", &gateway, &more).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::gateway::exe;
+use common::gateway::{Gateway, exe};
 use common::moments::until_so;
 use common::terminal::Terminal;
 use serde_json::{Value, json};
@@ -170,6 +170,75 @@ fn link_edits_every_installed_agent_and_removal_restores_each_file() {
     assert!(code == 1 && err.contains("nothing to do: no agent is linked"), "{code} {err}");
     let (code, out, _) = machine.plexus(&["link", "claude", "--remove", "--yes"]);
     assert!(code == 0 && out.contains("not linked"), "{code} {out}");
+}
+
+#[tokio::test]
+async fn link_over_http_makes_exactly_the_change_that_was_shown() {
+    let machine = Machine::new(INSTALLED);
+    settings(&machine);
+    let before = machine.files();
+    let env = machine.env();
+    let env: Vec<(&str, &str)> = env[..2].iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let gateway = Gateway::start_with(tempfile::tempdir().unwrap(), "", &env).await;
+    let link = async |agent: &str, action: &str, digest: &Value| {
+        gateway.post(&format!("/v1/link/{agent}"), json!({ "action": action, "digest": digest })).await
+    };
+    let of = |body: &Value, agent: &str| -> Value {
+        let agents = body["agents"].as_array().unwrap_or_else(|| panic!("{body:#}"));
+        agents.iter().find(|one| one["agent"] == agent).unwrap().clone()
+    };
+    let (status, all) = gateway.get("/v1/link").await;
+    assert_eq!(status, 200, "{all}");
+    let claude = of(&all, "claude");
+    assert_eq!((&claude["state"], &claude["version"]), (&json!("not_linked"), &json!("2.1.330 (Claude Code)")));
+    assert!(claude["unlink"].is_null() && claude["heard_at"].is_null(), "{claude}");
+    let file = &claude["link"]["files"][0];
+    assert_eq!(file["action"], "edit");
+    assert!(file["path"].as_str().unwrap().ends_with("home/.claude/settings.json"), "{file}");
+    assert!(file["diff"].as_str().unwrap().contains("hook claude --inbox"), "{file}");
+    let qwen = of(&all, "qwen");
+    assert!(qwen["path"].is_null() && qwen["link"].is_null(), "it is not installed: {qwen}");
+    assert_eq!(of(&all, "codex")["state"], "not_needed");
+
+    // Another change than the one that was shown: nothing happens.
+    let digest = &claude["link"]["digest"];
+    let settings = machine.at("home/.claude/settings.json");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, text.replace("opus", "sonnet")).unwrap();
+    let changed = machine.files();
+    let (status, problem) = link("claude", "link", digest).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("link_changed")));
+    assert_eq!(machine.files(), changed);
+    std::fs::write(&settings, text).unwrap();
+    let (status, problem) = link("claude", "unlink", digest).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("link_changed")), "the other change has another digest");
+    for (agent, status, code) in
+        [("codex", 422, "link_refused"), ("qwen", 422, "link_refused"), ("x", 404, "agent_not_found")]
+    {
+        let (got, problem) = link(agent, "link", digest).await;
+        assert_eq!((got, &problem["code"]), (status, &json!(code)), "{agent}");
+    }
+    assert_eq!(machine.files(), before);
+
+    // As it was shown: it is linked, and undone byte for byte.
+    let (status, all) = link("claude", "link", digest).await;
+    assert_eq!(status, 200, "{all}");
+    let claude = of(&all, "claude");
+    assert!(claude["state"] == "linked" && claude["link"].is_null(), "{claude}");
+    assert_eq!(claude["unlink"]["files"][0]["exact"], true);
+    assert!(std::fs::read_to_string(&settings).unwrap().contains("hook claude --inbox"));
+    let (status, all) = link("claude", "unlink", &claude["unlink"]["digest"]).await;
+    assert_eq!((status, &of(&all, "claude")["state"]), (200, &json!("not_linked")));
+    assert_eq!(machine.files(), before);
+
+    // Only this machine's administrator: not even a device that may prompt and answer everything.
+    let device = json!({ "name": "phone", "scopes": ["watch", "prompt", "approve"] });
+    let (status, device) = gateway.post("/v1/devices", device).await;
+    assert_eq!(status, 201, "{device}");
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let path = format!("{}/v1/link", gateway.url);
+    let got = http.get(&path).bearer_auth(device["token"].as_str().unwrap()).send().await.unwrap();
+    assert_eq!(got.status(), 403);
 }
 
 #[test]

@@ -39,6 +39,41 @@ export interface Acted {
   run_id?: RunId;
 }
 
+/** An agent with a terminal of its own. */
+export interface AgentLink {
+  /** Its name for `plexus link`. */
+  agent: string;
+  /** What is wrong, or what to do instead. */
+  detail?: string;
+  /** Why its version is not linked. */
+  gate?: string;
+  /** When its terminals were last heard of; absent if they were not since the gateway started. */
+  heard_at?: Timestamp;
+  /** What linking changes; absent if it cannot be linked, or is. */
+  link?: LinkOffer;
+  /** Other settings that keep it from being seen. */
+  notices: string[];
+  /** Where the program is; absent if it is not on PATH. */
+  path?: string;
+  /** Its program. */
+  program: string;
+  /** What is seen of its sessions. */
+  seen: string;
+  /** Whether it is linked. */
+  state: LinkStanding;
+  /** Its name for people. */
+  title: string;
+  /** What unlinking changes; absent if there is nothing of ours. */
+  unlink?: LinkOffer;
+  /** What the program prints as its version. */
+  version?: string;
+}
+
+/** The agents with terminals of their own. */
+export interface AgentLinks {
+  agents: AgentLink[];
+}
+
 /**
  * A client's answer to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`, `ids: []` and
  * `answers: {}` mean "cancelled").
@@ -623,6 +658,44 @@ export interface Lag {
   head: Cursor;
   /** What is followed: a session, or `*`. */
   session_id: string;
+}
+
+/** What is to be done. */
+export type LinkAction = 'link' | 'unlink';
+
+/** A file that linking or unlinking changes. */
+export interface LinkFile {
+  /** What is done to it: `add`, `edit` or `delete`. */
+  action: string;
+  /** Where a copy of a file that is deleted is left, since somebody edited it. */
+  copy?: string;
+  /** The change as a unified diff. */
+  diff: string;
+  /** Of a removal: whether the file is afterwards byte for byte as it was before linking. */
+  exact?: boolean;
+  /** The file that it leads to, if it is a symbolic link. */
+  leads_to?: string;
+  /** Where it is. */
+  path: string;
+}
+
+/** What can be done to an agent's files. */
+export interface LinkOffer {
+  /** Names exactly these changes: they are made by giving it back. */
+  digest: string;
+  /** The files that change. */
+  files: LinkFile[];
+}
+
+/** Whether an agent is linked. */
+export type LinkStanding = 'not_needed' | 'not_linked' | 'linked' | 'out_of_date' | 'damaged' | 'unknown';
+
+/** A change that somebody has seen and wants made. */
+export interface LinkWish {
+  /** What is to be done. */
+  action: LinkAction;
+  /** The digest of the changes as they were shown. */
+  digest: string;
 }
 
 /** A page of a listing. */

@@ -381,6 +381,18 @@ impl Linker {
 }
 
 impl LinkPlan {
+    /// Names exactly these changes: the same as long as the files are as they are now.
+    pub fn digest(&self) -> String {
+        let mut all = format!("{}\n{}\n", self.agent.name, self.removal);
+        for change in &self.changes {
+            let sum = |text: Option<&str>| text.map_or_else(|| "none".to_owned(), checksum);
+            let (before, after) = (change.before.as_ref().map(|before| before.text.as_str()), change.after.as_deref());
+            all += &format!("{}\n{}\n", change.place.real.display(), change.place.path.display());
+            all += &format!("{}\n{}\n", sum(before), sum(after));
+        }
+        checksum(&all)
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && !(self.removal && self.recorded)

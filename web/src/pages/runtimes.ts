@@ -10,6 +10,7 @@ import { icon } from '../ui/icons.js';
 import { attempt, command, empty, notYet, pageStyles } from '../ui/parts.js';
 import { toast } from '../ui/say.js';
 import type { Check, RuntimeInfo } from '../wire/types.js';
+import './links.js';
 import { split } from './split.js';
 
 const t = text.shell.runtimes;
@@ -59,7 +60,7 @@ export class PlexusRuntimes extends PlexusElement {
       ${all.length ? html`<ul class="list">${repeat(all, (r) => r.runtime_id, (r) => this.#row(r, admin))}</ul>`
         : plexus.loaded.value ? empty('runtimes', t.none, t.noneText, command(t.noneCommand)) : notYet()}
       ${admin ? html`<section class="section"><header><h2>${t.doctor}</h2><button class="compact" id="doctor" @click=${() => void this.#doctor()}>${icon('heart')}${t.doctorRun}</button></header>
-        <p class="mute">${t.doctorText}</p>${this.#checks()}</section>` : nothing}
+        <p class="mute">${t.doctorText}</p>${this.#checks()}</section><plexus-links></plexus-links>` : nothing}
       ${this.#dialog()}
       <plexus-dialog size="wide" heading=${this.logs ? t.logsOf(oneLine(this.logs.id)) : ''} .open=${this.logs !== null} @close=${() => { this.logs = null; }}>${this.logs ? html`
         ${this.logs.lines.length ? html`<pre class="log" tabindex="0" role="region" aria-label=${t.logsOf(oneLine(this.logs.id))}>${this.logs.lines.map((l) => html`${l.at ? html`<time>${new Date(l.at).toLocaleTimeString('en', { hour12: false })}</time>` : nothing}${visible(str(l.text))}${'\n'}`)}</pre>` : html`<p class="mute">${t.noLogs}</p>`}
