@@ -471,6 +471,9 @@ pub(crate) struct Link {
     /// The agents [default: all that are installed; with --remove, all that are linked]
     #[arg(value_name = "AGENT", value_parser = linkable_agents())]
     pub(crate) agents: Vec<String>,
+    /// Have these agents, typed in your shell, start in a shared terminal (`plexus term`)
+    #[arg(long, requires = "agents")]
+    pub(crate) term: bool,
     /// Take out what linking wrote
     #[arg(long)]
     pub(crate) remove: bool,

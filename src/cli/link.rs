@@ -9,7 +9,8 @@ use plexus::router::linking::{
 };
 use plexus_dialects::link::LINKED_AGENTS;
 use plexus_link::{
-    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, link_agent, link_notices,
+    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, Shell, link_agent, link_notices,
+    shell_link, shell_links,
 };
 use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
 use serde_json::{Value, json};
@@ -204,9 +205,12 @@ pub(crate) async fn link(args: args::Link) -> CommandResult {
     let linker = linker(&home)?;
     let named: Vec<&'static LinkAgent> = args.agents.iter().filter_map(|name| link_agent(name)).collect();
     let mut rows = match (args.remove, named.is_empty()) {
-        (true, true) => LINK_AGENTS.iter().filter_map(|agent| removal(&linker, agent, false)).collect(),
-        (true, false) => named.into_iter().filter_map(|agent| removal(&linker, agent, true)).collect(),
+        (true, true) => {
+            LINK_AGENTS.iter().chain(shell_links(None)).filter_map(|agent| removal(&linker, agent, false)).collect()
+        }
+        (true, false) => removals(&linker, &named, args.term),
         (false, true) => additions(&linker, LINK_AGENTS.iter().filter(|agent| which(agent.program).is_some())).await,
+        (false, false) if args.term => additions(&linker, in_this_shell(&named)?.into_iter()).await,
         (false, false) => additions(&linker, named.into_iter()).await,
     };
     if rows.is_empty() {
@@ -227,13 +231,22 @@ pub(crate) async fn link(args: args::Link) -> CommandResult {
     if agreed {
         for row in &mut rows {
             let Outcome::Planned(plan) = &row.outcome else { continue };
-            match linker.apply(plan) {
+            let again = (plan.agent.words != plan.agent.name).then(|| planned_again(&linker, plan)).transpose();
+            match again.and_then(|again| linker.apply(again.as_ref().unwrap_or(plan))) {
                 Ok(()) => done.push(row.agent.name),
                 Err(why) => row.outcome = Outcome::Refused(why.to_string()),
             }
         }
     }
     report(&rows, &done, &args, &linker)
+}
+
+/// The same plan once more. The functions of several agents are in one file, and another one was put there or taken out a moment ago.
+fn planned_again(linker: &Linker, plan: &LinkPlan) -> Result<LinkPlan, LinkError> {
+    match plan.removal {
+        true => linker.plan_removal(plan.agent),
+        false => linker.plan_link(plan.agent),
+    }
 }
 
 /// Says what became of it.
@@ -251,6 +264,7 @@ fn report(rows: &[Row], done: &[&str], args: &args::Link, linker: &Linker) -> Co
     } else if !done.is_empty() {
         let what = match args.remove {
             true => "not linked any more",
+            false if args.term => "linked; shells that are started from now on run them in a shared terminal",
             false => "linked; sessions that are started from now on appear in Plexus",
         };
         print(&format!("{}: {what}\n", done.join(", ")))?;
@@ -260,6 +274,35 @@ fn report(rows: &[Row], done: &[&str], args: &args::Link, linker: &Linker) -> Co
     }
     let what = if args.remove { "not unlinked" } else { "not linked" };
     Err(CommandFailure::plain(format!("{what}: {}", refused.join("\n  "))))
+}
+
+/// What unlinking these agents does: all of it, or only that they start in a shared terminal.
+fn removals(linker: &Linker, agents: &[&'static LinkAgent], only_term: bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for agent in agents {
+        if !only_term {
+            rows.extend(removal(linker, agent, true));
+        }
+        let before = rows.len();
+        rows.extend(shell_links(Some(agent.name)).filter_map(|link| removal(linker, link, false)));
+        if only_term && rows.len() == before {
+            rows.extend(shell_links(Some(agent.name)).next().and_then(|link| removal(linker, link, true)));
+        }
+    }
+    rows
+}
+
+/// What makes these agents start in a shared terminal from the person's shell.
+fn in_this_shell(agents: &[&'static LinkAgent]) -> anyhow::Result<Vec<&'static LinkAgent>> {
+    let program = std::env::var("SHELL").unwrap_or_default();
+    let shell = Shell::of(&program).ok_or_else(|| {
+        let named = if program.is_empty() { "SHELL is not set".to_owned() } else { format!("SHELL is {program}") };
+        CommandFailure::plain(format!(
+            "nothing was changed: {named}, and only bash, zsh and fish are known; in another shell, make `plexus term -- AGENT` an \
+             alias of the agent yourself"
+        ))
+    })?;
+    Ok(agents.iter().filter_map(|agent| shell_link(agent.name, shell)).collect())
 }
 
 async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAgent>) -> Vec<Row> {
@@ -272,7 +315,7 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
             None => Err("it is not on PATH".to_owned()),
         };
         let outcome = match (agent.without, &path) {
-            _ if !is_shown(agent) => Outcome::NotNeeded(NOT_SHOWN),
+            _ if agent.name == agent.words && !is_shown(agent) => Outcome::NotNeeded(NOT_SHOWN),
             (Some(words), _) => Outcome::NotNeeded(words),
             (None, None) => {
                 Outcome::Refused(format!("{} is not on PATH; install it, or add its folder", agent.program))
@@ -323,7 +366,7 @@ fn shown(row: &Row, linker: &Linker, paint: Paint) -> String {
             }
             if !plan.removal {
                 out += &entry(paint, "seen", agent.seen);
-                out += &entry(paint, "undo", &format!("plexus link {} --remove", agent.name));
+                out += &entry(paint, "undo", &format!("plexus link {} --remove", agent.words));
             }
         }
     }

@@ -241,6 +241,63 @@ async fn link_over_http_makes_exactly_the_change_that_was_shown() {
     assert_eq!(got.status(), 403);
 }
 
+#[tokio::test]
+async fn link_term_starts_an_agent_that_is_typed_in_a_shared_terminal() {
+    let machine = Machine::new(&[("claude", "2.1.330"), ("gemini", "0.61.0")]);
+    let bashrc = "# mine\nalias gemini='gemini --fast'\nPS1='ready> '";
+    machine.write("home/.bashrc", bashrc);
+    // What it runs in, and its arguments.
+    let path = machine.at("bin/gemini");
+    std::fs::write(&path, "#!/bin/sh\necho \"in [$PLEXUS_TERMINAL] with [$*]\"\n").unwrap();
+    let before = machine.files();
+
+    let output = machine.run_by(Path::new(exe()), &["link", "--term", "gemini", "--yes"]);
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && err.contains("only bash, zsh and fish are known"), "{err}");
+    let bash = |args: &[&str]| {
+        let mut command = Command::new(exe());
+        command.args(args).current_dir(machine.at("project")).stdin(Stdio::null()).env_clear();
+        let output = command.envs(machine.env()).env("SHELL", "/bin/bash").output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    };
+    let out = bash(&["link", "--term", "gemini", "claude", "--yes"]);
+    for words in [
+        "Gemini CLI in a shared terminal, from bash",
+        "+function gemini {",
+        "plexus link --term gemini --remove",
+        "gemini-bash, claude-bash: linked; shells that are started from now on",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(bash(&["link", "--term", "gemini", "claude", "--yes"]).matches("linked already").count() == 2);
+
+    let env = machine.env();
+    let mut env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    env.extend([("SHELL", "/bin/bash"), ("HISTFILE", "")]);
+    let shell = Terminal::open(Some(&machine.at("project")), (100, 30), &env, &["bash", "--noprofile", "-i"]);
+    shell.wrote("ready>", 1).await;
+    shell.words("gemini one 'two three'\n");
+    shell.wrote("with [--fast one two three]", 1).await;
+    let text = shell.all();
+    assert!(text.contains("in [t_"), "it runs in a shared terminal: {text}");
+    // In a pipe it is the program itself.
+    shell.words("clear; gemini four | cat\n");
+    shell.wrote("in [] with [--fast four]", 1).await;
+    drop(shell);
+
+    bash(&["link", "--term", "claude", "--remove", "--yes"]);
+    let left = std::fs::read_to_string(machine.at("home/.bashrc")).unwrap();
+    assert!(left.contains("function gemini") && !left.contains("function claude"), "{left}");
+    bash(&["link", "gemini", "--remove", "--yes"]);
+    assert_eq!(machine.files(), before);
+    // The other order, and both at once: the file's last line keeps the end that it was given.
+    bash(&["link", "--term", "gemini", "claude", "--yes"]);
+    bash(&["link", "--remove", "--yes"]);
+    assert_eq!(std::fs::read_to_string(machine.at("home/.bashrc")).unwrap().trim_end(), bashrc);
+}
+
 #[test]
 fn link_removal_leaves_what_a_person_changed_in_between() {
     let machine = Machine::new(INSTALLED);

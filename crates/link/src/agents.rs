@@ -14,6 +14,8 @@ use crate::version::{AgentVersion, VersionGate};
 pub struct LinkAgent {
     /// Its name on the command line.
     pub name: &'static str,
+    /// The words after `plexus link` that link it.
+    pub words: &'static str,
     /// Its name for people.
     pub title: &'static str,
     /// Its program.
@@ -79,6 +81,7 @@ impl TargetPlace {
 pub const LINK_AGENTS: &[LinkAgent] = &[
     LinkAgent {
         name: "claude",
+        words: "claude",
         title: "Claude Code",
         program: "claude",
         gate: Some(VersionGate {
@@ -93,6 +96,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
     },
     LinkAgent {
         name: "gemini",
+        words: "gemini",
         title: "Gemini CLI",
         program: "gemini",
         gate: Some(VersionGate {
@@ -107,6 +111,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
     },
     LinkAgent {
         name: "opencode",
+        words: "opencode",
         title: "OpenCode",
         program: "opencode",
         gate: Some(VersionGate {
@@ -130,6 +135,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
     },
     LinkAgent {
         name: "copilot",
+        words: "copilot",
         title: "GitHub Copilot CLI",
         program: "copilot",
         gate: Some(VersionGate {
@@ -155,6 +161,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
     },
     LinkAgent {
         name: "codex",
+        words: "codex",
         title: "Codex",
         program: "codex",
         gate: None,
@@ -164,6 +171,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
     },
     LinkAgent {
         name: "qwen",
+        words: "qwen",
         title: "Qwen Code",
         program: "qwen",
         gate: None,

@@ -176,7 +176,7 @@ fn syntax(kind: &TargetKind) -> Syntax {
     match kind {
         TargetKind::Hooks(hooks) => hooks.syntax,
         TargetKind::Switch(switch) => switch.syntax,
-        TargetKind::File(_) => unreachable!("it is no settings file"),
+        TargetKind::File(_) | TargetKind::Function(_) => unreachable!("it is no settings file"),
     }
 }
 

@@ -10,7 +10,8 @@ use crate::record::{FileRecord, LinkRecord, checksum};
 use crate::target::{TargetError, TargetKind, TargetState};
 
 /// The variables that say where agents keep their settings.
-pub const LINK_VARIABLES: &[&str] = &["CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "COPILOT_HOME"];
+pub const LINK_VARIABLES: &[&str] =
+    &["CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "COPILOT_HOME", "ZDOTDIR"];
 
 /// The folder of records in the state folder.
 const RECORDS: &str = "link";

@@ -130,7 +130,7 @@ fn parts(agent: &str) -> (TargetKind, Syntax) {
     match &kind {
         TargetKind::Hooks(hooks) => (kind, hooks.syntax),
         TargetKind::Switch(switch) => (kind, switch.syntax),
-        TargetKind::File(_) => unreachable!("it is no settings file"),
+        TargetKind::File(_) | TargetKind::Function(_) => unreachable!("it is no settings file"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::document::{Document, SettingsError};
 use crate::hooks::HookSettings;
+use crate::shell::ShellFunction;
 use crate::switch::SwitchSettings;
 
 /// The beginning of every file of ours, by which it is known in any version.
@@ -23,6 +24,8 @@ pub(crate) enum TargetKind {
     Switch(SwitchSettings),
     /// The whole file.
     File(FileSettings),
+    /// A shell's function.
+    Function(ShellFunction),
 }
 
 /// What a file has of ours.
@@ -74,6 +77,7 @@ impl TargetKind {
                 TargetState::Outdated("it is of another version, or was edited".into())
             }
             Self::File(_) => return Err(TargetError::NotOurs),
+            Self::Function(function) => function.state(text, program),
         })
     }
 
@@ -84,6 +88,7 @@ impl TargetKind {
             (Self::Switch(switch), text) => Ok(switch.add(text.unwrap_or_default())?),
             (Self::File(file), None) => Ok((file.content.to_owned(), Vec::new())),
             (Self::File(_), Some(_)) => Err(TargetError::NotOurs),
+            (Self::Function(function), text) => Ok(function.add(text.unwrap_or_default(), program)),
         }
     }
 
@@ -98,6 +103,10 @@ impl TargetKind {
         let (rest, syntax) = match self {
             Self::Hooks(hooks) => (hooks.take_out(text, made)?, hooks.syntax),
             Self::Switch(switch) => (switch.take_out(text, made)?, switch.syntax),
+            Self::Function(function) => {
+                let rest = function.take_out(text, made);
+                return Ok((!rest.is_empty() || was_there != Some(false)).then_some(rest));
+            }
             Self::File(_) if text.starts_with(MARKER) => return Ok(None),
             Self::File(_) => return Err(TargetError::NotOurs),
         };
