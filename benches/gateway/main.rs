@@ -11,6 +11,9 @@ mod abuse;
 #[cfg(target_os = "linux")]
 mod agent;
 #[cfg(target_os = "linux")]
+#[path = "../../tests/common/agents.rs"]
+mod agents;
+#[cfg(target_os = "linux")]
 mod approval;
 #[cfg(target_os = "linux")]
 mod clients;
@@ -38,6 +41,8 @@ mod store;
 mod surfaces;
 #[cfg(target_os = "linux")]
 mod table;
+#[cfg(target_os = "linux")]
+mod terminal;
 
 #[cfg(target_os = "linux")]
 use rows::{Size, main as run};

@@ -9,7 +9,7 @@ use super::clients::Wire;
 use super::fan::{LOCKSTEP, Regime};
 use super::gateway::serve_with;
 use super::table::{Measured, Row, markdown, write};
-use super::{abuse, agent, approval, fan, floor, growth, hook, memory, process, start, store, surfaces};
+use super::{abuse, agent, approval, fan, floor, growth, hook, memory, process, start, store, surfaces, terminal};
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,7 @@ fn all() -> Vec<(String, Measure)> {
     all.push(("store".into(), Box::new(store::store)));
     all.push(("start".into(), Box::new(start::start)));
     all.push(("hook".into(), Box::new(hook::hook)));
+    all.push(("terminal".into(), Box::new(terminal::terminal)));
     all
 }
 

@@ -5,6 +5,7 @@
 //
 //   FAKE:text [WORDS..]        the words, a chunk each (a greeting when there are none)
 //   FAKE:long N [MS]           N chunks `chunk-0001 ` .., MS apart (default 5)
+//   FAKE:lines N [MS]          N lines `line-0001` .., MS apart
 //   FAKE:think N               N thoughts `thought-1 ` .., then a short text
 //   FAKE:shell CMD             one call of the agent's shell tool
 //   FAKE:shell2 CMD | CMD      two (or more) shell calls in one reply
@@ -71,6 +72,8 @@ export function reply({ steps, round, last }) {
       return say(words(rest || 'Hello from the loopback model, one word at a time.'));
     case 'long':
       return say(numbered(count(args[0], 500), (i) => `chunk-${String(i).padStart(4, '0')} `), { gapMs: count(args[1], GAP_MS) });
+    case 'lines':
+      return say(numbered(count(args[0], 20), (i) => `line-${String(i).padStart(4, '0')}\n`), { gapMs: count(args[1], GAP_MS) });
     case 'think':
       return say(words('Thought it over.'), { thoughts: numbered(count(args[0], 5), (i) => `thought-${i} `) });
     case 'shell':
