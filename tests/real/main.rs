@@ -15,6 +15,7 @@ mod story_bridge;
 mod story_claude_terminal;
 mod story_codelia_tui;
 mod story_codex;
+mod story_copilot_terminal;
 mod story_curl;
 mod story_described;
 mod story_hold;

@@ -21,6 +21,7 @@ mod claude_terminal;
 mod client_tools;
 mod codelia;
 mod codex;
+mod copilot_terminal;
 mod fault;
 mod fnv;
 mod gemini_mirror;
@@ -601,6 +602,7 @@ pub const TABLE: &[(&str, MakeDialect)] = &[
     ("claude-terminal", claude_terminal::make),
     ("codelia", codelia::make),
     ("codex", codex::make),
+    ("copilot-terminal", copilot_terminal::make),
     ("gemini-mirror", gemini_mirror::make),
     ("opencode", opencode::make),
     ("opencode-terminal", opencode::terminal::make),

@@ -25,6 +25,7 @@ pub struct LinkedAgent {
 pub const LINKED_AGENTS: &[LinkedAgent] = &[
     LinkedAgent { name: "claude", dialect: "claude-terminal" },
     LinkedAgent { name: "opencode", dialect: "opencode-terminal" },
+    LinkedAgent { name: "copilot", dialect: "copilot-terminal" },
 ];
 
 /// Whether the sessions of a dialect are in terminals of their own.
