@@ -124,7 +124,7 @@ fn link_edits_every_installed_agent_and_removal_restores_each_file() {
     let (code, out, err) = machine.plexus(&["link", "--yes"]);
     assert_eq!(code, 0, "{out}{err}");
     let linked = machine.files();
-    assert_eq!(linked.len(), before.len() + 1, "one file is new");
+    assert_eq!(linked.len(), before.len() + 2, "two files are new");
     for words in [
         "claude  Claude Code, 2.1.330 (Claude Code)",
         ".claude/settings.json",
@@ -134,7 +134,7 @@ fn link_edits_every_installed_agent_and_removal_restores_each_file() {
         "Plexus does not show its terminal yet",
         "codex  Codex, codex-cli 0.169.0",
         "nothing is edited: a running gateway finds",
-        "claude, opencode: linked",
+        "claude, opencode, copilot: linked",
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
@@ -142,15 +142,17 @@ fn link_edits_every_installed_agent_and_removal_restores_each_file() {
     for (file, words) in [
         (".claude/settings.json", format!("{} hook claude --inbox", exe())),
         (".config/opencode/plugins/plexus.js", "plexus link opencode --remove".into()),
+        (".copilot/extensions/plexus/extension.mjs", "plexus link copilot --remove".into()),
+        (".copilot/settings.json", "\"experimental\":true".into()),
     ] {
         let text = std::fs::read_to_string(machine.at("home").join(file)).unwrap();
         assert!(text.contains(&words), "{file}: {text}");
     }
     // A second time changes nothing.
     let (code, out, err) = machine.plexus(&["link", "--yes"]);
-    assert_eq!((code, out.matches("linked already").count()), (0, 2), "{out}{err}");
+    assert_eq!((code, out.matches("linked already").count()), (0, 3), "{out}{err}");
     assert_eq!(machine.files(), linked);
-    for agent in ["claude", "opencode"] {
+    for agent in ["claude", "opencode", "copilot"] {
         let (verdict, words) = machine.doctor(agent);
         assert!(verdict == "ok" && words.contains("; linked"), "{agent}: {verdict} {words}");
     }

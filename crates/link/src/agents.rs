@@ -143,7 +143,8 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
             why: "the extension was not tried with versions before 1.0.102",
             below: None,
         }),
-        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
+               Copilot asks once in each folder whether the extension may handle permission requests",
         without: None,
         targets: &[
             Target {

@@ -179,6 +179,7 @@ impl CopilotTerminals {
             |session| session.process == process && session.connection.is_none() && session.native != native,
             LEFT,
         );
+        self.after(out);
         let session = self.sessions.entry(native.clone()).or_insert_with(|| CopilotSession::new(&native, process));
         if let Some(old) = session.connection {
             hang_up(old, out);

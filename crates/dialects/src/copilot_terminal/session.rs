@@ -31,7 +31,7 @@ const BY_AGENT: &str = "Copilot";
 /// Most open questions of a session; further ones can only be answered at the terminal.
 const ASKS_MAX: usize = 256;
 /// Events that wait until what was missed is read …
-const HELD_MAX: usize = 1024;
+pub(super) const HELD_MAX: usize = 1024;
 /// … and their bytes. With more than either those that wait are dropped, and what Copilot keeps of them is read.
 const HELD_BYTES: usize = 4 << 20;
 
@@ -105,6 +105,8 @@ pub(super) struct CopilotSession {
     /// Events that wait until what was missed is read; `None` once it is.
     pub(super) held: Option<VecDeque<Box<RawValue>>>,
     held_bytes: usize,
+    /// Events that waited were dropped.
+    pub(super) overflowed: bool,
     /// Ticks since the tunnel was lost.
     absent: u32,
     pub(super) run: Option<Run>,
@@ -212,6 +214,7 @@ impl CopilotSession {
             reading: false,
             held: Some(VecDeque::new()),
             held_bytes: 0,
+            overflowed: false,
             absent: 0,
             run: None,
             failed: None,
@@ -264,7 +267,7 @@ impl CopilotSession {
         }
         if held.len() >= HELD_MAX || self.held_bytes + raw.get().len() > HELD_BYTES {
             held.clear();
-            self.held_bytes = 0;
+            (self.held_bytes, self.overflowed) = (0, true);
             self.text.interrupted();
         }
         self.held_bytes += raw.get().len();

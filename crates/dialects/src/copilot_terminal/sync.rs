@@ -13,15 +13,15 @@ use super::super::{AnsweredElsewhere, HttpReply, RequestKey};
 use super::ask::CopilotQuestion;
 use super::drafts;
 use super::events::{CopilotEvent, EventsPage, PartialText, SessionStanding};
-use super::session::{AT_TERMINAL, CopilotSession, Env, FetchFor, form_question};
+use super::session::{AT_TERMINAL, CopilotSession, Env, FetchFor, HELD_MAX, form_question};
 use plexus_protocol::{Kind, RunStatus};
 
 /// Events reported since the cursor after which a read moves it.
 const SEEN_READ: usize = 32;
 /// Most of them that are remembered, where reads fail; of older ones a read may report some twice.
 const SEEN_MAX: usize = 256;
-/// Events remembered that a read reported: the tunnel may tell of them late.
-const RECENT_MAX: usize = 256;
+/// Events remembered that a read reported: the tunnel tells of them, too, if they happened meanwhile. More than may wait.
+const RECENT_MAX: usize = 2 * HELD_MAX;
 
 /// What of a session's events is reported.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -131,6 +131,8 @@ impl CopilotSession {
         }
         self.reported.read_to(page.cursor);
         match page.state {
+            // What was dropped is read, if Copilot keeps it.
+            Some(_) if std::mem::take(&mut self.overflowed) => self.read(env),
             Some(state) if !page.more => self.caught_up(state, env),
             _ => self.read(env),
         }
