@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
-use crate::story_claude_terminal::{appeared, resolved, until_said, until_state};
+use crate::story_claude_terminal::{appeared, resolved, until, until_said, until_state};
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -359,7 +359,11 @@ async fn copilot_terminal_never_notices_what_happens_to_the_gateway() {
     // Killed while text streams, and back before it ends.
     copilot.prompt("FAKE:long 310 20 ;; text x").await;
     until_state(&gateway, &session, "running").await;
-    copilot.terminal.wrote("chunk-0020", 2).await;
+    until("some of the text", async || {
+        let text = said(&gateway.events(&session).await, None);
+        (text.matches("chunk-0020 ").count() == 2).then_some(())
+    })
+    .await;
     gateway.kill();
     gateway.again().await;
     let text = until_said(&gateway, &session, "chunk-0310 ").await;
