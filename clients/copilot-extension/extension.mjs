@@ -269,5 +269,6 @@ try {
     await joinSession();
   }
 } catch {
-  // Without a session there is nothing to show.
+  // Without a session there is nothing to show: its person said no, most likely.
+  process.exit(0);
 }

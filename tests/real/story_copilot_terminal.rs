@@ -203,6 +203,14 @@ async fn copilot_terminal_is_watched_prompted_and_answered_from_both_sides() {
     assert!(!copilot.file("three").exists());
     until_state(&gateway, &session, "idle").await;
 
+    // Allowed for the rest of the session: the next one is not asked.
+    copilot.prompt("FAKE:shell touch five ;; shell touch six ;; text sixth done").await;
+    let request = copilot.request(&gateway, &session).await;
+    answer(&gateway, &request, json!({ "option_id": "approve-for-session" })).await;
+    until_said(&gateway, &session, "sixth done").await;
+    assert!(copilot.file("five").exists() && copilot.file("six").exists());
+    until_state(&gateway, &session, "idle").await;
+
     // A change to a file.
     let input = json!({ "path": copilot.file("four.txt"), "file_text": "fourth words" });
     copilot.prompt(&format!("FAKE:tool create {input} ;; text fourth done")).await;
