@@ -169,6 +169,12 @@ pub(super) struct FormData {
 }
 
 impl CopilotQuestion {
+    /// The bytes that it holds.
+    pub(super) fn length(&self) -> usize {
+        let (Self::Permission { prompt: text } | Self::Form { data: text }) = self;
+        text.get().len()
+    }
+
     /// The question for people.
     pub(super) fn request(&self, key: &RequestKey) -> AgentRequest {
         match self {
@@ -190,7 +196,7 @@ impl CopilotQuestion {
         }
     }
 
-    /// What Copilot is sent for a decision: the kind of answer, and the body. `None` if nothing is sent, and the terminal's dialog decides.
+    /// What Copilot is sent for a decision. `None` if nothing is sent, and the terminal's dialog decides.
     ///
     /// # Errors
     /// In words, why the decision does not fit the question.

@@ -109,7 +109,12 @@ pub(super) fn tool_title(name: &str, input: &RawValue) -> String {
 
 /// At most [`TITLE_MAX`] characters.
 pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(TITLE_MAX) {
+    cut(text, TITLE_MAX)
+}
+
+/// At most so many characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

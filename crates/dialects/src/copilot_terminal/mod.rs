@@ -250,6 +250,7 @@ impl CopilotTerminals {
             let (opened, connection) = (session.opened, session.connection);
             if opened {
                 session.close(&mut env);
+                session.checkpoint(&mut env);
                 out.events.push(RuntimeEvent::Closed { native: native.clone(), why });
             }
             if let Some(connection) = connection {

@@ -30,6 +30,10 @@ const BY_AGENT: &str = "Copilot";
 
 /// Most open questions of a session; further ones can only be answered at the terminal.
 const ASKS_MAX: usize = 256;
+/// Bytes of them; likewise.
+const ASKS_BYTES: usize = 16 << 20;
+/// Most of an error that is kept, in characters.
+const FAILURE_MAX: usize = 4096;
 /// Events that wait until what was missed is read …
 pub(super) const HELD_MAX: usize = 1024;
 /// … and their bytes. With more than either those that wait are dropped, and what Copilot keeps of them is read.
@@ -409,7 +413,7 @@ impl CopilotSession {
             "session.error" => {
                 let failure = object::<SessionFailure>(data)?;
                 if self.run.is_some() {
-                    self.failed = Some(failure.message);
+                    self.failed = Some(drafts::cut(&failure.message, FAILURE_MAX));
                 } else if !self.past {
                     env.event(drafts::error("copilot", &failure.message));
                 }
@@ -426,7 +430,9 @@ impl CopilotSession {
     /// Applies what the agent says and does; `None` if it could not be read.
     fn said(&mut self, sort: &str, data: &RawValue, native: &Bytes, env: &mut Env<'_>) -> Option<()> {
         match sort {
-            "assistant.message_start" => self.text.start(&object::<MessageStart>(data)?.message_id),
+            "assistant.message_start" => {
+                self.text.start(&object::<MessageStart>(data).filter(|start| is_id(&start.message_id))?.message_id);
+            }
             "assistant.message_delta" => {
                 let MessageDelta { message_id, delta_content } = object(data)?;
                 if self.text.piece(&message_id, &delta_content) {
@@ -436,6 +442,9 @@ impl CopilotSession {
             }
             "assistant.reasoning_delta" => {
                 let ReasoningDelta { reasoning_id, delta_content } = object(data)?;
+                if !is_id(&reasoning_id) {
+                    return None;
+                }
                 if self.text.thought(&delta_content) {
                     self.working(env);
                     env.event(drafts::chunk(Kind::AgentThoughtChunk, &delta_content, &reasoning_id, None));
@@ -444,6 +453,9 @@ impl CopilotSession {
             }
             "assistant.message" => {
                 let WholeMessage { message_id, content, reasoning_text } = object(data)?;
+                if !is_id(&message_id) {
+                    return None;
+                }
                 self.working(env);
                 let thought = self.thought.take().unwrap_or_else(|| format!("{message_id}-thoughts"));
                 if let Some(rest) = reasoning_text.as_deref().and_then(|text| self.text.whole_thought(text)) {
@@ -589,6 +601,12 @@ impl CopilotSession {
         let known = self.asks.contains_key(&key);
         if !is_id(id) || (!known && self.asks.len() >= ASKS_MAX) {
             return;
+        }
+        let others = self.asks.iter().filter(|(other, _)| **other != key);
+        let bytes: usize = others.filter_map(|(_, ask)| Some(ask.question.as_ref()?.length())).sum();
+        if bytes + question.length() > ASKS_BYTES {
+            let message = "a question is too long to be shown: it can only be answered at the terminal";
+            return env.event(drafts::error("question_too_long", message));
         }
         if live {
             self.working(env);

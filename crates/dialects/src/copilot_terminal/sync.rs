@@ -16,6 +16,8 @@ use super::events::{CopilotEvent, EventsPage, PartialText, SessionStanding};
 use super::session::{AT_TERMINAL, CopilotSession, Env, FetchFor, HELD_MAX, form_question};
 use plexus_protocol::{Kind, RunStatus};
 
+/// Longest cursor, in bytes. Without one that can be kept nothing is read.
+const CURSOR_MAX: usize = 1024;
 /// Events reported since the cursor after which a read moves it.
 const SEEN_READ: usize = 32;
 /// Most of them that are remembered, where reads fail; of older ones a read may report some twice.
@@ -107,7 +109,8 @@ impl CopilotSession {
             // It is read again with the next tick, or when the tunnel is back.
             _ => return,
         };
-        let Ok(page) = serde_json::from_slice::<EventsPage<'_>>(&body) else {
+        let page = serde_json::from_slice::<EventsPage<'_>>(&body).ok();
+        let Some(page) = page.filter(|page| page.cursor.len() <= CURSOR_MAX) else {
             return env.event(drafts::error("gap", "Copilot's events cannot be read: some messages may be missing"));
         };
         let first = self.reported.is_none();

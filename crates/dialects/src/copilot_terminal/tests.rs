@@ -452,6 +452,8 @@ fn copilot_terminal_reads_hostile_events() {
         ("assistant.message", Value::Null),
         ("tool.execution_start", json!({ "toolCallId": 3 })),
         ("elicitation.requested", json!({ "requestId": 1 })),
+        ("assistant.message", json!({ "messageId": "x".repeat(1000), "content": "x" })),
+        ("permission.requested", json!({ "requestId": "big", "promptRequest": { "kind": "x".repeat(17 << 20) } })),
         ("nobody.knows", json!("x")),
     ] {
         bench.happens(sort, data);
