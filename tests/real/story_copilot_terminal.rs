@@ -399,7 +399,7 @@ fn assert_chunks(text: &str, chunks: std::ops::RangeInclusive<usize>, times: usi
 }
 
 #[tokio::test]
-async fn copilot_extension_is_silent_where_copilot_is_no_terminal() {
+async fn copilot_extension_is_silent_where_it_is_not_wanted() {
     let model = FakeModel::start();
     let (dir, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let folder = work.path().canonicalize().unwrap();
@@ -435,6 +435,14 @@ async fn copilot_extension_is_silent_where_copilot_is_no_terminal() {
     let acp = gateway.session("acp").await;
     let run = gateway.prompt(&acp, "FAKE:text said by an agent").await;
     assert!(said(&gateway.until_ended(&acp, &run).await, Some(&run)).contains("said by an agent"));
+    // A terminal whose person says no: it goes on alone.
+    let copilot = Copilot { terminal: Copilot::terminal(&home, &folder), work, _home: home };
+    copilot.press_until("3", ELEVATED).await;
+    copilot.prompt("FAKE:shell touch alone ;; text alone done").await;
+    copilot.press_until("1", COMMAND).await;
+    copilot.terminal.wrote("alone done", 2).await;
+    assert!(copilot.file("alone").exists());
+    assert!(!copilot.terminal.text().contains("waiting on extensions"), "{}", copilot.terminal.text());
     let (_, body) = gateway.get("/v1/runtimes").await;
     assert_eq!(body["runtimes"].as_array().unwrap().len(), 1, "nobody was heard: {body}");
 }
