@@ -32,6 +32,7 @@ pub mod listing;
 mod mcp_server;
 mod opencode;
 mod prompt_text;
+mod qwen_terminal;
 pub mod recording;
 #[cfg(test)]
 mod rig;
@@ -607,6 +608,7 @@ pub const TABLE: &[(&str, MakeDialect)] = &[
     ("opencode", opencode::make),
     ("opencode-terminal", opencode::terminal::make),
     ("opencode2", opencode::v2::make),
+    ("qwen-terminal", qwen_terminal::make),
 ];
 
 /// The constructor of the dialect with this name.

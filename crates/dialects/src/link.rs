@@ -26,6 +26,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
     LinkedAgent { name: "claude", dialect: "claude-terminal" },
     LinkedAgent { name: "opencode", dialect: "opencode-terminal" },
     LinkedAgent { name: "copilot", dialect: "copilot-terminal" },
+    LinkedAgent { name: "qwen", dialect: "qwen-terminal" },
 ];
 
 /// Whether the sessions of a dialect are in terminals of their own.
