@@ -69,6 +69,8 @@ pub(crate) enum Command {
     /// Hold a shared terminal (started by `plexus term`)
     #[command(hide = true)]
     TermHold(super::terminal::TermHold),
+    /// Start an agent in this terminal as always, with its session in Plexus
+    Wrap(super::wrap::Wrap),
     /// Restart a runtime; its sessions continue
     Restart(Restart),
     /// Stop a runtime

@@ -31,6 +31,7 @@ mod term;
 mod terminal;
 mod tls;
 mod view;
+mod wrap;
 
 use args::{Agent, Cli, Command, Description};
 
@@ -87,6 +88,13 @@ pub(crate) fn main() -> ExitCode {
     {
         return hook::hook(args);
     }
+    // All words after the agent's name are the agent's.
+    if let [_, command, words @ ..] = args.as_slice()
+        && command == "wrap"
+        && words.first().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"-"))
+    {
+        return wrap::wrap(words);
+    }
     let Cli { command, raw } = Cli::parse();
     term::raw(raw);
     // These need no threads and no Tokio runtime.
@@ -114,6 +122,7 @@ pub(crate) fn main() -> ExitCode {
         }
         Command::Hold { parent, cmd, .. } => program::run(cmd, parent),
         Command::TermHold(args) => terminal::hold(args),
+        Command::Wrap(args) => args.run(),
         Command::Term(args) => ExitCode::from(exit_code(terminal::term(args))),
         command => ExitCode::from(exit_code(start(command))),
     }
@@ -169,7 +178,8 @@ fn start(command: Command) -> CommandResult {
             | Command::Schema { .. }
             | Command::Hold { .. }
             | Command::Term(_)
-            | Command::TermHold(_) => Ok(0),
+            | Command::TermHold(_)
+            | Command::Wrap(_) => Ok(0),
         }
     });
     // A thread that waits for a line on stdin must not keep the program running.

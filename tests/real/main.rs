@@ -24,6 +24,7 @@ mod story_mirror_server;
 mod story_native_codex;
 mod story_opencode;
 mod story_opencode_terminal;
+mod story_qwen_terminal;
 mod story_screens;
 mod story_suite;
 mod story_surfaces;
