@@ -138,8 +138,8 @@ impl Dialect for QwenTerminals {
         let written = matches!(reply, Ok(HttpReply { status: 200, .. }));
         let mut env = TerminalEnv { id: &id, fetches: &mut self.fetches, out };
         match of {
-            FetchFor::Output => terminal.output_reply(reply, &mut env),
-            FetchFor::Chat => terminal.chat_reply(reply, &mut env),
+            FetchFor::Output(from) => terminal.output_reply(from, reply, &mut env),
+            FetchFor::Chat(from) => terminal.chat_reply(from, reply, &mut env),
             FetchFor::Answer(key) => terminal.answer_reply(&key, written),
             FetchFor::Prompt(ticket) => terminal.prompt_reply(ticket, written),
             FetchFor::Process if matches!(reply, Ok(HttpReply { status: 404, .. })) => self.ended(&id, out),

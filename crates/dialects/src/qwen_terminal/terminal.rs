@@ -52,10 +52,10 @@ pub(super) const TAKEN_TICKS: u32 = 120;
 /// What a request is for.
 #[derive(Clone, Debug)]
 pub(super) enum FetchFor {
-    /// A part of the dual output.
-    Output,
-    /// A part of the chat file, or its length.
-    Chat,
+    /// A part of the dual output, from where.
+    Output(u64),
+    /// A part of the chat file, from where, or its length.
+    Chat(u64),
     /// Whether the process lives.
     Process,
     /// An answer.
@@ -375,7 +375,7 @@ impl QwenTerminal {
 
     fn read_output(&mut self, env: &mut TerminalEnv<'_>) {
         let path = transcript_path(&self.files.output, self.output.offset, self.output.part());
-        env.fetch(FetchFor::Output, "GET", path, None);
+        env.fetch(FetchFor::Output(self.output.offset), "GET", path, None);
     }
 
     fn read_chat(&mut self, env: &mut TerminalEnv<'_>) {
@@ -384,13 +384,21 @@ impl QwenTerminal {
         if !session.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return self.read_output(env);
         }
-        let offset = if self.measured { self.chat.offset } else { u64::MAX };
+        let offset = self.chat_from();
         let path = chat_path(&self.files.projects, &self.cwd, session);
-        env.fetch(FetchFor::Chat, "GET", transcript_path(&path, offset, self.chat.part()), None);
+        env.fetch(FetchFor::Chat(offset), "GET", transcript_path(&path, offset, self.chat.part()), None);
+    }
+
+    /// Where the next part of the chat file begins; what is beyond its end asks for its length.
+    fn chat_from(&self) -> u64 {
+        if self.measured { self.chat.offset } else { u64::MAX }
     }
 
     /// A part of the chat file, or its length.
-    pub(super) fn chat_reply(&mut self, reply: Result<HttpReply, String>, env: &mut TerminalEnv<'_>) {
+    pub(super) fn chat_reply(&mut self, from: u64, reply: Result<HttpReply, String>, env: &mut TerminalEnv<'_>) {
+        if from != self.chat_from() {
+            return self.read_anew(env);
+        }
         match reply {
             Ok(HttpReply { status: 416, body }) => {
                 let length = length(&body);
@@ -427,8 +435,17 @@ impl QwenTerminal {
         self.read_output(env);
     }
 
+    /// What was asked for is of a time when it was not known yet how far the files are reported.
+    fn read_anew(&mut self, env: &mut TerminalEnv<'_>) {
+        (self.reading, self.again) = (false, None);
+        self.read(true, env);
+    }
+
     /// A part of the dual output.
-    pub(super) fn output_reply(&mut self, reply: Result<HttpReply, String>, env: &mut TerminalEnv<'_>) {
+    pub(super) fn output_reply(&mut self, from: u64, reply: Result<HttpReply, String>, env: &mut TerminalEnv<'_>) {
+        if from != self.output.offset {
+            return self.read_anew(env);
+        }
         self.reading = false;
         let mut more = false;
         match reply {
@@ -820,7 +837,9 @@ impl QwenTerminal {
                 PromptStep::Waits if prompt.ticks >= UNSENT_TICKS => {
                     Some("its terminal is not connected: the `plexus wrap` that started it is gone, type it there")
                 }
-                PromptStep::Sent if prompt.ticks >= TAKEN_TICKS => Some("Qwen Code did not take the prompt"),
+                PromptStep::Sent if prompt.ticks >= TAKEN_TICKS => {
+                    Some("Qwen Code did not take the prompt: it may still wait in its terminal")
+                }
                 _ => None,
             };
             if let Some(why) = why {

@@ -90,17 +90,18 @@ impl Bench {
     }
 
     fn say(&mut self, connection: u64, event: Value) {
-        let (agent, role, id) = ("qwen".into(), HelperRole::Tunnel, "a".into());
-        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 };
-        let said = json!({ "hello": hello, "event": event });
+        let said = json!({ "hello": hello(), "event": event });
         self.rig.feed(json!({ "connection": connection, "started": 9, "said": said }).to_string());
         self.serve();
     }
 
+    fn hello(&self) -> Value {
+        json!({ "type": "hello", "output": "/o.jsonl", "projects": "/q/projects", "submits": self.submits,
+            "since": "2026-11-25T21:00:00.000Z" })
+    }
+
     fn connect(&mut self, connection: u64) {
-        let hello = json!({ "type": "hello", "output": "/o.jsonl", "projects": "/q/projects", "submits": self.submits,
-            "since": "2026-11-25T21:00:00.000Z" });
-        self.say(connection, hello);
+        self.say(connection, self.hello());
     }
 
     fn disconnect(&mut self, connection: u64) {
@@ -180,6 +181,11 @@ impl Bench {
     fn told(&mut self) -> Vec<String> {
         self.rig.said().iter().filter_map(describe).collect()
     }
+}
+
+fn hello() -> HelperHello {
+    let (agent, role, id) = ("qwen".into(), HelperRole::Tunnel, "a".into());
+    HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 }
 }
 
 fn describe(event: &RuntimeEvent) -> Option<String> {
@@ -412,7 +418,7 @@ fn qwen_terminal_prompts_wait_for_an_idle_terminal() {
     // It is not taken; it is not wanted any more; it is a command.
     bench.prompt(7, "third");
     bench.wake(TAKEN_TICKS);
-    assert_eq!(bench.told(), ["ended 7: Error Qwen Code did not take the prompt"]);
+    assert_eq!(bench.told(), ["ended 7: Error Qwen Code did not take the prompt: it may still wait in its terminal"]);
     bench.disconnect(1);
     bench.prompt(8, "fourth");
     bench.rig.cancel(8, S);
@@ -465,6 +471,18 @@ fn qwen_terminal_goes_on_in_the_next_gateway() {
     let mut next = bench.next_gateway(&[], Some((5, "from elsewhere")));
     next.connect(1);
     assert_eq!(next.input.len(), 1);
+    // The tunnel is back first: what it has read from the beginning is not told again.
+    let mut bench = Bench::at_work();
+    bench.write(&[block(), text("once")]);
+    let mut next = Bench::new();
+    (next.output, next.submits) = (bench.output.clone(), bench.submits);
+    let (hello, event) = (hello(), next.hello());
+    next.rig.feed(json!({ "connection": 1, "started": 9, "said": { "hello": hello, "event": event } }).to_string());
+    let checkpoint = bench.rig.checkpoint.clone().unwrap();
+    let carried = CarriedState { checkpoint, prompt: None, content: Vec::new(), asks: Vec::new() };
+    next.open(ResumeTarget { native: S.into(), known: true, carried: Some(Box::new(carried)) });
+    next.write(&[text("more")]);
+    assert_eq!(next.told(), ["opened 48d4f8c9-0378", "more"]);
     // What happened meanwhile, with its prompt taken.
     let mut bench = Bench::opened();
     bench.prompt(5, "from elsewhere");
