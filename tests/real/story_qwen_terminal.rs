@@ -14,6 +14,8 @@ use common::terminal::Terminal;
 use serde_json::{Value, json};
 
 const DIALECT: &str = "qwen-terminal";
+/// How long it may take to start: two processes of Node.js, which have been seen to take half a minute on a machine with much to do.
+const START: Duration = Duration::from_secs(180);
 /// What stands in its dialog.
 const DIALOG: &str = "Allow execution of:";
 
@@ -34,6 +36,7 @@ impl Qwen {
         let mut kept: Value = serde_json::from_slice(&std::fs::read(&settings).unwrap()).unwrap();
         // It would ask the model for a next prompt, and stand in the way of those that are typed.
         kept["ui"] = json!({ "enableFollowupSuggestions": false });
+        kept["general"]["enableAutoUpdate"] = false.into();
         std::fs::write(&settings, kept.to_string()).unwrap();
         // Its own launcher, and the Node.js that it needs.
         let path = format!("{}:{}", install.join("node_modules/.bin").display(), std::env::var("PATH").unwrap());
@@ -45,9 +48,21 @@ impl Qwen {
         let command = format!("{} wrap qwen --auth-type openai; echo ended with $?; exec cat", exe());
         let terminal = Terminal::open(Some(&folder), (100, 40), &env, &["sh", "-c", &command]);
         let qwen = Self { terminal, work, _home: home };
-        let ready = |text: &str| text.contains("Type your message") && !text.contains("Initializing");
-        qwen.terminal.until("the composer", Terminal::text, ready).await;
+        qwen.ready().await;
         qwen
+    }
+
+    /// Waits until it takes what is typed.
+    async fn ready(&self) {
+        let deadline = Instant::now() + START;
+        loop {
+            let text = self.terminal.text();
+            if text.contains("Type your message") && !text.contains("Initializing") {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the composer did not come:\n{text}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     async fn wrote(&self, words: &str) {

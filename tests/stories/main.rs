@@ -38,3 +38,4 @@ mod story_schemathesis;
 mod story_secrets;
 mod story_surfaces;
 mod story_term;
+mod story_wrap;
