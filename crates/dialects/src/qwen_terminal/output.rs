@@ -9,7 +9,7 @@ use super::super::jsonrpc::{object, string};
 
 /// Something that a line of the dual output says.
 #[derive(Debug)]
-pub(super) enum Said<'a> {
+pub(super) enum QwenEvent<'a> {
     /// A prompt.
     Prompt(String),
     /// A piece of the agent's text begins.
@@ -56,7 +56,7 @@ pub(super) struct OutputLine<'a> {
     /// The folder, where the line names it.
     pub(super) cwd: Option<String>,
     /// What it says, in its order.
-    pub(super) said: Vec<Said<'a>>,
+    pub(super) said: Vec<QwenEvent<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -144,14 +144,14 @@ fn parts<'a>(head: &Head<'a>) -> Option<Vec<Part<'a>>> {
     all.into_iter().map(object::<Part<'_>>).collect()
 }
 
-fn user<'a>(head: &Head<'a>, said: &mut Vec<Said<'a>>) -> Option<()> {
+fn user<'a>(head: &Head<'a>, said: &mut Vec<QwenEvent<'a>>) -> Option<()> {
     let mut texts = Vec::new();
     for part in parts(head)? {
         match part.sort.as_ref() {
             "text" => texts.extend(part.text),
             "tool_result" => {
                 let text = part.content.map(content_text).filter(|text| !text.is_empty());
-                said.push(Said::Result(ToolOver { id: part.tool_use_id?, failed: part.is_error, text }));
+                said.push(QwenEvent::Result(ToolOver { id: part.tool_use_id?, failed: part.is_error, text }));
             }
             other => texts.push(format!("[{other}]")),
         }
@@ -159,7 +159,7 @@ fn user<'a>(head: &Head<'a>, said: &mut Vec<Said<'a>>) -> Option<()> {
     let text = texts.join("\n");
     let text = without_reminders(&text);
     if !text.trim().is_empty() {
-        said.push(Said::Prompt(text.to_owned()));
+        said.push(QwenEvent::Prompt(text.to_owned()));
     }
     Some(())
 }
@@ -186,7 +186,7 @@ fn without_reminders(text: &str) -> &str {
     rest
 }
 
-fn assistant<'a>(head: &Head<'a>, said: &mut Vec<Said<'a>>) -> Option<()> {
+fn assistant<'a>(head: &Head<'a>, said: &mut Vec<QwenEvent<'a>>) -> Option<()> {
     let (mut text, mut calls) = (None, Vec::new());
     for part in parts(head)? {
         match part.sort.as_ref() {
@@ -198,11 +198,11 @@ fn assistant<'a>(head: &Head<'a>, said: &mut Vec<Said<'a>>) -> Option<()> {
             _ => {}
         }
     }
-    said.push(Said::Whole { text, calls });
+    said.push(QwenEvent::Whole { text, calls });
     Some(())
 }
 
-fn stream_event<'a>(event: &'a RawValue) -> Option<Said<'a>> {
+fn stream_event<'a>(event: &'a RawValue) -> Option<QwenEvent<'a>> {
     #[derive(Deserialize)]
     struct Stream<'a> {
         #[serde(rename = "type", borrow)]
@@ -216,15 +216,15 @@ fn stream_event<'a>(event: &'a RawValue) -> Option<Said<'a>> {
     }
     let Stream { sort, delta } = object(event)?;
     match (sort.as_ref(), delta) {
-        ("content_block_start", _) => Some(Said::BlockStart),
-        ("content_block_delta", Some(Delta { text: Some(text), .. })) => Some(Said::Text(text)),
-        ("content_block_delta", Some(Delta { thinking: Some(text), .. })) => Some(Said::Thought(text)),
-        ("message_stop", _) => Some(Said::StepEnd),
+        ("content_block_start", _) => Some(QwenEvent::BlockStart),
+        ("content_block_delta", Some(Delta { text: Some(text), .. })) => Some(QwenEvent::Text(text)),
+        ("content_block_delta", Some(Delta { thinking: Some(text), .. })) => Some(QwenEvent::Thought(text)),
+        ("message_stop", _) => Some(QwenEvent::StepEnd),
         _ => None,
     }
 }
 
-fn asks<'a>(id: String, request: &'a RawValue) -> Option<Said<'a>> {
+fn asks<'a>(id: String, request: &'a RawValue) -> Option<QwenEvent<'a>> {
     #[derive(Deserialize)]
     struct Request<'a> {
         #[serde(borrow)]
@@ -236,10 +236,10 @@ fn asks<'a>(id: String, request: &'a RawValue) -> Option<Said<'a>> {
     }
     let Request { subtype, tool_name: name, tool_use_id, input } = object(request)?;
     let question = ToolUse { id: tool_use_id, name, input: input.unwrap_or(RawValue::NULL) };
-    (subtype == "can_use_tool").then_some(Said::Asks { id, question })
+    (subtype == "can_use_tool").then_some(QwenEvent::Asks { id, question })
 }
 
-fn decided<'a>(response: &RawValue) -> Option<Said<'a>> {
+fn decided<'a>(response: &RawValue) -> Option<QwenEvent<'a>> {
     #[derive(Deserialize)]
     struct Response {
         subtype: String,
@@ -252,8 +252,8 @@ fn decided<'a>(response: &RawValue) -> Option<Said<'a>> {
     }
     let Response { subtype, request_id: id, response } = object(response)?;
     match (subtype.as_str(), response) {
-        ("success", Some(Outcome { allowed })) => Some(Said::Decided { id, allowed }),
-        ("error", _) => Some(Said::Refused { id }),
+        ("success", Some(Outcome { allowed })) => Some(QwenEvent::Decided { id, allowed }),
+        ("error", _) => Some(QwenEvent::Refused { id }),
         _ => None,
     }
 }

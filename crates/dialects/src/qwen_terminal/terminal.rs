@@ -15,7 +15,7 @@ use super::super::{
     AnsweredElsewhere, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeEvent, jsonrpc,
 };
 use super::drafts::{self, ALLOW, DENY};
-use super::output::{ChatLine, OutputLine, Said, chat_line, chat_path, output_line};
+use super::output::{ChatLine, OutputLine, QwenEvent, chat_line, chat_path, output_line};
 use plexus_protocol::{Decision, Kind, NativeId, RunStatus, Ticket};
 
 /// Who acts at the terminal.
@@ -47,7 +47,7 @@ pub(super) const SILENT_TICKS: u32 = 240;
 /// Ticks that a prompt waits for the terminal to take it.
 pub(super) const UNSENT_TICKS: u32 = 60;
 /// Ticks of an idle terminal that a prompt may take from there into the dual output.
-pub(super) const TAKEN_TICKS: u32 = 120;
+pub(super) const TAKEN_TICKS: u32 = 240;
 
 /// What a request is for.
 #[derive(Clone, Debug)]
@@ -570,11 +570,11 @@ impl QwenTerminal {
         env.out.events.push(RuntimeEvent::Found { native, cwd, title: None });
     }
 
-    fn said(&mut self, said: Said<'_>, line: &Bytes, env: &mut TerminalEnv<'_>) {
+    fn said(&mut self, said: QwenEvent<'_>, line: &Bytes, env: &mut TerminalEnv<'_>) {
         match said {
-            Said::Prompt(text) => self.prompted(&text, line, env),
-            Said::BlockStart => (self.block, self.block_new) = (self.output.offset, true),
-            Said::Text(text) => {
+            QwenEvent::Prompt(text) => self.prompted(&text, line, env),
+            QwenEvent::BlockStart => (self.block, self.block_new) = (self.output.offset, true),
+            QwenEvent::Text(text) => {
                 let first = std::mem::take(&mut self.block_new);
                 if first && text.starts_with("[API Error") && text.ends_with(']') {
                     self.failed = Some(text);
@@ -582,8 +582,8 @@ impl QwenTerminal {
                     self.chunk(Kind::AgentMessageChunk, &text, line, env);
                 }
             }
-            Said::Thought(text) => self.chunk(Kind::AgentThoughtChunk, &text, line, env),
-            Said::Whole { text, calls } => {
+            QwenEvent::Thought(text) => self.chunk(Kind::AgentThoughtChunk, &text, line, env),
+            QwenEvent::Whole { text, calls } => {
                 if self.run.is_none() && (text.is_some() || !calls.is_empty()) {
                     self.begin(Turn::Terminal, BY_AGENT, env);
                 }
@@ -594,18 +594,18 @@ impl QwenTerminal {
                     }
                 }
             }
-            Said::StepEnd if self.calls.is_empty() => self.end_run(RunStatus::Completed, None, env),
-            Said::StepEnd => {}
-            Said::Result(over) => {
+            QwenEvent::StepEnd if self.calls.is_empty() => self.end_run(RunStatus::Completed, None, env),
+            QwenEvent::StepEnd => {}
+            QwenEvent::Result(over) => {
                 if let Some(at) = self.calls.iter().position(|call| *call == over.id) {
                     self.calls.remove(at);
                     self.event(drafts::tool_over(&over, line), env);
                 }
                 self.call_decided(&over.id, None, env);
             }
-            Said::Asks { id, question } => self.ask(RequestKey::unique(id), &question, line, env),
-            Said::Decided { id, allowed } => self.decided(&RequestKey::unique(id), Some(allowed), env),
-            Said::Refused { id } => self.refused(&RequestKey::unique(id), env),
+            QwenEvent::Asks { id, question } => self.ask(RequestKey::unique(id), &question, line, env),
+            QwenEvent::Decided { id, allowed } => self.decided(&RequestKey::unique(id), Some(allowed), env),
+            QwenEvent::Refused { id } => self.refused(&RequestKey::unique(id), env),
         }
     }
 
