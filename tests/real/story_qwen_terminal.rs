@@ -96,6 +96,8 @@ impl Qwen {
             self.terminal.keys(&[key]);
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
+        // A key that was one too many stands in the composer.
+        self.terminal.keys(&["C-u"]);
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -157,7 +159,8 @@ async fn qwen_terminal_is_watched_prompted_and_answered_from_both_sides() {
     // Denied at the terminal, which its dual output does not say.
     qwen.prompt("FAKE:shell touch four ;; text fourth done").await;
     let request = gateway.open_request(&session).await;
-    qwen.press("Escape").await;
+    // (With Esc twice it would offer to go back to an earlier prompt.)
+    qwen.press("4").await;
     let over = resolved(&gateway, &request).await;
     let by = &over["receipt"];
     assert_eq!((&by["resolved_by"]["name"], &by["option_id"]), (&json!("the terminal"), &json!("deny")), "{over}");
