@@ -138,7 +138,7 @@ fn link_edits_every_installed_agent_and_removal_restores_each_file() {
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
-    assert!(!out.contains("qwen"), "it is not installed: {out}");
+    assert!(!out.contains("Qwen Code"), "it is not installed: {out}");
     for (file, words) in [
         (".claude/settings.json", format!("{} hook claude --inbox", exe())),
         (".config/opencode/plugins/plexus.js", "plexus link opencode --remove".into()),
