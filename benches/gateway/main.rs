@@ -11,9 +11,6 @@ mod abuse;
 #[cfg(target_os = "linux")]
 mod agent;
 #[cfg(target_os = "linux")]
-#[path = "../../tests/common/agents.rs"]
-mod agents;
-#[cfg(target_os = "linux")]
 mod approval;
 #[cfg(target_os = "linux")]
 mod clients;

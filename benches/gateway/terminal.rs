@@ -1,8 +1,9 @@
 //! What linking costs the person at the terminal: real Claude Code in a pseudo-terminal, against the loopback model.
 
-use std::io::{Read as _, Write};
+use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -12,12 +13,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::Size;
-use super::agents::{self, FakeModel};
 use super::gateway::{Gateway, program};
+use super::process::Kill;
 use super::table::{Row, Target, median};
 
 /// A key that Claude Code takes without asking; it remembers the last 20 characters of those it was told to use.
 const KEY: &str = "sk-ant-fake-0123456789abcdef";
+/// The agents of the tests, and their model.
+const AGENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
 /// Time for anything to appear on the screen.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A screen on which nothing appeared for this long is at rest.
@@ -60,7 +63,7 @@ impl Claude {
         std::fs::create_dir(home.path().join(".claude"))?;
         let settings = json!({ "permissions": { "defaultMode": "default" } });
         std::fs::write(home.path().join(".claude/settings.json"), settings.to_string())?;
-        let claude = installed();
+        let claude = installed()?;
         if state.is_some() {
             link(home.path(), &claude)?;
         }
@@ -164,9 +167,25 @@ impl Claude {
     }
 }
 
-fn installed() -> PathBuf {
+/// Claude Code as the tests have it, installed if it is not yet.
+fn installed() -> Result<PathBuf> {
+    let output = Command::new("sh").arg(AGENTS.to_owned() + "/install.sh").stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "tests/agents/install.sh failed");
+    let folder = String::from_utf8(output.stdout)?;
     let cpu = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-    agents::install_dir().join(format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{cpu}/claude"))
+    let program = format!("node_modules/@anthropic-ai/claude-agent-sdk-linux-{cpu}/claude");
+    Ok(Path::new(folder.lines().last().unwrap_or_default()).join(program))
+}
+
+/// The loopback model of the tests, and its port; it ends with its stdin.
+fn model() -> Result<(Kill, u16)> {
+    let mut command = Command::new("node");
+    command.arg(AGENTS.to_owned() + "/fake_model.mjs").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut model = Kill(command.spawn()?);
+    let mut line = String::new();
+    BufReader::new(model.0.stdout.take().context("its stdout")?).read_line(&mut line)?;
+    let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok()).context("its port")?;
+    Ok((model, port))
 }
 
 /// Has `plexus link` link it.
@@ -175,7 +194,7 @@ fn link(home: &Path, claude: &Path) -> Result<()> {
     std::fs::create_dir(&bin)?;
     std::os::unix::fs::symlink(claude, bin.join("claude"))?;
     let path = format!("{}:{}", bin.display(), std::env::var("PATH")?);
-    let mut command = std::process::Command::new(program());
+    let mut command = Command::new(program());
     command.args(["link", "claude", "--yes"]).env_remove("CLAUDE_CONFIG_DIR").env("HOME", home).env("PATH", path);
     let output = command.env("PLEXUS_HOME", home.join("records")).output()?;
     ensure!(output.status.success(), "it cannot be linked: {output:?}");
@@ -186,14 +205,14 @@ fn link(home: &Path, claude: &Path) -> Result<()> {
 /// not linked.
 pub(crate) fn terminal(size: Size) -> Result<Vec<Row>> {
     let (keys, turns) = (size.scale(60, 20), size.scale(6, 6));
-    let model = FakeModel::start();
+    let (_model, port) = model()?;
     let (gateway, hung, nowhere) = (Gateway::start()?, Gateway::start()?, tempfile::tempdir()?);
     let pid = i32::try_from(hung.process.id()).ok().and_then(Pid::from_raw).context("a pid")?;
     let mut all = [
-        (Claude::start(model.port(), None)?, Vec::new(), Vec::new()),
-        (Claude::start(model.port(), Some(&gateway.home()))?, Vec::new(), Vec::new()),
-        (Claude::start(model.port(), Some(nowhere.path()))?, Vec::new(), Vec::new()),
-        (Claude::start(model.port(), Some(&hung.home()))?, Vec::new(), Vec::new()),
+        (Claude::start(port, None)?, Vec::new(), Vec::new()),
+        (Claude::start(port, Some(&gateway.home()))?, Vec::new(), Vec::new()),
+        (Claude::start(port, Some(nowhere.path()))?, Vec::new(), Vec::new()),
+        (Claude::start(port, Some(&hung.home()))?, Vec::new(), Vec::new()),
     ];
     kill_process(pid, Signal::STOP)?;
     // One after the other, so that they meet the same machine.

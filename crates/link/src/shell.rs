@@ -168,7 +168,7 @@ const SHELL_LINKS: &[LinkAgent] = shell_links! {
     "opencode", "OpenCode", &["opencode"];
     "copilot", "GitHub Copilot CLI", &["copilot"];
     "codex", "Codex", &["codex"];
-    "qwen", "Qwen Code", &["qwen"];
+    "qwen", "Qwen Code", &["plexus", "wrap", "qwen"];
 };
 
 /// What makes an agent start in a shared terminal, by its name in [`LINK_AGENTS`](crate::LINK_AGENTS) and the shell that it is typed in.
