@@ -175,7 +175,7 @@ impl Talk for TerminalTalk {
                 let room = |bytes| charge.resize(bytes).map_err(|full| format!("over_limit: {full}"));
                 let mut out = Vec::new();
                 match self.reader.next(room).await {
-                    FromHost::Welcome(_) => continue,
+                    FromHost::Welcome(_) | FromHost::TypeIf(_) => continue,
                     // A snapshot follows.
                     FromHost::Standing(standing) => {
                         self.standing = Some(standing);

@@ -341,7 +341,7 @@ fn show(shared: &Shared<'_>, shown: &mut Shown, mut decoder: MessageDecoder, typ
                     return AttachEnd::Exited(exit);
                 }
                 FromHost::Bye(why) => return AttachEnd::Lost(why),
-                FromHost::Welcome(_) => Ok(()),
+                FromHost::Welcome(_) | FromHost::TypeIf(_) => Ok(()),
             };
             if done.is_err() {
                 // The window is gone.

@@ -1,9 +1,9 @@
-//! An attachment of the gateway: for a page that shows a terminal.
+//! An attachment of the gateway: for a page that shows a terminal, and for keys that answer what an agent asks in one.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -13,7 +13,10 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::folder::{self, TerminalError};
-use crate::wire::{AttachmentRole, FromHost, Hello, INPUT_MAX, MessageDecoder, TerminalInfo, ToHost};
+use crate::host::TYPE_IF_WAIT;
+use crate::wire::{
+    AttachmentRole, FromHost, Hello, INPUT_MAX, MessageDecoder, TerminalInfo, ToHost, TypeIf, TypeIfOutcome,
+};
 use plexus_protocol::TerminalId;
 
 /// How long input may wait for a program that reads none; then it is refused.
@@ -122,6 +125,45 @@ impl TerminalWriter {
                 let _ = write.shutdown().await;
                 Err(InputRefused::NotRead)
             }
+        }
+    }
+}
+
+/// How long a holder may take with [`type_if`]: it waits for its moment twice at most.
+const OUTCOME_WAIT: Duration = Duration::from_secs(2 * TYPE_IF_WAIT.as_secs() + 2);
+
+/// Has the holder of a terminal type keys if its screen shows what they are for. Blocks, for some seconds at most.
+///
+/// # Errors
+/// [`TerminalError`]: then it is not known whether they were typed, if it is [`TerminalError::Unusable`].
+pub fn type_if(dir: &Path, id: &TerminalId, wanted: TypeIf) -> Result<TypeIfOutcome, TerminalError> {
+    let path = folder::socket(dir, id);
+    let unusable = |why: &dyn std::fmt::Display| TerminalError::Unusable { path: path.clone(), why: why.to_string() };
+    let stream = folder::connect(&path, id.as_str())?;
+    let (_, mut decoder) = folder::greet(&stream, &path, Hello::new(AttachmentRole::TypeIf, None))?;
+    let until = Instant::now() + OUTCOME_WAIT;
+    stream.set_write_timeout(Some(OUTCOME_WAIT)).map_err(|why| unusable(&why))?;
+    (&stream).write_all(&ToHost::TypeIf(wanted).to_bytes()).map_err(|why| unusable(&why))?;
+    let mut buffer = vec![0; 4 << 10];
+    loop {
+        if let Some(message) = decoder.message().map_err(|why| unusable(&why))? {
+            match FromHost::read(message).map_err(|why| unusable(&why))? {
+                FromHost::TypeIf(outcome) => return Ok(outcome),
+                FromHost::Exited(_) => return Err(TerminalError::NotFound(id.to_string())),
+                FromHost::Bye(why) => return Err(unusable(&why)),
+                _ => continue,
+            }
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(unusable(&"it does not answer"));
+        }
+        stream.set_read_timeout(Some(left)).map_err(|why| unusable(&why))?;
+        match (&stream).read(&mut buffer) {
+            Ok(0) => return Err(unusable(&"it hung up")),
+            Ok(read) => decoder.room().extend_from_slice(&buffer[..read]),
+            Err(why) if matches!(why.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(why) => return Err(unusable(&why)),
         }
     }
 }

@@ -11,6 +11,7 @@
 mod connection;
 mod outgoing;
 mod pty;
+mod type_if;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,10 +31,13 @@ use tokio::time::{Instant, sleep_until};
 use self::connection::Connection;
 use self::outgoing::Outgoing;
 use self::pty::{NotSpawned, Pty};
+pub use self::type_if::{HANDS_OFF, TYPE_IF_WAIT};
+use self::type_if::{LOOK, PendingKeys, Typing};
 use crate::folder;
 use crate::model::{HISTORY_LINES, Model, TerminalSize};
 use crate::wire::{
-    AttachmentRole, AttachmentStanding, FromHost, Hello, TerminalExit, TerminalInfo, TerminalWelcome, ToHost, VERSION,
+    AttachmentRole, AttachmentStanding, FromHost, Hello, TerminalExit, TerminalInfo, TerminalWelcome, ToHost,
+    TypeIfOutcome, VERSION,
 };
 use plexus_protocol::{TerminalId, Timestamp};
 
@@ -188,6 +192,12 @@ struct Host {
     first_until: Option<Instant>,
     /// When the size was set last.
     resized_at: Instant,
+    /// When the program wrote last.
+    last_output: Instant,
+    /// What people type.
+    typing: Typing,
+    /// Keys that wait until the screen shows what they are for.
+    pending_keys: Vec<PendingKeys>,
     /// The output is read to its end, or not any more; from now on only attachments count.
     over: bool,
     /// Whether the pseudo-terminal gave an end of its output.
@@ -219,6 +229,9 @@ impl Host {
             claims: Vec::new(),
             first_until: waits.then(|| Instant::now() + FIRST_WAIT),
             resized_at: Instant::now(),
+            last_output: Instant::now(),
+            typing: Typing::default(),
+            pending_keys: Vec::new(),
             over: false,
             output_ended: false,
             linger_until: None,
@@ -248,7 +261,8 @@ impl Host {
             let now = Instant::now();
             let held = self.owner_holds(now);
             let reads = !self.output_ended && !self.over && self.first_until.is_none() && held.is_none();
-            let wake = [self.first_until, held, self.resize_due(), self.linger_until, self.kill_at, self.end_at]
+            let look = (!self.pending_keys.is_empty()).then(|| now + LOOK);
+            let wake = [self.first_until, held, look, self.resize_due(), self.linger_until, self.kill_at, self.end_at]
                 .into_iter()
                 .flatten()
                 .fold(next_socket_check, Instant::min);
@@ -304,6 +318,7 @@ impl Host {
         if is_due(self.resize_due()) {
             self.settle();
         }
+        self.type_if(now);
         if is_due(self.kill_at) {
             self.kill_at = None;
             if self.info.exited.is_none() {
@@ -313,6 +328,25 @@ impl Host {
         if self.info.exited.is_some() && !self.over && (self.output_ended || is_due(self.linger_until)) {
             self.finish();
         }
+    }
+
+    /// Types keys whose moment has come, and tells those who wait what became of theirs.
+    fn type_if(&mut self, now: Instant) {
+        let Self { pending_keys, model, pty, typing, attached, .. } = self;
+        let (last_output, ended) = (self.last_output, self.over || self.info.exited.is_some());
+        pending_keys.retain_mut(|pending| {
+            let Some(asked) = attached.get(&pending.attachment) else { return false };
+            let outcome = if ended {
+                Some(TypeIfOutcome { typed: false, refused: Some("its program has ended".into()) })
+            } else {
+                pending.look(model, (last_output, pty.output.is_empty()), typing, &pty.input, now)
+            };
+            if let Some(outcome) = &outcome {
+                asked.outgoing.push(&FromHost::TypeIf(outcome.clone()));
+                asked.outgoing.close();
+            }
+            outcome.is_none()
+        });
     }
 
     /// All output was read: everybody is told of the end.
@@ -383,6 +417,7 @@ impl Host {
         if self.linger_until.is_some() {
             self.linger_until = Some(Instant::now() + LINGER);
         }
+        self.last_output = Instant::now();
         // The owner's terminal first: nothing it gets waits for the model.
         let answered = self.raw_owner().is_some_and(|owner| owner.outgoing.push(&FromHost::Output(output.clone())));
         let fed = self.model.feed(&output);
@@ -444,7 +479,12 @@ impl Host {
                 self.settle();
             }
             ToHost::Refresh => attached.outgoing.fall_behind(),
-            ToHost::Own(_) | ToHost::Input(_) | ToHost::Hello(_) => {}
+            ToHost::TypeIf(wanted) if attached.role == AttachmentRole::TypeIf => {
+                // One at a time: whoever asks anew has given up what was asked before.
+                self.pending_keys.retain(|pending| pending.attachment != id);
+                self.pending_keys.push(PendingKeys::new(id, wanted, Instant::now()));
+            }
+            ToHost::Own(_) | ToHost::Input(_) | ToHost::Hello(_) | ToHost::TypeIf(_) => {}
         }
     }
 
@@ -464,7 +504,7 @@ impl Host {
         let id = self.next_id;
         self.next_id += 1;
         let outgoing = Outgoing::new();
-        let types = hello.role.types().then(|| self.pty.input.clone());
+        let types = hello.role.types().then(|| (self.pty.input.clone(), self.typing.clone()));
         let tasks = connection.serve(id, Arc::clone(&outgoing), types, self.events.clone(), Arc::clone(&self.room));
         let size = hello.size.and_then(TerminalSize::within_limits);
         let mut attached = Attached { role: hello.role, size, standing: None, outgoing, tasks };
@@ -477,7 +517,7 @@ impl Host {
             AttachmentRole::Info => return attached.outgoing.close(),
             AttachmentRole::Kill => self.hang_up(),
             AttachmentRole::Terminal => self.claims.push(id),
-            AttachmentRole::Watch | AttachmentRole::Type => {}
+            AttachmentRole::Watch | AttachmentRole::Type | AttachmentRole::TypeIf => {}
         }
         if hello.first && self.first_until.take().is_some() {
             // Its screen is the model's: the output follows from the first byte on.

@@ -19,6 +19,7 @@ pub mod host;
 pub mod model;
 pub mod modes;
 mod outer;
+pub mod screen_match;
 pub mod segment;
 mod sequence;
 pub mod wire;

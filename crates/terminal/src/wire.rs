@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::model::TerminalSize;
+use crate::screen_match::ScreenSection;
 use plexus_protocol::{TerminalId, Timestamp};
 
 /// The version of the messages.
@@ -44,6 +45,8 @@ pub enum AttachmentRole {
     Type,
     /// A person's terminal: it sees, types, and is the owner from now on.
     Terminal,
+    /// Type keys where the screen shows what they are for; it does not see the screen itself.
+    TypeIf,
     /// End the program; the connection then ends.
     Kill,
 }
@@ -140,6 +143,31 @@ pub struct AttachmentStanding {
     pub raw: bool,
 }
 
+/// Keys to type, and what the screen has to show for that. It is looked at when it has come to rest and nobody types.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeIf {
+    /// The last sections of the screen.
+    pub shows: Vec<ScreenSection>,
+    /// The keys.
+    pub keys: String,
+    /// Further keys, once the screen does not show that any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<String>,
+    /// Whether the keys answer a dialog: then answers of people that come a moment later are left out.
+    #[serde(default)]
+    pub answers: bool,
+}
+
+/// What became of a [`TypeIf`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeIfOutcome {
+    /// Whether keys were typed: all of them, or only the first ones if there is a reason below.
+    pub typed: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
 /// A message of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToHost {
@@ -153,6 +181,8 @@ pub enum ToHost {
     Own(TerminalSize),
     /// It needs a snapshot.
     Refresh,
+    /// Keys that are typed if the screen shows what they are for.
+    TypeIf(TypeIf),
 }
 
 /// A message of a holder.
@@ -166,6 +196,8 @@ pub enum FromHost {
     Snapshot(Bytes),
     /// Output.
     Output(Bytes),
+    /// What became of keys.
+    TypeIf(TypeIfOutcome),
     /// The program ended, and all its output was sent. The last message.
     Exited(TerminalExit),
     /// The connection ends, with the reason. The last message.
@@ -226,6 +258,7 @@ impl ToHost {
             Self::Resize(size) => sized(b'R', *size),
             Self::Own(size) => sized(b'O', *size),
             Self::Refresh => frame(b'F', b""),
+            Self::TypeIf(keys) => json(b'T', keys),
         }
     }
 
@@ -242,6 +275,7 @@ impl ToHost {
             b'R' => Self::Resize(read_size(&content)?),
             b'O' => Self::Own(read_size(&content)?),
             b'F' => Self::Refresh,
+            b'T' => Self::TypeIf(read_json(&content)?),
             _ => return Err(BadMessage::UnknownKind),
         })
     }
@@ -255,6 +289,7 @@ impl FromHost {
             Self::Standing(standing) => json(b'S', standing),
             Self::Snapshot(bytes) => frame(b'N', bytes),
             Self::Output(bytes) => frame(b'P', bytes),
+            Self::TypeIf(outcome) => json(b'T', outcome),
             Self::Exited(exit) => json(b'X', exit),
             Self::Bye(why) => frame(b'B', why.as_bytes()),
         }
@@ -275,6 +310,7 @@ impl FromHost {
             b'S' => Self::Standing(read_json(&content)?),
             b'N' => Self::Snapshot(content),
             b'P' => Self::Output(content),
+            b'T' => Self::TypeIf(read_json(&content)?),
             b'X' => Self::Exited(read_json(&content)?),
             b'B' => Self::Bye(plexus_protocol::text::line(&String::from_utf8_lossy(&content), TEXT_MAX)),
             _ => return Err(BadMessage::UnknownKind),
@@ -361,6 +397,12 @@ mod tests {
             ToHost::Resize(SIZE),
             ToHost::Own(SIZE),
             ToHost::Refresh,
+            ToHost::TypeIf(TypeIf {
+                shows: vec![ScreenSection { holds: Some("a".into()), ..ScreenSection::default() }],
+                keys: "\u{1b}".into(),
+                then: Some("\r".into()),
+                answers: true,
+            }),
         ]
     }
 
@@ -370,6 +412,7 @@ mod tests {
             FromHost::Standing(AttachmentStanding { size: SIZE, owner: true, raw: false }),
             FromHost::Snapshot(Bytes::from_static(b"\x1b[H")),
             FromHost::Output(Bytes::from_static(b"\xff")),
+            FromHost::TypeIf(TypeIfOutcome { typed: false, refused: Some("no".into()) }),
             FromHost::Exited(TerminalExit { code: Some(3), signal: None }),
             FromHost::Bye("full".into()),
         ]

@@ -8,10 +8,11 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Event;
 use super::outgoing::Outgoing;
+use super::type_if::Typing;
 use crate::wire::{BadMessage, Hello, MessageDecoder, ToHost};
 
 /// How long a connection may take to say hello.
@@ -79,7 +80,7 @@ impl Connection {
         self,
         id: u64,
         outgoing: Arc<Outgoing>,
-        input: Option<mpsc::Sender<Bytes>>,
+        input: Option<(mpsc::Sender<Bytes>, Typing)>,
         events: mpsc::Sender<Event>,
         room: Arc<Notify>,
     ) -> [JoinHandle<()>; 2] {
@@ -90,7 +91,9 @@ impl Connection {
             loop {
                 match next(&mut decoder) {
                     Ok(Some(ToHost::Input(bytes))) => {
-                        if let Some(input) = input.as_ref().filter(|_| !bytes.is_empty()) {
+                        if let Some((input, typing)) = input.as_ref().filter(|_| !bytes.is_empty())
+                            && typing.takes(&bytes, Instant::now())
+                        {
                             // Whoever types waits for the program. It fails if the program is gone.
                             let _ = input.send(bytes).await;
                         }

@@ -1,0 +1,265 @@
+//! Typing keys only if the screen shows what they are meant for.
+//!
+//! Whoever asks has seen the screen a moment ago, or never. So the holder looks itself, at a screen that has come to rest, while nobody
+//! types, and types in the same step. For a moment afterwards keys of people that could answer a dialog are left out: they were pressed
+//! at the dialog that has just been answered, and would answer the next one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::model::Model;
+use crate::screen_match::{ends_with, sections};
+use crate::wire::{TypeIf, TypeIfOutcome};
+
+/// How long a screen has to be at rest before it is believed.
+const STILL: Duration = Duration::from_millis(150);
+
+/// How long nobody may have typed.
+pub const HANDS_OFF: Duration = Duration::from_millis(500);
+
+/// How long it is waited for all of that; then nothing is typed, and the reason is told.
+pub const TYPE_IF_WAIT: Duration = Duration::from_secs(3);
+
+/// For how long after an answer other answers are left out.
+const AFTER_ANSWER: Duration = Duration::from_millis(400);
+
+/// How often a screen is looked at while somebody waits.
+pub(super) const LOOK: Duration = Duration::from_millis(30);
+
+/// What people type, seen by the tasks that read it.
+#[derive(Debug, Default)]
+struct Typed {
+    last: Option<Instant>,
+    answered: Option<Instant>,
+}
+
+/// Who types, and when. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Typing(Arc<Mutex<Typed>>);
+
+impl Typing {
+    /// Whether input of people goes on to the program; false for a key that answers a dialog which was answered just now.
+    pub(super) fn takes(&self, input: &[u8], now: Instant) -> bool {
+        let mut typed = self.0.lock();
+        let late = typed.answered.is_some_and(|answered| now < answered + AFTER_ANSWER);
+        if late && could_answer(input) {
+            return false;
+        }
+        if !is_report(input) {
+            typed.last = Some(now);
+        }
+        true
+    }
+}
+
+/// A key that chooses in a dialog: a character, Enter, Escape, an arrow.
+fn could_answer(input: &[u8]) -> bool {
+    matches!(input, [_] | b"\x1b[A" | b"\x1b[B" | b"\x1bOA" | b"\x1bOB" | b"\x1b[13u" | b"\x1b[27u")
+}
+
+/// What a terminal says by itself: that its window came to the front, or went.
+fn is_report(input: &[u8]) -> bool {
+    matches!(input, b"\x1b[I" | b"\x1b[O")
+}
+
+/// Keys that wait for their moment.
+#[derive(Debug)]
+pub(super) struct PendingKeys {
+    /// The attachment that asked.
+    pub(super) attachment: u64,
+    wanted: TypeIf,
+    /// When the first keys were typed; now the others wait.
+    typed_at: Option<Instant>,
+    until: Instant,
+}
+
+impl PendingKeys {
+    pub(super) fn new(attachment: u64, wanted: TypeIf, now: Instant) -> Self {
+        Self { attachment, wanted, typed_at: None, until: now + TYPE_IF_WAIT }
+    }
+
+    /// Looks, and types if all is as it has to be. `last_output` is when the screen changed last; `all_read` whether no more output waits to
+    /// be looked at. Gives the outcome once it is decided.
+    pub(super) fn look(
+        &mut self,
+        model: &Model,
+        (last_output, all_read): (Instant, bool),
+        typing: &Typing,
+        input: &mpsc::Sender<Bytes>,
+        now: Instant,
+    ) -> Option<TypeIfOutcome> {
+        // Held until the keys are typed: nobody's come in between.
+        let mut typed = typing.0.lock();
+        let rows = model.screen().rows(0, model.size().cols).collect::<Vec<_>>();
+        let shown = ends_with(&sections(rows.iter().map(String::as_str)), &self.wanted.shows);
+        let still = all_read && now >= last_output + STILL;
+        let too_late = now >= self.until;
+        if let Some(at) = self.typed_at {
+            let refused = |why: &str| Some(TypeIfOutcome { typed: true, refused: Some(why.to_owned()) });
+            return match (&self.wanted.then, typed.last.is_some_and(|last| last >= at)) {
+                (_, true) => refused("somebody types at the terminal: what was sent stands in its line"),
+                (Some(then), false) if still && !shown => match input.try_send(then.clone().into_bytes().into()) {
+                    Ok(()) => Some(TypeIfOutcome { typed: true, refused: None }),
+                    Err(_) => refused("the program reads nothing"),
+                },
+                (_, false) if too_late => refused("the program did not take what was sent"),
+                _ => None,
+            };
+        }
+        let refused = |why: &str| Some(TypeIfOutcome { typed: false, refused: Some(why.to_owned()) });
+        let typing_now = typed.last.is_some_and(|last| now < last + HANDS_OFF);
+        if still && shown && !typing_now {
+            if input.try_send(self.wanted.keys.clone().into_bytes().into()).is_err() {
+                return refused("the program reads nothing");
+            }
+            if self.wanted.answers {
+                typed.answered = Some(now);
+            }
+            if self.wanted.then.is_none() {
+                return Some(TypeIfOutcome { typed: true, refused: None });
+            }
+            (self.typed_at, self.until) = (Some(now), now + TYPE_IF_WAIT);
+            return None;
+        }
+        match (too_late, typing_now, still) {
+            (false, ..) => None,
+            (true, true, _) => refused("somebody types at the terminal just now"),
+            (true, false, false) => refused("its screen does not come to rest"),
+            (true, false, true) => refused("its screen does not show that, or not all of it"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::model::TerminalSize;
+    use crate::screen_match::ScreenSection;
+
+    struct Bench {
+        model: Model,
+        typing: Typing,
+        input: mpsc::Sender<Bytes>,
+        program: mpsc::Receiver<Bytes>,
+        start: Instant,
+        last_output: Instant,
+    }
+
+    fn bench(screen: &str) -> Bench {
+        let mut model = Model::new(TerminalSize { rows: 10, cols: 40 }, 0);
+        model.feed(screen.replace('\n', "\r\n").as_bytes());
+        let (input, program) = mpsc::channel(4);
+        let start = Instant::now();
+        Bench { model, typing: Typing::default(), input, program, start, last_output: start }
+    }
+
+    impl Bench {
+        /// What comes of it after so many milliseconds.
+        fn look(&self, pending: &mut PendingKeys, at: u64) -> Option<TypeIfOutcome> {
+            let now = self.start + Duration::from_millis(at);
+            pending.look(&self.model, (self.last_output, true), &self.typing, &self.input, now)
+        }
+
+        fn pending(&self, then: Option<&str>) -> PendingKeys {
+            let holds = Some("Allowtoucha?".into());
+            let shows = vec![ScreenSection { holds, ..ScreenSection::default() }];
+            let wanted = TypeIf { shows, keys: "1".into(), then: then.map(str::to_owned), answers: then.is_none() };
+            PendingKeys::new(7, wanted, self.start)
+        }
+
+        fn typed(&mut self) -> Vec<Bytes> {
+            std::iter::from_fn(|| self.program.try_recv().ok()).collect()
+        }
+    }
+
+    fn refused(outcome: Option<TypeIfOutcome>) -> String {
+        outcome.unwrap().refused.unwrap()
+    }
+
+    #[test]
+    fn keys_are_typed_once_the_screen_is_at_rest_and_shows_what_they_are_for() {
+        let mut bench = bench("Allow\ntouch a?\n1. yes");
+        let mut pending = bench.pending(None);
+        assert_eq!(bench.look(&mut pending, 149), None, "it may be drawn just now");
+        let done = TypeIfOutcome { typed: true, refused: None };
+        assert_eq!(bench.look(&mut pending, 150), Some(done));
+        assert_eq!(bench.typed(), ["1"]);
+    }
+
+    #[test]
+    fn keys_are_not_typed_at_another_screen() {
+        for screen in ["", "Allow touch b?", "touch a?", "Allow touch a?\n────\nanother question"] {
+            let mut bench = bench(screen);
+            let mut pending = bench.pending(None);
+            assert_eq!(bench.look(&mut pending, 2_999), None, "it may come yet");
+            assert!(refused(bench.look(&mut pending, 3_000)).contains("does not show that"), "{screen}");
+            assert!(bench.typed().is_empty());
+        }
+        // It scrolled off.
+        let mut bench = bench(&format!("Allow\ntouch a?{}", "\nx".repeat(9)));
+        let mut pending = bench.pending(None);
+        assert!(refused(bench.look(&mut pending, 3_000)).contains("does not show that"));
+        assert!(bench.typed().is_empty());
+    }
+
+    #[test]
+    fn keys_wait_while_somebody_types() {
+        let mut bench = bench("Allow touch a?");
+        let mut pending = bench.pending(None);
+        assert!(bench.typing.takes(b"x", bench.start + Duration::from_millis(100)));
+        assert!(bench.typing.takes(b"\x1b[I", bench.start + Duration::from_millis(400)), "nobody typed that");
+        assert_eq!(bench.look(&mut pending, 599), None);
+        assert!(bench.look(&mut pending, 600).unwrap().typed);
+        bench.typed();
+        let mut pending = bench.pending(None);
+        assert!(bench.typing.takes(b"xy", bench.start + Duration::from_millis(2_900)));
+        assert!(refused(bench.look(&mut pending, 3_000)).contains("somebody types"));
+        assert!(bench.typed().is_empty());
+    }
+
+    #[test]
+    fn keys_of_people_that_come_just_after_an_answer_answer_nothing() {
+        let bench = bench("Allow touch a?");
+        let mut pending = bench.pending(None);
+        assert!(bench.look(&mut pending, 200).unwrap().typed);
+        let at = |after: u64| bench.start + Duration::from_millis(200 + after);
+        for key in ["1", "\r", "\x1b", "\x1b[A"] {
+            assert!(!bench.typing.takes(key.as_bytes(), at(1)), "{key:?}");
+        }
+        assert!(bench.typing.takes(b"\x1b[3;4R", at(1)), "a terminal's answer");
+        assert!(bench.typing.takes(b"1", at(400)), "it is for what is on the screen now");
+    }
+
+    #[test]
+    fn keys_that_follow_wait_until_the_first_were_taken() {
+        let mut bench = bench("Allow touch a?");
+        let mut pending = bench.pending(Some("\r"));
+        assert_eq!(bench.look(&mut pending, 200), None);
+        assert_eq!(bench.look(&mut pending, 900), None, "the first are not taken");
+        assert_eq!(bench.typed(), ["1"]);
+        bench.model.feed(b"\x1b[H\x1b[2Jtaken");
+        assert_eq!(bench.look(&mut pending, 1_000), Some(TypeIfOutcome { typed: true, refused: None }));
+        assert_eq!(bench.typed(), ["\r"]);
+        // Somebody goes on typing where they stand.
+        let mut bench = self::bench("Allow touch a?");
+        let mut pending = bench.pending(Some("\r"));
+        assert_eq!(bench.look(&mut pending, 200), None);
+        assert!(bench.typing.takes(b"x", bench.start + Duration::from_millis(300)));
+        bench.model.feed(b"\x1b[H\x1b[2Jtaken");
+        let outcome = bench.look(&mut pending, 900).unwrap();
+        assert!(outcome.typed && outcome.refused.unwrap().contains("somebody types"));
+        assert_eq!(bench.typed(), ["1"]);
+        // Never taken.
+        let mut bench = self::bench("Allow touch a?");
+        let mut pending = bench.pending(Some("\r"));
+        assert_eq!(bench.look(&mut pending, 200), None);
+        assert!(refused(bench.look(&mut pending, 3_300)).contains("did not take"));
+        assert_eq!(bench.typed(), ["1"]);
+    }
+}
