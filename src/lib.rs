@@ -32,7 +32,7 @@ use crate::ledger::Ledger;
 use crate::router::notify::Notifier;
 use crate::router::{AppState, Authority, ForwardedWish, Hosts, Presets, Proxies, PublicAddresses, Tls, TlsError};
 use crate::runtimes::Runtimes;
-use crate::runtimes::link::{self, LinkHub};
+use crate::runtimes::link::{self, LinkHub, TypeInTerminal};
 use crate::sessions::{
     CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError, SessionRules,
 };
@@ -42,6 +42,7 @@ use plexus_protocol::{
     Connect, LINK_SCHEME, Origin, Position, RuntimeId, RuntimeSpec, RuntimeState, SessionId, Timestamp,
 };
 use plexus_store::{SqliteStore, StoreError};
+use plexus_terminal::folder::TerminalError;
 
 /// The file in the state folder with the address of the running gateway.
 pub const GATEWAY_FILE: &str = "gateway.json";
@@ -224,7 +225,7 @@ impl Gateway {
         let PublicListener { secure, hosts, public_url } = bind_public(&config, &home)?;
         let tls = secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
 
-        let links = LinkHub::default();
+        let links = LinkHub::new(types_in(home.join(plexus_terminal::folder::TERMINALS)));
         let ledger = Ledger::new(config.limits.clone().with_room_for(config.line_max));
         let runtimes = Arc::new(Runtimes::new(runtimes::RuntimeSettings {
             line_max: config.line_max,
@@ -462,6 +463,18 @@ fn retention_rules(retention: &config::RetentionConfig) -> RetentionRules {
         max_age_ms: retention.max_age_days.map(|days| days.saturating_mul(86_400_000)),
         max_bytes: retention.max_bytes,
     }
+}
+
+/// Types in the shared terminals of this folder, for the dialects of agents that run in them.
+fn types_in(terminals: PathBuf) -> TypeInTerminal {
+    Box::new(move |terminal, wanted| {
+        let wanted = serde_json::from_slice(wanted).map_err(|why| why.to_string())?;
+        let outcome = plexus_terminal::attachment::type_if(&terminals, terminal, wanted).map_err(|why| match why {
+            TerminalError::NotFound(_) => "its shared terminal is gone, or was started by an older plexus".to_owned(),
+            why => why.to_string(),
+        })?;
+        serde_json::to_vec(&outcome).map_err(|why| why.to_string())
+    })
 }
 
 /// Makes the link socket, and attaches the terminals of agents that had sessions before. A gateway without the socket works, except for

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use plexus::runtimes::link::{LINK_SOCKET, MESSAGE_MAX};
 use plexus_dialects::link::{HelperExit, HelperHello, HelperRole, LINK_VERSION};
 use plexus_holder::process_identity::Process;
+use plexus_protocol::TerminalId;
+use plexus_terminal::host::VARIABLE;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serde::Deserialize;
 
@@ -32,6 +34,9 @@ const EXIT_MAX: u64 = 1 << 20;
 /// Shells that a hook may be run by, and how many of them are passed over.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 const SHELLS_MAX: usize = 4;
+
+/// Options of Gemini CLI with which it is not used in a terminal.
+const NOT_IN_A_TERMINAL: [&str; 4] = ["--acp", "--experimental-acp", "-p", "--prompt"];
 
 /// Runs with the arguments after `hook`.
 pub(super) fn hook(args: &[OsString]) -> ExitCode {
@@ -65,8 +70,13 @@ fn parse(args: &[OsString]) -> Option<Options> {
 impl Options {
     /// `None`: nothing is to be said or done.
     fn run(self) -> Option<HelperExit> {
+        let claude = match self.agent.as_str() {
+            "claude" => true,
+            "gemini" => false,
+            _ => return None,
+        };
         // Where a program runs Claude Code, that program shows the session: a gateway of ours, perhaps.
-        if self.agent != "claude" || std::env::var("CLAUDE_CODE_ENTRYPOINT").is_ok_and(|entry| entry != "cli") {
+        if claude && std::env::var("CLAUDE_CODE_ENTRYPOINT").is_ok_and(|entry| entry != "cli") {
             return None;
         }
         let mut input = Vec::new();
@@ -75,7 +85,10 @@ impl Options {
             return None;
         }
         let role = self.role(&input)?;
-        let pid = terminal_process()?;
+        let pid = if claude { claude_process() } else { calling_process() }?;
+        if !claude && !in_terminal(pid.pid()) {
+            return None;
+        }
         let home = self.home.map_or_else(Home::find, |dir| Ok(Home::at(&dir))).ok()?;
         let mut id = [0; 16];
         getrandom(&mut id)?;
@@ -85,6 +98,7 @@ impl Options {
             role,
             id: data_encoding::HEXLOWER.encode(&id),
             pid: pid.pid(),
+            terminal: std::env::var(VARIABLE).ok().filter(|id| id.parse::<TerminalId>().is_ok()),
         };
         let mut message = serde_json::to_vec(&hello).ok()?;
         message.push(b'\n');
@@ -112,7 +126,7 @@ impl Options {
         let event: Event = serde_json::from_slice(input).ok()?;
         Some(match event.hook_event_name.as_str() {
             _ if self.inbox => HelperRole::Inbox,
-            "PermissionRequest" => HelperRole::Question,
+            "PermissionRequest" if self.agent == "claude" => HelperRole::Question,
             _ => HelperRole::Event,
         })
     }
@@ -122,11 +136,33 @@ fn getrandom(bytes: &mut [u8]) -> Option<()> {
     std::fs::File::open("/dev/urandom").ok()?.read_exact(bytes).ok()
 }
 
-/// The process of the terminal, which Claude Code names; else the first process above this one that is no shell: hooks are run by one.
-fn terminal_process() -> Option<Process> {
-    if let Ok(named) = std::env::var("CLAUDE_PID") {
-        return Process::find(named.parse().ok()?);
+/// The process of a terminal of Claude Code, which names it.
+fn claude_process() -> Option<Process> {
+    match std::env::var("CLAUDE_PID") {
+        Ok(named) => Process::find(named.parse().ok()?),
+        Err(_) => calling_process(),
     }
+}
+
+/// Whether a Gemini CLI is used in a terminal: in no other program, which would show its session itself, and not for a single prompt.
+fn in_terminal(pid: u32) -> bool {
+    let (words, attached) = if cfg!(target_os = "linux") {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        let input = std::fs::read_link(format!("/proc/{pid}/fd/0")).unwrap_or_default();
+        (words, input.starts_with("/dev/pts") || input.starts_with("/dev/tty"))
+    } else {
+        let ps = std::process::Command::new("ps").args(["-o", "tty=,args=", "-p", &pid.to_string()]).output();
+        let line = ps.map(|ps| String::from_utf8_lossy(&ps.stdout).trim().to_owned()).unwrap_or_default();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let attached = words.first().is_some_and(|tty| !tty.starts_with('?'));
+        (words, attached)
+    };
+    attached && !words.iter().any(|word| NOT_IN_A_TERMINAL.contains(&word.split('=').next().unwrap_or_default()))
+}
+
+/// The first process above this one that is no shell: hooks are run by one.
+fn calling_process() -> Option<Process> {
     let mut pid = rustix::process::getppid()?.as_raw_pid().unsigned_abs();
     for _ in 0..SHELLS_MAX {
         let (name, parent) = name_and_parent(pid)?;

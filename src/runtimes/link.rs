@@ -33,6 +33,7 @@ use plexus_dialects::link::{
 };
 use plexus_dialects::{HttpReply, HttpRequest};
 use plexus_holder::process_identity::Process;
+use plexus_protocol::TerminalId;
 
 /// The name of the socket in the state folder.
 pub const LINK_SOCKET: &str = "link.sock";
@@ -60,6 +61,10 @@ const PART_MAX: u64 = 64 << 20;
 /// Starts the runtime of an agent that is heard for the first time.
 pub type LaunchLinked = Box<dyn Fn(&'static LinkedAgent) + Send + Sync>;
 
+/// Types in a shared terminal, as [`terminal_path`](plexus_dialects::link::terminal_path) says: the body of the request, and that of the reply.
+/// Blocks, for some seconds at most.
+pub type TypeInTerminal = Box<dyn Fn(&TerminalId, &[u8]) -> Result<Vec<u8>, String> + Send + Sync>;
+
 /// All helpers of all agents. Clones are the same.
 #[derive(Clone, Default)]
 pub struct LinkHub(Arc<Hub>);
@@ -81,6 +86,8 @@ struct Hub {
     connections: AtomicU64,
     helpers: Arc<Semaphore>,
     room: Arc<Semaphore>,
+    /// Types in shared terminals, if there are any.
+    terminals: Option<TypeInTerminal>,
 }
 
 /// The messages of an agent's helpers, for its driver.
@@ -136,6 +143,7 @@ impl Default for Hub {
             connections: AtomicU64::new(1),
             helpers: Arc::new(Semaphore::new(HELPERS_MAX)),
             room: Arc::new(Semaphore::new(WAITING_MAX)),
+            terminals: None,
         }
     }
 }
@@ -157,6 +165,11 @@ pub fn bind(home: &Path) -> io::Result<UnixListener> {
 }
 
 impl LinkHub {
+    /// A hub that types in shared terminals.
+    pub fn new(terminals: TypeInTerminal) -> Self {
+        Self(Arc::new(Hub { terminals: Some(terminals), ..Hub::default() }))
+    }
+
     /// Hears helpers for as long as it is polled. `launch` is called once for each agent that is heard.
     pub async fn serve(self, listener: UnixListener, launch: LaunchLinked) {
         let launch: Arc<LaunchLinked> = Arc::new(launch);
@@ -397,6 +410,16 @@ impl LinkHub {
         LinkConnection { hub: self.clone(), queue: Arc::clone(&queue.take).lock_owned().await }
     }
 
+    /// Has keys typed in a shared terminal.
+    async fn type_keys(&self, terminal: TerminalId, fetch: &HttpRequest) -> Result<Vec<u8>, String> {
+        let (hub, body) = (self.clone(), fetch.body.clone().unwrap_or_default());
+        let typed = tokio::task::spawn_blocking(move || {
+            let types = hub.0.terminals.as_ref().ok_or("this gateway has no shared terminals")?;
+            types(&terminal, &body)
+        });
+        typed.await.map_err(|error| error.to_string())?
+    }
+
     /// Answers a request of a dialect; a tunnel's reply is waited for no longer than `within`.
     ///
     /// # Errors
@@ -415,6 +438,11 @@ impl LinkHub {
                 let reply = replied.map_err(|_| format!("the terminal did not reply within {within:?}"))??;
                 charge.grow(reply.body.len()).await;
                 reply
+            }
+            LinkRequest::Terminal(terminal) => {
+                let outcome = self.type_keys(terminal, fetch).await?;
+                charge.grow(outcome.len()).await;
+                reply(200, outcome.into())
             }
             LinkRequest::Process(pid, started) => {
                 let lives = Process::find(pid).is_some_and(|process| process.start() == started);

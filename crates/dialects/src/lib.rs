@@ -25,6 +25,7 @@ mod copilot_terminal;
 mod fault;
 mod fnv;
 mod gemini_mirror;
+mod gemini_terminal;
 mod http;
 mod jsonrpc;
 pub mod link;
@@ -605,6 +606,7 @@ pub const TABLE: &[(&str, MakeDialect)] = &[
     ("codex", codex::make),
     ("copilot-terminal", copilot_terminal::make),
     ("gemini-mirror", gemini_mirror::make),
+    ("gemini-terminal", gemini_terminal::make),
     ("opencode", opencode::make),
     ("opencode-terminal", opencode::terminal::make),
     ("opencode2", opencode::v2::make),

@@ -4,11 +4,12 @@
 //! A helper opens a connection, writes a [`HelperHello`] and then the agent's own JSON, each on one line. Most helpers end at once; one that
 //! waits is sent a [`HelperExit`] and ends as that says. The endpoint passes every message to the dialect as a [`LinkFrame`], and what the
 //! dialect sends as a [`LinkReply`] to the helper. Transcripts are read, and processes checked, by requests to the endpoint
-//! ([`transcript_path`], [`process_path`]).
+//! ([`transcript_path`], [`process_path`]), as are keys typed in a shared terminal ([`terminal_path`]).
 //!
 //! A helper inside the agent's own process stays connected: a tunnel. After its [`HelperHello`] it writes any number of [`TunnelLine`]s: events,
 //! and the replies to requests, which the dialect makes by the endpoint ([`tunnel_path`]) and the tunnel is sent as [`TunnelRequest`]s.
 
+use plexus_protocol::TerminalId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -27,6 +28,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
     LinkedAgent { name: "opencode", dialect: "opencode-terminal" },
     LinkedAgent { name: "copilot", dialect: "copilot-terminal" },
     LinkedAgent { name: "qwen", dialect: "qwen-terminal" },
+    LinkedAgent { name: "gemini", dialect: "gemini-terminal" },
 ];
 
 /// Whether the sessions of a dialect are in terminals of their own.
@@ -64,6 +66,9 @@ pub struct HelperHello {
     pub id: String,
     /// The process of the agent.
     pub pid: u32,
+    /// The shared terminal that it says to run in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<String>,
 }
 
 /// What a helper does at its end: as the gateway says, it decides nothing.
@@ -174,6 +179,12 @@ pub fn tunnel_path(connection: u64, path: &str) -> String {
     format!("/tunnel/{connection}{path}")
 }
 
+/// The path of the request to type keys in a shared terminal if its screen shows what they are for. The body is a `TypeIf` of the
+/// terminal's own protocol, and so is what the reply has (200).
+pub fn terminal_path(terminal: &TerminalId) -> String {
+    format!("/terminal?{terminal}")
+}
+
 /// A request to the link endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LinkRequest {
@@ -183,6 +194,8 @@ pub enum LinkRequest {
     Process(u32, u64),
     /// [`tunnel_path`]: the connection, and the path of the agent's API.
     Tunnel(u64, String),
+    /// [`terminal_path`].
+    Terminal(TerminalId),
 }
 
 /// A part of a transcript.
@@ -209,6 +222,7 @@ impl LinkRequest {
                 let json = data_encoding::HEXLOWER.decode(query.as_bytes()).ok()?;
                 serde_json::from_slice(&json).ok().map(Self::Transcript)
             }
+            "/terminal" => query.parse().ok().map(Self::Terminal),
             "/process" => {
                 let (pid, started) = query.split_once(',')?;
                 Some(Self::Process(pid.parse().ok()?, started.parse().ok()?))
@@ -233,8 +247,12 @@ mod tests {
         for path in ["/session/s/message?directory=%2Fw&limit=5", "/tunnel/2/x", "/"] {
             assert_eq!(LinkRequest::read(&tunnel_path(7, path)), Some(LinkRequest::Tunnel(7, path.into())));
         }
+        let terminal = TerminalId::trusted("t_z6vshuqr");
+        assert_eq!(LinkRequest::read(&terminal_path(&terminal)), Some(LinkRequest::Terminal(terminal)));
         for bad in [
             "/tunnel/7",
+            "/terminal?",
+            "/terminal?../t_z6vshuqr",
             "/tunnel/x/session",
             "/tunnel//session",
             "",

@@ -104,8 +104,8 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
             why: "hooks are on without a switch since 0.26.0",
             below: None,
         }),
-        seen: "text, tools, and that it asks; it is answered in its terminal. Only in folders that Gemini trusts: it runs no \
-               hooks elsewhere",
+        seen: "text by message, tools, and what it asks. Started by `plexus term -- gemini`, it can be answered and prompted from \
+               elsewhere. Only in folders that Gemini trusts: it runs no hooks elsewhere",
         without: None,
         targets: &[Target { place: GEMINI_PLACE, kind: TargetKind::Hooks(GEMINI) }],
     },
@@ -257,7 +257,6 @@ const GEMINI: HookSettings = HookSettings {
         gemini("SessionEnd"),
         gemini("BeforeAgent"),
         gemini("AfterAgent"),
-        gemini("AfterModel"),
         gemini("BeforeTool"),
         gemini("AfterTool"),
         gemini("Notification"),

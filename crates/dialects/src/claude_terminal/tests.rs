@@ -58,7 +58,7 @@ impl Bench {
         event["transcript_path"] = "/t.jsonl".into();
         event["cwd"] = "/w".into();
         let (agent, id) = ("claude".into(), id.into());
-        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 };
+        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7, terminal: None };
         let frame = json!({ "connection": connection, "started": 9, "said": { "hello": hello, "event": event } });
         self.rig.feed(frame.to_string());
         self.serve();
@@ -87,7 +87,9 @@ impl Bench {
         while let Some(fetch) = self.rig.fetches.pop_front() {
             match LinkRequest::read(&fetch.path).unwrap() {
                 LinkRequest::Process(7, 9) => self.rig.reply(&fetch, Some((200, ""))),
-                LinkRequest::Process(..) | LinkRequest::Tunnel(..) => self.rig.reply(&fetch, Some((404, ""))),
+                LinkRequest::Process(..) | LinkRequest::Tunnel(..) | LinkRequest::Terminal(_) => {
+                    self.rig.reply(&fetch, Some((404, "")))
+                }
                 LinkRequest::Transcript(_) if self.missing => self.rig.reply(&fetch, Some((404, ""))),
                 LinkRequest::Transcript(part) => match self.file.get(part.offset.try_into().unwrap_or(usize::MAX)..) {
                     Some(rest) => {

@@ -47,7 +47,7 @@ impl Bench {
 
     fn say(&mut self, connection: u64, id: &str, event: Value) {
         let (agent, role, id) = ("opencode".into(), HelperRole::Tunnel, id.into());
-        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 };
+        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7, terminal: None };
         let said = json!({ "hello": hello, "event": event });
         self.rig.feed(json!({ "connection": connection, "started": 9, "said": said }).to_string());
         self.serve();
