@@ -31,8 +31,8 @@ use tokio::time::{Instant, sleep_until};
 use self::connection::Connection;
 use self::outgoing::Outgoing;
 use self::pty::{NotSpawned, Pty};
+use self::type_if::{AnsweredDialog, LOOK, PendingKeys, Typing};
 pub use self::type_if::{HANDS_OFF, TYPE_IF_WAIT};
-use self::type_if::{LOOK, PendingKeys, Typing};
 use crate::folder;
 use crate::model::{HISTORY_LINES, Model, TerminalSize};
 use crate::wire::{
@@ -198,6 +198,8 @@ struct Host {
     typing: Typing,
     /// Keys that wait until the screen shows what they are for.
     pending_keys: Vec<PendingKeys>,
+    /// The dialog that they answered, until it is gone from the screen.
+    answered_dialog: Option<AnsweredDialog>,
     /// The output is read to its end, or not any more; from now on only attachments count.
     over: bool,
     /// Whether the pseudo-terminal gave an end of its output.
@@ -232,6 +234,7 @@ impl Host {
             last_output: Instant::now(),
             typing: Typing::default(),
             pending_keys: Vec::new(),
+            answered_dialog: None,
             over: false,
             output_ended: false,
             linger_until: None,
@@ -261,7 +264,8 @@ impl Host {
             let now = Instant::now();
             let held = self.owner_holds(now);
             let reads = !self.output_ended && !self.over && self.first_until.is_none() && held.is_none();
-            let look = (!self.pending_keys.is_empty()).then(|| now + LOOK);
+            let looks = !self.pending_keys.is_empty() || self.answered_dialog.is_some();
+            let look = looks.then(|| now + LOOK);
             let wake = [self.first_until, held, look, self.resize_due(), self.linger_until, self.kill_at, self.end_at]
                 .into_iter()
                 .flatten()
@@ -332,7 +336,8 @@ impl Host {
 
     /// Types keys whose moment has come, and tells those who wait what became of theirs.
     fn type_if(&mut self, now: Instant) {
-        let Self { pending_keys, model, pty, typing, attached, .. } = self;
+        let Self { pending_keys, answered_dialog, model, pty, typing, attached, .. } = self;
+        answered_dialog.take_if(|dialog| !dialog.look(model, typing, now));
         let (last_output, ended) = (self.last_output, self.over || self.info.exited.is_some());
         pending_keys.retain_mut(|pending| {
             let Some(asked) = attached.get(&pending.attachment) else { return false };
@@ -342,6 +347,9 @@ impl Host {
                 pending.look(model, (last_output, pty.output.is_empty()), typing, &pty.input, now)
             };
             if let Some(outcome) = &outcome {
+                if outcome.typed {
+                    *answered_dialog = pending.answered(now).or(answered_dialog.take());
+                }
                 asked.outgoing.push(&FromHost::TypeIf(outcome.clone()));
                 asked.outgoing.close();
             }

@@ -105,7 +105,7 @@ pub(super) struct Terminal {
     prompt: Option<Prompt>,
     /// Ticks since a hook or the transcript had news.
     quiet: u32,
-    /// The turn is one of an earlier gateway: no hook may be left that ends it.
+    /// No hook began the turn, or an earlier gateway heard it: none may be left that ends it.
     unsure: bool,
     /// The agent has answered in this turn.
     answered: bool,
@@ -588,6 +588,7 @@ impl Terminal {
         if !announced {
             self.end_run(RunStatus::Completed, env);
             self.started(text, env);
+            self.unsure = true;
         }
         if !matches!(self.run, Some(Run::Ours(_))) {
             env.event(drafts::chunk(Kind::UserMessageChunk, text, id, line));

@@ -461,6 +461,23 @@ fn gemini_terminal_goes_on_in_the_next_gateway() {
     bench.write(&[says("m1", "ok")]);
     bench.wake(40);
     assert_eq!(bench.said(), [r#"agent_message_chunk "ok""#, "done completed"]);
+    // And one that also began then.
+    bench.before("and that");
+    bench.write(&[user("u2", "and that")]);
+    bench.wake(1);
+    let mut bench = bench.next_gateway(&[], None);
+    bench.write(&[says("m2", "yes"), user("u3", "more"), says("m3", "no")]);
+    bench.wake(40);
+    let expected = [
+        "opened",
+        r#"agent_message_chunk "yes""#,
+        "done completed",
+        "began by the terminal",
+        r#"user_message_chunk "more""#,
+        r#"agent_message_chunk "no""#,
+        "done completed",
+    ];
+    assert_eq!(bench.said(), expected);
     // A prompt that may have been typed, or not.
     let mut bench = Bench::opened(Some(SHARED));
     bench.rig.prompt(8, S, "build it");

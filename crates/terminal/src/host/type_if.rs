@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::model::Model;
-use crate::screen_match::{ends_with, sections};
+use crate::screen_match::{ScreenSection, ends_with, sections};
 use crate::wire::{TypeIf, TypeIfOutcome};
 
 /// How long a screen has to be at rest before it is believed.
@@ -25,8 +25,11 @@ pub const HANDS_OFF: Duration = Duration::from_millis(500);
 /// How long it is waited for all of that; then nothing is typed, and the reason is told.
 pub const TYPE_IF_WAIT: Duration = Duration::from_secs(3);
 
-/// For how long after an answer other answers are left out.
-const AFTER_ANSWER: Duration = Duration::from_millis(400);
+/// For how long after its answer a dialog may stay on the screen …
+const CLOSES: Duration = Duration::from_secs(3);
+
+/// … and for how long after it was seen last other answers are left out.
+const AFTER_ANSWER: Duration = Duration::from_millis(600);
 
 /// How often a screen is looked at while somebody waits.
 pub(super) const LOOK: Duration = Duration::from_millis(30);
@@ -57,6 +60,29 @@ impl Typing {
     }
 }
 
+/// A dialog that was answered, and is still on the screen.
+#[derive(Debug)]
+pub(super) struct AnsweredDialog {
+    shows: Vec<ScreenSection>,
+    until: Instant,
+}
+
+impl AnsweredDialog {
+    /// Looks whether it is there: then keys are still pressed at it. False once there is nothing more to look for.
+    pub(super) fn look(&self, model: &Model, typing: &Typing, now: Instant) -> bool {
+        let there = now < self.until && shows(model, &self.shows);
+        if there {
+            typing.0.lock().answered = Some(now);
+        }
+        there
+    }
+}
+
+fn shows(model: &Model, wanted: &[ScreenSection]) -> bool {
+    let rows = model.screen().rows(0, model.size().cols).collect::<Vec<_>>();
+    ends_with(&sections(rows.iter().map(String::as_str)), wanted)
+}
+
 /// A key that chooses in a dialog: a character, Enter, Escape, an arrow.
 fn could_answer(input: &[u8]) -> bool {
     matches!(input, [_] | b"\x1b[A" | b"\x1b[B" | b"\x1bOA" | b"\x1bOB" | b"\x1b[13u" | b"\x1b[27u")
@@ -83,6 +109,12 @@ impl PendingKeys {
         Self { attachment, wanted, typed_at: None, until: now + TYPE_IF_WAIT }
     }
 
+    /// The dialog that its keys answered.
+    pub(super) fn answered(&self, now: Instant) -> Option<AnsweredDialog> {
+        let answers = self.wanted.answers;
+        answers.then(|| AnsweredDialog { shows: self.wanted.shows.clone(), until: now + CLOSES })
+    }
+
     /// Looks, and types if all is as it has to be. `last_output` is when the screen changed last; `all_read` whether no more output waits to
     /// be looked at. Gives the outcome once it is decided.
     pub(super) fn look(
@@ -95,8 +127,7 @@ impl PendingKeys {
     ) -> Option<TypeIfOutcome> {
         // Held until the keys are typed: nobody's come in between.
         let mut typed = typing.0.lock();
-        let rows = model.screen().rows(0, model.size().cols).collect::<Vec<_>>();
-        let shown = ends_with(&sections(rows.iter().map(String::as_str)), &self.wanted.shows);
+        let shown = shows(model, &self.wanted.shows);
         let still = all_read && now >= last_output + STILL;
         let too_late = now >= self.until;
         if let Some(at) = self.typed_at {
@@ -140,7 +171,6 @@ impl PendingKeys {
 mod tests {
     use super::*;
     use crate::model::TerminalSize;
-    use crate::screen_match::ScreenSection;
 
     struct Bench {
         model: Model,
@@ -233,7 +263,15 @@ mod tests {
             assert!(!bench.typing.takes(key.as_bytes(), at(1)), "{key:?}");
         }
         assert!(bench.typing.takes(b"\x1b[3;4R", at(1)), "a terminal's answer");
-        assert!(bench.typing.takes(b"1", at(400)), "it is for what is on the screen now");
+        assert!(bench.typing.takes(b"1", at(600)), "it is for what is on the screen now");
+        // As long as the dialog is there.
+        let mut bench = bench;
+        let dialog = pending.answered(at(0)).unwrap();
+        assert!(dialog.look(&bench.model, &bench.typing, at(2_000)));
+        assert!(!bench.typing.takes(b"1", at(2_500)) && bench.typing.takes(b"1", at(2_600)));
+        assert!(!dialog.look(&bench.model, &bench.typing, at(3_000)), "for no longer than that");
+        bench.model.feed(b"\x1b[H\x1b[2J");
+        assert!(!dialog.look(&bench.model, &bench.typing, at(2_700)));
     }
 
     #[test]
