@@ -131,16 +131,17 @@ fn link_edits_every_installed_agent_and_removal_restores_each_file() {
         "+\t\"hooks\": {\"Stop\": [{\"hooks\": [",
         "plexus link claude --remove",
         "gemini  Gemini CLI, 0.61.0",
-        "Plexus does not show its terminal yet",
+        ".gemini/settings.json",
         "codex  Codex, codex-cli 0.169.0",
         "nothing is edited: a running gateway finds",
-        "claude, opencode, copilot: linked",
+        "claude, gemini, opencode, copilot: linked",
     ] {
         assert!(out.contains(words), "{words}: {out}");
     }
     assert!(!out.contains("Qwen Code"), "it is not installed: {out}");
     for (file, words) in [
         (".claude/settings.json", format!("{} hook claude --inbox", exe())),
+        (".gemini/settings.json", format!("{} hook gemini", exe())),
         (".config/opencode/plugins/plexus.js", "plexus link opencode --remove".into()),
         (".copilot/extensions/plexus/extension.mjs", "plexus link copilot --remove".into()),
         (".copilot/settings.json", "\"experimental\":true".into()),
@@ -150,9 +151,9 @@ fn link_edits_every_installed_agent_and_removal_restores_each_file() {
     }
     // A second time changes nothing.
     let (code, out, err) = machine.plexus(&["link", "--yes"]);
-    assert_eq!((code, out.matches("linked already").count()), (0, 3), "{out}{err}");
+    assert_eq!((code, out.matches("linked already").count()), (0, 4), "{out}{err}");
     assert_eq!(machine.files(), linked);
-    for agent in ["claude", "opencode", "copilot"] {
+    for agent in ["claude", "gemini", "opencode", "copilot"] {
         let (verdict, words) = machine.doctor(agent);
         assert!(verdict == "ok" && words.contains("; linked"), "{agent}: {verdict} {words}");
     }

@@ -129,8 +129,8 @@ impl TerminalWriter {
     }
 }
 
-/// How long a holder may take with [`type_if`]: it waits for its moment twice at most.
-const OUTCOME_WAIT: Duration = Duration::from_secs(2 * TYPE_IF_WAIT.as_secs() + 2);
+/// How long a holder may take with [`type_if`]: it waits for its moment, and then until what was typed is taken.
+const OUTCOME_WAIT: Duration = Duration::from_secs(5 * TYPE_IF_WAIT.as_secs() + 2);
 
 /// Has the holder of a terminal type keys if its screen shows what they are for. Blocks, for some seconds at most.
 ///

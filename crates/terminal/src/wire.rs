@@ -150,12 +150,21 @@ pub struct TypeIf {
     pub shows: Vec<ScreenSection>,
     /// The keys.
     pub keys: String,
-    /// Further keys, once the screen does not show that any more.
+    /// Further keys, once the program has taken these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub then: Option<String>,
+    pub then: Option<ThenKeys>,
     /// Whether the keys answer a dialog: then answers of people that come a moment later are left out.
     #[serde(default)]
     pub answers: bool,
+}
+
+/// Keys that follow others, and what the screen has to show for that. They are typed again where the screen goes on showing it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThenKeys {
+    /// The last sections of the screen.
+    pub shows: Vec<ScreenSection>,
+    /// The keys.
+    pub keys: String,
 }
 
 /// What became of a [`TypeIf`].
@@ -400,7 +409,7 @@ mod tests {
             ToHost::TypeIf(TypeIf {
                 shows: vec![ScreenSection { holds: Some("a".into()), ..ScreenSection::default() }],
                 keys: "\u{1b}".into(),
-                then: Some("\r".into()),
+                then: Some(ThenKeys { shows: Vec::new(), keys: "\r".into() }),
                 answers: true,
             }),
         ]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::AnsweredElsewhere;
+use super::env::at_terminal;
 use super::question::{ALLOW, DENY, Question};
-use super::terminal::at_terminal;
 
 /// A question.
 #[derive(Default)]

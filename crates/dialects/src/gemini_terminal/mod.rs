@@ -12,7 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use self::terminal::{Env, Fetch, Fetches, HookEvent, Terminal};
+use self::env::{Env, Fetch, Fetches};
+use self::terminal::{HookEvent, Terminal};
 use super::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::link::{HelperExit, HelperHello, HelperMessage, HelperRole, LinkFrame, LinkReply, process_path};
 use super::{
@@ -23,6 +24,7 @@ use plexus_protocol::{Capabilities, Capability, NativeId, RunStatus, RuntimeSpec
 
 mod asked;
 mod drafts;
+mod env;
 mod question;
 mod tail;
 mod terminal;

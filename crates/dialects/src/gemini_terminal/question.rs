@@ -53,8 +53,15 @@ pub(super) struct TerminalKeys {
     shows: Vec<DialogSection>,
     keys: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    then: Option<String>,
+    then: Option<FollowingKeys>,
     answers: bool,
+}
+
+/// Keys that follow others.
+#[derive(Debug, Serialize)]
+struct FollowingKeys {
+    shows: Vec<DialogSection>,
+    keys: String,
 }
 
 /// What became of keys.
@@ -86,15 +93,33 @@ impl TerminalKeys {
         // At the end of a path Enter would choose among completions.
         let space =
             if text.rsplit(char::is_whitespace).next().is_some_and(|word| word.contains('@')) { " " } else { "" };
-        let holds = Some(squeezed(COMPOSER));
+        let holds = |text: String| vec![DialogSection { holds: Some(text), ..DialogSection::default() }];
+        // It is sent once it stands in the line, and never at anything else.
+        let pasted = format!("{text}{space}");
+        let large = pasted.split('\n').count() > PASTED_LINES || pasted.encode_utf16().count() > PASTED_CHARS;
+        let words = squeezed(text);
+        let end = words.char_indices().rev().nth(SEEN - 1).map_or(0, |(at, _)| at);
+        let stands = if large { squeezed(PASTED) } else { words[end..].to_owned() };
+        if stands.chars().any(draws_boxes) {
+            return Err(
+                "a prompt that draws boxes is not recognized on the screen: put it into a file and name that".into()
+            );
+        }
         Ok(Self {
-            shows: vec![DialogSection { holds, ..DialogSection::default() }],
-            keys: format!("\u{1b}[200~{text}{space}\u{1b}[201~"),
-            then: Some("\r".into()),
+            shows: holds(squeezed(COMPOSER)),
+            keys: format!("\u{1b}[200~{pasted}\u{1b}[201~"),
+            then: Some(FollowingKeys { shows: holds(stands), keys: "\r".into() }),
             answers: false,
         })
     }
 }
+
+/// Of a longer prompt, Gemini CLI shows only how long it is.
+const PASTED_LINES: usize = 5;
+const PASTED_CHARS: usize = 500;
+const PASTED: &str = "[Pasted Text:";
+/// Characters at the end of a prompt that are looked for in the line.
+const SEEN: usize = 40;
 
 /// What stands in the line of a Gemini CLI that waits for a prompt.
 const COMPOSER: &str = "> Type your message or @path/to/file";
@@ -102,6 +127,11 @@ const COMPOSER: &str = "> Type your message or @path/to/file";
 const COMMAND_CHOICES: &str = "● 1. Allow once 2. Allow for this session 3. No, suggest changes (esc)";
 const CHANGE_CHOICES: &str =
     "● 1. Allow once 2. Allow for this session 3. Modify with external editor 4. No, suggest changes (esc)";
+
+/// What is left out of the text of a screen.
+fn draws_boxes(c: char) -> bool {
+    ('\u{2500}'..='\u{257f}').contains(&c)
+}
 
 /// Text as it is looked for on a screen: without white space.
 pub(super) fn squeezed(text: &str) -> String {
@@ -185,7 +215,7 @@ impl Question {
         if words.chars().count() > WORDS_MAX {
             return Err(TOO_LONG);
         }
-        if words.chars().any(|c| ('\u{2500}'..='\u{257f}').contains(&c)) {
+        if words.chars().any(draws_boxes) {
             return Err(DRAWN);
         }
         Ok(vec![header, is(words), choices, is(String::new())])
@@ -381,7 +411,11 @@ mod tests {
         let prompt = |text: &str| TerminalKeys::prompt(text).map(|keys| keys.keys);
         assert_eq!(prompt("a\nb").unwrap(), "\u{1b}[200~a\nb\u{1b}[201~");
         assert_eq!(prompt("look at @src/a.rs").unwrap(), "\u{1b}[200~look at @src/a.rs \u{1b}[201~");
-        for bad in ["/quit", " !rm", "a\u{1b}[201~\rb", "\u{7f}", "\r"] {
+        let seen = |text: &str| TerminalKeys::prompt(text).unwrap().then.unwrap().shows[0].holds.clone().unwrap();
+        assert_eq!(seen("a b\nc"), "abc");
+        assert_eq!(seen(&format!("x{}", "é".repeat(40))), "é".repeat(40));
+        assert_eq!(seen(&"x\n".repeat(6)), "[PastedText:");
+        for bad in ["/quit", "──", " !rm", "a\u{1b}[201~\rb", "\u{7f}", "\r"] {
             assert!(prompt(bad).is_err(), "{bad:?}");
         }
     }

@@ -4,27 +4,23 @@
 //! and ends, the tool calls that run, and the questions that are open. What a hook says is applied once the transcript is read up to its
 //! present end.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::fnv::{FNV, fnv};
-use super::super::link::{terminal_path, transcript_path};
-use super::super::{
-    AgentRequest, AnsweredElsewhere, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd,
-    RuntimeEvent, jsonrpc,
-};
+use super::super::link::transcript_path;
+use super::super::{AgentRequest, EventDraft, HttpReply, RequestKey, RunEnd, RuntimeEvent, jsonrpc};
 use super::asked::{Asked, KeptAsk};
 use super::drafts;
+use super::env::{AT_TERMINAL, Env, Fetch, keys_outcome, length};
 use super::question::{KeysOutcome, Question, TerminalKeys, squeezed};
 use super::tail::FileTail;
 use super::transcript::{self, AgentMessage, CallStatus, FinishedCall, Line};
-use plexus_protocol::{CallDigest, Decision, Kind, NativeId, RunStatus, TerminalId, Ticket};
+use plexus_protocol::{CallDigest, Decision, Kind, RunStatus, TerminalId, Ticket};
 
-/// Who acts at the terminal.
-pub(super) const AT_TERMINAL: &str = "the terminal";
 /// Who starts a turn that nobody prompted.
 const BY_AGENT: &str = "Gemini CLI";
 
@@ -243,81 +239,6 @@ struct Checkpoint {
 /// The process of a session that an earlier gateway had, from its checkpoint.
 pub(super) fn restored_process(checkpoint: &str) -> Option<(u32, u64)> {
     serde_json::from_str::<Checkpoint>(checkpoint).ok().map(|kept| kept.process).filter(|(pid, _)| *pid != 0)
-}
-
-/// What a request is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fetch {
-    Transcript,
-    Process,
-    /// The keys of an answer.
-    Answer(RequestKey),
-    /// Those of a prompt.
-    Prompt(Ticket),
-}
-
-/// The requests under way, with the session that each is about.
-#[derive(Default)]
-pub(super) struct Fetches {
-    last: u64,
-    pub(super) pending: HashMap<u64, (NativeId, Fetch)>,
-}
-
-/// What a terminal works with: its name, the requests under way, and the outbox.
-pub(super) struct Env<'a> {
-    pub(super) native: &'a NativeId,
-    pub(super) fetches: &'a mut Fetches,
-    pub(super) out: &'a mut Outbox,
-}
-
-impl Env<'_> {
-    pub(super) fn event(&mut self, draft: EventDraft) {
-        self.out.events.push(RuntimeEvent::Event { native: Some(self.native.clone()), draft });
-    }
-
-    pub(super) fn read(&mut self, what: Fetch, path: String) {
-        self.fetch(
-            what,
-            HttpRequest {
-                id: 0,
-                base: HttpBase::Connect,
-                method: "GET",
-                path,
-                body: None,
-                decides: false,
-                session: Some(self.native.clone()),
-            },
-        );
-    }
-
-    /// Has keys typed. It takes a while: what the session reads meanwhile does not wait for it.
-    fn type_keys(&mut self, what: Fetch, terminal: &TerminalId, keys: &TerminalKeys) {
-        let session = Some(NativeId::from(format!("{} keys", self.native).as_str()));
-        let body = serde_json::to_vec(keys).ok().map(Bytes::from);
-        self.fetch(
-            what,
-            HttpRequest {
-                id: 0,
-                base: HttpBase::Connect,
-                method: "POST",
-                path: terminal_path(terminal),
-                body,
-                decides: keys.answers(),
-                session,
-            },
-        );
-    }
-
-    fn fetch(&mut self, what: Fetch, request: HttpRequest) {
-        self.fetches.last += 1;
-        let id = self.fetches.last;
-        self.fetches.pending.insert(id, (self.native.clone(), what));
-        self.out.fetches.push(HttpRequest { id, ..request });
-    }
-
-    fn ended(&mut self, ticket: Ticket, end: RunEnd) {
-        self.out.events.push(RuntimeEvent::Ended { native: self.native.clone(), ticket, end });
-    }
 }
 
 fn run_end(status: RunStatus, message: Option<String>) -> RunEnd {
@@ -965,20 +886,4 @@ impl Terminal {
             self.read(env);
         }
     }
-}
-
-/// What the terminal's holder says of keys.
-fn keys_outcome(reply: Result<HttpReply, String>) -> Result<KeysOutcome, String> {
-    let reply = reply?;
-    serde_json::from_slice(&reply.body).map_err(|_| format!("the terminal answered with {}", reply.status))
-}
-
-/// The length of a transcript, from the reply that says it.
-fn length(body: &[u8]) -> u64 {
-    std::str::from_utf8(body).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
-}
-
-/// Who decided at the terminal, and how.
-pub(super) fn at_terminal(option_id: Option<&str>) -> AnsweredElsewhere {
-    AnsweredElsewhere { by: AT_TERMINAL.into(), option_id: option_id.map(str::to_owned) }
 }

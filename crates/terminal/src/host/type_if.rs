@@ -22,6 +22,10 @@ const STILL: Duration = Duration::from_millis(150);
 /// How long nobody may have typed.
 pub const HANDS_OFF: Duration = Duration::from_millis(500);
 
+/// How long a key that somebody typed may be without any effect on the screen until it counts as one without any: until then it may
+/// have answered what is asked.
+const NO_EFFECT: Duration = Duration::from_secs(10);
+
 /// How long it is waited for all of that; then nothing is typed, and the reason is told.
 pub const TYPE_IF_WAIT: Duration = Duration::from_secs(3);
 
@@ -29,7 +33,13 @@ pub const TYPE_IF_WAIT: Duration = Duration::from_secs(3);
 const CLOSES: Duration = Duration::from_secs(3);
 
 /// … and for how long after it was seen last other answers are left out.
-const AFTER_ANSWER: Duration = Duration::from_millis(600);
+const AFTER_ANSWER: Duration = Duration::from_secs(1);
+
+/// How long a screen has to be at rest until keys that follow are typed again …
+const THEN_AGAIN: Duration = Duration::from_secs(1);
+
+/// … and how often they are typed at most.
+const THEN_MAX: u32 = 3;
 
 /// How often a screen is looked at while somebody waits.
 pub(super) const LOOK: Duration = Duration::from_millis(30);
@@ -99,14 +109,16 @@ pub(super) struct PendingKeys {
     /// The attachment that asked.
     pub(super) attachment: u64,
     wanted: TypeIf,
-    /// When the first keys were typed; now the others wait.
-    typed_at: Option<Instant>,
+    /// When the first keys were typed.
+    began: Instant,
+    /// When keys were typed last, and how often those that follow.
+    typed_at: Option<(Instant, u32)>,
     until: Instant,
 }
 
 impl PendingKeys {
     pub(super) fn new(attachment: u64, wanted: TypeIf, now: Instant) -> Self {
-        Self { attachment, wanted, typed_at: None, until: now + TYPE_IF_WAIT }
+        Self { attachment, wanted, began: now, typed_at: None, until: now + TYPE_IF_WAIT }
     }
 
     /// The dialog that its keys answered.
@@ -130,20 +142,30 @@ impl PendingKeys {
         let shown = shows(model, &self.wanted.shows);
         let still = all_read && now >= last_output + STILL;
         let too_late = now >= self.until;
-        if let Some(at) = self.typed_at {
-            let refused = |why: &str| Some(TypeIfOutcome { typed: true, refused: Some(why.to_owned()) });
-            return match (&self.wanted.then, typed.last.is_some_and(|last| last >= at)) {
-                (_, true) => refused("somebody types at the terminal: what was sent stands in its line"),
-                (Some(then), false) if still && !shown => match input.try_send(then.clone().into_bytes().into()) {
-                    Ok(()) => Some(TypeIfOutcome { typed: true, refused: None }),
-                    Err(_) => refused("the program reads nothing"),
+        if let Some((at, tries)) = self.typed_at {
+            let done = |why: Option<&str>| Some(TypeIfOutcome { typed: true, refused: why.map(str::to_owned) });
+            let Some(then) = &self.wanted.then else { return done(None) };
+            let there = shows(model, &then.shows);
+            let rests = still && now >= last_output.max(at) + if tries > 0 { THEN_AGAIN } else { STILL };
+            return match (there, tries) {
+                _ if typed.last.is_some_and(|last| last >= self.began) => {
+                    done(Some("somebody types at the terminal: what was sent stands in its line"))
+                }
+                (false, 1..) if still => done(None),
+                (true, 0..THEN_MAX) if rests => match input.try_send(then.keys.clone().into_bytes().into()) {
+                    Ok(()) => {
+                        (self.typed_at, self.until) = (Some((now, tries + 1)), now + TYPE_IF_WAIT);
+                        None
+                    }
+                    Err(_) => done(Some("the program reads nothing")),
                 },
-                (_, false) if too_late => refused("the program did not take what was sent"),
+                _ if too_late => done(Some("the program did not take what was sent: it stands in its line")),
                 _ => None,
             };
         }
         let refused = |why: &str| Some(TypeIfOutcome { typed: false, refused: Some(why.to_owned()) });
-        let typing_now = typed.last.is_some_and(|last| now < last + HANDS_OFF);
+        let typing_now =
+            typed.last.is_some_and(|last| now < last + HANDS_OFF || (last >= last_output && now < last + NO_EFFECT));
         if still && shown && !typing_now {
             if input.try_send(self.wanted.keys.clone().into_bytes().into()).is_err() {
                 return refused("the program reads nothing");
@@ -154,7 +176,7 @@ impl PendingKeys {
             if self.wanted.then.is_none() {
                 return Some(TypeIfOutcome { typed: true, refused: None });
             }
-            (self.typed_at, self.until) = (Some(now), now + TYPE_IF_WAIT);
+            (self.began, self.typed_at, self.until) = (now, Some((now, 0)), now + TYPE_IF_WAIT);
             return None;
         }
         match (too_late, typing_now, still) {
@@ -171,6 +193,7 @@ impl PendingKeys {
 mod tests {
     use super::*;
     use crate::model::TerminalSize;
+    use crate::wire::ThenKeys;
 
     struct Bench {
         model: Model,
@@ -197,10 +220,14 @@ mod tests {
         }
 
         fn pending(&self, then: Option<&str>) -> PendingKeys {
-            let holds = Some("Allowtoucha?".into());
-            let shows = vec![ScreenSection { holds, ..ScreenSection::default() }];
-            let wanted = TypeIf { shows, keys: "1".into(), then: then.map(str::to_owned), answers: then.is_none() };
-            PendingKeys::new(7, wanted, self.start)
+            let holds = |text: &str| ScreenSection { holds: Some(text.into()), ..ScreenSection::default() };
+            let following = then.map(|keys| ThenKeys { shows: vec![holds("taken")], keys: keys.into() });
+            let shows = vec![holds("Allowtoucha?")];
+            PendingKeys::new(
+                7,
+                TypeIf { shows, keys: "1".into(), then: following, answers: then.is_none() },
+                self.start,
+            )
         }
 
         fn typed(&mut self) -> Vec<Bytes> {
@@ -244,9 +271,14 @@ mod tests {
         let mut pending = bench.pending(None);
         assert!(bench.typing.takes(b"x", bench.start + Duration::from_millis(100)));
         assert!(bench.typing.takes(b"\x1b[I", bench.start + Duration::from_millis(400)), "nobody typed that");
+        bench.last_output = bench.start + Duration::from_millis(120);
         assert_eq!(bench.look(&mut pending, 599), None);
         assert!(bench.look(&mut pending, 600).unwrap().typed);
         bench.typed();
+        // It may have answered what is asked, and the program is slow.
+        let mut pending = bench.pending(None);
+        bench.last_output = bench.start;
+        assert!(refused(bench.look(&mut pending, 3_000)).contains("somebody types"));
         let mut pending = bench.pending(None);
         assert!(bench.typing.takes(b"xy", bench.start + Duration::from_millis(2_900)));
         assert!(refused(bench.look(&mut pending, 3_000)).contains("somebody types"));
@@ -258,17 +290,18 @@ mod tests {
         let bench = bench("Allow touch a?");
         let mut pending = bench.pending(None);
         assert!(bench.look(&mut pending, 200).unwrap().typed);
-        let at = |after: u64| bench.start + Duration::from_millis(200 + after);
+        let start = bench.start;
+        let at = |after: u64| start + Duration::from_millis(200 + after);
         for key in ["1", "\r", "\x1b", "\x1b[A"] {
             assert!(!bench.typing.takes(key.as_bytes(), at(1)), "{key:?}");
         }
         assert!(bench.typing.takes(b"\x1b[3;4R", at(1)), "a terminal's answer");
-        assert!(bench.typing.takes(b"1", at(600)), "it is for what is on the screen now");
+        assert!(bench.typing.takes(b"1", at(1_000)), "it is for what is on the screen now");
         // As long as the dialog is there.
         let mut bench = bench;
         let dialog = pending.answered(at(0)).unwrap();
         assert!(dialog.look(&bench.model, &bench.typing, at(2_000)));
-        assert!(!bench.typing.takes(b"1", at(2_500)) && bench.typing.takes(b"1", at(2_600)));
+        assert!(!bench.typing.takes(b"1", at(2_900)) && bench.typing.takes(b"1", at(3_000)));
         assert!(!dialog.look(&bench.model, &bench.typing, at(3_000)), "for no longer than that");
         bench.model.feed(b"\x1b[H\x1b[2J");
         assert!(!dialog.look(&bench.model, &bench.typing, at(2_700)));
@@ -276,14 +309,22 @@ mod tests {
 
     #[test]
     fn keys_that_follow_wait_until_the_first_were_taken() {
+        let done = |why: Option<&str>| Some(TypeIfOutcome { typed: true, refused: why.map(str::to_owned) });
         let mut bench = bench("Allow touch a?");
         let mut pending = bench.pending(Some("\r"));
         assert_eq!(bench.look(&mut pending, 200), None);
         assert_eq!(bench.look(&mut pending, 900), None, "the first are not taken");
         assert_eq!(bench.typed(), ["1"]);
         bench.model.feed(b"\x1b[H\x1b[2Jtaken");
-        assert_eq!(bench.look(&mut pending, 1_000), Some(TypeIfOutcome { typed: true, refused: None }));
+        assert_eq!(bench.look(&mut pending, 1_000), None);
         assert_eq!(bench.typed(), ["\r"]);
+        // Once more, where nothing came of it.
+        assert_eq!(bench.look(&mut pending, 1_900), None);
+        assert!(bench.typed().is_empty());
+        assert_eq!(bench.look(&mut pending, 2_000), None);
+        assert_eq!(bench.typed(), ["\r"]);
+        bench.model.feed(b"\x1b[H\x1b[2Jsent");
+        assert_eq!(bench.look(&mut pending, 2_100), done(None));
         // Somebody goes on typing where they stand.
         let mut bench = self::bench("Allow touch a?");
         let mut pending = bench.pending(Some("\r"));
@@ -293,11 +334,20 @@ mod tests {
         let outcome = bench.look(&mut pending, 900).unwrap();
         assert!(outcome.typed && outcome.refused.unwrap().contains("somebody types"));
         assert_eq!(bench.typed(), ["1"]);
-        // Never taken.
+        // Never taken, and something else came: nothing more is typed.
         let mut bench = self::bench("Allow touch a?");
         let mut pending = bench.pending(Some("\r"));
         assert_eq!(bench.look(&mut pending, 200), None);
+        bench.model.feed(b"\x1b[H\x1b[2Jmay I?");
         assert!(refused(bench.look(&mut pending, 3_300)).contains("did not take"));
         assert_eq!(bench.typed(), ["1"]);
+        // Taken, and never sent.
+        let mut bench = self::bench("Allow touch a?");
+        let mut pending = bench.pending(Some("\r"));
+        assert_eq!(bench.look(&mut pending, 200), None);
+        bench.model.feed(b"\x1b[H\x1b[2Jtaken");
+        let outcome = (4..200).find_map(|tenth| bench.look(&mut pending, tenth * 100));
+        assert!(refused(outcome).contains("did not take"));
+        assert_eq!(bench.typed(), ["1", "\r", "\r", "\r"]);
     }
 }
