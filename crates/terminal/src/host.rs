@@ -3,7 +3,8 @@
 //!
 //! - One task decides; a task for each connection reads, another one writes. No attachment can hold up the program or another one,
 //!   but for the owner's terminal: its output waits for it, up to [`OWNER_WAIT`] without any progress.
-//! - Input waits where it is typed until the program reads; none is dropped.
+//! - Input waits where it is typed until the program reads; none is dropped, but for a key at a dialog that was answered just now
+//!   (`type_if`).
 //! - When the program has ended, its end is told to all attachments; the holder ends when they are gone, or [`KEPT`] later if there was
 //!   none.
 //! - One whose socket was removed can be found by nobody: without an attachment it hangs up, as a terminal does whose window is closed.
@@ -31,8 +32,8 @@ use tokio::time::{Instant, sleep_until};
 use self::connection::Connection;
 use self::outgoing::Outgoing;
 use self::pty::{NotSpawned, Pty};
+pub use self::type_if::TYPE_IF_WAIT;
 use self::type_if::{AnsweredDialog, LOOK, PendingKeys, Typing};
-pub use self::type_if::{HANDS_OFF, TYPE_IF_WAIT};
 use crate::folder;
 use crate::model::{HISTORY_LINES, Model, TerminalSize};
 use crate::wire::{

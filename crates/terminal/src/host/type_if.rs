@@ -20,7 +20,7 @@ use crate::wire::{TypeIf, TypeIfOutcome};
 const STILL: Duration = Duration::from_millis(150);
 
 /// How long nobody may have typed.
-pub const HANDS_OFF: Duration = Duration::from_millis(500);
+const HANDS_OFF: Duration = Duration::from_millis(500);
 
 /// How long a key that somebody typed may be without any effect on the screen until it counts as one without any: until then it may
 /// have answered what is asked.
