@@ -118,9 +118,12 @@ fn sgr(cell: &Cell) -> String {
             let _ = write!(out, ";{code}");
         }
     }
-    for (color, base) in [(cell.fgcolor(), 38), (cell.bgcolor(), 48)] {
+    for (color, base) in [(cell.fgcolor(), 38_u16), (cell.bgcolor(), 48)] {
         match color {
             Color::Default => {}
+            // The first sixteen as programs write them: many terminals draw these brighter where they are bold.
+            Color::Idx(index @ 0..8) => drop(write!(out, ";{}", base - 8 + u16::from(index))),
+            Color::Idx(index @ 8..16) => drop(write!(out, ";{}", base + 52 + u16::from(index) - 8)),
             Color::Idx(index) => drop(write!(out, ";{base};5;{index}")),
             Color::Rgb(red, green, blue) => drop(write!(out, ";{base};2;{red};{green};{blue}")),
         }
@@ -179,6 +182,16 @@ mod tests {
         assert_eq!(looks.screen().contents(), "a漢");
         let looks = shown(size(3, 10), size(3, 2), &["a漢字\x1b[1;1H"]);
         assert_eq!(looks.screen().contents().trim_end(), "a", "a wide character is not cut in two");
+    }
+
+    #[test]
+    fn colours_are_written_as_programs_write_them() {
+        for sgr in ["31", "37", "90", "97", "41", "47", "100", "107", "38;5;16", "48;5;255", "38;2;1;2;3"] {
+            let mut model = Model::new(size(1, 4), 0);
+            model.feed(format!("\x1b[{sgr}mx").as_bytes());
+            let out = Crop::new(size(1, 4), false).draw(model.screen());
+            assert!(out.contains(&format!(";{sgr}m")), "{sgr}: {out:?}");
+        }
     }
 
     #[test]
