@@ -29,14 +29,6 @@ const VERSION: usize = 60;
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX: u64 = 100;
 
-/// Why an agent is not linked that could be.
-const NOT_SHOWN: &str = "nothing is edited: Plexus does not show its terminal yet";
-
-/// Whether the gateway shows an agent's terminals, by what linking adds or by itself.
-fn is_shown(agent: &LinkAgent) -> bool {
-    agent.without.is_some() || LINKED_AGENTS.iter().any(|linked| linked.name == agent.name)
-}
-
 /// What becomes of one agent.
 enum Outcome {
     /// It is changed, after a yes.
@@ -103,7 +95,6 @@ async fn agent_link(
     };
     let (state, detail) = match linker.state(agent) {
         Ok(LinkState::NotNeeded(words)) => (LinkStanding::NotNeeded, Some(words.to_owned())),
-        Ok(LinkState::NotLinked) if !is_shown(agent) => (LinkStanding::NotNeeded, Some(NOT_SHOWN.to_owned())),
         Ok(LinkState::NotLinked) => (LinkStanding::NotLinked, None),
         Ok(LinkState::Linked) => (LinkStanding::Linked, None),
         Ok(LinkState::OutOfDate(why)) => (LinkStanding::OutOfDate, Some(why)),
@@ -176,10 +167,10 @@ async fn change(home: &Home, agent: &str, wish: &LinkWish) -> Result<(), LinkRef
     let agent = link_agent(agent).ok_or(LinkRefusal::NoAgent)?;
     let linker = linker(home).map_err(|why| refused(&format!("{why:#}")))?;
     let plan = match wish.action {
-        LinkAction::Link if agent.without.is_some() || !is_shown(agent) => {
-            return Err(refused(&agent.without.unwrap_or(NOT_SHOWN)));
-        }
         LinkAction::Link => {
+            if let Some(words) = agent.without {
+                return Err(refused(&words));
+            }
             let path = which(agent.program).ok_or_else(|| refused(&format!("{} is not on PATH", agent.program)))?;
             gate(agent, &version(&path, &["--version"]).await).map_err(|why| refused(&why))?;
             linker.plan_link(agent)
@@ -315,7 +306,6 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
             None => Err("it is not on PATH".to_owned()),
         };
         let outcome = match (agent.without, &path) {
-            _ if agent.name == agent.words && !is_shown(agent) => Outcome::NotNeeded(NOT_SHOWN),
             (Some(words), _) => Outcome::NotNeeded(words),
             (None, None) => {
                 Outcome::Refused(format!("{} is not on PATH; install it, or add its folder", agent.program))
@@ -449,6 +439,13 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn agents_that_are_linked_are_heard() {
+        for agent in LINK_AGENTS.iter().filter(|agent| agent.without.is_none()) {
+            assert!(LINKED_AGENTS.iter().any(|linked| linked.name == agent.name), "{}", agent.name);
+        }
+    }
 
     #[test]
     fn program_is_named_by_its_link_on_path() {

@@ -231,7 +231,7 @@ impl WrappedAgent {
 
     fn hello(&self, pid: u32) -> HelperHello {
         let (link, agent, role) = (LINK_VERSION, self.name.to_owned(), HelperRole::Tunnel);
-        HelperHello { link, agent, role, id: random_name(), pid }
+        HelperHello { link, agent, role, id: random_name(), pid, terminal: None }
     }
 
     /// What the dialect has to know.

@@ -40,7 +40,7 @@ impl Bench {
 
     fn say(&mut self, connection: u64, session: &str, event: &Value) {
         let (agent, role, id) = ("copilot".into(), HelperRole::Tunnel, format!("tunnel of {session}"));
-        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 };
+        let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7, terminal: None };
         let said = json!({ "hello": hello, "event": event });
         self.rig.feed(json!({ "connection": connection, "started": 9, "said": said }).to_string());
         self.serve();

@@ -156,7 +156,7 @@ impl Bench {
                     self.rig.reply(&fetch, Some((200, "")));
                 }
                 LinkRequest::Tunnel(..) => self.rig.reply(&fetch, None),
-                LinkRequest::Process(..) => self.rig.reply(&fetch, Some((404, ""))),
+                LinkRequest::Process(..) | LinkRequest::Terminal(_) => self.rig.reply(&fetch, Some((404, ""))),
             }
         }
     }
@@ -185,7 +185,7 @@ impl Bench {
 
 fn hello() -> HelperHello {
     let (agent, role, id) = ("qwen".into(), HelperRole::Tunnel, "a".into());
-    HelperHello { link: LINK_VERSION, agent, role, id, pid: 7 }
+    HelperHello { link: LINK_VERSION, agent, role, id, pid: 7, terminal: None }
 }
 
 fn describe(event: &RuntimeEvent) -> Option<String> {
