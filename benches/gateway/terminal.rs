@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -21,6 +21,8 @@ use super::table::{Row, Target, median};
 const KEY: &str = "sk-ant-fake-0123456789abcdef";
 /// The agents of the tests, and their model.
 const AGENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents");
+/// Pieces of output that wait to be looked at; then the terminal waits.
+const OUTPUT: usize = 4096;
 /// Time for anything to appear on the screen.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A screen on which nothing appeared for this long is at rest.
@@ -80,7 +82,7 @@ impl Claude {
         command.env("DISABLE_AUTOUPDATER", "1");
         let child = pair.slave.spawn_command(command)?;
         let mut reader = pair.master.try_clone_reader()?;
-        let (send, output) = channel();
+        let (send, output) = sync_channel(OUTPUT);
         std::thread::spawn(move || {
             let mut buffer = [0; 64 << 10];
             while let Ok(length @ 1..) = reader.read(&mut buffer) {
