@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 const KEY: &str = "sk-ant-fake-0123456789abcdef";
 
 /// Claude Code in a terminal, linked.
-struct Claude {
-    terminal: Terminal,
+pub(crate) struct Claude {
+    pub(crate) terminal: Terminal,
     home: tempfile::TempDir,
     work: tempfile::TempDir,
 }
@@ -75,6 +75,11 @@ fn link(home: &Path) {
 impl Claude {
     /// Starts it by hand, with no word changed; `home` is the state folder of the gateway that its hooks look for.
     async fn start(model: &FakeModel, gateway_home: &Path) -> Self {
+        Self::start_by(model, gateway_home, &[]).await
+    }
+
+    /// The same, by a program that starts it.
+    pub(crate) async fn start_by(model: &FakeModel, gateway_home: &Path, by: &[&str]) -> Self {
         let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let folder = work.path().canonicalize().unwrap();
         let known = json!({
@@ -95,7 +100,7 @@ impl Claude {
             ("DISABLE_AUTOUPDATER", "1"),
         ];
         let program = program().display().to_string();
-        let terminal = Terminal::open(Some(&folder), (100, 40), &env, &[&program]);
+        let terminal = Terminal::open(Some(&folder), (100, 40), &env, &[by, &[&program]].concat());
         let claude = Self { terminal, home, work };
         claude.wrote("for shortcuts").await;
         claude
@@ -106,7 +111,7 @@ impl Claude {
     }
 
     /// Types a prompt and sends it: in one write it would count as pasted.
-    async fn prompt(&self, text: &str) {
+    pub(crate) async fn prompt(&self, text: &str) {
         self.terminal.words(text);
         let end: String = text.chars().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect();
         self.wrote(&end).await;

@@ -53,8 +53,8 @@ impl Home {
 }
 
 /// Gemini CLI in a terminal.
-struct Gemini {
-    terminal: Terminal,
+pub(crate) struct Gemini {
+    pub(crate) terminal: Terminal,
     work: tempfile::TempDir,
     home: Home,
     /// The folder of the shared terminals, if it is in one.
@@ -69,7 +69,7 @@ impl Drop for Gemini {
 
 impl Gemini {
     /// Starts it by hand; `shared`: by `plexus term -- gemini`.
-    async fn start(model: &FakeModel, gateway_home: &Path, shared: bool) -> Self {
+    pub(crate) async fn start(model: &FakeModel, gateway_home: &Path, shared: bool) -> Self {
         let (home, work) = (Home::new(model, gateway_home), tempfile::tempdir().unwrap());
         let folder = work.path().canonicalize().unwrap();
         let env: Vec<(&str, &str)> = home.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -105,7 +105,7 @@ impl Gemini {
     }
 
     /// Types a prompt and sends it: in one write it would count as pasted.
-    async fn prompt(&self, text: &str) {
+    pub(crate) async fn prompt(&self, text: &str) {
         self.idle().await;
         self.terminal.words(text);
         let end: String = text.chars().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect();
