@@ -7,7 +7,7 @@ use crate::common;
 use crate::story_claude_terminal::{Claude, until};
 use crate::story_gemini_terminal::Gemini;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -91,13 +91,17 @@ async fn looks_the_same(gateway: &mut Gateway, first: &Terminal, command: &str) 
     same(&format!("{command}: taken up elsewhere"), &elsewhere, &late).await;
 }
 
-/// Ends the programs of a test.
-fn end(home: &Path) {
-    for socket in std::fs::read_dir(home.join("terminals")).into_iter().flatten() {
-        let socket = socket.unwrap().path();
-        let mut kill = Command::new(exe());
-        kill.args(["term", "kill"]).arg(socket.file_stem().unwrap()).env("PLEXUS_HOME", home);
-        let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
+/// Ends the programs of a test with it, whatever becomes of it.
+struct Ends(PathBuf);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        for socket in std::fs::read_dir(self.0.join("terminals")).into_iter().flatten() {
+            let socket = socket.unwrap().path();
+            let mut kill = Command::new(exe());
+            kill.args(["term", "kill"]).arg(socket.file_stem().unwrap()).env("PLEXUS_HOME", &self.0);
+            let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
     }
 }
 
@@ -105,29 +109,30 @@ fn end(home: &Path) {
 async fn term_shows_claude_code_alike_in_every_window() {
     let model = FakeModel::start();
     let mut gateway = Gateway::start("").await;
+    let _ends = Ends(gateway.home.clone());
     let claude = Claude::start_by(&model, &gateway.home, &[exe(), "term", "--"]).await;
     claude.prompt("FAKE:text said in a shared terminal").await;
     claude.terminal.wrote("said in a shared terminal", 2).await;
     claude.prompt("FAKE:shell touch one ;; text done").await;
     claude.terminal.until("its dialog", Terminal::text, |text| text.contains("Do you want to proceed?")).await;
     looks_the_same(&mut gateway, &claude.terminal, "claude").await;
-    end(&gateway.home);
 }
 
 #[tokio::test]
 async fn term_shows_gemini_cli_alike_in_every_window() {
     let model = FakeModel::start();
     let mut gateway = Gateway::start("").await;
+    let _ends = Ends(gateway.home.clone());
     let gemini = Gemini::start(&model, &gateway.home, true).await;
     gemini.prompt("FAKE:text said in a shared terminal").await;
     gemini.terminal.wrote("said in a shared terminal", 2).await;
     looks_the_same(&mut gateway, &gemini.terminal, "gemini").await;
-    end(&gateway.home);
 }
 
 #[tokio::test]
 async fn term_shows_htop_alike_in_every_window() {
     let mut gateway = Gateway::start("").await;
+    let _ends = Ends(gateway.home.clone());
     let home = gateway.home.display().to_string();
     let have = |name: &str| Command::new("which").arg(name).stdout(Stdio::null()).status().unwrap().success();
     // Every machine has the one.
@@ -136,5 +141,4 @@ async fn term_shows_htop_alike_in_every_window() {
     let first = Terminal::open(None, SIZE, &[("PLEXUS_HOME", &home)], &words);
     first.until("its table", Terminal::text, |text| text.contains("PID")).await;
     looks_the_same(&mut gateway, &first, program[0]).await;
-    end(&gateway.home);
 }
