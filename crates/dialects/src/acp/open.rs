@@ -70,6 +70,9 @@ impl DeferredLoad {
 pub(super) struct PastReplay {
     /// Whether the log has the past already, so that the replay is left out.
     known: bool,
+    /// Whether any of it was replayed.
+    #[serde(default)]
+    began: bool,
     /// The prompt that waits for the replay to end.
     held: Option<(Ticket, Vec<Box<RawValue>>)>,
     /// Ticks to wait without a replay, and at most; `None` before the response.
@@ -161,7 +164,7 @@ impl Acp {
         }
         let meta = self.meta_allowing(servers);
         if let (OpenMethod::Load, Some(ResumeTarget { native, known, .. })) = (by, resume.cloned()) {
-            self.past.insert(native, PastReplay { known, held: None, quiet: None });
+            self.past.insert(native, PastReplay { known, began: false, held: None, quiet: None });
         }
         let session_id = resume.map(|resume| &resume.native);
         let mcp_servers = servers.iter().map(McpServer::acp).collect();
@@ -203,8 +206,10 @@ impl Acp {
 
     /// The response to a load came; some agents go on replaying for a moment.
     pub(super) fn await_quiet(&mut self, native: &NativeId, out: &mut Outbox) {
+        let late = quirks::replays_late(self.agent.as_deref());
         if let Some(past) = self.past.get_mut(native) {
-            past.quiet = Some((QUIET, QUIET_MAX));
+            let first = late.filter(|_| !past.began).unwrap_or(QUIET);
+            past.quiet = Some((first, QUIET_MAX));
             out.wake_after = Some(TICK);
         }
     }
@@ -249,6 +254,7 @@ impl Acp {
             return Some(false);
         }
         let Some(past) = self.past.get_mut(native) else { return Some(false) };
+        past.began = true;
         if let Some((quiet, _)) = &mut past.quiet {
             *quiet = QUIET;
         }

@@ -283,6 +283,45 @@ fn acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation() {
 }
 
 #[test]
+fn acp_quirk_gemini_replay_is_waited_for_after_the_response() {
+    // The past of a loaded conversation, and a prompt that is there at once.
+    let loaded = |before: bool| {
+        let mut rig = ready("gemini-cli", json(LOAD.as_bytes()));
+        open(&mut rig, true);
+        rig.said();
+        while rig.sent.is_empty() {
+            rig.wake();
+        }
+        rig.sent();
+        if before {
+            rig.feed(update("agent_message_chunk", ""));
+        }
+        rig.feed(r#"{"id":1,"result":{}}"#);
+        opened(&mut rig);
+        rig.prompt(7, "s", "hi");
+        rig
+    };
+    let held = |rig: &mut Rig| {
+        let mut ticks = 0;
+        while rig.sent.is_empty() {
+            rig.wake();
+            ticks += 1;
+        }
+        ticks
+    };
+    let mut rig = loaded(false);
+    for _ in 0..19 {
+        rig.wake();
+    }
+    assert!(rig.sent().is_empty(), "the replay has yet to begin");
+    rig.feed(update("agent_message_chunk", ""));
+    assert!(rig.said().is_empty());
+    assert_eq!(held(&mut rig), 2, "it began, and is quiet");
+    assert_eq!(held(&mut loaded(false)), 20, "no replay comes");
+    assert_eq!(held(&mut loaded(true)), 2, "it began before the response");
+}
+
+#[test]
 fn acp_open_never_loads_a_conversation_with_a_run() {
     let mut rig = ready("a", json(BOTH.as_bytes()));
     rig.prompt(7, "s", "hi");

@@ -45,6 +45,8 @@ pub(super) enum Treatment {
         /// What people are shown meanwhile.
         told: &'static str,
     },
+    /// Waits for the beginning of a replay that comes after the response, in seconds at most.
+    ReplaysLate { ticks: u32 },
 }
 
 /// How an agent is told that all tools of an MCP server are allowed.
@@ -101,6 +103,14 @@ quirks! {
         test: "acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation",
         then: Treatment::LoadLater { ticks: 65, told: "Gemini CLI loses a conversation that is reopened within the \
             minute in which it was created" }
+    }
+    {
+        agent: "gemini",
+        versions: "0.61.0",
+        what: "responds to `session/load` before it replays the past, by seconds on a busy machine",
+        why: "what comes after the prompt would count as the run's own; it loads no conversation without messages, so a replay always comes",
+        test: "acp_quirk_gemini_replay_is_waited_for_after_the_response",
+        then: Treatment::ReplaysLate { ticks: 20 }
     }
     {
         agent: "gemini",
@@ -184,7 +194,10 @@ fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
 pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandField]> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::Commands { places, .. } => Some(places),
-        Treatment::OwnTools(_) | Treatment::AllowedTools(_) | Treatment::LoadLater { .. } => None,
+        Treatment::OwnTools(_)
+        | Treatment::AllowedTools(_)
+        | Treatment::LoadLater { .. }
+        | Treatment::ReplaysLate { .. } => None,
     })
 }
 
@@ -192,7 +205,21 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::LoadLater { ticks, told } => Some((ticks, told)),
-        Treatment::Commands { .. } | Treatment::OwnTools(_) | Treatment::AllowedTools(_) => None,
+        Treatment::Commands { .. }
+        | Treatment::OwnTools(_)
+        | Treatment::AllowedTools(_)
+        | Treatment::ReplaysLate { .. } => None,
+    })
+}
+
+/// How long the beginning of a replay is waited for after the response to a load, in seconds, if the agent replays only then.
+pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
+    of(agent).find_map(|quirk| match quirk.then {
+        Treatment::ReplaysLate { ticks } => Some(ticks),
+        Treatment::Commands { .. }
+        | Treatment::OwnTools(_)
+        | Treatment::AllowedTools(_)
+        | Treatment::LoadLater { .. } => None,
     })
 }
 
@@ -200,7 +227,10 @@ pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
 pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::OwnTools(field) => Some(field),
-        Treatment::Commands { .. } | Treatment::AllowedTools(_) | Treatment::LoadLater { .. } => None,
+        Treatment::Commands { .. }
+        | Treatment::AllowedTools(_)
+        | Treatment::LoadLater { .. }
+        | Treatment::ReplaysLate { .. } => None,
     })
 }
 
@@ -208,7 +238,10 @@ pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
 pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
     of(agent).find_map(|quirk| match quirk.then {
         Treatment::AllowedTools(how) => Some(how),
-        Treatment::Commands { .. } | Treatment::OwnTools(_) | Treatment::LoadLater { .. } => None,
+        Treatment::Commands { .. }
+        | Treatment::OwnTools(_)
+        | Treatment::LoadLater { .. }
+        | Treatment::ReplaysLate { .. } => None,
     })
 }
 
