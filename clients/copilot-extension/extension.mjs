@@ -18,12 +18,16 @@ import { joinSession } from "@github/copilot-sdk/extension";
 const AGAIN_MS = 500;
 /** Bytes that the gateway has not read. Beyond this the connection is made anew, and the gateway reads what it missed. */
 const UNREAD_MAX = 8 << 20;
+/** Longest message to the gateway, in bytes, which hangs up on a longer one. Such an event is left out, and such a reply is an error. */
+const MESSAGE_MAX = 31 << 20;
 /** Longest request of the gateway, in characters: a prompt. Beyond this the connection is made anew. */
 const REQUEST_MAX = 8 << 20;
 /** Most events of a session's past that the gateway reads when it sees the session for the first time. */
 const PAST_MAX = 1000;
 /** Most events that it reads at a time. */
 const PAGE_MAX = 200;
+/** Longest page, in bytes. */
+const PAGE_BYTES = 16 << 20;
 /** Longest text that is kept while it streams, in characters; a gateway that comes during a longer one gets it when it is whole. */
 const PARTIAL_MAX = 1 << 20;
 /** Open questions that are remembered for a gateway that comes later; the oldest is forgotten first. */
@@ -114,7 +118,7 @@ class Tunnel {
     }
     socket.unref();
     socket.setEncoding("utf8");
-    let [text, over] = ["", false];
+    let [parts, length, over] = [[], 0, false];
     const end = () => {
       if (over) return;
       over = true;
@@ -137,10 +141,14 @@ class Tunnel {
       }
     });
     socket.on("data", (more) => {
-      const lines = (text + more).split("\n");
-      text = lines.pop();
-      for (const line of lines) this.asked(line, socket, end);
-      if (text.length > REQUEST_MAX) end();
+      let from = 0;
+      for (let at = more.indexOf("\n"); at >= 0; at = more.indexOf("\n", from)) {
+        this.asked([...parts, more.slice(from, at)].join(""), socket, end);
+        [parts, length, from] = [[], 0, at + 1];
+      }
+      parts.push(more.slice(from));
+      length += more.length - from;
+      if (length > REQUEST_MAX) end();
     });
   }
 
@@ -148,7 +156,12 @@ class Tunnel {
     const socket = this.socket;
     if (!socket) return;
     if (socket.writableLength > UNREAD_MAX) return this.end();
-    socket.write(`${JSON.stringify(message)}\n`);
+    const text = JSON.stringify(message);
+    if (Buffer.byteLength(text) <= MESSAGE_MAX) {
+      socket.write(`${text}\n`);
+    } else if (message.reply) {
+      this.say({ reply: { id: message.reply.id, error: `the response is longer than ${MESSAGE_MAX} bytes` } });
+    }
   }
 
   /** Something happened in the session. */
@@ -217,6 +230,15 @@ class Tunnel {
     return { status: 403, body: { message: "not a request that the extension makes for Plexus" } };
   }
 
+  /** Reads at most so many events, and fewer where they are long. One that is longer than a page is left out. */
+  async read(which, most) {
+    for (let max = most; ; max = Math.ceil(max / 4)) {
+      const page = await this.session.rpc.eventLog.read({ ...which, max });
+      if (Buffer.byteLength(JSON.stringify(page.events)) <= PAGE_BYTES) return page;
+      if (max === 1) return { ...page, events: [] };
+    }
+  }
+
   /** The events since a cursor (in hexadecimal digits), or the last ones; and how the session stands, once there are no more. */
   async events(hex) {
     const { eventLog, metadata, name, permissions } = this.session.rpc;
@@ -224,12 +246,12 @@ class Tunnel {
     let page;
     if (hex) {
       const cursor = Buffer.from(hex, "hex").toString("utf8");
-      page = await eventLog.read({ ...which, cursor, max: PAGE_MAX });
+      page = await this.read({ ...which, cursor }, PAGE_MAX);
     }
     const expired = page !== undefined && page.cursorStatus !== "ok";
     if (page === undefined || expired) {
       const { cursor } = await eventLog.tail();
-      const past = expired ? { events: [] } : await eventLog.read({ ...which, direction: "backward", max: PAST_MAX });
+      const past = expired ? { events: [] } : await this.read({ ...which, direction: "backward" }, PAST_MAX);
       page = { events: past.events, cursor, older: past.hasMore };
     }
     const reply = { events: page.events, cursor: page.cursor, older: page.older === true, expired, more: page.hasMore === true };
