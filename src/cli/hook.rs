@@ -90,13 +90,11 @@ impl Options {
             return None;
         }
         let home = self.home.map_or_else(Home::find, |dir| Ok(Home::at(&dir))).ok()?;
-        let mut id = [0; 16];
-        getrandom(&mut id)?;
         let hello = HelperHello {
             link: LINK_VERSION,
             agent: self.agent,
             role,
-            id: data_encoding::HEXLOWER.encode(&id),
+            id: random_name()?,
             pid: pid.pid(),
             terminal: std::env::var(VARIABLE).ok().filter(|id| id.parse::<TerminalId>().is_ok()),
         };
@@ -132,8 +130,11 @@ impl Options {
     }
 }
 
-fn getrandom(bytes: &mut [u8]) -> Option<()> {
-    std::fs::File::open("/dev/urandom").ok()?.read_exact(bytes).ok()
+/// A name that nobody guesses; `None` if the system has no randomness.
+pub(super) fn random_name() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(data_encoding::HEXLOWER.encode(&bytes))
 }
 
 /// The process of a terminal of Claude Code, which names it.

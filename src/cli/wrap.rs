@@ -33,6 +33,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, timeout};
 
 use super::home::Home;
+use super::hook::random_name;
 use super::run::which;
 use super::{FAILURE, USAGE};
 
@@ -231,7 +232,9 @@ impl WrappedAgent {
 
     fn hello(&self, pid: u32) -> HelperHello {
         let (link, agent, role) = (LINK_VERSION, self.name.to_owned(), HelperRole::Tunnel);
-        HelperHello { link, agent, role, id: random_name(), pid, terminal: None }
+        // It is a name, no secret: the process is one, too.
+        let id = random_name().unwrap_or_else(|| pid.to_string());
+        HelperHello { link, agent, role, id, pid, terminal: None }
     }
 
     /// What the dialect has to know.
@@ -244,18 +247,6 @@ impl WrappedAgent {
         let since = Timestamp::from(std::time::SystemTime::now()).to_string();
         json!({ "type": "hello", "output": files.output.to_str(), "projects": projects, "since": since })
     }
-}
-
-/// A name that nobody guesses.
-fn random_name() -> String {
-    let mut bytes = [0; 16];
-    let read =
-        std::fs::File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes));
-    if read.is_err() {
-        // It is a name, no secret: the process is one, too.
-        bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
-    }
-    data_encoding::HEXLOWER.encode(&bytes)
 }
 
 /// The agent's files, in a folder of their own; it is removed at the end.
@@ -278,7 +269,7 @@ impl Files {
             Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => return None,
             _ => remove_left_over(&all),
         }
-        let folder = all.join(random_name());
+        let folder = all.join(random_name()?);
         private(&folder).ok()?;
         let new = |name: &str| {
             let path = folder.join(name);
