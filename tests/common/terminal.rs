@@ -39,6 +39,10 @@ impl Terminal {
         let mut command = Command::new("tmux");
         command.arg("-S").arg(self.dir.path().join("tmux")).args(["-f", "/dev/null"]).stderr(Stdio::null());
         command.env("TERM", "xterm-256color").env_remove("COLORTERM");
+        // It is a person's terminal wherever the tests run: on a CI machine, programs made with Ink draw nothing before they end.
+        for name in ["CI", "CONTINUOUS_INTEGRATION"] {
+            command.env_remove(name);
+        }
         command
     }
 
