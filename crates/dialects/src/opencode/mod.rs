@@ -292,6 +292,8 @@ struct Session {
     status_is_newer: bool,
     /// Whether it was busy while it was not open, or was being read.
     worked: bool,
+    /// Whether its creation was seen: in a terminal, that comes with its first prompt.
+    created: bool,
     /// Whether [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
     began: bool,
     prompt: Option<Prompt>,
@@ -360,6 +362,7 @@ impl Session {
             busy: false,
             status_is_newer: false,
             worked: false,
+            created: false,
             began: false,
             prompt: None,
             words: Vec::new(),
@@ -454,6 +457,9 @@ struct SessionInfo {
     time: Option<SessionTime>,
     revert: Option<Revert>,
     permission: Option<serde_json::Value>,
+    /// The session whose subagent this one is.
+    #[serde(rename = "parentID")]
+    parent: Option<String>,
 }
 
 /// The revert of a conversation: everything from this message on, or from a part of it. It can be undone until the next prompt, with which

@@ -258,7 +258,8 @@ impl OpenCode {
         }
     }
 
-    /// Whether an event is of a followed session; a session that begins to work becomes one.
+    /// Whether an event is of a followed session; a session that begins to work becomes one. In a terminal it does once it is created, since
+    /// that comes with its first prompt and OpenCode takes a second or more until it works; subagents' sessions only once they work.
     pub(super) fn follows(
         &mut self,
         native: &NativeId,
@@ -278,7 +279,10 @@ impl OpenCode {
             "message.part.delta" => true,
             sort => sort.ends_with(".asked") || sort == "permission.updated",
         };
-        if !works || self.phase == Phase::Failed {
+        let created = self.place == ServerPlace::Terminal
+            && sort == "session.created"
+            && read.info.and_then(object::<SessionInfo>).is_some_and(|info| info.parent.is_none());
+        if !(works || created) || self.phase == Phase::Failed {
             if matches!(sort, "session.status" | "session.idle") {
                 self.note_status(native);
             }
@@ -290,7 +294,7 @@ impl OpenCode {
             self.asks.retain(|_, asked| sessions.contains_key(&asked.native));
         }
         let mut session = Session::new(Stage::Seen, folder);
-        (session.busy, session.worked) = (true, true);
+        (session.busy, session.worked, session.created) = (works, works, created);
         self.sessions.insert(native.clone(), session);
         self.note_status(native);
         if self.phase == Phase::Ready && self.resync_state.is_none() {

@@ -338,7 +338,7 @@ impl OpenCode {
             let Some(session) = self.sessions.get_mut(&native) else { continue };
             match session.stage {
                 // It worked meanwhile, and may have ended already.
-                Stage::Seen if session.worked || named.contains(&native) => self.found(&native, out),
+                Stage::Seen if session.worked || session.created || named.contains(&native) => self.found(&native, out),
                 Stage::Seen => {
                     self.sessions.remove(&native);
                     self.asks.retain(|_, asked| asked.native != native);

@@ -178,6 +178,24 @@ fn opencode_terminal_shows_only_what_works_and_reads_only_its_folder() {
 }
 
 #[test]
+fn opencode_terminal_finds_a_session_once_it_is_created() {
+    let created = |parent: Value| json!({ "info": { "id": "s", "directory": "/w", "parentID": parent } });
+    for slow in [false, true] {
+        let mut bench = Bench::new();
+        bench.slow = slow;
+        bench.connect(1, "a");
+        bench.event(1, "a", "session.created", created(json!("parent")));
+        assert!(bench.told().is_empty(), "a subagent's session that does not work yet");
+        bench.event(1, "a", "session.created", created(Value::Null));
+        bench.slow = false;
+        bench.serve();
+        assert_eq!(bench.told(), ["found s in /w"]);
+        bench.works(1, "a");
+        assert!(bench.told().is_empty(), "it was found already");
+    }
+}
+
+#[test]
 fn opencode_terminal_finds_a_session_that_worked_and_ended_during_a_read() {
     let mut bench = Bench::new();
     bench.slow = true;
