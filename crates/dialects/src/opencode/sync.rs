@@ -432,6 +432,15 @@ impl OpenCode {
         let cwd = (!cwd.is_empty()).then(|| cwd.to_owned());
         let session = self.sessions.entry(native.clone()).or_insert_with(|| Session::new(Stage::Seen, cwd));
         session.asks.clear();
+        // The stream has all of it, from its creation: nothing is to be read, which OpenCode may take a second for.
+        let untouched = !session.worked && session.telling.newest().is_none() && !known && carried.is_none();
+        if std::mem::take(&mut session.created) && untouched {
+            (session.stage, session.server, session.queued) = (Stage::Open, server, 0);
+            let queue = std::mem::take(&mut session.queue);
+            let drafts = self.models.draft(None).into_iter().collect();
+            out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how: OpenedAs::Resumed });
+            return out.events.extend(queue);
+        }
         let goes_on = carried.is_some_and(|carried| self.restored(&native, &carried));
         if let Some(session) = self.sessions.get_mut(&native) {
             session.stage = Stage::Opening { ticket, known, goes_on };

@@ -177,9 +177,12 @@ fn opencode_terminal_shows_only_what_works_and_reads_only_its_folder() {
     assert_eq!(bench.told(), ["found s in /w"]);
 }
 
+fn created(parent: Value) -> Value {
+    json!({ "info": { "id": "s", "directory": "/w", "title": "New session", "parentID": parent } })
+}
+
 #[test]
 fn opencode_terminal_finds_a_session_once_it_is_created() {
-    let created = |parent: Value| json!({ "info": { "id": "s", "directory": "/w", "parentID": parent } });
     for slow in [false, true] {
         let mut bench = Bench::new();
         bench.slow = slow;
@@ -192,6 +195,33 @@ fn opencode_terminal_finds_a_session_once_it_is_created() {
         assert_eq!(bench.told(), ["found s in /w"]);
         bench.works(1, "a");
         assert!(bench.told().is_empty(), "it was found already");
+    }
+}
+
+#[test]
+fn opencode_terminal_opens_a_session_that_was_created_without_a_read() {
+    let said = json!({ "info": { "id": "m0", "role": "user", "sessionID": "s", "time": { "created": 1 } } });
+    let part = json!({ "part": { "id": "p0", "messageID": "m0", "sessionID": "s", "type": "text", "text": "hello" } });
+    for late in [false, true] {
+        let mut bench = Bench::new();
+        bench.connect(1, "a");
+        bench.event(1, "a", "session.created", created(Value::Null));
+        assert_eq!(bench.told(), ["found s in /w"]);
+        if late {
+            // It is opened when something was said already: that is read.
+            bench.event(1, "a", "message.updated", said.clone());
+        }
+        bench.slow = true;
+        bench.open(ResumeTarget::new("s".into(), false));
+        assert_eq!(bench.told().is_empty(), late);
+        if late {
+            continue;
+        }
+        bench.event(1, "a", "message.updated", said.clone());
+        bench.event(1, "a", "message.part.updated", part.clone());
+        assert!(bench.told().is_empty(), "whether work follows is not known yet");
+        bench.works(1, "a");
+        assert_eq!(bench.told(), ["began by the terminal", "hello"]);
     }
 }
 
