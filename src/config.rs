@@ -21,11 +21,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use crate::ledger::LedgerLimits;
-use crate::router::Network;
 pub use crate::router::notify::NotifySettings as Push;
 use crate::router::notify::{
     CHANNEL_KINDS, CHANNELS, ChannelKind, ConfiguredChannel, HiddenText, TargetWants, check_service,
 };
+use crate::router::{Network, parse_origin};
 use crate::runtimes::presets;
 pub use crate::sessions::PROMPT_MAX;
 use plexus_protocol::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
@@ -336,7 +336,7 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
         }
     }
     if let Some((span, text)) = root.text("public_url", "\"https://plexus.example.org\"") {
-        match parse_public_url(&text) {
+        match parse_origin(&text) {
             Ok(url) => config.public_url = Some(url),
             Err(message) => root.problem(span, "public_url", message),
         }
@@ -405,29 +405,6 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
         fields.finish();
     }
     config
-}
-
-/// Reads an origin: `https://plexus.example.org`, `https://box.local:7443`.
-fn parse_public_url(text: &str) -> Result<String, String> {
-    let text = text.trim_end_matches('/').to_ascii_lowercase();
-    let fix = "write only the scheme, name and port: \"https://plexus.example.org\"";
-    let Some((scheme, authority)) = text.split_once("://") else {
-        return Err(format!("\"{text}\" is not an origin: {fix}"));
-    };
-    let named = authority.parse::<http::uri::Authority>().ok();
-    let Some(named) = named.filter(|name| !name.as_str().contains('@') && !name.host().is_empty()) else {
-        return Err(format!("\"{text}\" is not an origin: {fix}"));
-    };
-    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&named.host());
-    match scheme {
-        "https" => {}
-        "http" if here => {}
-        "http" => return Err("other machines must use https: see docs/remote.md".into()),
-        _ => return Err(format!("the scheme \"{scheme}\" is not supported: {fix}")),
-    }
-    // Browsers leave the default port out.
-    let default = if scheme == "https" { ":443" } else { ":80" };
-    Ok(text.strip_suffix(default).unwrap_or(&text).to_owned())
 }
 
 fn read_tls(fields: &mut TableFields<'_, '_>, plain: SocketAddr, context: &ConfigContext) -> Option<TlsConfig> {

@@ -29,8 +29,9 @@ use tokio::sync::watch;
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::Config;
 use crate::ledger::Ledger;
+use crate::router::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
 use crate::router::notify::Notifier;
-use crate::router::{AppState, Authority, ForwardedWish, Hosts, Presets, Proxies, PublicAddresses, Tls, TlsError};
+use crate::router::{AppState, ForwardedWish, Hosts, Presets, PublicAddresses, TlsError};
 use crate::runtimes::Runtimes;
 use crate::runtimes::link::{self, LinkHub, TypeInTerminal};
 use crate::sessions::{
@@ -72,9 +73,6 @@ const RETAIN_FIRST: Duration = Duration::from_secs(20);
 
 /// Concurrent connections to a runtime's own port; further ones wait until one ends.
 const PORT_CONNECTIONS: usize = 1024;
-
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
 
 /// The content of [`GATEWAY_FILE`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +155,9 @@ pub enum StartError {
     /// There is no certificate to serve with.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
+    /// The access of other machines cannot be set up.
+    #[error(transparent)]
+    Listeners(ListenerError),
     /// A runtime's own port cannot be listened on.
     #[error(
         "cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop the program that \
@@ -190,7 +191,6 @@ pub struct Gateway {
     state: AppState,
     runtimes: Arc<Runtimes>,
     listener: TcpListener,
-    secure: Option<(TcpListener, Tls)>,
     ports: Vec<(router::Port, TcpListener)>,
     /// The socket of agents' own terminals, and who hears it.
     links: (LinkHub, Option<UnixListener>),
@@ -219,11 +219,12 @@ impl Gateway {
         let log = Log::open(Arc::new(store)).map_err(failed)?;
         let auth = Auth::open(&home, &log.store().devices().map_err(failed)?, persist(&log))?;
         let failed_to_listen = |error| StartError::Listen { address: config.listen, error };
-        let listener = listen(config.listen).map_err(failed_to_listen)?;
+        let listener = router::bind(config.listen).map_err(failed_to_listen)?;
         let address = listener.local_addr().map_err(failed_to_listen)?;
         let ports = bind_ports(&config)?;
-        let PublicListener { secure, hosts, public_url } = bind_public(&config, &home)?;
-        let tls = secure.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
+        let hosts = Arc::new(Hosts::new(&[address], &[]));
+        let public_addresses = Arc::new(PublicAddresses::new(Some(home.join(TLS_FOLDER))));
+        let listeners = open_listeners(&config, &home, &hosts, &public_addresses)?;
 
         let links = LinkHub::new(types_in(home.join(plexus_terminal::folder::TERMINALS)));
         let ledger = Ledger::new(config.limits.clone().with_room_for(config.line_max));
@@ -236,8 +237,8 @@ impl Gateway {
         }));
         let rules = session_rules(&config);
         let before = log.head();
-        let push = config::Push { public_url: public_url.clone(), ..config.push };
-        let notifier = Notifier::open(&home, &log, push).map_err(StartError::Push)?;
+        let notifier =
+            Notifier::open(&home, &log, config.push, Arc::clone(&public_addresses)).map_err(StartError::Push)?;
         let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         directory.give_tools(Arc::new(surface_tools::SurfaceTools {
@@ -248,13 +249,10 @@ impl Gateway {
         let (stop, stopping) = watch::channel(false);
         let state = AppState {
             epoch: log.epoch().clone(),
-            hosts: Arc::new(Hosts::new(&[address], &hosts)),
+            hosts,
             url: format!("http://{address}"),
-            public_url: public_url.clone(),
-            public_addresses: Arc::new(PublicAddresses {
-                proxies: Proxies::new(config.trusted_proxies),
-                ca: Some(home.join(TLS_FOLDER)),
-            }),
+            public_addresses: Arc::clone(&public_addresses),
+            listeners,
             presets: presets(exe),
             started_at: SystemTime::now().into(),
             version: env!("CARGO_PKG_VERSION"),
@@ -279,8 +277,8 @@ impl Gateway {
             pid: std::process::id(),
             started_at: state.started_at,
             version: state.version.into(),
-            tls,
-            public_url,
+            tls: state.listeners.tls_address().await,
+            public_url: public_addresses.url(),
             ports: port_numbers(&ports),
             proof: state.proof.secret().into(),
         };
@@ -296,7 +294,6 @@ impl Gateway {
             state,
             runtimes,
             listener,
-            secure,
             ports,
             links,
             running,
@@ -360,12 +357,7 @@ impl Gateway {
             |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
         let limits = router::ListenLimits::over(&self.state.ledger);
         let mut serving = vec![serve(self.listener, router::app(self.state.clone()), limits.clone())];
-        if let Some((listener, tls)) = self.secure {
-            let (app, public_addresses) = (router::app(self.state.clone()), Arc::clone(&self.state.public_addresses));
-            let trusted = move |address| public_addresses.proxies.trusts(address);
-            let limits = router::TlsLimits::over(&limits);
-            serving.push(tokio::spawn(router::serve_tls(listener, tls, app, limits, trusted, self.state.stop.clone())));
-        }
+        self.state.listeners.serve(&self.state).await;
         for (port, listener) in self.ports {
             let limits = router::ListenLimits { connections: PORT_CONNECTIONS, ..limits.clone() };
             serving.push(serve(listener, router::port_app(self.state.clone(), &port), limits));
@@ -380,6 +372,7 @@ impl Gateway {
             }
             // Runtimes stop before connections do: clients still see their last output.
             self.runtimes.shutdown().await;
+            self.state.listeners.shut_down().await;
             for serving in serving {
                 let _ = serving.await;
             }
@@ -585,50 +578,49 @@ async fn retain(directory: Directory, retention: RetentionRules) {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
-    // The port of a killed gateway is in TIME_WAIT; the next gateway must not wait for it.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-/// How other machines reach the gateway.
-struct PublicListener {
-    /// The listener for TLS, with its certificate.
-    secure: Option<(TcpListener, Tls)>,
-    /// Host names and origins besides those of loopback.
-    hosts: Vec<String>,
-    /// The origin of links.
-    public_url: Option<String>,
-}
-
-/// Binds the TLS listener. The gateway's names are those of the configuration and of its own certificate.
-fn bind_public(config: &Config, home: &Path) -> Result<PublicListener, StartError> {
+/// What the configuration says of the access of other machines.
+fn configured_access(config: &Config) -> ConfiguredAccess {
     let mut hosts = config.public_hosts.clone();
     hosts.extend(config.public_hosts.iter().map(|name| format!("https://{name}")));
     hosts.extend(config.public_url.clone());
-    let Some(settings) = &config.tls else {
-        return Ok(PublicListener { secure: None, hosts, public_url: config.public_url.clone() });
-    };
-    let folder = home.join(TLS_FOLDER);
-    let own = settings.files.is_none().then(|| TLS_FILES.map(|file| folder.join(file)).into());
-    let (cert, key) = settings.files.clone().or(own).unwrap_or_default();
-    let tls = Tls::open(&cert, &key)?;
-    let authority = settings.files.is_none().then(|| Authority::read(&folder)).flatten();
-    let names = authority.map_or_else(|| tls.names(), |authority| authority.names);
-    let failed_to_listen = |error| StartError::ListenTls { address: settings.listen, error };
-    let listener = listen(settings.listen).map_err(failed_to_listen)?;
-    let address = listener.local_addr().map_err(failed_to_listen)?;
-    let origins = Authority::origins(&names, address.port());
-    if origins.is_empty() && config.public_url.is_none() {
-        tracing::warn!(cert = %cert.display(), "the certificate's names could not be read: set public_url, otherwise \
-            nobody can connect");
+    ConfiguredAccess {
+        tls: config.tls.as_ref().map(|tls| tls.listen),
+        public_url: config.public_url.clone(),
+        hosts,
+        proxies: config.trusted_proxies.clone(),
     }
-    tracing::info!(%address, names = names.join(", "), "serving over TLS");
-    let public_url = config.public_url.clone().or_else(|| origins.first().cloned());
-    hosts.extend(origins);
-    Ok(PublicListener { secure: Some((listener, tls)), hosts, public_url })
+}
+
+/// Binds the TLS listener, of the configuration or added to an earlier gateway. What is added later is told in [`GATEWAY_FILE`].
+fn open_listeners(
+    config: &Config,
+    home: &Path,
+    hosts: &Arc<Hosts>,
+    addresses: &Arc<PublicAddresses>,
+) -> Result<Listeners, StartError> {
+    let folder = home.join(TLS_FOLDER);
+    let [cert, key] = TLS_FILES.map(|file| folder.join(file));
+    let own = CertificateFiles { cert, key, ca: Some(folder) };
+    let files = config.tls.as_ref().and_then(|tls| tls.files.clone());
+    let configured = files.map_or_else(|| own.clone(), |(cert, key)| CertificateFiles { cert, key, ca: None });
+    let file = home.join(GATEWAY_FILE);
+    let announce = move |tls: Option<SocketAddr>, public_url: Option<String>| {
+        // Before the gateway has written it, there is that of another one, or none.
+        let ours = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Running>(&bytes).ok());
+        let Some(running) = ours.filter(|running| running.pid == std::process::id()) else { return };
+        let running = Running { tls, public_url, ..running };
+        if let Err(error) = write_private(&file, &serde_json::to_vec_pretty(&running).unwrap_or_default()) {
+            tracing::error!(%error, "the address for other machines could not be written down");
+        }
+    };
+    let (hosts, addresses) = (Arc::clone(hosts), Arc::clone(addresses));
+    Listeners::open(home, configured_access(config), &configured, own, hosts, addresses, Box::new(announce)).map_err(
+        |error| match error {
+            ListenerError::Bind { address, error } => StartError::ListenTls { address, error },
+            ListenerError::Certificate(error) => StartError::Tls(error),
+            other => StartError::Listeners(other),
+        },
+    )
 }
 
 /// Binds the runtimes' own ports, on the loopback address of the gateway.
@@ -643,7 +635,7 @@ fn bind_ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, Start
             let address = SocketAddr::new(config.listen.ip(), port);
             let id = runtime.spec.id.clone();
             let failed_to_listen = |error| StartError::Port { runtime: id.clone(), key, address, error };
-            let listener = listen(address).map_err(failed_to_listen)?;
+            let listener = router::bind(address).map_err(failed_to_listen)?;
             let address = listener.local_addr().map_err(failed_to_listen)?;
             let same_user = of.0 && ui_without_token_for_this_user;
             tracing::info!(runtime_id = %id, %address, ui = of.0, remote = of.1, "serving a runtime as a Gemini UI");

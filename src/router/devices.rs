@@ -97,7 +97,7 @@ pub(super) struct GatewayInfo<'a> {
     name: String,
     /// The origin by which other machines reach the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
-    public_url: Option<&'a str>,
+    public_url: Option<String>,
 }
 
 /// The name of the gateway's machine.
@@ -119,7 +119,7 @@ pub(super) async fn me(state: AppState, call: Call) -> Outcome {
         started_at: state.started_at,
         epoch: state.epoch.as_str(),
         name,
-        public_url: state.public_url.as_deref(),
+        public_url: state.public_addresses.url(),
     };
     json(StatusCode::OK, &Me { device: Identity::of(device), csrf: call.csrf.as_deref(), answered_on, gateway })
 }

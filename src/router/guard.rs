@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -193,9 +194,16 @@ fn bad_body(error: impl std::fmt::Display) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_body", format!("the body does not fit: {error}"))
 }
 
-/// The host names and origins of the gateway.
-#[derive(Clone, Debug, Default)]
+/// The host names and origins of the gateway. Those of loopback stay; the others can change while the gateway runs.
+#[derive(Debug, Default)]
 pub struct Hosts {
+    bound: Vec<SocketAddr>,
+    names: ArcSwap<HostNames>,
+}
+
+/// The host names and origins at a time.
+#[derive(Clone, Debug, Default)]
+struct HostNames {
     hosts: HashSet<String>,
     origins: HashSet<String>,
 }
@@ -204,6 +212,27 @@ impl Hosts {
     /// The loopback names with each bound port, each bound address itself, and `public` names (`https://plexus.example`, or
     /// `host:port` for plain HTTP). Any other name is refused, against DNS rebinding.
     pub fn new(bound: &[SocketAddr], public: &[String]) -> Self {
+        let hosts = Self { bound: bound.to_vec(), names: ArcSwap::default() };
+        hosts.set_public(public);
+        hosts
+    }
+
+    /// Replaces the `public` names.
+    pub fn set_public(&self, public: &[String]) {
+        self.names.store(Arc::new(HostNames::of(&self.bound, public)));
+    }
+
+    fn has(&self, host: &str) -> bool {
+        self.names.load().hosts.contains(host)
+    }
+
+    fn has_origin(&self, origin: &str) -> bool {
+        self.names.load().origins.contains(origin)
+    }
+}
+
+impl HostNames {
+    fn of(bound: &[SocketAddr], public: &[String]) -> Self {
         let mut all = Self::default();
         for address in bound {
             let port = address.port();
@@ -243,7 +272,7 @@ pub struct Gate {
     pub auth: Auth,
     /// The gateway's host names and origins.
     pub hosts: Arc<Hosts>,
-    /// The trusted proxies.
+    /// The trusted proxies, among others.
     pub public_addresses: Arc<PublicAddresses>,
     /// The runtime that processes of this user may watch without a token, on routes with [`Policy::WatchOrSameUser`]. `None`: a
     /// token is always needed.
@@ -290,7 +319,7 @@ pub(super) async fn outer(State(gate): State<Gate>, mut request: Request, next: 
     }
     let proof = prove(&gate.auth, &request);
     let peer = connected(request.extensions());
-    let client = Client(gate.public_addresses.proxies.client(peer, request.headers()));
+    let client = Client(gate.public_addresses.client(peer, request.headers()));
     request.extensions_mut().insert(proof);
     request.extensions_mut().insert(client);
     next.run(request).await
@@ -330,14 +359,14 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
     let uri = request.uri();
     let absolute = uri.authority().is_none_or(|authority| authority.as_str().eq_ignore_ascii_case(&host))
         && uri.scheme_str().is_none_or(|scheme| scheme == "http");
-    if absolute && hosts.hosts.contains(&host) { Ok(()) } else { Err(wrong()) }
+    if absolute && hosts.has(&host) { Ok(()) } else { Err(wrong()) }
 }
 
 fn check_origin(hosts: &Hosts, request: &Request) -> Result<(), Problem> {
     let foreign =
         || Problem::new(StatusCode::FORBIDDEN, "foreign_origin", "pages of other sites may not use this gateway");
     let origin = only(request.headers(), &ORIGIN).map_err(|()| foreign())?;
-    if origin.is_some_and(|origin| !hosts.origins.contains(origin)) {
+    if origin.is_some_and(|origin| !hosts.has_origin(origin)) {
         return Err(foreign());
     }
     let fetch = |name| only(request.headers(), &HeaderName::from_static(name)).map_err(|()| foreign());

@@ -24,7 +24,7 @@ use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tracing::Instrument as _;
 
@@ -37,6 +37,8 @@ use crate::spans;
 
 /// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
 pub const STRANGER_BODY: usize = 4 << 10;
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
 /// Connections at once; past it new ones wait in the kernel's backlog until one ends.
 pub const MAX_CONNECTIONS: usize = 16 << 10;
 /// Most that hyper buffers of one connection, in bytes; a longer request head is answered 431.
@@ -153,6 +155,18 @@ impl Upgrade {
         let stream = parts.io.into_inner().upgraded();
         Some(Self { io: UpgradedIo::Streamed(Box::new(stream)), read_ahead: parts.read_buf })
     }
+}
+
+/// Binds a listener.
+///
+/// # Errors
+/// The system's.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // The port of a killed gateway is in TIME_WAIT; the next gateway must not wait for it.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// What is served: axum's router, and in tests whatever answers.

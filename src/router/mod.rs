@@ -23,6 +23,7 @@ mod http;
 mod jsonrpc;
 pub mod linking;
 pub mod listen;
+pub mod listeners;
 mod listing;
 mod mcp;
 mod mirror;
@@ -60,8 +61,8 @@ pub use cookies::CSRF_HEADER;
 pub use error::Problem;
 pub use guard::{BodyRule, Call, Gate, GateLimits, Hosts, Policy, Route};
 pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
-pub use listen::{ListenLimits, MAX_CONNECTIONS, serve};
-pub use public_address::{Authority, Network, Proxies, PublicAddresses};
+pub use listen::{ListenLimits, MAX_CONNECTIONS, bind, serve};
+pub use public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
 
 use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
 use crate::ledger::{Account, Ledger};
@@ -110,10 +111,10 @@ pub struct AppState {
     pub hosts: Arc<Hosts>,
     /// The gateway's address on this machine.
     pub url: String,
-    /// The origin by which other devices reach the gateway (`https://plexus.example`), if there is one; links begin with it.
-    pub public_url: Option<String>,
-    /// Trusted proxies and the private CA.
+    /// How other machines reach the gateway, and the private CA.
     pub public_addresses: Arc<PublicAddresses>,
+    /// The listener for other machines, which can be added while the gateway runs.
+    pub listeners: listeners::Listeners,
     /// When the gateway started.
     pub started_at: Timestamp,
     /// The gateway's version.
@@ -144,8 +145,8 @@ pub struct AppState {
 
 impl AppState {
     /// The origin of links to the gateway.
-    pub fn base(&self) -> &str {
-        self.public_url.as_deref().unwrap_or(&self.url).trim_end_matches('/')
+    pub fn base(&self) -> String {
+        self.public_addresses.url().unwrap_or_else(|| self.url.clone()).trim_end_matches('/').to_owned()
     }
 
     /// Answers a request, as [`Directory::answer`] does. A refusal because of the risk names the devices that may answer.

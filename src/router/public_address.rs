@@ -4,10 +4,12 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, HeaderName};
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName};
 use http::{HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
@@ -23,13 +25,54 @@ pub const CA_CERT: &str = "ca.crt";
 /// The CA's certificate as a profile for iOS.
 pub const CA_PROFILE: &str = "ca.mobileconfig";
 
-/// Trusted proxies and the private CA.
-#[derive(Clone, Debug, Default)]
+/// How other machines reach the gateway, and its private CA.
+#[derive(Debug, Default)]
 pub struct PublicAddresses {
+    /// The folder of the private CA, if the gateway has one.
+    ca: Option<PathBuf>,
+    /// What changes while the gateway runs.
+    reach: ArcSwap<PublicReach>,
+}
+
+/// How other machines reach the gateway at a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublicReach {
     /// The proxies whose `X-Forwarded-For` counts.
     pub proxies: Proxies,
-    /// The folder of the private CA, if the gateway has one.
-    pub ca: Option<PathBuf>,
+    /// The origin of links (`https://plexus.example`), if there is one.
+    pub url: Option<String>,
+}
+
+impl PublicAddresses {
+    /// Nobody reaches the gateway yet; `ca` is the folder of the private CA.
+    pub fn new(ca: Option<PathBuf>) -> Self {
+        Self { ca, reach: ArcSwap::default() }
+    }
+
+    /// Changes how the gateway is reached; requests that come from now on are judged by it.
+    pub fn set(&self, reach: PublicReach) {
+        self.reach.store(Arc::new(reach));
+    }
+
+    /// The origin by which other devices reach the gateway, if there is one.
+    pub fn url(&self) -> Option<String> {
+        self.reach.load().url.clone()
+    }
+
+    /// The folder of the private CA.
+    fn ca(&self) -> Option<&Path> {
+        self.ca.as_deref()
+    }
+
+    /// Whether the address is a trusted proxy.
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        self.reach.load().proxies.trusts(address)
+    }
+
+    /// The client's address, as [`Proxies::client`] finds it.
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        self.reach.load().proxies.client(peer, headers)
+    }
 }
 
 /// An address, or all addresses with a prefix.
@@ -40,6 +83,12 @@ pub struct Network {
 }
 
 impl Network {
+    /// This address alone.
+    pub fn only(address: IpAddr) -> Self {
+        let base = address.to_canonical();
+        Self { base, bits: if base.is_ipv4() { 32 } else { 128 } }
+    }
+
     /// Whether the network contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, width: u8| (a ^ b).checked_shr(u32::from(width - self.bits)).unwrap_or(0) == 0;
@@ -109,6 +158,32 @@ impl Proxies {
     }
 }
 
+/// Reads an origin: `https://plexus.example.org`, `https://box.local:7443`. Plain HTTP is for this machine alone.
+///
+/// # Errors
+/// In words, with the fix.
+pub fn parse_origin(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/').to_ascii_lowercase();
+    let fix = "write only the scheme, name and port: \"https://plexus.example.org\"";
+    let Some((scheme, authority)) = text.split_once("://") else {
+        return Err(format!("\"{text}\" is not an origin: {fix}"));
+    };
+    let named = authority.parse::<http::uri::Authority>().ok();
+    let Some(named) = named.filter(|name| !name.as_str().contains('@') && !name.host().is_empty()) else {
+        return Err(format!("\"{text}\" is not an origin: {fix}"));
+    };
+    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&named.host());
+    match scheme {
+        "https" => {}
+        "http" if here => {}
+        "http" => return Err("other machines must use https: see docs/remote.md".into()),
+        _ => return Err(format!("the scheme \"{scheme}\" is not supported: {fix}")),
+    }
+    // Browsers leave the default port out.
+    let default = if scheme == "https" { ":443" } else { ":80" };
+    Ok(text.strip_suffix(default).unwrap_or(&text).to_owned())
+}
+
 /// An address in the forms that proxies write: plain, in brackets, with a port.
 fn address(word: &str) -> Option<IpAddr> {
     let bare = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(word);
@@ -159,12 +234,30 @@ pub(super) async fn profile(state: AppState) -> Result<Response, Problem> {
     file(&state, CA_PROFILE, "application/x-apple-aspen-config").await
 }
 
+/// How a phone comes to trust the certificate: what `plexus phone` shows the address of. It has no scripts and nothing of this gateway.
+const GUIDE: &str = include_str!("public_address/ca.html");
+/// The policy of [`GUIDE`]: nothing but its own style.
+const GUIDE_CSP: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Serves the page that leads a phone to the certificate.
+pub(super) async fn guide(state: AppState) -> Result<Response, Problem> {
+    // Without a CA there is nothing to install.
+    file(&state, CA_CERT, "text/html; charset=utf-8").await?;
+    let mut response = Response::new(Body::from(GUIDE));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(GUIDE_CSP));
+    Ok(response)
+}
+
 async fn file(state: &AppState, name: &'static str, kind: &'static str) -> Result<Response, Problem> {
     let none = || {
         let words = "this gateway has no CA of its own: create one with `plexus tls init`";
         Problem::new(StatusCode::NOT_FOUND, "no_ca", words)
     };
-    let folder = state.public_addresses.ca.as_deref().ok_or_else(none)?;
+    let folder = state.public_addresses.ca().ok_or_else(none)?;
     // Read each time, since `plexus tls init` may run after the gateway's start.
     let bytes = tokio::fs::read(folder.join(name)).await.map_err(|_| none())?;
     let mut response = Response::new(Body::from(bytes));

@@ -25,7 +25,7 @@ use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
-    linking, mcp, mirror, notify, openapi, public_address, remote, resumable, surfaces, terminals, web,
+    linking, listeners, mcp, mirror, notify, openapi, public_address, remote, resumable, surfaces, terminals, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
@@ -254,6 +254,16 @@ fn device_routes() -> Vec<Route<AppState>> {
             .takes::<devices::Confirm>().gives::<PairingView>(200),
         route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", |s, c| answer(devices::refuse(s, c)))
             .empty(204),
+        route(GET, "/v1/listeners", ADMIN, NOTHING, "How other machines reach the gateway", |s, c| answer(listeners::list(s, c)))
+            .gives::<listeners::PublicAccess>(200),
+        route(PUT, "/v1/listeners/tls", ADMIN, JSON, "Add a TLS listener now, with the certificate of `plexus tls init`; it is remembered", |s, c| answer(listeners::add_tls(s, c)))
+            .takes::<listeners::NewTlsListener>().gives::<listeners::PublicAccess>(200),
+        route(DELETE, "/v1/listeners/tls", ADMIN, NOTHING, "Remove the TLS listener that was added", |s, c| answer(listeners::remove_tls(s, c)))
+            .empty(204),
+        route(PUT, "/v1/listeners/proxy", ADMIN, JSON, "Accept what a proxy on this machine forwards under an origin; it is remembered", |s, c| answer(listeners::add_proxy(s, c)))
+            .takes::<listeners::NewProxy>().gives::<listeners::PublicAccess>(200),
+        route(DELETE, "/v1/listeners/proxy", ADMIN, NOTHING, "Remove the proxy that was added", |s, c| answer(listeners::remove_proxy(s, c)))
+            .empty(204),
         route(GET, "/v1/push", WATCH, NOTHING, "The key to subscribe with, and the calling device's settings", |s, c| answer(notify::api::show(s, c)))
             .gives::<Push<'_>>(200),
         route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", |s, c| answer(notify::api::subscribe(s, c)))
@@ -311,6 +321,8 @@ fn protocol_routes() -> Vec<Route<AppState>> {
             .text(200, &["application/x-x509-ca-cert"]),
         route(GET, "/ca.mobileconfig", Policy::Public, NOTHING, "The same, as a profile for iOS", |s, _| answer(public_address::profile(s)))
             .text(200, &["application/x-apple-aspen-config"]),
+        route(GET, "/ca", Policy::Public, NOTHING, "How a phone comes to trust the certificate, if there is a CA", |s, _| answer(public_address::guide(s)))
+            .text(200, &["text/html"]),
         // Public: the same for every gateway of this version, and tools fetch it before they have a token.
         route(GET, "/openapi.json", Policy::Public, NOTHING, "This description", |s: AppState, _| answer(openapi::serve(s.version, table())))
             .gives::<JsonObject>(200),

@@ -12,6 +12,7 @@ use plexus::auth::{Auth, PersistDevice, read_token};
 use plexus::ledger::Ledger;
 use plexus::router::acp::Connections;
 use plexus::router::fanout::{Fans, STALL};
+use plexus::router::listeners::{CertificateFiles, ConfiguredAccess, Listeners};
 use plexus::router::notify::{Notifier, NotifySettings};
 use plexus::router::{AppState, GateLimits, Hosts, ListenLimits, PublicAddresses, app, public_address, serve};
 use plexus::sessions::{
@@ -31,6 +32,14 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+/// Nothing but loopback, and no certificate.
+fn no_listeners(home: &std::path::Path, hosts: &Arc<Hosts>, addresses: &Arc<PublicAddresses>) -> Listeners {
+    let none = ConfiguredAccess::default();
+    let files = CertificateFiles { cert: home.join("no.crt"), key: home.join("no.key"), ca: None };
+    let (hosts, addresses) = (Arc::clone(hosts), Arc::clone(addresses));
+    Listeners::open(home, none, &files.clone(), files, hosts, addresses, Box::new(|_, _| {})).unwrap()
+}
 
 /// Longest wait; only a failing test reaches it.
 pub const LONG: Duration = Duration::from_secs(20);
@@ -339,10 +348,14 @@ impl Front {
         let log = Log::open(store).unwrap();
         let auth = Auth::open(home.path(), &[], persist(log.clone())).unwrap();
         let epoch: Epoch = log.epoch().clone();
-        let notifier = Notifier::open(home.path(), &log, NotifySettings::default()).unwrap();
-        let directory = Directory::open(log, Arc::new(Fake), SessionRules::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let hosts = Arc::new(Hosts::new(&[address], &[]));
+        let public_addresses = Arc::new(PublicAddresses::new(Some(home.path().into())));
+        let listeners = no_listeners(home.path(), &hosts, &public_addresses);
+        let notifier =
+            Notifier::open(home.path(), &log, NotifySettings::default(), Arc::clone(&public_addresses)).unwrap();
+        let directory = Directory::open(log, Arc::new(Fake), SessionRules::default()).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         let fans = Fans::over(&directory, stall);
         let state = AppState {
@@ -354,10 +367,10 @@ impl Front {
                 _ => Err(format!("there is no preset {name}: use fake")),
             }),
             epoch,
-            hosts: Arc::new(Hosts::new(&[address], &[])),
+            hosts,
             url: format!("http://{address}"),
-            public_url: None,
-            public_addresses: Arc::new(PublicAddresses { ca: Some(home.path().into()), ..PublicAddresses::default() }),
+            public_addresses,
+            listeners,
             started_at: Timestamp::default(),
             version: "0.0.0",
             stop: stopped.clone(),

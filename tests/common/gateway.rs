@@ -164,6 +164,11 @@ impl Gateway {
         self.call("PATCH", path, Some(&body)).await
     }
 
+    /// PUT, as status and JSON.
+    pub async fn put(&self, path: &str, body: Value) -> (u16, Value) {
+        self.call("PUT", path, Some(&body)).await
+    }
+
     /// DELETE, as status and JSON.
     pub async fn delete(&self, path: &str) -> (u16, Value) {
         self.call("DELETE", path, None).await

@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"];
 
 /// The public routes. A new one has to be added here.
-const PUBLIC: [&str; 9] = [
+const PUBLIC: [&str; 10] = [
     "GET /asyncapi.json",
+    "GET /ca",
     "GET /ca.crt",
     "GET /ca.mobileconfig",
     "GET /healthz",

@@ -40,6 +40,7 @@ pub use sender::check_service;
 use sender::{DeliveryTarget, Sender};
 use text::NotificationMessage;
 
+use super::public_address::PublicAddresses;
 use crate::sessions::{CommitEntry, CommitRows, Log};
 use plexus_protocol::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
 use plexus_store::PushChange;
@@ -76,20 +77,11 @@ pub struct NotifySettings {
     pub services: Vec<String>,
     /// The channels of the owner.
     pub channels: Vec<ConfiguredChannel>,
-    /// The address of the gateway as the owner's screens reach it: the beginning of links in notifications.
-    pub public_url: Option<String>,
 }
 
 impl Default for NotifySettings {
     fn default() -> Self {
-        Self {
-            after: AFTER,
-            give_up_after: GIVE_UP_AFTER,
-            contact: None,
-            services: Vec::new(),
-            channels: Vec::new(),
-            public_url: None,
-        }
+        Self { after: AFTER, give_up_after: GIVE_UP_AFTER, contact: None, services: Vec::new(), channels: Vec::new() }
     }
 }
 
@@ -217,6 +209,8 @@ pub struct Notifier {
 
 struct Shared {
     settings: NotifySettings,
+    /// The beginning of links in notifications.
+    addresses: Arc<PublicAddresses>,
     keys: Keys,
     sender: Sender,
     log: Log,
@@ -228,11 +222,16 @@ struct Shared {
 }
 
 impl Notifier {
-    /// Reads the stored targets, and the key pair in `home`, which is made if it is absent.
+    /// Reads the stored targets, and the key pair in `home`, which is made if it is absent. Links begin with the public URL of `addresses`.
     ///
     /// # Errors
     /// In words, with the fix.
-    pub fn open(home: &Path, log: &Log, settings: NotifySettings) -> Result<Self, String> {
+    pub fn open(
+        home: &Path,
+        log: &Log,
+        settings: NotifySettings,
+        addresses: Arc<PublicAddresses>,
+    ) -> Result<Self, String> {
         let keys = Keys::open(home)?;
         let mut rows = BTreeMap::new();
         for (name, body) in log.store().pushes().map_err(|error| error.to_string())? {
@@ -252,6 +251,7 @@ impl Notifier {
         Ok(Self {
             shared: Arc::new(Shared {
                 settings,
+                addresses,
                 keys,
                 sender: Sender::default(),
                 log: log.clone(),
@@ -388,7 +388,8 @@ impl Notifier {
 
     /// The link to the page that shows it.
     fn link(&self, message: &NotificationMessage) -> Option<String> {
-        let base = self.shared.settings.public_url.as_deref()?.trim_end_matches('/');
+        let base = self.shared.addresses.url()?;
+        let base = base.trim_end_matches('/');
         let part = match (message.payload["request_id"].as_str(), message.payload["session_id"].as_str()) {
             (Some(request), _) => format!("r/{request}"),
             (None, Some(session)) if message.tag != text::SUM_TAG => format!("s/{session}"),

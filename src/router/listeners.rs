@@ -1,0 +1,448 @@
+//! How other machines reach the gateway: the TLS listener of the configuration, or one that was added while the gateway runs
+//! (`plexus phone`), or a proxy on this machine. What was added is remembered in [`LISTENERS_FILE`] and is there after a restart.
+
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+use utoipa::ToSchema;
+
+use super::guard::Call;
+use super::listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
+use super::listen::{ListenLimits, bind};
+use super::public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
+use super::reply::{Outcome, gateway, json, no_content, no_such};
+use super::{AppState, Hosts, Problem};
+use crate::auth::Admin;
+
+/// The file in the state folder with what was added.
+const LISTENERS_FILE: &str = "listeners.json";
+
+/// What the configuration says, which cannot be changed while the gateway runs.
+#[derive(Clone, Debug, Default)]
+pub struct ConfiguredAccess {
+    /// The address of the TLS listener.
+    pub tls: Option<SocketAddr>,
+    /// The origin of links.
+    pub public_url: Option<String>,
+    /// Host names and origins besides those of loopback.
+    pub hosts: Vec<String>,
+    /// Trusted proxies.
+    pub proxies: Vec<Network>,
+}
+
+/// Where the certificate of the TLS listener is.
+#[derive(Clone, Debug)]
+pub struct CertificateFiles {
+    /// The certificate with its chain.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The folder of the private CA, if it made the certificate: its names are then those of the CA.
+    pub ca: Option<PathBuf>,
+}
+
+/// Tells the owner's programs where the gateway is reached now: the address of the TLS listener, and the origin of links.
+pub type AnnounceAccess = Box<dyn Fn(Option<SocketAddr>, Option<String>) + Send + Sync>;
+
+/// Why a listener was not added or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenerError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}; choose another address, or stop the program that uses it")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// There is no certificate to serve with.
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
+    /// The configuration has one.
+    #[error("the configuration has {what}, which only an edit of the file and a restart can change")]
+    Configured {
+        /// What it has.
+        what: &'static str,
+    },
+    /// What was added cannot be remembered.
+    #[error("{}: {error}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+impl From<ListenerError> for Problem {
+    fn from(error: ListenerError) -> Self {
+        let (status, code) = match &error {
+            ListenerError::Bind { .. } => (StatusCode::CONFLICT, "cannot_listen"),
+            ListenerError::Certificate(_) => (StatusCode::CONFLICT, "no_certificate"),
+            ListenerError::Configured { .. } => (StatusCode::CONFLICT, "configured"),
+            ListenerError::File { .. } => (StatusCode::INSUFFICIENT_STORAGE, "storage"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+/// What was added while a gateway ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct AddedAccess {
+    /// The address of the TLS listener.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tls: Option<SocketAddr>,
+    /// The origin at which a proxy on this machine serves the gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proxy: Option<String>,
+}
+
+/// The TLS listener.
+struct TlsListener {
+    address: SocketAddr,
+    names: Vec<String>,
+    /// Until it is served.
+    bound: Option<(TcpListener, Tls)>,
+    /// Ends it, and is done once it has ended.
+    serving: Option<(watch::Sender<bool>, JoinHandle<()>)>,
+}
+
+/// The names that the certificate serves.
+fn names(files: &CertificateFiles, tls: &Tls) -> Vec<String> {
+    let authority = files.ca.as_deref().and_then(Authority::read);
+    authority.map_or_else(|| tls.names(), |authority| authority.names)
+}
+
+impl TlsListener {
+    fn bind(address: SocketAddr, files: &CertificateFiles) -> Result<Self, ListenerError> {
+        let tls = Tls::open(&files.cert, &files.key)?;
+        let names = names(files, &tls);
+        let failed = |error| ListenerError::Bind { address, error };
+        let listener = bind(address).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        tracing::info!(%address, names = names.join(", "), "serving over TLS");
+        Ok(Self { address, names, bound: Some((listener, tls)), serving: None })
+    }
+
+    fn origins(&self) -> Vec<String> {
+        Authority::origins(&self.names, self.address.port())
+    }
+
+    /// Begins to serve. It ends with the gateway, or when it is removed.
+    fn serve(&mut self, state: &AppState) {
+        let Some((listener, tls)) = self.bound.take() else { return };
+        let (end, ended) = watch::channel(false);
+        let addresses = Arc::clone(&state.public_addresses);
+        let limits = TlsLimits::over(&ListenLimits::over(&state.ledger));
+        let app = super::app(state.clone());
+        let serving =
+            tokio::spawn(serve_tls(listener, tls, app, limits, move |address| addresses.trusts(address), ended));
+        self.serving = Some((end, serving));
+    }
+
+    /// Ends it: connections are told, and cut if they do not end in time.
+    async fn end(self) {
+        if let Some((end, serving)) = self.serving {
+            let _ = end.send(true);
+            let _ = serving.await;
+        }
+    }
+}
+
+/// The listener for other machines. Cheap to clone.
+#[derive(Clone)]
+pub struct Listeners {
+    shared: Arc<ListenersShared>,
+}
+
+struct ListenersShared {
+    /// The state folder.
+    home: PathBuf,
+    /// The certificate of an added listener.
+    files: CertificateFiles,
+    configured: ConfiguredAccess,
+    hosts: Arc<Hosts>,
+    addresses: Arc<PublicAddresses>,
+    announce: AnnounceAccess,
+    /// Held while anything changes.
+    changing: Mutex<ListenersState>,
+}
+
+#[derive(Default)]
+struct ListenersState {
+    added: AddedAccess,
+    tls: Option<TlsListener>,
+}
+
+impl Listeners {
+    /// Binds the TLS listener of the configuration, whose certificate is in `configured_files`, or the one that was added to an earlier
+    /// gateway, whose certificate is in `files`. The latter may be impossible now, which is logged.
+    ///
+    /// # Errors
+    /// If the configured one is impossible.
+    pub fn open(
+        home: &Path,
+        configured: ConfiguredAccess,
+        configured_files: &CertificateFiles,
+        files: CertificateFiles,
+        hosts: Arc<Hosts>,
+        addresses: Arc<PublicAddresses>,
+        announce: AnnounceAccess,
+    ) -> Result<Self, ListenerError> {
+        let added = read_added(&home.join(LISTENERS_FILE));
+        let tls = match (configured.tls, added.tls) {
+            (Some(address), _) => Some(TlsListener::bind(address, configured_files)?),
+            (None, Some(address)) => TlsListener::bind(address, &files)
+                .inspect_err(|error| {
+                    tracing::error!(%error, "the listener for phones could not be opened; `plexus phone` tries again");
+                })
+                .ok(),
+            (None, None) => None,
+        };
+        if let Some(tls) = &tls
+            && tls.names.is_empty()
+            && configured.public_url.is_none()
+        {
+            tracing::warn!(cert = %configured_files.cert.display(), "the certificate's names could not be read: set public_url, \
+                otherwise nobody can connect");
+        }
+        let changing = Mutex::new(ListenersState { added, tls });
+        let home = home.to_owned();
+        let listeners = Self {
+            shared: Arc::new(ListenersShared { home, files, configured, hosts, addresses, announce, changing }),
+        };
+        // Nobody else has it yet.
+        if let Ok(state) = listeners.shared.changing.try_lock() {
+            listeners.apply(&state);
+        }
+        Ok(listeners)
+    }
+
+    /// Begins to serve.
+    pub async fn serve(&self, app: &AppState) {
+        if let Some(tls) = &mut self.shared.changing.lock().await.tls {
+            tls.serve(app);
+        }
+    }
+
+    /// Ends what is served; returns once it has ended.
+    pub async fn shut_down(&self) {
+        let tls = self.shared.changing.lock().await.tls.take();
+        if let Some(tls) = tls {
+            tls.end().await;
+        }
+    }
+
+    /// The address of the TLS listener.
+    pub async fn tls_address(&self) -> Option<SocketAddr> {
+        self.shared.changing.lock().await.tls.as_ref().map(|tls| tls.address)
+    }
+
+    /// Makes the names, proxies and links those of the current listeners.
+    fn apply(&self, state: &ListenersState) {
+        let ListenersShared { configured, hosts, addresses, announce, .. } = &*self.shared;
+        let origins = state.tls.as_ref().map(TlsListener::origins).unwrap_or_default();
+        let url = configured.public_url.clone().or_else(|| state.added.proxy.clone());
+        let url = url.or_else(|| origins.first().cloned());
+        let mut proxies = configured.proxies.clone();
+        if state.added.proxy.is_some() {
+            let local = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
+            proxies.extend(local.map(Network::only));
+        }
+        let names = configured.hosts.iter().cloned().chain(state.added.proxy.clone()).chain(origins);
+        hosts.set_public(&names.collect::<Vec<_>>());
+        addresses.set(PublicReach { proxies: Proxies::new(proxies), url: url.clone() });
+        announce(state.tls.as_ref().map(|tls| tls.address), url);
+    }
+
+    /// Remembers what was added.
+    fn remember(&self, added: &AddedAccess) -> Result<(), ListenerError> {
+        let path = self.shared.home.join(LISTENERS_FILE);
+        let write = || {
+            let beside = path.with_extension("new");
+            let _ = std::fs::remove_file(&beside);
+            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+            file.write_all(&serde_json::to_vec_pretty(added).unwrap_or_default())?;
+            file.sync_all()?;
+            std::fs::rename(&beside, &path)
+        };
+        write().map_err(|error| ListenerError::File { path: path.clone(), error })
+    }
+
+    /// Adds a TLS listener at this address, or moves the one that was added. It is there when this returns.
+    async fn add_tls(&self, address: SocketAddr, app: &AppState) -> Result<(), ListenerError> {
+        if self.shared.configured.tls.is_some() {
+            return Err(ListenerError::Configured { what: "a [tls] section" });
+        }
+        let mut state = self.shared.changing.lock().await;
+        if let Some(tls) = state.tls.as_mut().filter(|tls| tls.address == address) {
+            // Its certificate is read again by itself when it changes; its names are those of the certificate as it is now.
+            tls.names = names(&self.shared.files, &Tls::open(&self.shared.files.cert, &self.shared.files.key)?);
+            self.apply(&state);
+            return Ok(());
+        }
+        let mut tls = TlsListener::bind(address, &self.shared.files)?;
+        let added = AddedAccess { tls: Some(tls.address), ..state.added.clone() };
+        self.remember(&added)?;
+        tls.serve(app);
+        let old = state.tls.replace(tls);
+        state.added = added;
+        self.apply(&state);
+        if let Some(old) = old {
+            tokio::spawn(old.end());
+        }
+        Ok(())
+    }
+
+    /// Removes the TLS listener that was added, if there is one. Its connections end by themselves, or are cut soon: the answer may go
+    /// through one of them.
+    async fn remove_tls(&self) -> Result<bool, ListenerError> {
+        let mut state = self.shared.changing.lock().await;
+        if state.added.tls.is_none() {
+            return Ok(false);
+        }
+        let added = AddedAccess { tls: None, ..state.added.clone() };
+        self.remember(&added)?;
+        state.added = added;
+        let tls = if self.shared.configured.tls.is_none() { state.tls.take() } else { None };
+        self.apply(&state);
+        if let Some(tls) = tls {
+            tokio::spawn(tls.end());
+        }
+        Ok(true)
+    }
+
+    /// Accepts what a proxy on this machine forwards under `url`, or no longer. Whether anything changed.
+    async fn set_proxy(&self, url: Option<String>) -> Result<bool, ListenerError> {
+        if url.is_some() && self.shared.configured.public_url.is_some() {
+            return Err(ListenerError::Configured { what: "a `public_url`" });
+        }
+        let mut state = self.shared.changing.lock().await;
+        if state.added.proxy == url {
+            return Ok(false);
+        }
+        let added = AddedAccess { proxy: url, ..state.added.clone() };
+        self.remember(&added)?;
+        state.added = added;
+        self.apply(&state);
+        Ok(true)
+    }
+
+    async fn view(&self) -> PublicAccess {
+        let state = self.shared.changing.lock().await;
+        let tls = state.tls.as_ref().map(|tls| TlsListenerView {
+            address: tls.address.to_string(),
+            names: tls.names.clone(),
+            origins: tls.origins(),
+            configured: self.shared.configured.tls.is_some(),
+        });
+        PublicAccess { tls, proxy: state.added.proxy.clone(), public_url: self.shared.addresses.url() }
+    }
+}
+
+/// A file that cannot be read or understood counts as absent, which is logged.
+fn read_added(path: &Path) -> AddedAccess {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return AddedAccess::default(),
+        Err(error) => {
+            tracing::error!(path = %path.display(), %error, "what was added for other machines could not be read");
+            return AddedAccess::default();
+        }
+    };
+    serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+        tracing::error!(path = %path.display(), %error, "what was added for other machines is damaged and ignored");
+        AddedAccess::default()
+    })
+}
+
+/// How other machines reach the gateway.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PublicAccess {
+    /// The TLS listener, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<TlsListenerView>,
+    /// The origin at which a proxy on this machine serves the gateway, if one was added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxy: Option<String>,
+    /// The origin that links begin with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public_url: Option<String>,
+}
+
+/// The TLS listener.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TlsListenerView {
+    /// The address that it listens on.
+    address: String,
+    /// The names of its certificate.
+    names: Vec<String>,
+    /// The origins that it can be reached at, of which the network may allow only some.
+    origins: Vec<String>,
+    /// Whether the configuration has it, and so it cannot be removed.
+    configured: bool,
+}
+
+/// A TLS listener to add.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewTlsListener {
+    /// The address to listen on: `0.0.0.0:7443`, or one address of this machine. Port 0 takes a free one.
+    #[schema(value_type = String, example = "0.0.0.0:7443")]
+    listen: SocketAddr,
+}
+
+/// A proxy on this machine.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewProxy {
+    /// The origin at which it serves the gateway, without a path: `https://machine.tailnet.ts.net`.
+    #[schema(max_length = 300)]
+    public_url: String,
+}
+
+pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+    gateway::<Admin>(&call)?;
+    json(StatusCode::OK, &state.listeners.view().await)
+}
+
+pub(super) async fn add_tls(state: AppState, call: Call) -> Outcome {
+    gateway::<Admin>(&call)?;
+    let NewTlsListener { listen } = call.json()?;
+    state.listeners.add_tls(listen, &state).await?;
+    json(StatusCode::OK, &state.listeners.view().await)
+}
+
+pub(super) async fn remove_tls(state: AppState, call: Call) -> Outcome {
+    gateway::<Admin>(&call)?;
+    if state.listeners.remove_tls().await? {
+        no_content()
+    } else {
+        Err(no_such("listener_not_found", "added TLS listener"))
+    }
+}
+
+pub(super) async fn add_proxy(state: AppState, call: Call) -> Outcome {
+    gateway::<Admin>(&call)?;
+    let NewProxy { public_url } = call.json()?;
+    let url = parse_origin(&public_url).map_err(|why| Problem::invalid(format!("`public_url`: {why}")))?;
+    state.listeners.set_proxy(Some(url)).await?;
+    json(StatusCode::OK, &state.listeners.view().await)
+}
+
+pub(super) async fn remove_proxy(state: AppState, call: Call) -> Outcome {
+    gateway::<Admin>(&call)?;
+    if state.listeners.set_proxy(None).await? {
+        no_content()
+    } else {
+        Err(no_such("listener_not_found", "added proxy"))
+    }
+}
