@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Search(Search),
     /// Open the web page, signed in with a one-time code
     Open(Open),
+    /// Let a phone in, in one go: an address that it reaches, the certificate that it has to trust, and its pairing
+    Phone(Phone),
     /// Pair a phone or another browser: shows a code, then asks you to compare a number
     Pair(Pair),
     /// List, rename and revoke paired devices
@@ -386,6 +388,24 @@ pub(crate) struct Open {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Phone {
+    /// A host name or address that the phone uses; repeatable [default: this machine's]
+    #[arg(long, value_name = "NAME|IP")]
+    pub(crate) address: Vec<String>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7443")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Do not use Tailscale, even if it is running
+    #[arg(long)]
+    pub(crate) no_tailscale: bool,
+    /// Undo it: other machines no longer reach the gateway; paired devices stay paired
+    #[arg(long, conflicts_with_all = ["address", "listen"])]
+    pub(crate) remove: bool,
+    #[command(flatten)]
+    pub(crate) pair: Pair,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Pair {
     /// Permissions to grant
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "watch,prompt,approve",
@@ -394,9 +414,9 @@ pub(crate) struct Pair {
     /// Limit the device to these runtimes [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(crate) runtime: Vec<String>,
-    /// The highest risk of requests that it may answer [default: any]
-    #[arg(long, value_name = "RISK", value_parser = ["low", "elevated", "danger"])]
-    pub(crate) approve_up_to: Option<String>,
+    /// The highest risk of requests that it may answer
+    #[arg(long, value_name = "RISK", default_value = "elevated", value_parser = ["low", "elevated", "danger"])]
+    pub(crate) approve_up_to: String,
     /// Allow answering from a notification without opening the request
     #[arg(long)]
     pub(crate) lock_screen: bool,
@@ -621,6 +641,9 @@ mod tests {
             "pair",
             "pair --scope watch,approve --runtime gemini,codex --approve-up-to low --lock-screen --name phone",
             "pair --json --yes",
+            "phone",
+            "phone --address box.local --listen 0.0.0.0:7443 --no-tailscale --approve-up-to danger --json --yes",
+            "phone --remove",
             "devices",
             "devices --json",
             "devices rename d_1 kitchen",
@@ -682,6 +705,8 @@ mod tests {
             "search x --limit 0",
             "pair --scope everything",
             "pair --approve-up-to nothing",
+            "phone --remove --listen 0.0.0.0:7443",
+            "phone --listen 7443",
             "devices revoke",
             "devices rename d_1",
             "devices forget d_1",

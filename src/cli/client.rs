@@ -177,6 +177,11 @@ impl Client {
         read(&text, what)
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
+        let text = self.send("PUT", path, Some(body), None, what).await?.map_err(|refused| refused.explain(what))?;
+        read(&text, what)
+    }
+
     pub(crate) async fn delete(&self, path: &str, what: &str) -> anyhow::Result<()> {
         self.send("DELETE", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
         Ok(())

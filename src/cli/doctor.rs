@@ -295,7 +295,7 @@ fn configuration(checks: &mut Checks, config: &Result<Option<(PathBuf, Config)>,
 
 /// Checks whether the TLS certificate expires soon.
 fn certificate(checks: &mut Checks, config: &Config, home: &Home) {
-    let Some(served) = config.tls.as_ref().map(|tls| Served::of(tls, home)) else { return };
+    let served = Served::of(config.tls.as_ref(), home);
     match served.ends_soon(jiff::Timestamp::now()) {
         Some((what, fix)) => checks.warn("certificate", what, fix),
         None => checks.ok("certificate", "does not expire soon"),

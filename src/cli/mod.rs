@@ -23,6 +23,7 @@ mod link;
 mod log_file;
 mod mcp;
 mod pair;
+mod phone;
 mod replay;
 mod resume;
 mod run;
@@ -163,6 +164,7 @@ fn start(command: Command) -> CommandResult {
             Command::Export(args) => export::export(args).await,
             Command::Search(args) => commands::search(args).await,
             Command::Open(args) => commands::open(args).await,
+            Command::Phone(args) => phone::phone(args).await,
             Command::Pair(args) => pair::pair(args).await,
             Command::Devices(args) => pair::devices(args).await,
             Command::Bridge(args) => bridge::bridge(args).await,

@@ -30,25 +30,23 @@ struct Pairing {
 }
 
 /// A QR code of `url`, drawn for a dark terminal; phones read inverted codes too.
-fn picture(url: &str) -> Option<String> {
+pub(super) fn picture(url: &str) -> Option<String> {
     let code = QrCode::new(url).ok()?;
     Some(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
 /// Prints a line of JSON and flushes, since a script waits for it.
-fn say(value: &Value) -> anyhow::Result<()> {
+pub(super) fn say(value: &Value) -> anyhow::Result<()> {
     print_as_json(&serde_json::to_vec(value)?)
 }
 
 /// Shows a code, waits for the device that uses it, and asks whether both show the same number.
 pub(crate) async fn pair(args: args::Pair) -> CommandResult {
     let client = Client::find().await?;
-    let mut wanted = json!({ "scopes": args.scope, "lock_screen": args.lock_screen });
+    let mut wanted =
+        json!({ "scopes": args.scope, "approve_up_to": args.approve_up_to, "lock_screen": args.lock_screen });
     if !args.runtime.is_empty() {
         wanted["runtimes"] = json!(args.runtime);
-    }
-    if let Some(up_to) = &args.approve_up_to {
-        wanted["approve_up_to"] = json!(up_to);
     }
     if let Some(name) = &args.name {
         wanted["name"] = json!(name);
@@ -89,8 +87,7 @@ fn invite(code: &str, url: &str) -> anyhow::Result<()> {
     out += "         valid for one device, for 2 minutes\n";
     let host = url.split("://").nth(1).unwrap_or_default();
     if ["127.", "localhost", "[::1]"].iter().any(|own| host.starts_with(own)) {
-        out += "         only this machine can reach that address: for a phone, use `plexus tls init`, or a proxy \
-            and `public_url`\n";
+        out += "         only this machine can reach that address: `plexus phone` makes one for phones\n";
     }
     print(&out)
 }

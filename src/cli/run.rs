@@ -193,7 +193,7 @@ pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>)
 }
 
 /// The running gateway, or a newly started one.
-async fn gateway() -> anyhow::Result<Client> {
+pub(super) async fn gateway() -> anyhow::Result<Client> {
     let home = Home::find()?;
     if let GatewayState::Up(running) = home.gateway().await? {
         return Client::to(home, running);

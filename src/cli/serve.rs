@@ -78,7 +78,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     let env = |name: &str| std::env::var_os(name);
     let codex = if config.native.codex { SharedDaemon::codex(around.cwd.clone(), env) } else { None };
     let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
-    let served = config.tls.as_ref().map(|tls| tls::Served::of(tls, &home));
+    let served = tls::Served::of(config.tls.as_ref(), &home);
     let doctor = super::doctor::for_gateway(home.clone(), exe.clone(), file.clone());
     let linking = super::link::for_gateway(home.clone());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
@@ -92,12 +92,6 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     };
     let url = format!("{}/#code={}", gateway.url().trim_end_matches('/'), gateway.admin_code());
     banner(&url, &gateway, file.as_deref(), &home, &runtimes)?;
-    let certificate = async {
-        match served {
-            Some(served) => served.keep_valid().await,
-            None => std::future::pending().await,
-        }
-    };
     if args.open && !commands::browse(&home, &gateway.url(), &gateway.admin_code()) {
         tracing::warn!("no browser could be started: open the printed address yourself");
     }
@@ -118,7 +112,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
             left_behind(&home);
             Ok(0)
         }
-        never = certificate => match never {},
+        never = served.keep_valid() => match never {},
         () = end => {
             tracing::warn!("stopped immediately");
             Ok(FAILURE)
@@ -168,7 +162,7 @@ fn banner(
         writeln!(out, "{} {}", paint.bold("plexus"), env!("CARGO_PKG_VERSION"))?;
         writeln!(out, "  open      {}", paint.green(url))?;
         writeln!(out, "            valid once, for 2 minutes; `plexus open` creates another")?;
-        writeln!(out, "  phone     run `plexus pair` in another terminal")?;
+        writeln!(out, "  phone     run `plexus phone` in another terminal")?;
     }
     if let Some(url) = gateway.public_url() {
         writeln!(out, "  elsewhere {url}/")?;

@@ -18,6 +18,8 @@ use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use sha2::{Digest as _, Sha256};
 
 use super::args::{Tls, TlsInit};
@@ -62,8 +64,16 @@ fn init(args: &TlsInit) -> CommandResult {
             must then trust again";
         return Err(CommandFailure::plain(format!("there is already a CA in {}: {fix}", folder.display())));
     }
+    let names = names_or_own(&args.name)?;
+    let authority = create(&folder, &names)?;
+    print_next_steps(&home, &authority)?;
+    Ok(0)
+}
+
+/// The names that a person gave, or this machine's own.
+pub(crate) fn names_or_own(given: &[String]) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
-    for name in &args.name {
+    for name in given {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         if !is_name(&name) {
             let fix = "write a host's name (box.local) or an address (192.168.1.5)";
@@ -78,23 +88,36 @@ fn init(args: &TlsInit) -> CommandResult {
     }
     if names.is_empty() {
         return Err(CommandFailure::plain(
-            "this machine has no name or address that others can use: specify one with --name",
+            "this machine has no name or address that others can use: name one yourself",
         ));
     }
-    make_folder(&folder)?;
+    Ok(names)
+}
+
+/// Creates a CA for these names in this folder, and its certificate for the server.
+pub(crate) fn create(folder: &Path, names: &[String]) -> anyhow::Result<Authority> {
+    make_folder(folder)?;
     let mut random = [0; 3];
     getrandom::fill(&mut random).context("the system provides no random numbers")?;
     let title = format!("Plexus {} {}", names[0], HEXUPPER.encode(&random));
     let key = KeyPair::generate().context("the CA's key")?;
-    let mut params = authority(&title, &names);
+    let mut params = authority(&title, names);
     last(&mut params, CA_DAYS)?;
     let cert = params.self_signed(&key).context("the CA's certificate")?;
-    write(&folder, CA_KEY, key.serialize_pem().as_bytes())?;
-    write(&folder, CA_CERT, cert.pem().as_bytes())?;
-    write(&folder, CA_PROFILE, profile(&title, cert.der()).as_bytes())?;
-    let authority = sign(&folder, &title, &names, &key)?;
-    print_next_steps(&home, &authority, cert.der())?;
-    Ok(0)
+    write(folder, CA_KEY, key.serialize_pem().as_bytes())?;
+    write(folder, CA_CERT, cert.pem().as_bytes())?;
+    write(folder, CA_PROFILE, profile(&title, cert.der()).as_bytes())?;
+    sign(folder, &title, names, &key)
+}
+
+/// The SHA-256 of the CA's certificate in this folder, as phones show it.
+pub(crate) fn fingerprint(folder: &Path) -> anyhow::Result<String> {
+    let path = folder.join(CA_CERT);
+    let cert = CertificateDer::from_pem_file(&path)
+        .map_err(|why| CommandFailure::plain(format!("{}: {why}", path.display())))?;
+    let hash = HEXUPPER.encode(&Sha256::digest(&cert));
+    let pairs: Vec<&str> = hash.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok()).collect();
+    Ok(pairs.join(":"))
 }
 
 fn renew() -> CommandResult {
@@ -127,9 +150,9 @@ pub(crate) enum Served {
 }
 
 impl Served {
-    /// The certificate that the configuration names.
-    pub(crate) fn of(config: &config::TlsConfig, home: &Home) -> Self {
-        match &config.files {
+    /// The certificate that the configuration names, or that of a listener that was added.
+    pub(crate) fn of(config: Option<&config::TlsConfig>, home: &Home) -> Self {
+        match config.and_then(|config| config.files.as_ref()) {
             None => Self::Own(home.dir().join(TLS_FOLDER)),
             Some((cert, _)) => Self::Theirs(cert.clone()),
         }
@@ -377,20 +400,19 @@ fn profile(title: &str, der: &[u8]) -> String {
     )
 }
 
-fn print_next_steps(home: &Home, authority: &Authority, der: &[u8]) -> anyhow::Result<()> {
+fn print_next_steps(home: &Home, authority: &Authority) -> anyhow::Result<()> {
     let folder = home.dir().join(TLS_FOLDER);
     let paint = Paint::stdout();
-    let print = HEXUPPER.encode(&Sha256::digest(der));
-    let print: Vec<&str> = print.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok()).collect();
     let config = home.dir().join(CONFIG_FILE);
     let url = Authority::origins(&authority.names, PORT).into_iter().next().unwrap_or_default();
     let mut out = std::io::stdout().lock();
     writeln!(out, "a private CA and a certificate for {}", paint.bold(&authority.names.join(", ")))?;
     writeln!(out, "  CA           {}", folder.join(CA_CERT).display())?;
     writeln!(out, "  calls itself {}", authority.title)?;
-    writeln!(out, "  SHA-256      {}", print.join(":"))?;
+    writeln!(out, "  SHA-256      {}", fingerprint(&folder)?)?;
     writeln!(out, "  certificate  until {}; the gateway renews it in time", day(authority.server_until))?;
     writeln!(out)?;
+    writeln!(out, "`plexus phone` does the rest. By hand:")?;
     writeln!(out, "1. In {} (or the file after -c), then start `plexus serve` again:", config.display())?;
     writeln!(out, "     [tls]")?;
     writeln!(out, "     listen = \"0.0.0.0:{PORT}\"")?;

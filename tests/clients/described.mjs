@@ -391,7 +391,7 @@ await call('GET', '/v1/sessions/{id}/export', { params: { id }, query: '?format=
 await call('GET', '/v1/runtimes/{id}/logs', { params: { id: 'second' }, status: 200 });
 await call('POST', '/v1/runtimes/{id}/restart', { params: { id: 'second' }, status: 200 });
 await call('GET', '/v1/doctor', { status: 200 });
-for (const path of ['/ca.crt', '/ca.mobileconfig']) await call('GET', path, { as: {}, status: 404 });
+for (const path of ['/ca', '/ca.crt', '/ca.mobileconfig']) await call('GET', path, { as: {}, status: 404 });
 // The public key of a subscription that nobody has: RFC 8291, 5.
 const keys = { p256dh: 'BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4', auth: 'BTBZMqHH6r4Tts7J_aSIgg' };
 await call('PUT', '/v1/push', { body: { endpoint: 'https://elsewhere.example/x', keys }, status: 422 });
@@ -406,6 +406,11 @@ await line.method('runtime.removed');
 await call('DELETE', '/v1/sessions/{id}', { params: { id: other.session_id }, status: 204 });
 await line.method('session.deleted');
 await call('GET', '/v1/terminals', { status: 200 });
+await call('GET', '/v1/listeners', { status: 200 });
+await call('PUT', '/v1/listeners/tls', { body: { listen: '127.0.0.1:0' }, status: 409 });
+await call('DELETE', '/v1/listeners/tls', { status: 404 });
+await call('PUT', '/v1/listeners/proxy', { body: { public_url: 'https://box.tail1.ts.net' }, status: 200 });
+await call('DELETE', '/v1/listeners/proxy', { status: 204 });
 await call('GET', '/v1/link', { status: 200 });
 // Nothing is changed that was not shown.
 await call('POST', '/v1/link/{agent}', { params: { agent: 'codex' }, body: { action: 'link', digest: 'x' }, status: 422 });

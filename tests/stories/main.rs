@@ -26,6 +26,7 @@ mod story_mirror;
 mod story_native_codex;
 mod story_opencode2;
 mod story_pair;
+mod story_phone;
 mod story_protocol;
 mod story_proxy;
 mod story_push;

@@ -82,7 +82,7 @@ export class PlexusPairing extends PlexusElement {
     const runtimes = [...plexus.runtimes.value.keys()];
     return html`<form @submit=${(e: Event) => void this.#make(e)}>
       <fieldset class="scopes"><legend class="small strong">${t.may}</legend><span></span>${box('watch', true)}${box('prompt', true)}${box('approve', true)}${box('admin', false)}${box('type', false)}</fieldset>
-      <label class="field">${t.upTo}<select name="up_to">${(['low', 'elevated', 'danger'] as const).map((r) => html`<option value=${r} ?selected=${r === 'danger'}>${t.risks[r]}</option>`)}</select></label>
+      <label class="field">${t.upTo}<select name="up_to">${(['low', 'elevated', 'danger'] as const).map((r) => html`<option value=${r} ?selected=${r === 'elevated'}>${t.risks[r]}</option>`)}</select></label>
       ${runtimes.length > 1 ? html`<label class="field">${t.runtimes}<select name="runtime"><option value="">${t.allRuntimes}</option>${runtimes.map((r) => html`<option value=${r}>${oneLine(r)}</option>`)}</select></label>` : nothing}
       <label class="check"><input type="checkbox" name="lock_screen"><span>${t.lock}</span></label>${this.#trouble()}
       <div class="actions"><button type="button" @click=${this.#close}>${text.common.cancel}</button><button class="primary" id="make" ?disabled=${this.busy}>${t.make}</button></div></form>`;

@@ -267,7 +267,7 @@ export const text = {
       expired: 'The code has expired.',
       again: 'Create another code',
       qr: 'QR code of the address with the code',
-      loopback: 'Only this computer can reach this address. For a phone, set up TLS (plexus tls init) or a proxy, and public_url.',
+      loopback: 'Only this computer can reach this address. For a phone, run plexus phone in a terminal.',
       notYet: 'This gateway cannot pair by number yet.',
     },
     join: {
