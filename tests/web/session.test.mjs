@@ -55,6 +55,32 @@ try {
   assert.equal(await root.locator('.row.folded').count(), 1, 'an unknown kind is shown');
   assert.ok((await root.locator('#context').getAttribute('aria-label'))?.includes('31%'));
   ok('session: shows messages, thoughts, tools, output, diffs, pictures, plan, usage and unknown kinds');
+  // --- calls that only look: one line for those that follow one another
+  {
+    const reading = await newSession();
+    const looks = Array.from({ length: 9 }, (_, n) => tool({ title: `src/part${n}.rs`, kind: n % 3 ? 'read' : 'search', content: output(`line of part ${n}\n`) }));
+    await play(reading, script([...looks, tool({ title: 'cargo check', kind: 'execute' }), says('It is in part 4.')]));
+    await show(page, reading);
+    await ended(1);
+    const line = root.locator('.row .reads');
+    await line.waitFor();
+    assert.match(await line.innerText(), /Search 3, Read 6/);
+    assert.equal(await root.locator('.row.tool:visible .card').count(), 1, 'the other one is drawn');
+    await shoot(page, process.env.PLEXUS_SHOTS, 'conversation-reads');
+    await line.click();
+    assert.equal(await line.getAttribute('aria-expanded'), 'true');
+    assert.equal(await root.locator('.row.tool:visible .card').count(), 10);
+    await line.click();
+    assert.equal(await root.locator('.row.tool:visible .card').count(), 1);
+    // What is looked for is shown.
+    await page.keyboard.press('/');
+    await root.locator('.find input').fill('line of part 4');
+    await root.locator('.row.tool:visible .card').filter({ hasText: 'src/part4.rs' }).waitFor();
+    await page.keyboard.press('Escape');
+    ok('session: one line stands for calls that only look');
+    await show(page, session);
+    await ended(1);
+  }
   await everywhere(page, async ({ width, height, theme }) => {
     await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });
     await settled(page);

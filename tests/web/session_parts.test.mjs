@@ -19,10 +19,50 @@ const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 try {
   const entry = join(dir, 'entry.ts');
   const from = (/** @type {string} */ file) => JSON.stringify(join(web, 'src', file));
-  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export { KINDS } from ${from('wire/types.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')};`);
+  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('session/reads.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export { KINDS } from ${from('wire/types.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, KINDS, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, absorbed, countsOf, folds, KINDS, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+
+  {
+    // Calls that only looked at something stand together; whatever else happened in between ends the stretch.
+    const conversation = new Conversation();
+    let pos = 0;
+    const event = (/** @type {string} */ kind, /** @type {any} */ body) => conversation.apply({ cursor: `e.${++pos}`, kind, run_id: 'r', seq: pos, session_id: 's', at: '2026-11-26T00:00:00Z', event: body });
+    const call = (/** @type {string} */ id, /** @type {any} */ more) => event('tool_call_update', { toolCallId: id, ...more });
+    const read = (/** @type {string} */ id, kind = 'read') => call(id, { kind, title: id, status: 'completed' });
+    const shown = () => conversation.items.filter((/** @type {any} */ item) => !absorbed(item)).map((/** @type {any} */ item) => (item.type === 'tool' ? (folds(item) ? `${item.id} and ${item.reads.items.length - 1}` : item.id) : item.type));
+    read('a'); read('b');
+    assert.deepEqual(shown(), ['a', 'b'], 'two are no stretch');
+    call('c', { kind: 'read', title: 'c', status: 'in_progress' });
+    read('d', 'search');
+    assert.deepEqual(shown(), ['a', 'b', 'c', 'd'], 'it is not over');
+    read('c');
+    assert.deepEqual(shown(), ['a and 3']);
+    assert.deepEqual(countsOf(conversation.items[0].reads), [['read', 3], ['search', 1]]);
+    call('e', { kind: 'edit', title: 'e', status: 'completed' });
+    read('f');
+    event('agent_thought_chunk', { content: { type: 'text', text: 'hm' } });
+    read('g'); read('h'); call('i', { kind: 'read', title: 'i', status: 'failed' });
+    assert.deepEqual(shown(), ['a and 3', 'e', 'f', 'thought', 'g', 'h', 'i'], 'changes, thoughts and failures stand alone');
+    conversation.dirty.clear();
+    call('b', { content: [{ type: 'diff', path: 'x', oldText: '', newText: 'y' }] });
+    assert.deepEqual(shown().slice(0, 5), ['a', 'b', 'c', 'd', 'e'], 'it changed something after all');
+    assert.ok(['a', 'b', 'c', 'd'].every((id) => [...conversation.dirty].some((/** @type {any} */ item) => item.id === id)), 'all are drawn again');
+    const first = conversation.items.find((/** @type {any} */ item) => item.id === 'g');
+    read('j'); read('k'); call('i', { status: 'completed' });
+    assert.deepEqual(shown().slice(-1), ['g and 4']);
+    first.reads.open = true;
+    assert.deepEqual(shown().slice(-5), ['g and 4', 'h and 4', 'i and 4', 'j and 4', 'k and 4'], 'a person opened it');
+    // A thousand in any order cost what they are.
+    const many = Array.from({ length: 1000 }, (_, n) => `m${n}`);
+    call('e2', { kind: 'edit', status: 'completed' });
+    for (const id of many) call(id, { kind: 'read', status: 'in_progress' });
+    conversation.dirty.clear();
+    for (const id of many.toReversed()) read(id);
+    assert.deepEqual(shown().slice(-1), ['m0 and 999']);
+    ok('reads: one line stands for those that follow one another');
+  }
 
   {
     let now = 1_000;

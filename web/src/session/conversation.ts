@@ -26,7 +26,8 @@ import { VirtualList } from './list.js';
 import { itemMarkdown, type Conversation, type Item, type Row } from './model.js';
 import { keptTab, keepTab, pinnedFirst, setPinnedFirst } from './tab.js';
 import { style } from './style.js';
-import { guessRow, makeRow, planList, searchable, updateRow, type Host } from './views.js';
+import { absorbed } from './reads.js';
+import { guessRow, makeRow, planList, reveal, searchable, updateRow, type Host } from './views.js';
 
 const w = words.session;
 
@@ -403,10 +404,17 @@ export class PlexusSession extends PlexusElement {
       return;
     }
     const n = conversation.rowAt(place);
+    this.#reveal(n);
     this.#target = conversation.rows[n]?.key ?? null;
     this.#selected = this.#target;
     this.#list?.toRow(n);
     this.#markAll();
+  }
+
+  /** Shows a call on its own, if a line stands for it. */
+  #reveal(n: number): void {
+    const row = this.#conversation?.rows[n];
+    if (row) reveal(row.item, this.#host);
   }
 
   #markAll(): void {
@@ -440,7 +448,9 @@ export class PlexusSession extends PlexusElement {
     let n = now < 0 ? (by > 0 ? list.first() - 1 : list.last() + 1) : now;
     const from = conversation.rows[now]?.item;
     // One press moves to the next item, which may have many rows.
-    do n += by; while (from && conversation.rows[n]?.item === from && n > 0 && n < conversation.rows.length - 1);
+    const passes = (row?: Row) => row && (row.item === from || absorbed(row.item));
+    do n += by; while (passes(conversation.rows[n]) && n > 0 && n < conversation.rows.length - 1);
+    if (n >= 0 && conversation.rows[n] && absorbed(conversation.rows[n].item)) return;
     if (by < 0) while (n > 0 && conversation.rows[n] && conversation.rows[n - 1]?.item === conversation.rows[n]?.item) n--;
     this.#select(n);
   }
@@ -595,6 +605,7 @@ export class PlexusSession extends PlexusElement {
     const row = finding.hits[at] as number;
     this.#target = null;
     this.#selected = this.#conversation?.rows[row]?.key ?? null;
+    this.#reveal(row);
     const item = this.#conversation?.rows[row]?.item;
     if (item && (item.type === 'tool' || item.type === 'thought')) { this.#opened.set(String(item.key), true); item.rev++; }
     this.#list?.toRow(row, 120);

@@ -6,6 +6,7 @@
 // The rules are those of the gateway's fold (crates/protocol/src/transcript); tests/golden checks both with the same cases.
 
 import { Segmenter, type Segment } from '../render/segment.js';
+import { regroup, type Stretch } from './reads.js';
 import { isKind, parseCursor, type Envelope, type Request, type Resolver } from '../wire/types.js';
 
 /** Longest output of one tool, in characters; the oldest is dropped, and the card says so. */
@@ -57,6 +58,10 @@ export interface ToolItem extends Base {
   /** Whether it said what it belongs to: the first that it names counts. */
   decided: boolean;
   requests: RequestItem[];
+  /** Its index in `items`. */
+  place: number;
+  /** The calls around it that only looked at something, if it did. */
+  reads: Stretch | null;
 }
 export interface PlanItem extends Base { type: 'plan'; entries: any[] }
 export interface RequestItem extends Base { type: 'request'; id: string; request: Request; outcome: any | null }
@@ -291,6 +296,11 @@ export class Conversation {
     this.dirty.add(item);
   }
 
+  /** A call changed: calls that only look stand together. */
+  private regroup(item: ToolItem): void {
+    for (const other of regroup(item, this.items[item.place - 1], this.items[item.place + 1])) this.touch(other);
+  }
+
   private push<T extends Item>(item: T, rows = 1): T {
     this.items.push(item);
     for (let part = 0; part < rows; part++) this.rows.push({ key: `${item.key}.${part}`, item, part });
@@ -404,7 +414,7 @@ export class Conversation {
   private tool(id: string, run: string, pos: number, at: string, call: Record<string, any>): void {
     let item = this.tools.get(id);
     if (!item) {
-      item = this.push({ type: 'tool', id, call: {}, output: '', outputCut: false, parent: null, decided: false, requests: [], key: pos, run, at, rev: 0 });
+      item = this.push({ type: 'tool', id, call: {}, output: '', outputCut: false, parent: null, decided: false, requests: [], place: this.items.length, reads: null, key: pos, run, at, rev: 0 });
       this.tools.set(id, item);
     }
     const named = parentOf(call);
@@ -424,6 +434,7 @@ export class Conversation {
       if (item.output.length > OUTPUT_MAX) { item.output = item.output.slice(-OUTPUT_MAX); item.outputCut = true; }
     }
     this.touch(item);
+    this.regroup(item);
   }
 
   private planItem(run: string, pos: number, at: string): void {
@@ -442,7 +453,7 @@ export class Conversation {
     const item = this.push<RequestItem>({ type: 'request', id, request, outcome: request.receipt ?? null, key, run, at, rev: 0 });
     this.requests.set(id, item);
     const tool = request.tool_call_id ? this.tools.get(request.tool_call_id) : undefined;
-    if (tool) { tool.requests.push(item); this.touch(tool); }
+    if (tool) { tool.requests.push(item); this.touch(tool); this.regroup(tool); }
   }
 
   /** An open request changed. The card reads the request from `plexus.requests`. */

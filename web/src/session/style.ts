@@ -63,6 +63,7 @@ export const style = css`
   .feed { max-width: 860px; margin: 0 auto; }
   @container (min-width: 1500px) { .feed { max-width: 1020px; } }
   .row { display: flow-root; padding: 3px 0; scroll-margin: 40px; border-radius: var(--r-s); position: relative; contain: layout style; }
+  .row[hidden] { display: none; }
   .row[data-depth] { margin-inline-start: 20px; } .row[data-depth="2"] { margin-inline-start: 40px; } .row[data-depth="3"] { margin-inline-start: 60px; } .row[data-depth="4"] { margin-inline-start: 80px; }
   .within { color: var(--fg-mute); font-size: var(--t-s); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 3em; }
   .row.selected::before { content: ""; position: absolute; inset: 4px auto 4px -10px; width: 3px; border-radius: 2px; background: var(--accent); }

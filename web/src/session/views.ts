@@ -12,6 +12,7 @@ import { outputView } from '../render/output.js';
 import { longLine } from '../render/lines.js';
 import { segments } from '../render/segment.js';
 import { cut, oneLine, readable, visible, visibleOutput } from '../render/visible.js';
+import { absorbed, countsOf, folds, type Stretch } from './reads.js';
 import { depthOf, finished, itemMarkdown, parentItem, type FoldedItem, type Item, type LineItem, type MessageItem, type PlanItem, type RequestItem, type Row, type SurfaceItem, type ToolItem } from './model.js';
 
 const w = words.session;
@@ -85,7 +86,7 @@ export function updateRow(row: Row, el: HTMLElement, host: Host): void {
     case 'agent': agent(item, row.part, el, host); break;
     case 'user': user(item, el, host); break;
     case 'thought': thought(item, el, host); break;
-    case 'tool': tool(item, el, host); break;
+    case 'tool': readOrTool(item, el, host); break;
     case 'plan': el.replaceChildren(planList(item.entries, item)); break;
     case 'request': request(item, el, host); break;
     case 'line': line(item, el, host); break;
@@ -107,7 +108,7 @@ export function guessRow(row: Row, width: number): number {
       return 14 + Math.max(lines(part.segment.text), breaks) * 21 + (part.segment.kind === 'code' ? 40 : 0);
     }
     case 'user': return 56 + Math.min(lines(item.text), 40) * 21;
-    case 'tool': return 46;
+    case 'tool': return absorbed(item) ? 0 : 46;
     case 'plan': return 50 + item.entries.length * 26;
     case 'surface': return 240;
     case 'thought': case 'request': case 'line': case 'folded': return 34;
@@ -286,6 +287,43 @@ function openByItself(item: ToolItem): boolean {
 
 export function toolTitle(item: ToolItem): string {
   return oneLine(cut(str(item.call.title), 400)) || w.untitledTool;
+}
+
+/** Shows or hides what the line of a stretch stands for. */
+function openStretch(stretch: Stretch, open: boolean, host: Host): void {
+  stretch.open = open;
+  // The stretch may be another one once more of the session is loaded: each call remembers it.
+  for (const item of stretch.items) { host.open(`${item.key}/reads`, open); host.again(item); }
+}
+
+/** Shows a call on its own, if a line stands for it. */
+export function reveal(item: Item, host: Host): void {
+  if (folds(item) && !item.reads.open) openStretch(item.reads, true, host);
+}
+
+function readOrTool(item: ToolItem, el: HTMLElement, host: Host): void {
+  const stretch = folds(item) ? item.reads : null;
+  if (stretch && stretch.open === undefined) stretch.open = stretch.items.some(({ key }) => host.opened(`${key}/reads`) === true);
+  el.hidden = absorbed(item);
+  const head = stretch?.items[0] === item ? readsHead(stretch, host) : null;
+  if (stretch && !stretch.open) {
+    drawn.delete(el);
+    el.replaceChildren(...(head ? [head] : []));
+    return;
+  }
+  tool(item, el, host);
+  el.querySelector(':scope > .reads')?.remove();
+  if (head) el.prepend(head);
+}
+
+/** The line that stands for calls that only looked. */
+function readsHead(stretch: Stretch, host: Host): HTMLElement {
+  const open = stretch.open === true;
+  const counts = countsOf(stretch).map(([kind, n]) => w.looked(w.kinds[kind] ?? '', n)).join(', ');
+  const what = stretch.items.slice(-6).reverse().map((item) => cut(toolTitle(item), 80)).join(' · ');
+  const head = foldHead(open, () => openStretch(stretch, !open, host), [glyph('file'), h('span', 'kind', counts), within(stretch.items[0] as ToolItem), open ? null : h('bdi', 'title mute', what)]);
+  head.classList.add('reads');
+  return head;
 }
 
 function tool(item: ToolItem, el: HTMLElement, host: Host): void {

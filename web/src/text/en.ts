@@ -540,6 +540,7 @@ export const text = {
     kinds: {
       read: 'Read', edit: 'Edit', delete: 'Delete', move: 'Move', search: 'Search', execute: 'Run', think: 'Think', fetch: 'Fetch', switch_mode: 'Mode', other: 'Tool',
     } as Record<string, string>,
+    looked: (kind: string, n: number) => `${kind} ${n}`,
     open: 'Open',
     fold: 'Fold',
     more: 'Show more',
