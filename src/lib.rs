@@ -337,6 +337,11 @@ impl Gateway {
         self.running.public_url.clone()
     }
 
+    /// The names of its runtimes: those of the configuration, and those that outlived an earlier gateway.
+    pub fn runtimes(&self) -> Vec<String> {
+        self.state.directory.runtimes().iter().map(|runtime| runtime.runtime_id.to_string()).collect()
+    }
+
     /// A one-time code that signs a browser in: `URL/#code=CODE`, good for two minutes.
     pub fn admin_code(&self) -> String {
         self.code.clone()

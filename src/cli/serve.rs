@@ -77,7 +77,6 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
     }
     let env = |name: &str| std::env::var_os(name);
     let codex = if config.native.codex { SharedDaemon::codex(around.cwd.clone(), env) } else { None };
-    let runtimes: Vec<String> = config.runtimes.iter().map(|runtime| runtime.spec.id.to_string()).collect();
     let served = tls::Served::of(config.tls.as_ref(), &home);
     let doctor = super::doctor::for_gateway(home.clone(), exe.clone(), file.clone());
     let linking = super::link::for_gateway(home.clone());
@@ -91,7 +90,7 @@ pub(crate) async fn serve(args: Serve) -> CommandResult {
         Err(why) => return Err(CommandFailure::new(FAILURE, why.to_string()).into()),
     };
     let url = format!("{}/#code={}", gateway.url().trim_end_matches('/'), gateway.admin_code());
-    banner(&url, &gateway, file.as_deref(), &home, &runtimes)?;
+    banner(&url, &gateway, file.as_deref(), &home)?;
     if args.open && !commands::browse(&home, &gateway.url(), &gateway.admin_code()) {
         tracing::warn!("no browser could be started: open the printed address yourself");
     }
@@ -144,13 +143,7 @@ fn stopping() -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 /// Prints the banner. The one-time code goes to stdout only, and not if stdout is a log, as for a detached gateway.
-fn banner(
-    url: &str,
-    gateway: &Gateway,
-    config: Option<&std::path::Path>,
-    home: &Home,
-    runtimes: &[String],
-) -> anyhow::Result<()> {
+fn banner(url: &str, gateway: &Gateway, config: Option<&std::path::Path>, home: &Home) -> anyhow::Result<()> {
     let paint = Paint::stdout();
     let mut out = std::io::stdout().lock();
     let to_file = rustix::fs::fstat(std::io::stdout())
@@ -171,7 +164,7 @@ fn banner(
     if let Some(config) = config {
         writeln!(out, "  config    {}", config.display())?;
     }
-    match runtimes {
+    match gateway.runtimes().as_slice() {
         [] => writeln!(out, "  runtimes  none yet: try `plexus run demo` in another terminal")?,
         some => writeln!(out, "  runtimes  {}", some.join(", "))?,
     }

@@ -7,9 +7,11 @@
 use crate::common;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::gateway::{Gateway, PATIENCE, alive, assert_whole, demo, family};
+use common::gateway::{Gateway, PATIENCE, alive, assert_whole, demo, exe, family, held_runtime};
 use common::moments::rounds;
 use serde_json::{Value, json};
 
@@ -108,4 +110,29 @@ fn assert_whole_from(seen: &[Value], known: &mut BTreeMap<u64, Value>) {
         let position = common::gateway::position(&event["cursor"]);
         assert!(known.insert(position, event.clone()).is_none(), "seen twice: {event}");
     }
+}
+
+#[tokio::test]
+async fn serve_names_the_runtimes_that_outlived_an_earlier_gateway() {
+    let mut gateway = Gateway::start(&held_runtime("kept", &[exe(), "agent", "demo"], "")).await;
+    gateway.session("kept").await;
+    gateway.kill();
+    // It is in no configuration any more, as after `plexus run`.
+    let home = gateway.home.clone();
+    let mut serve = Command::new(exe())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .env("PLEXUS_HOME", &home)
+        .env("CODEX_HOME", home.join("codex"))
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(serve.stdout.take().unwrap()).lines();
+    // The program's end ends the lines, too.
+    let named = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("  runtimes"));
+    serve.kill().unwrap();
+    serve.wait().unwrap();
+    assert_eq!(named.as_deref(), Some("  runtimes  kept"));
 }
