@@ -227,6 +227,16 @@ try {
     await page.locator('plexus-pairing #confirm').click();
     await live(hand);
     assert.ok(!hand.url().includes('pair='), hand.url());
+    // Whoever has just joined is offered notifications, once.
+    const offer = hand.locator('plexus-push-offer');
+    await offer.locator('[data-do=later]').waitFor();
+    await judge(hand, 'push-offer', false);
+    await hand.setViewportSize(PHONE);
+    await offer.locator('[data-do=later]').click();
+    await offer.locator('section').waitFor({ state: 'detached' });
+    await hand.reload();
+    await live(hand);
+    assert.equal(await offer.locator('section').count(), 0, 'somebody has decided');
     await page.locator('plexus-pairing .note.ok').waitFor();
     await page.keyboard.press('Escape');
     await page.locator('plexus-devices .row', { hasText: 'My phone' }).waitFor();

@@ -5,6 +5,7 @@ import { PlexusElement } from '../lib/element.js';
 import { signal } from '../lib/signal.js';
 import { oneLine } from '../lib/text.js';
 import { plexus, Refused, why } from '../plexus.js';
+import { offerPush } from '../notify/offer.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { command, pageStyles } from '../ui/parts.js';
@@ -224,7 +225,7 @@ export class PlexusSignin extends PlexusElement {
       try {
         const got = await wire.json('POST', '/v1/pair/wait', { ticket, wait: WAIT_S }, { anonymous: true, patience: (WAIT_S + 10) * 1000 });
         failures = 0;
-        if (got?.csrf || got?.token) { this.#enter(got); return; }
+        if (got?.csrf || got?.token) { this.#enter(got); offerPush(true); return; }
       } catch (error) {
         if (this.#judged(error)) { this.join = 'ask'; this.number = null; this.#say(j.refused); return; }
         failures += 1;

@@ -833,6 +833,7 @@ export const text = {
     off: 'Turn off on this device',
     isOn: 'On. This device is notified when nobody is viewing Plexus.',
     isOff: 'Off. This device is not notified while Plexus is closed.',
+    offer: { text: 'Be told on this device when an agent asks, finishes or fails.', later: 'Not now' },
     elsewhere: 'Notifications are on in this browser, but the gateway has no subscription. Turn them on again.',
     working: 'One moment…',
     kinds: 'Notify this device about',

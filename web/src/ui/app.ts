@@ -201,7 +201,7 @@ export class PlexusApp extends PlexusElement {
         <header class="top"><a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
           ${this.#link()}
           <button class="ghost icon" aria-label=${t.palette} @click=${() => this.#palette?.toggle()}>${icon('search')}</button>${this.#account()}</header>
-        <div class="bars">${this.#stale()}${this.#old()}${this.#share()}</div>
+        <div class="bars">${this.#stale()}${this.#old()}${this.#share()}<plexus-push-offer></plexus-push-offer></div>
         <main id="main" tabindex="-1" class=${route.page} aria-label=${t.pages[route.page]}>${this.#body(route)}</main>
         <nav class="bottom" aria-label=${t.nav}><ul>${nav.filter(([page]) => page !== 'search' || nav.length <= NAV.length).map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
       </div>
