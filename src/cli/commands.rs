@@ -4,8 +4,8 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
 
 use plexus_protocol::{
-    Answers, Choice, Question, Request, RequestState, RequestType, Scope, SessionId, SessionInfo, SessionState,
-    Timestamp,
+    Answers, Choice, Project, Question, Request, RequestState, RequestType, Scope, SessionId, SessionInfo,
+    SessionState, Timestamp,
 };
 use reqwest::Url;
 use serde_json::value::RawValue;
@@ -22,6 +22,8 @@ use plexus_client::{ClientEvent, Envelope, FollowStart};
 
 /// Longest title in a listing, in characters.
 pub(super) const TITLE: usize = 60;
+/// Longest project in a list, in characters.
+const PLACE: usize = 40;
 /// Most items of one page of history; merged events are one item.
 const PAST_ITEMS: usize = 1000;
 /// Longest link shown, in characters.
@@ -100,6 +102,17 @@ fn state(session: &SessionInfo) -> &'static str {
     }
 }
 
+/// Where a session works: `plexus@main`, `plexus/login@login-form` in the worktree `login`, or the last part of its folder.
+fn place(session: &SessionInfo) -> String {
+    let Some(Project { name, branch, worktree, .. }) = &session.project else {
+        let folder = session.cwd.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        return folder.to_owned();
+    };
+    let worktree = worktree.as_ref().map(|worktree| format!("/{worktree}")).unwrap_or_default();
+    let branch = branch.as_ref().map(|branch| format!("@{branch}")).unwrap_or_default();
+    format!("{name}{worktree}{branch}")
+}
+
 pub(crate) async fn ls(args: args::Ls) -> CommandResult {
     if let Some(runtime) = &args.resumable {
         return super::resume::list(runtime, args.json).await;
@@ -128,11 +141,12 @@ pub(crate) async fn ls(args: args::Ls) -> CommandResult {
                     state(session).into(),
                     age(session.updated_at),
                     session.open_requests.to_string(),
+                    line(&place(session), PLACE),
                     line(session.title.as_deref().unwrap_or(&session.cwd), TITLE),
                 ]
             })
             .collect();
-        out.push_str(&table(paint, &["SESSION", "RUNTIME", "STATE", "AGE", "REQUESTS", "TITLE"], &rows));
+        out.push_str(&table(paint, &["SESSION", "RUNTIME", "STATE", "AGE", "REQUESTS", "PROJECT", "TITLE"], &rows));
     }
     if !runtimes.is_empty() {
         let rows: Vec<Vec<String>> = runtimes

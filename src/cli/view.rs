@@ -225,7 +225,10 @@ impl View {
             EntryBody::Latest(LatestKind::Mode, body) => {
                 self.note(&self.paint.dim(&format!("· mode {}", field(&body, "currentModeId"))), out);
             }
-            EntryBody::Latest(LatestKind::Info, body) if body["title"].is_string() => {
+            // A project that changed (another branch) comes with the title as it was.
+            EntryBody::Latest(LatestKind::Info, body)
+                if body["title"].is_string() && body["_meta"]["plexus"]["project"].is_null() =>
+            {
                 self.note(&self.paint.dim(&format!("· title: {}", field(&body, "title"))), out);
             }
             // For programs, not for readers: offered commands, options, tokens.

@@ -490,6 +490,7 @@ mod tests {
                 native_id: None,
                 title: None,
                 cwd: "/".into(),
+                project: None,
                 state: SessionState::Waiting,
                 run_id: None,
                 doing: None,

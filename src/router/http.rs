@@ -201,6 +201,7 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
     };
     let query = Query::of(&call);
     let limit = query.number("limit", SESSIONS_MAX)?;
+    state.directory.renew_projects(None).await;
     json(StatusCode::OK, &listing(&state, caller, archived, limit, query.get("cursor"))?)
 }
 
@@ -236,6 +237,8 @@ pub(super) async fn open_session(state: AppState, call: Call) -> Outcome {
 }
 
 pub(super) async fn session(state: AppState, call: Call) -> Outcome {
+    let (session, _) = session_of::<Watch>(&state, &call)?;
+    state.directory.renew_projects(Some(&session.session_id)).await;
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &*session)
 }

@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 
 use super::answer_key::AnswerKey;
 use super::client_calls::SessionOwner;
+use super::projects::Projects;
 use super::prompt_key::PromptKey;
 use super::resumable::Listings;
 use super::session::{NewsRank, SessionCommand, SessionHandle, storage};
@@ -98,6 +99,7 @@ pub(super) struct Shared {
     /// The number of sessions deleted since the start.
     forgotten_count: watch::Sender<u64>,
     pub(super) folds: SnapshotCache,
+    pub(super) projects: Projects,
     /// Pending queries for the conversations that runtimes store, one per runtime.
     pub(super) listings: Listings,
 }
@@ -231,6 +233,7 @@ impl Directory {
                 forgotten: Mutex::default(),
                 forgotten_count: watch::Sender::new(0),
                 folds: SnapshotCache::default(),
+                projects: Projects::default(),
                 listings: Listings::default(),
             }),
         };
@@ -286,6 +289,10 @@ impl Directory {
         let exited = info.state == plexus_protocol::SessionState::Exited;
         // A terminal that was closed is opened again by hand.
         let starts = !plexus_dialects::link::in_terminal(&info.dialect);
+        if info.project.is_none() {
+            // It ended in an earlier gateway, which did not look.
+            info.project = self.shared.projects.known(&info.cwd);
+        }
         info.restartable = exited && starts && self.shared.specs.contains_key(&info.runtime_id);
         info
     }

@@ -23,6 +23,7 @@ mod opening;
 mod orphans;
 mod page_merge;
 mod policy;
+mod projects;
 mod prompt_key;
 mod prompts;
 mod questions;

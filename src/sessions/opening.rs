@@ -235,6 +235,7 @@ impl Directory {
         let session_id = SessionId::trusted(mint("s_"));
         let mut servers = self.tools_for(&session_id, &open.runtime_id);
         servers.extend(open.mcp_servers.into_iter().map(McpServer::Given));
+        let project = self.shared.projects.of_opening(&cwd).await;
         let opened = open_in_runtime(&link, cwd.clone(), resume, servers).await;
         let (opened, mailbox) = opened.inspect_err(|_| self.end_tools(&session_id))?;
         let info = link.info();
@@ -244,6 +245,7 @@ impl Directory {
         let mut state = SessionStateMachine::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
         state.set_process(info.instance.clone());
         state.set_owner(owner);
+        state.set_project(project);
         let (commands, commands_rx) = mpsc::channel(MAILBOX);
         let handle = SessionHandle::of(&state, Some(commands));
         handle.news.store(self.shared.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
@@ -294,8 +296,9 @@ impl Directory {
     pub(super) fn spawn_task(&self, task: Task, plan: Plan) {
         let (this, own) = (self.clone(), task.persister.handle.clone());
         let span = spans::session(&own.origin);
+        let projects = self.shared.projects.clone();
         let work = async move {
-            let ended = task.run(plan).await;
+            let ended = task.run(plan, projects).await;
             own.surfaces.unload().await;
             this.end_tools(&own.origin.session_id);
             // A session that is being deleted is not listed, but is listed again if deleting fails.
@@ -457,12 +460,14 @@ impl Directory {
             }
         };
         let (info, native) = (link.info(), opened.native.clone());
+        let project = self.shared.projects.of_opening(state.cwd()).await;
         let (commands, commands_rx) = mpsc::channel(MAILBOX);
         let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
         let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
         let stored = self.store_opened(task, opened, |state| {
             state.mark_live(native, info.generation);
             state.set_process(info.instance.clone());
+            state.set_project(project);
         });
         let (task, plan) = stored.await?;
         // Before the task runs: a task that ends at once clears `commands` again.

@@ -19,6 +19,7 @@ use tracing::Instrument as _;
 
 use super::answer_key::AnswerKey;
 use super::client_calls::SessionOwner;
+use super::projects::Projects;
 use super::prompt_key::PromptKey;
 use super::runtime_link::OrderPermit;
 use super::state::{DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
@@ -31,8 +32,8 @@ use crate::ledger::{Charge, LedgerFull};
 use crate::spans;
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::{
-    Answer, CallDigest, Origin, Position, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo, SessionInfo,
-    Ticket, Timestamp,
+    Answer, CallDigest, Kind, Origin, Position, Project, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo,
+    SessionInfo, Ticket, Timestamp,
 };
 use plexus_store::StoreError;
 
@@ -101,6 +102,11 @@ pub(super) enum SessionCommand {
         by: Resolver,
         reply: oneshot::Sender<Result<(), SessionError>>,
     },
+    /// The project of its folder was read again.
+    Project {
+        project: Project,
+        reply: oneshot::Sender<()>,
+    },
     Draw(Box<WaitingCall>),
     Act(Box<Press>),
     Ask(Box<AskWork>),
@@ -118,6 +124,8 @@ impl SessionCommand {
             Self::Answer { reply, .. } => drop(reply.send(Err(why))),
             Self::Call { reply, .. } => drop(reply.send(Err(why))),
             Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(why))),
+            // Whoever read it sees that it was not taken.
+            Self::Project { reply, .. } => drop(reply),
             Self::Draw(call) => drop(call.reply.send(Err(why))),
             Self::Act(press) => drop(press.reply.send(Err(why))),
             Self::Ask(work) => work.refuse(why),
@@ -288,6 +296,19 @@ pub(super) struct Task {
     drawing: DrawingQueue,
     /// Agents that wait for the end of a question by a surface.
     askers: Vec<(RequestId, AskReply)>,
+    /// Whether a run began or ended, so that the session's project is to be read again.
+    project_stale: bool,
+}
+
+/// A read of the session's project that is under way.
+type ProjectRead = Pin<Box<dyn Future<Output = Option<Vec<Project>>> + Send>>;
+
+/// Waits for a read; for ever if there is none.
+async fn pending_read(read: &mut Option<ProjectRead>) -> Option<Vec<Project>> {
+    match read {
+        Some(read) => read.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether the task goes on.
@@ -322,14 +343,22 @@ impl Task {
             answered_at: None,
             drawing: DrawingQueue::default(),
             askers: Vec::new(),
+            project_stale: false,
         }
     }
 
     /// Runs until the runtime is gone or the session is closed; returns the state. First performs `planned`, which was stored
     /// when the session was opened.
-    pub(super) async fn run(mut self, planned: Plan) -> EndedSession {
+    pub(super) async fn run(mut self, planned: Plan, projects: Projects) -> EndedSession {
         self.perform(planned, None).await;
+        // The project was read when the session was opened.
+        self.project_stale = false;
+        let mut reading: Option<ProjectRead> = None;
         loop {
+            if std::mem::take(&mut self.project_stale) {
+                let (projects, cwd) = (projects.clone(), self.state.cwd().to_owned());
+                reading = Some(Box::pin(async move { projects.read(vec![cwd]).await }));
+            }
             let deadline = self.state.deadline();
             let timer = async {
                 match &deadline {
@@ -360,6 +389,13 @@ impl Task {
                 }
                 () = draws => {
                     self.drawing_due().await;
+                    TaskStep::GoOn
+                }
+                read = pending_read(&mut reading) => {
+                    reading = None;
+                    if let Some(project) = read.and_then(|mut read| read.pop()) {
+                        self.decide(|state, env, plan| state.project_read(project, env, plan)).await;
+                    }
                     TaskStep::GoOn
                 }
                 room = room, if waits => {
@@ -489,6 +525,7 @@ impl Task {
     /// Performs what was decided. `since` is the first event of the run that may have ended.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
+        self.project_stale |= plan.events.iter().any(|event| matches!(event.kind, Kind::RunStarted | Kind::RunEnded));
         for command in plan.orders {
             self.order(command).await;
         }
@@ -611,6 +648,10 @@ impl Task {
                     Ok(())
                 });
                 let _ = reply.send(edited.await);
+            }
+            SessionCommand::Project { project, reply } => {
+                self.decide(|state, env, plan| state.project_read(project, env, plan)).await;
+                let _ = reply.send(());
             }
             SessionCommand::Draw(call) => self.draw(*call).await,
             SessionCommand::Act(press) => self.act(*press).await,

@@ -2,6 +2,7 @@
 //! randomness of its own.
 
 mod activity;
+mod edits;
 mod ends;
 mod open_requests;
 mod prompts;
@@ -9,6 +10,7 @@ mod rows;
 mod surface_asks;
 
 use activity::RunActivity;
+pub(super) use edits::SessionEdit;
 pub(super) use open_requests::{ClosedRequests, late};
 use prompts::text_of_body;
 use rows::{Large, MessageCounts};
@@ -37,7 +39,7 @@ use plexus_dialects::{
     RuntimeEvent, ToolCallRef,
 };
 use plexus_protocol::{
-    Answer, CallDigest, Decision, ErrorBody, Kind, NativeId, Origin, Position, QueuedPrompt, Receipt, Request,
+    Answer, CallDigest, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project, QueuedPrompt, Receipt, Request,
     RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus, RuntimeStatusBody,
     SessionInfo, SessionState, Ticket, Timestamp,
 };
@@ -137,6 +139,8 @@ struct SessionCore {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<SessionOwner>,
     cwd: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project: Option<Project>,
     created_at: Timestamp,
     /// When the last run began.
     #[serde(default)]
@@ -228,13 +232,6 @@ impl ActiveRun {
     }
 }
 
-/// A person's changes to a session.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SessionEdit {
-    pub(super) title: Option<String>,
-    pub(super) archived: Option<bool>,
-}
-
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct QueuedRun {
     run_id: RunId,
@@ -291,6 +288,7 @@ impl SessionStateMachine {
             archived: false,
             owner: None,
             cwd,
+            project: None,
             created_at: now,
             prompted_at: None,
             updated_at: now,
@@ -453,6 +451,7 @@ impl SessionStateMachine {
             native_id: core.native_id.clone(),
             title: core.title.clone(),
             cwd: core.cwd.clone(),
+            project: core.project.clone(),
             state: match (&core.exited, &core.run) {
                 (Some(_), _) => SessionState::Exited,
                 _ if !self.open.is_empty() => SessionState::Waiting,
@@ -841,28 +840,6 @@ impl SessionStateMachine {
         self.core.keyed.push_back(KeyedRun { once, run_id: run_id.clone(), ended: ended() });
         if self.core.keyed.len() > KEYED {
             self.core.keyed.pop_front();
-        }
-    }
-
-    /// Renames or archives the session, also one that ended. Adds no event if nothing changes.
-    pub(super) fn edit(&mut self, edit: SessionEdit, by: &Resolver, env: &DecisionEnv<'_>, plan: &mut Plan) {
-        let title = edit.title.map(|title| display::label(&title, NAME_MAX));
-        let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
-        let archives = edit.archived.is_some_and(|archived| archived != self.core.archived);
-        if let Some(title) = title {
-            plan.dirty |= !self.core.named;
-            self.core.named = true;
-            self.core.title = Some(title);
-        }
-        self.core.archived = edit.archived.unwrap_or(self.core.archived);
-        if renamed || archives {
-            // An ACP update, so that ACP clients get the title too.
-            let body = serde_json::json!({
-                "sessionUpdate": "session_info_update", "title": self.core.title,
-                "_meta": { "plexus": { "by": by, "archived": self.core.archived } },
-            });
-            self.log_in(&self.zero_run.clone(), EventDraft::new(Kind::SessionInfoUpdate, &body), env, plan);
-            self.touch(env, plan);
         }
     }
 }

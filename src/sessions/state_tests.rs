@@ -963,6 +963,30 @@ fn request_answered_elsewhere_closes_and_corrects_a_late_answer() {
 }
 
 #[test]
+fn project_that_changed_is_told_and_is_no_activity() {
+    let mut bench = Bench::new();
+    let read = |bench: &mut Bench, branch: &str| {
+        let project = Project { name: "p".into(), root: "/w/p".into(), branch: Some(branch.into()), worktree: None };
+        bench.step(|state, env, plan| state.project_read(project, env, plan));
+    };
+    bench.prompt("go");
+    let (updated, events) = (bench.state.updated_at(), bench.log.len());
+    read(&mut bench, "main");
+    read(&mut bench, "main");
+    let told: Vec<_> = bench.log[events..].iter().map(|event| (event.0.clone(), event.2, event.3.clone())).collect();
+    let body = json!({
+        "sessionUpdate": "session_info_update", "title": "go",
+        "_meta": { "plexus": { "project": { "name": "p", "root": "/w/p", "branch": "main" } } },
+    });
+    assert_eq!(told, [("r_0_1".into(), Kind::SessionInfoUpdate, body)], "once, and in no run");
+    assert_eq!(bench.state.updated_at(), updated);
+    read(&mut bench, "fix");
+    bench.restart();
+    assert_eq!(bench.state.info().project.unwrap().branch.as_deref(), Some("fix"));
+    bench.assert_numbered();
+}
+
+#[test]
 fn title_set_by_a_person_stays_and_a_prompt_unarchives() {
     let mut bench = Bench::new();
     let title = |bench: &mut Bench, title: &str| {

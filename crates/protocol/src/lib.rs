@@ -9,6 +9,7 @@ mod content;
 mod event;
 mod ids;
 pub mod object;
+mod project;
 mod request;
 mod runtime;
 pub mod schema;
@@ -27,6 +28,7 @@ pub use ids::{
     BadCursor, BadId, Cursor, DeviceId, Epoch, NativeId, Position, RequestId, RunId, RuntimeId, SessionId, TerminalId,
     Ticket,
 };
+pub use project::Project;
 pub use request::{
     Answer, Answers, Choice, Decision, Editable, Item, NATIVE_MAX, Offer, Receipt, Request, RequestState, RequestType,
     Resolver, Risk, SHOWN_MAX,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{NativeId, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
+use super::{NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
 
 /// What a device may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -148,6 +148,9 @@ pub struct SessionInfo {
     pub title: Option<String>,
     /// The session's working directory.
     pub cwd: String,
+    /// The project that the folder belongs to; absent while it is not known yet. A session that has ended keeps its last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     /// The session's state.
     pub state: SessionState,
     /// The run under way.

@@ -226,6 +226,7 @@ fn session() -> SessionInfo {
         native_id: None,
         title: None,
         cwd: "/".into(),
+        project: None,
         state: SessionState::Idle,
         run_id: None,
         doing: None,

@@ -191,7 +191,11 @@ impl Rpc {
 
     fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<PendingResult, Failure> {
         let most = limit.unwrap_or(wire::SESSIONS_MAX);
-        Ok(now(result(&listing(&self.state, &self.caller, None, most, cursor.as_deref())?)))
+        let (state, caller) = (self.state.clone(), self.caller.clone());
+        Ok(Box::pin(async move {
+            state.directory.renew_projects(None).await;
+            result(&listing(&state, &caller, None, most, cursor.as_deref())?)
+        }))
     }
 
     fn open(&mut self, params: SessionNew) -> Result<PendingResult, Failure> {

@@ -166,7 +166,8 @@ const listeners = new Set<(event: Envelope) => void>();
 const followers = new Set<Follower>();
 
 function applyEvent(e: Envelope): void {
-  if (!NO_NEWS.has(e.kind)) recordNews(e.session_id, msOf(e.at));
+  // Another branch is no news of the conversation.
+  if (!NO_NEWS.has(e.kind) && !e.event?._meta?.plexus?.project) recordNews(e.session_id, msOf(e.at));
   if (e.kind === 'request_opened') applyRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...e.event });
   else if (e.kind === 'request_updated') applyRequest({ session_id: e.session_id, run_id: e.run_id, runtime_id: e.meta?.runtime_id, ...(e.event?.request ?? e.event) });
   else if (e.kind === 'request_resolved') applyResolved(e.event?.receipt ?? e.event ?? {});

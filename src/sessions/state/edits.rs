@@ -1,0 +1,64 @@
+//! Changes of a session itself: by people, and of its project.
+
+use super::*;
+
+/// A person's changes to a session.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sessions) struct SessionEdit {
+    pub(in crate::sessions) title: Option<String>,
+    pub(in crate::sessions) archived: Option<bool>,
+}
+
+impl SessionStateMachine {
+    /// Renames or archives the session, also one that ended. Adds no event if nothing changes.
+    pub(in crate::sessions) fn edit(
+        &mut self,
+        edit: SessionEdit,
+        by: &Resolver,
+        env: &DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        let title = edit.title.map(|title| display::label(&title, NAME_MAX));
+        let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
+        let archives = edit.archived.is_some_and(|archived| archived != self.core.archived);
+        if let Some(title) = title {
+            plan.dirty |= !self.core.named;
+            self.core.named = true;
+            self.core.title = Some(title);
+        }
+        self.core.archived = edit.archived.unwrap_or(self.core.archived);
+        if renamed || archives {
+            // An ACP update, so that ACP clients get the title too.
+            let body = serde_json::json!({
+                "sessionUpdate": "session_info_update", "title": self.core.title,
+                "_meta": { "plexus": { "by": by, "archived": self.core.archived } },
+            });
+            self.log_in(&self.zero_run.clone(), EventDraft::new(Kind::SessionInfoUpdate, &body), env, plan);
+            self.touch(env, plan);
+        }
+    }
+
+    /// Sets the project of a session that is being opened; whatever opens it is told to clients anyway.
+    pub(in crate::sessions) fn set_project(&mut self, project: Option<Project>) {
+        if project.is_some() {
+            self.core.project = project;
+        }
+    }
+
+    /// Takes the project as it was read again. If it changed, clients are told; the conversation did not change.
+    pub(in crate::sessions) fn project_read(&mut self, project: Project, env: &DecisionEnv<'_>, plan: &mut Plan) {
+        if self.core.project.as_ref() == Some(&project) {
+            return;
+        }
+        // The title comes with it, so that this is as good as the update before for clients that get only the latest.
+        let mut body = serde_json::json!({
+            "sessionUpdate": "session_info_update", "_meta": { "plexus": { "project": project } },
+        });
+        if let Some(title) = &self.core.title {
+            body["title"] = title.as_str().into();
+        }
+        self.core.project = Some(project);
+        plan.dirty = true;
+        self.log_in(&self.zero_run.clone(), EventDraft::new(Kind::SessionInfoUpdate, &body), env, plan);
+    }
+}
