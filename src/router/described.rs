@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schemas::{CURSOR, ID, RESUMABLE, Shape, WORDS};
+use crate::sessions::FILE_QUERY_MAX;
 
 /// Longest text to search for, in characters.
 pub(super) const QUERY_MAX: usize = 512;
@@ -176,6 +177,13 @@ pub(super) const WORDS_SOUGHT: Parameter = Parameter {
 };
 pub(super) const HITS_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of results (default 20, at most 100)", number);
+pub(super) const FILES_SOUGHT: Parameter = Parameter::query(
+    "query",
+    "Letters of the path, in their order; all files if absent or empty",
+    || json!({ "type": "string", "maxLength": FILE_QUERY_MAX }),
+);
+pub(super) const FILES_LIMIT: Parameter =
+    Parameter::query("limit", "Maximum number of files (default 20, at most 100)", number);
 pub(super) const PAIRING_WAIT: Parameter =
     Parameter::query("wait", "Seconds to wait until the state differs from `known` (default 0, at most 60)", number);
 pub(super) const PAIRING_KNOWN: Parameter =

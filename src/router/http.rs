@@ -28,7 +28,8 @@ use crate::auth::{Admin, Approve, Caller, Prompt, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::sessions::{
-    CommitEntry, Filter, LISTED, LogPlace, OpenSession, PageLimit, ResumeVerdict, SessionError, StartAfter, WINDOW,
+    CommitEntry, FILE_QUERY_MAX, Filter, LISTED, LogPlace, OpenSession, PageLimit, ResumeVerdict, SessionError,
+    StartAfter, WINDOW,
 };
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{
@@ -44,6 +45,8 @@ const PAGE_MAX: usize = 5000;
 const HITS: usize = 20;
 /// Most passages that a search returns.
 const HITS_MAX: usize = 100;
+/// Default number of files that a query for files returns.
+const FILES: usize = 20;
 /// Most names tried for a runtime without one: `gemini`, `gemini-2` …
 const NAMES: usize = 1000;
 /// Time for the log to accept a write in the readiness check.
@@ -241,6 +244,35 @@ pub(super) async fn session(state: AppState, call: Call) -> Outcome {
     state.directory.renew_projects(Some(&session.session_id)).await;
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &*session)
+}
+
+/// Files of a session's folder.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Files {
+    /// The files whose paths fit, best first.
+    files: Vec<FileMatch>,
+    /// Whether the folder has more files than were looked at.
+    truncated: bool,
+}
+
+/// A file of a session's folder.
+#[derive(Serialize, ToSchema)]
+pub(super) struct FileMatch {
+    /// Its path below the session's folder. It may have any characters: escape control characters to show it.
+    path: String,
+}
+
+pub(super) async fn files(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session_of::<Prompt>(&state, &call)?;
+    let query = Query::of(&call);
+    let limit = query.number("limit", FILES)?;
+    let sought = query.get("query").unwrap_or_default();
+    if sought.chars().count() > FILE_QUERY_MAX {
+        return Err(bad_query(format!("`query` may have at most {FILE_QUERY_MAX} characters")));
+    }
+    let found = state.directory.files(&permit, &session.session_id, sought.to_owned(), limit).await?;
+    let files = found.paths.into_iter().map(|path| FileMatch { path }).collect();
+    json(StatusCode::OK, &Files { files, truncated: found.truncated })
 }
 
 /// Changes to a session; absent members stay unchanged.

@@ -217,6 +217,8 @@ fn session_routes() -> Vec<Route<AppState>> {
             .gives::<agent_tools::McpServers>(200).with(&[&docs::MCP_SCOPE]),
         route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", |s, c| answer(agent_tools::skills(s, c)))
             .gives::<agent_tools::Skills>(200),
+        route(GET, "/v1/sessions/{id}/files", PROMPTS, NOTHING, "Files of a session's folder whose paths fit, best first", |s, c| answer(api::files(s, c)))
+            .gives::<api::Files>(200).with(&[&docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", |s, c| answer(api::events(s, c)))
             .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c)))

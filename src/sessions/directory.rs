@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 
 use super::answer_key::AnswerKey;
 use super::client_calls::SessionOwner;
+use super::files::FolderWalks;
 use super::projects::Projects;
 use super::prompt_key::PromptKey;
 use super::resumable::Listings;
@@ -100,6 +101,7 @@ pub(super) struct Shared {
     forgotten_count: watch::Sender<u64>,
     pub(super) folds: SnapshotCache,
     pub(super) projects: Projects,
+    pub(super) folder_walks: FolderWalks,
     /// Pending queries for the conversations that runtimes store, one per runtime.
     pub(super) listings: Listings,
 }
@@ -234,6 +236,7 @@ impl Directory {
                 forgotten_count: watch::Sender::new(0),
                 folds: SnapshotCache::default(),
                 projects: Projects::default(),
+                folder_walks: FolderWalks::default(),
                 listings: Listings::default(),
             }),
         };

@@ -9,6 +9,7 @@ mod directory_tests;
 mod display;
 mod error;
 mod export;
+mod files;
 mod folders;
 mod history;
 #[cfg(test)]
@@ -54,6 +55,7 @@ pub use directory::{
 };
 pub use error::{SessionError, TooRisky};
 pub use export::{Export, Format};
+pub use files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
 pub use folders::leads_into;
 pub use history::{HistoryPage, PageLimit};
 pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, ResumeVerdict, StartAfter};

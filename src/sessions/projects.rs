@@ -25,8 +25,10 @@ const FRESH: Duration = Duration::from_secs(3);
 const LIST_WAIT: Duration = Duration::from_millis(500);
 /// How long opening a session waits for its project; then the session has none until its next run or the next list.
 const OPENING_WAIT: Duration = Duration::from_secs(2);
-/// Reads at a time; others wait. A file system that hangs keeps this many threads.
+/// Reads at a time; others wait. A file system that hangs keeps this many threads; then projects stay as they were.
 const READS: usize = 4;
+/// How long anybody waits for a read; then the project stays as it was.
+const READ_WAIT: Duration = Duration::from_secs(10);
 /// Folders that are remembered; beyond it those that were read longest ago are forgotten, and read again when they are needed.
 const FOLDERS: usize = 4096;
 
@@ -60,8 +62,12 @@ impl Projects {
         self.known.read().get(cwd).is_some_and(|known| known.read_at.elapsed() < FRESH)
     }
 
-    /// Reads folders, one after the other. `None` if that cannot be done.
+    /// Reads folders, one after the other. `None` if that takes longer than [`READ_WAIT`].
     pub(super) async fn read(&self, folders: Vec<String>) -> Option<Vec<Project>> {
+        tokio::time::timeout(READ_WAIT, self.read_in_turn(folders)).await.ok()?
+    }
+
+    async fn read_in_turn(&self, folders: Vec<String>) -> Option<Vec<Project>> {
         let slot = Arc::clone(&self.reads).acquire_owned().await.ok()?;
         let known = Arc::clone(&self.known);
         let work = move || {

@@ -284,6 +284,9 @@ const made = await call('POST', '/v1/sessions', { body: { runtime_id: 'demo', ti
 const id = made.session_id;
 await call('GET', '/v1/sessions/{id}/mcp', { params: { id }, status: 409 });
 await call('GET', '/v1/sessions/{id}/skills', { params: { id }, status: 409 });
+const { files } = await call('GET', '/v1/sessions/{id}/files', { params: { id }, query: '?query=a&limit=5', status: 200 });
+assert.ok(files.length <= 5, JSON.stringify(files));
+await call('GET', '/v1/sessions/{id}/files', { params: { id }, query: `?query=${'x'.repeat(201)}`, status: 400 });
 const prompt = (text) => call('POST', '/v1/sessions/{id}/prompt', { params: { id }, body: { text }, status: 202 });
 await prompt('ask2 ;; hang');
 let open;

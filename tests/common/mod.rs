@@ -19,6 +19,7 @@ pub mod gateway;
 pub mod letter;
 pub mod moments;
 pub mod push_service;
+pub mod repository;
 pub mod secure;
 pub mod terminal;
 

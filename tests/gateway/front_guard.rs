@@ -503,6 +503,7 @@ async fn device_limited_to_a_part_sees_and_does_no_more() {
             ("GET", format!("/v1/sessions/{other}/snapshot"), Value::Null),
             ("GET", format!("/v1/sessions/{other}/mcp"), Value::Null),
             ("GET", format!("/v1/sessions/{other}/skills"), Value::Null),
+            ("GET", format!("/v1/sessions/{other}/files?query=a"), Value::Null),
             ("GET", format!("/v1/events?session={other}"), Value::Null),
             ("GET", format!("/v1/requests?session={other}"), Value::Null),
             ("POST", format!("/v1/sessions/{other}/prompt"), json!({ "text": "hi" })),

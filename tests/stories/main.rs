@@ -27,6 +27,7 @@ mod story_native_codex;
 mod story_opencode2;
 mod story_pair;
 mod story_phone;
+mod story_projects;
 mod story_protocol;
 mod story_proxy;
 mod story_push;
