@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use common::browser::play;
 use common::gateway::{Gateway, runtime};
+use common::repository::{git, repository};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,6 +67,31 @@ async fn web_agents_are_linked_in_a_browser() {
         ("PLEXUS_SHOTS", shots.to_str().unwrap()),
     ];
     play("links.mjs", &gateway, &more).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn web_sessions_by_project_and_files_in_a_browser() {
+    let work = tempfile::tempdir().unwrap();
+    let at = work.path().canonicalize().unwrap();
+    let plexus = repository(&at.join("plexus"));
+    git(&plexus, &["worktree", "add", "-q", "-b", "feature/login-form-with-a-long-name", "../login"]);
+    let website = repository(&at.join("website"));
+    std::fs::create_dir_all(at.join("notes")).unwrap();
+    std::fs::create_dir_all(website.join("src/pages")).unwrap();
+    std::fs::create_dir_all(website.join("out")).unwrap();
+    for file in ["README.md", "src/main.ts", "src/pages/main menu.ts", "out/main.js", "evil\u{202e}\n.md"] {
+        std::fs::write(website.join(file), "").unwrap();
+    }
+    std::fs::write(website.join(".gitignore"), "out/\n").unwrap();
+    let gateway = Gateway::demo().await;
+    let (_, made) = gateway.post("/v1/codes", json!({ "scopes": ["watch", "prompt", "approve", "admin"] })).await;
+    let shots = std::env::var_os("PLEXUS_SHOTS").map_or_else(|| at.join("shots"), Into::into);
+    let more = [
+        ("PLEXUS_CODE", made["code"].as_str().unwrap()),
+        ("PLEXUS_SHOTS", shots.to_str().unwrap()),
+        ("PLEXUS_WORK", at.to_str().unwrap()),
+    ];
+    play("projects.mjs", &gateway, &more).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -160,8 +160,8 @@ try {
   const running = await api('POST', '/v1/sessions', { runtime_id: 'demo', title: 'A very long title that goes on and on, so that it has to be cut somewhere, whatever the size of the screen may be' });
   await api('POST', `/v1/sessions/${running.session_id}/prompt`, { text: 'hang' });
   await visit(page, '#/sessions');
-  await page.locator('ul[data-group="waiting"] .row', { hasText: 'Upgrade the database' }).waitFor();
-  await page.locator('ul[data-group="running"] .row').first().waitFor();
+  await page.locator('plexus-sessions .row:has(plexus-state[state="waiting"])', { hasText: 'Upgrade the database' }).waitFor();
+  await page.locator('plexus-sessions .row plexus-state[state="running"]').first().waitFor();
   await judge(page, 'sessions');
   await page.locator('plexus-sessions input[type="search"]').fill('flaky');
   await page.waitForFunction(() => document.querySelector('plexus-app').shadowRoot.querySelector('plexus-sessions').shadowRoot.querySelectorAll('.row').length === 1);

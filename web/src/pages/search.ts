@@ -2,6 +2,7 @@ import { css, html, nothing, type TemplateResult } from 'lit';
 import { customElement, property, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
 import { bind, focused } from '../lib/keys.js';
+import { projectOf } from '../lib/project.js';
 import { oneLine, str, visible } from '../lib/text.js';
 import { plexus, why } from '../plexus.js';
 import { text } from '../text/en.js';
@@ -21,6 +22,8 @@ export class PlexusSearch extends PlexusElement {
   @state() private hits: Hit[] | null = null;
   @state() private problem = '';
   @state() private asked = '';
+  /** The only project whose results are shown; empty: all. */
+  @state() private only = '';
   #timer: ReturnType<typeof setTimeout> | undefined;
   #serial = 0;
   #unbind: () => void = () => {};
@@ -40,6 +43,12 @@ export class PlexusSearch extends PlexusElement {
     .head .strong { color: var(--fg); font-size: var(--t-m); }
     .snip { color: var(--fg-soft); overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; line-clamp: 3; }
     mark { background: var(--warn-wash); color: var(--fg); border-radius: 3px; box-shadow: 0 0 0 1px var(--warn-line); }
+    .project { display: flex; align-items: center; gap: 8px; position: sticky; top: 0; z-index: 2; background: var(--bg); padding: 6px 0; margin-top: var(--s4); font-size: var(--t-m); font-weight: 600; }
+    .projects { display: flex; flex-wrap: wrap; gap: var(--s2); margin-bottom: var(--s3); }
+    .projects button { gap: 6px; font-weight: 500; max-width: 100%; }
+    .projects button[aria-pressed="true"] { background: var(--accent-wash); border-color: var(--accent); }
+    .projects .count { color: var(--fg-mute); font-weight: 400; }
+    @media (pointer: coarse) { .projects button { min-height: 44px; } }
     .n { font-size: var(--t-s); color: var(--fg-mute); margin-bottom: var(--s2); }
   `];
 
@@ -71,14 +80,32 @@ export class PlexusSearch extends PlexusElement {
       ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
       ${this.hits === null ? (this.asked ? html`<p class="mute">${text.common.loading}</p>` : empty('search', t.start, t.startText))
         : this.hits.length === 0 ? empty('search', t.none(visible(this.asked)), t.noneText)
-          : html`<p class="n">${t.found(this.hits.length)}</p><ul class="list">${this.hits.map((hit) => this.#hit(hit))}</ul>`}</div>`;
+          : html`<p class="n">${t.found(this.hits.length)}</p>${this.#results(this.hits)}`}</div>`;
+  }
+
+  /** The results by project, the one with the best result first. */
+  #results(hits: readonly Hit[]) {
+    const projects = new Map<string, { name: string; hits: Hit[] }>();
+    for (const hit of hits) {
+      const s = plexus.sessions.value.get(hit.session_id);
+      const { key, name } = s ? projectOf(s) : { key: '', name: t.elsewhere };
+      const known = projects.get(key);
+      if (known) known.hits.push(hit); else projects.set(key, { name, hits: [hit] });
+    }
+    const list = (some: readonly Hit[]) => html`<ul class="list">${some.map((hit) => this.#hit(hit))}</ul>`;
+    if (projects.size === 1) return list(hits);
+    const shown = [...projects].filter(([key]) => !projects.has(this.only) || key === this.only);
+    return html`<div class="projects" role="group" aria-label=${t.projects}>${[...projects].map(([key, { name, hits: some }]) => html`<button class="compact" aria-pressed=${this.only === key && this.only !== ''}
+        @click=${() => { this.only = this.only === key ? '' : key; }}><bdi class="cut">${name}</bdi><span class="count">${some.length}</span></button>`)}</div>
+      ${shown.map(([, { name, hits: some }]) => html`<section><h2 class="project"><bdi class="cut">${name}</bdi></h2>${list(some)}</section>`)}`;
   }
 
   #hit(hit: Hit) {
     const s = plexus.sessions.value.get(hit.session_id);
+    const branch = s ? projectOf(s).branch : '';
     const at = parseCursor(hit.cursor)?.pos;
     return html`<li class="hit"><div class="head"><a class="cut" href=${plexus.href({ page: 'session', session_id: hit.session_id, at })}><bdi class="strong">${oneLine(s?.title) || text.common.untitled}</bdi></a>
-        <span class="chip">${t.roles[hit.role] ?? oneLine(hit.role)}</span><bdi>${oneLine(s?.runtime_id)}</bdi></div>
+        <span class="chip">${t.roles[hit.role] ?? oneLine(hit.role)}</span><bdi>${oneLine(s?.runtime_id)}</bdi>${branch ? html`<span class="chip cut"><bdi class="cut">${branch}</bdi></span>` : nothing}</div>
       <bdi class="snip">${this.#marked(str(hit.snippet))}</bdi></li>`;
   }
 
@@ -107,7 +134,7 @@ export class PlexusSearch extends PlexusElement {
     try {
       const got = await plexus.http<Hits>('GET', `/v1/search?q=${encodeURIComponent(this.asked)}&limit=100`);
       if (serial !== this.#serial) return;
-      this.hits = got.hits ?? [];
+      [this.hits, this.only] = [got.hits ?? [], ''];
       announce(t.found(this.hits.length));
     } catch (error) {
       if (serial !== this.#serial) return;

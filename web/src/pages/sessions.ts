@@ -3,6 +3,7 @@ import { customElement, state } from 'lit/decorators.js';
 import { repeat } from 'lit/directives/repeat.js';
 import { PlexusElement } from '../lib/element.js';
 import { bind, focused } from '../lib/keys.js';
+import { byProject, keepFolded, projectOf, readFolded, type ProjectGroup } from '../lib/project.js';
 import { oneLine } from '../lib/text.js';
 import { plexus, why } from '../plexus.js';
 import { text } from '../text/en.js';
@@ -16,7 +17,6 @@ import './abilities.js';
 import './share.js';
 
 const t = text.shell.sessions;
-const GROUPS = ['waiting', 'running', 'idle', 'exited'] as const;
 /** Rows drawn at first; a button draws more. */
 const STEP = 200;
 /** Whether a runtime lists conversations that it can resume. */
@@ -34,6 +34,10 @@ export class PlexusSessions extends PlexusElement {
   @state() private starting = false;
   @state() private problem = '';
   @state() private limit = STEP;
+  /** The folded projects. */
+  @state() private folded: ReadonlySet<string> = readFolded();
+  /** The only project that is shown; empty: all. */
+  @state() private only = '';
   /** The runtime chosen for a new session; empty: the first ready one. */
   @state() private chosen = '';
   /** Whether a past conversation is to be resumed, and which. */
@@ -52,9 +56,19 @@ export class PlexusSessions extends PlexusElement {
     .seg button[aria-pressed="true"] { background: var(--bg-active); color: var(--fg); }
     .seg button:focus-visible { outline-offset: -2px; }
     .seg.wide { display: flex; flex: none; } .seg.wide button { flex: 1; min-width: 0; }
-    .group { display: flex; align-items: center; gap: 8px; margin: var(--s5) 0 var(--s2); font-size: var(--t-s); font-weight: 600; color: var(--fg-soft); }
-    .group:first-of-type { margin-top: 0; }
-    .group .n { color: var(--fg-mute); font-weight: 450; }
+    .project { margin-bottom: var(--s4); }
+    .project > h2 { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: 2px; background: var(--bg); padding: 2px 0; }
+    .fold { flex: 1; min-width: 0; justify-content: flex-start; gap: 8px; min-height: 36px; padding: 0 8px 0 6px; border: 0; background: transparent; color: var(--fg); font-size: var(--t-m); font-weight: 600; }
+    .fold:hover { background: var(--bg-hover); }
+    .fold > svg { flex: none; color: var(--fg-mute); transition: transform 0.12s; }
+    .fold[aria-expanded="false"] > svg { transform: rotate(-90deg); }
+    .fold .name { flex: 0 1 auto; min-width: 40px; text-align: left; }
+    .fold .root { flex: 0 100 auto; min-width: 0; color: var(--fg-mute); font-size: var(--t-s); font-weight: 400; }
+    .fold .n { flex: none; color: var(--fg-mute); font-size: var(--t-s); font-weight: 450; }
+    .fold .chip { flex: none; margin-left: auto; }
+    .narrow[aria-pressed="true"] { background: var(--bg-active); color: var(--fg); }
+    .branch { flex: none; max-width: 22ch; font-weight: 500; height: 18px; }
+    .branch svg { flex: none; }
     .row { position: relative; display: grid; grid-template-columns: 20px minmax(0, 1fr) auto auto; gap: 2px 10px; align-items: center; padding: 9px 6px 9px 14px; min-height: 54px; }
     .row:hover { background: var(--bg-hover); }
     .row:first-child { border-radius: inherit; } .row:last-child { border-radius: inherit; }
@@ -78,15 +92,16 @@ export class PlexusSessions extends PlexusElement {
     .kind { display: flex; flex-direction: column; align-items: flex-start; gap: 2px; padding: 9px 12px; min-height: 54px; height: auto; white-space: normal; text-align: left; }
     .kind[aria-checked="true"] { border-color: var(--accent); background: var(--accent-wash); box-shadow: inset 0 0 0 1px var(--accent); }
     .kind small { color: var(--fg-mute); font-weight: 400; font-size: var(--t-s); }
-    @media (max-width: 599px) { .row { padding-right: 0; } .side .who, .side .q { display: none; } .side .age { min-width: 0; } .filter { max-width: none; } }
+    @media (pointer: coarse) { .fold, .narrow { min-height: 44px; } .narrow { min-width: 44px; } }
+    @media (max-width: 599px) { .fold .root { display: none; } .branch { max-width: 14ch; } .row { padding-right: 0; } .side .who, .side .q { display: none; } .side .age { min-width: 0; } .filter { max-width: none; } }
   `];
 
   override connectedCallback(): void {
     super.connectedCallback();
-    const rows = () => [...this.renderRoot.querySelectorAll<HTMLAnchorElement>('.row > a')];
+    const rows = () => [...this.renderRoot.querySelectorAll<HTMLElement>('.fold, .row > a')];
     const step = (by: number) => () => {
       const all = rows();
-      const i = all.indexOf(focused() as HTMLAnchorElement);
+      const i = all.indexOf(focused() as HTMLElement);
       all[i < 0 ? (by > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, i + by))]?.focus();
     };
     const on = (act: (s: SessionInfo) => unknown) => () => {
@@ -97,6 +112,8 @@ export class PlexusSessions extends PlexusElement {
     this.#unbind = bind([
       { key: 'j', run: step(1) }, { key: 'k', run: step(-1) }, { key: 'ArrowDown', run: step(1) }, { key: 'ArrowUp', run: step(-1) },
       { key: 'e', run: on((s) => archive(s)) }, { key: 'r', run: on((s) => rename(s)) },
+      { key: 'ArrowLeft', run: () => this.#side(true) }, { key: 'ArrowRight', run: () => this.#side(false) },
+      { key: 'p', run: () => { const key = this.#at(); if (key || this.only) this.#narrow(this.only ? '' : key); } },
       { key: '/', run: () => this.renderRoot.querySelector('input')?.focus() },
     ]);
     window.addEventListener('plexus-new-session', this.#onNew);
@@ -108,17 +125,53 @@ export class PlexusSessions extends PlexusElement {
     window.removeEventListener('plexus-new-session', this.#onNew);
   }
 
-  #list(): SessionInfo[] {
+  /** The project that has the focus: its header, or a row of it. */
+  #at(): string {
+    const section = (focused() as HTMLElement | null)?.closest<HTMLElement>('.project');
+    return section?.dataset['project'] ?? '';
+  }
+
+  #fold(key: string, fold = !this.folded.has(key)): void {
+    const folded = new Set(this.folded);
+    folded.delete(key);
+    if (fold) folded.add(key);
+    this.folded = folded;
+    keepFolded(folded);
+  }
+
+  /** Left and right: from a row to its project's header, which they fold and unfold. */
+  #side(left: boolean): void {
+    const at = focused() as HTMLElement | null;
+    const section = at?.closest<HTMLElement>('.project');
+    const header = section?.querySelector<HTMLElement>('.fold');
+    const key = section?.dataset['project'];
+    if (!at || !header || key === undefined) return;
+    const open = header.getAttribute('aria-expanded') === 'true';
+    if (at !== header) { if (left) header.focus(); }
+    else if (left === open) this.#fold(key, left);
+    else if (!left) section?.querySelector<HTMLElement>('.row > a')?.focus();
+  }
+
+  /** Shows one project, or all. */
+  #narrow(key: string): void {
+    const was = this.only || key;
+    [this.only, this.limit] = [key, STEP];
+    // The header keeps the focus, wherever it is now.
+    void this.updateComplete.then(() => {
+      const section = [...this.renderRoot.querySelectorAll<HTMLElement>('.project')].find((one) => one.dataset['project'] === was);
+      section?.querySelector<HTMLElement>('.fold')?.focus();
+    });
+  }
+
+  #groups(open: ReadonlyMap<string, number>): ProjectGroup[] {
     const q = this.filter.trim().toLowerCase();
     const news = plexus.news.value;
-    const at = (s: SessionInfo): number => news.get(s.session_id) ?? Date.parse(s.updated_at);
-    return [...plexus.sessions.value.values()]
+    const words = (s: SessionInfo) => `${s.title ?? ''} ${s.runtime_id} ${s.project?.name ?? ''} ${s.project?.branch ?? ''} ${s.project?.worktree ?? ''} ${s.cwd} ${t.state[s.state] ?? ''} ${s.doing ?? ''}`;
+    const some = [...plexus.sessions.value.values()]
       .filter((s) => Boolean(s.archived) === this.archived)
-      .filter((s) => !q || `${s.title ?? ''} ${s.runtime_id} ${s.cwd} ${t.state[s.state] ?? ''} ${s.doing ?? ''}`.toLowerCase().includes(q))
-      .map((s) => ({ s, group: (GROUPS as readonly string[]).indexOf(s.state), at: at(s) }))
-      // By group first: waiting sessions are drawn, however many others changed since.
-      .sort((a, b) => a.group - b.group || b.at - a.at || (a.s.session_id < b.s.session_id ? -1 : 1))
-      .map(({ s }) => s);
+      .filter((s) => !this.only || projectOf(s).key === this.only)
+      .filter((s) => !q || words(s).toLowerCase().includes(q));
+    return byProject(some, (s) => open.get(s.session_id) ?? s.open_requests, (s) => news.get(s.session_id) ?? Date.parse(s.updated_at));
   }
 
   /** The number of open requests of each session. */
@@ -129,9 +182,18 @@ export class PlexusSessions extends PlexusElement {
   }
 
   override render() {
-    const all = this.#list();
-    const shown = all.slice(0, this.limit);
     const open = this.#open();
+    const groups = this.#groups(open);
+    // What is looked for is shown wherever it is.
+    const folds = (group: ProjectGroup): boolean => !this.filter.trim() && this.only !== group.key && this.folded.has(group.key);
+    let left = this.limit;
+    let more = 0;
+    const shown = groups.map((group) => {
+      const rows = folds(group) ? [] : group.sessions.slice(0, left);
+      if (!folds(group)) more += group.sessions.length - rows.length;
+      left -= rows.length;
+      return { group, rows, folded: folds(group) };
+    }).filter(({ rows, folded }) => rows.length || folded);
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>
         ${plexus.may('prompt') ? html`<button class="primary" id="new" @click=${this.#onNew}>${icon('plus')}${t.new}</button>` : nothing}</header>
@@ -140,23 +202,28 @@ export class PlexusSessions extends PlexusElement {
           @keydown=${(e: KeyboardEvent) => { if (e.key === 'ArrowDown' || e.key === 'Enter') { e.preventDefault(); this.renderRoot.querySelector<HTMLElement>('.row > a')?.focus(); } }}></div>
         <div class="seg" role="group" aria-label=${t.which}>${[false, true].map((a) => html`<button aria-pressed=${this.archived === a} @click=${() => { this.archived = a; }}>${a ? t.showArchived : t.showActive}</button>`)}</div>
       </div>
-      ${shown.length ? GROUPS.map((g) => this.#group(g, shown.filter((s) => s.state === g), open)) : this.#none()}
-      ${all.length > shown.length ? html`<p><button @click=${() => { this.limit += STEP; }}>${text.common.more} (${all.length - shown.length})</button></p>` : nothing}
+      ${shown.length ? repeat(shown, ({ group }) => group.key, ({ group, rows, folded }) => this.#group(group, rows, folded, open)) : this.#none()}
+      ${more ? html`<p><button id="more" @click=${() => { this.limit += STEP; }}>${text.common.more} (${more})</button></p>` : nothing}
       ${this.#dialog()}<plexus-share></plexus-share><plexus-abilities></plexus-abilities>
     </div>`;
   }
 
   #none() {
     if (!plexus.loaded.value) return notYet();
-    if (this.filter) return empty('search', t.noneFound, t.noneFoundText, html`<button @click=${() => { this.filter = ''; }}>${t.clear}</button>`);
+    if (this.filter || this.only) return empty('search', t.noneFound, t.noneFoundText, html`<button @click=${() => { [this.filter, this.only] = ['', '']; }}>${t.clear}</button>`);
     if (this.archived) return empty('archive', t.noneArchived, t.noneArchivedText);
     return empty('sessions', t.none, t.noneText, command(t.noneCommand));
   }
 
-  #group(group: string, all: SessionInfo[], open: ReadonlyMap<string, number>) {
-    if (!all.length) return nothing;
-    return html`<h2 class="group"><plexus-state .state=${group} bare></plexus-state>${t.groups[group]}<span class="n">${all.length}</span></h2>
-      <ul class="list" data-group=${group}>${repeat(all, (s) => s.session_id, (s) => this.#row(s, open.get(s.session_id) ?? s.open_requests))}</ul>`;
+  #group(group: ProjectGroup, rows: SessionInfo[], folded: boolean, open: ReadonlyMap<string, number>) {
+    const { key, name, root, sessions, waiting } = group;
+    const only = this.only === key;
+    const narrow = only ? t.allProjects(name) : t.only(name);
+    return html`<section class="project" data-project=${key}>
+      <h2><button class="fold" aria-expanded=${!folded} @click=${() => this.#fold(key)}>${icon('down', 14)}<bdi class="name cut">${name}</bdi><span class="root cut" aria-hidden="true"><bdi>${root}</bdi></span>
+        <span class="n">${t.count(sessions.length)}</span>${waiting ? html`<span class="chip warn">${t.requests(waiting)}</span>` : nothing}</button>
+        <button class="ghost icon narrow" aria-pressed=${only} aria-label=${narrow} title=${narrow} @click=${() => this.#narrow(only ? '' : key)}>${icon('only', 14)}</button></h2>
+      ${folded ? nothing : html`<ul class="list">${repeat(rows, (s) => s.session_id, (s) => this.#row(s, open.get(s.session_id) ?? s.open_requests))}</ul>`}</section>`;
   }
 
   #row(s: SessionInfo, open: number) {
@@ -165,11 +232,13 @@ export class PlexusSessions extends PlexusElement {
     const at = plexus.news.value.get(s.session_id) ?? Date.parse(s.updated_at);
     const viewers = plexus.viewers.value.get(s.session_id) ?? [];
     const doing = oneLine(s.doing ?? '');
+    const { branch, worktree, below } = projectOf(s);
+    const where = worktree ? t.worktree(worktree) : t.branch(branch);
     return html`<li class="row ${unread ? 'unread' : ''}">
       <plexus-state .state=${s.state} bare></plexus-state>
       <a href=${plexus.href({ page: 'session', session_id: s.session_id })} data-session=${s.session_id}>
         <span class="title"><bdi class="cut">${title}</bdi>${unread ? html`<span class="new" role="img" aria-label=${t.unread}></span>` : nothing}</span>
-        <span class="sub"><bdi class="agent">${oneLine(s.runtime_id)}</bdi><span aria-hidden="true">·</span>${doing ? html`<bdi class="doing cut">${doing}</bdi>` : html`<bdi class="cut">${oneLine(s.cwd)}</bdi>`}</span></a>
+        <span class="sub">${branch ? html`<span class="chip branch" title=${where}>${icon(worktree ? 'folder' : 'branch', 12, where)}<bdi class="cut" aria-hidden="true">${branch}</bdi></span>` : nothing}<bdi class="agent">${oneLine(s.runtime_id)}</bdi>${doing || below ? html`<span aria-hidden="true">·</span>` : nothing}${doing ? html`<bdi class="doing cut">${doing}</bdi>` : html`<bdi class="cut">${below}</bdi>`}</span></a>
       <span class="side">
         ${s.linked ? html`<span class="mute" title=${text.common.linked}>${icon('terminal', 14, text.common.linked)}</span>` : nothing}
         ${viewers.length ? html`<span class="who" title=${t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', '))}>${icon('eye', 14, t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', ')))}${viewers.length}</span>` : nothing}

@@ -7,7 +7,9 @@ import { oneLine } from '../render/visible.js';
 import { rendered } from '../render/style.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import type { SessionInfo } from '../wire/types.js';
+import { announce } from '../ui/say.js';
+import type { Files, SessionInfo } from '../wire/types.js';
+import { mentionAt, mentioned, type Mention } from './mention.js';
 import type { Conversation, SlashCommand } from './model.js';
 import { style } from './style.js';
 
@@ -17,15 +19,20 @@ const w = words.session;
 const IMAGE_MAX = 8 << 20;
 /** Prompts remembered for the arrow keys. */
 const HISTORY_MAX = 100;
-/** Most slash commands offered. */
+/** Most slash commands and files offered. */
 const OFFERS_MAX = 8;
+/** Delay after typing before files are asked for, ms. */
+const FILES_REST_MS = 120;
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const DRAFT = 'plexus.draft.';
+
+/** What is offered while a word is typed: a command of the agent, or a file by its path. */
+type Offered = { command: SlashCommand } | { file: string };
 
 interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
-  static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, chosen: { state: true }, starting: { state: true } };
+  static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, filesNote: { state: true }, chosen: { state: true }, starting: { state: true } };
   static override styles = [...[PlexusElement.styles].flat(), rendered, style, css`:host { display: block; height: auto; flex: none; background: none; }`];
   declare sessionId: string;
   declare conversation: Conversation | null;
@@ -33,7 +40,9 @@ export class PlexusComposer extends PlexusElement {
   declare facts: number;
   declare private trouble: string;
   declare private shots: Shot[];
-  declare private offered: SlashCommand[];
+  declare private offered: Offered[];
+  /** What is to be said of the files that are offered, or why there are none. */
+  declare private filesNote: string;
   declare private chosen: number;
   /** Whether the agent is being restarted. */
   declare private starting: boolean;
@@ -41,6 +50,11 @@ export class PlexusComposer extends PlexusElement {
   #at = -1;
   #loaded = '';
   #sending: Promise<void> = Promise.resolve();
+  /** The file that is being named, and where offers for it were closed. */
+  #mention: Mention | null = null;
+  #closed = -1;
+  #filesTimer: ReturnType<typeof setTimeout> | undefined;
+  #filesAsked = 0;
 
   constructor() {
     super();
@@ -50,6 +64,7 @@ export class PlexusComposer extends PlexusElement {
     this.trouble = '';
     this.shots = [];
     this.offered = [];
+    this.filesNote = '';
     this.chosen = 0;
     this.starting = false;
   }
@@ -69,7 +84,7 @@ export class PlexusComposer extends PlexusElement {
       this.#loaded = this.sessionId;
       this.#at = -1;
       if (this.shots.length) this.shots = [];
-      if (this.offered.length) this.offered = [];
+      if (this.offered.length || this.filesNote) this.#close();
       if (this.trouble) this.trouble = '';
       try { field.value = localStorage.getItem(DRAFT + this.sessionId) ?? ''; } catch { field.value = ''; }
       this.#fit();
@@ -90,17 +105,73 @@ export class PlexusComposer extends PlexusElement {
     try { if (field.value) localStorage.setItem(DRAFT + this.sessionId, field.value); else localStorage.removeItem(DRAFT + this.sessionId); } catch { /* storage is off: the draft lives as long as the page */ }
     const slash = /^\/([^\s]*)$/.exec(field.value);
     const typed = slash?.[1]?.toLowerCase();
-    this.offered = typed === undefined ? [] : (this.conversation?.commands ?? []).filter((c) => c.name.toLowerCase().startsWith(typed)).slice(0, OFFERS_MAX);
+    this.#lookForFiles(field);
+    if (this.#mention) return;
+    const commands = typed === undefined ? [] : (this.conversation?.commands ?? []).filter((c) => c.name.toLowerCase().startsWith(typed)).slice(0, OFFERS_MAX);
+    this.offered = commands.map((command) => ({ command }));
     this.chosen = 0;
   }
 
-  #take(command: SlashCommand): void {
+  /** Asks for the files that fit the word at the caret, once typing rests. Until then those before stay. */
+  #lookForFiles(field: HTMLTextAreaElement): void {
+    const at = field.selectionStart === field.selectionEnd ? mentionAt(field.value, field.selectionStart) : null;
+    const had = this.#mention;
+    if (at?.from !== this.#closed) this.#closed = -1;
+    this.#mention = at && at.from !== this.#closed ? at : null;
+    if (!this.#mention) { if (had) this.#close(); return; }
+    if (had && had.from === at?.from && had.query === at.query) return;
+    clearTimeout(this.#filesTimer);
+    const serial = ++this.#filesAsked;
+    const { query } = this.#mention;
+    this.#filesTimer = setTimeout(() => void this.#files(serial, query), had ? FILES_REST_MS : 0);
+  }
+
+  async #files(serial: number, query: string): Promise<void> {
+    try {
+      const found = await plexus.http<Files>('GET', `/v1/sessions/${encodeURIComponent(this.sessionId)}/files?limit=${OFFERS_MAX}&query=${encodeURIComponent(query)}`);
+      if (serial !== this.#filesAsked) return;
+      this.offered = (Array.isArray(found?.files) ? found.files : []).filter((file) => typeof file?.path === 'string').map((file) => ({ file: file.path }));
+      this.filesNote = [this.offered.length ? '' : w.filesNone(oneLine(query)), found?.truncated ? w.filesCut : ''].filter(Boolean).join(' ');
+      announce(w.filesFound(this.offered.length));
+    } catch (error) {
+      if (serial !== this.#filesAsked) return;
+      [this.offered, this.filesNote] = [[], w.filesFailed(why(error))];
+    }
+    this.chosen = 0;
+  }
+
+  /** The caret moved: out of the word, nothing is offered for it. */
+  #moved(): void {
+    const field = this.#field;
+    if (field && this.#mention) this.#lookForFiles(field);
+  }
+
+  /** Closes what is offered; the same word does not open it again. */
+  #close(): void {
+    clearTimeout(this.#filesTimer);
+    this.#filesAsked += 1;
+    this.#closed = this.#mention?.from ?? -1;
+    this.#mention = null;
+    [this.offered, this.filesNote, this.chosen] = [[], '', 0];
+  }
+
+  #take(offer: Offered): void {
     const field = this.#field;
     if (!field) return;
-    field.value = `/${command.name} `;
-    this.offered = [];
+    if ('command' in offer) field.value = `/${offer.command.name} `;
+    else if (this.#mention) {
+      const next = mentioned(field.value, this.#mention, oneLine(offer.file));
+      field.value = next.text;
+      field.setSelectionRange(next.caret, next.caret);
+    }
+    this.#close();
     this.#input();
     field.focus();
+  }
+
+  /** Whether Enter takes the offer rather than sending: not for a command that is there already. */
+  #takes(offer: Offered | undefined, field: HTMLTextAreaElement): boolean {
+    return offer !== undefined && !('command' in offer && field.value.trim() === `/${offer.command.name}`);
   }
 
   #key(event: KeyboardEvent): void {
@@ -112,12 +183,14 @@ export class PlexusComposer extends PlexusElement {
         event.preventDefault();
         return;
       }
-      if (event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey && field.value.trim() !== `/${this.offered[this.chosen]?.name}`)) {
-        const command = this.offered[this.chosen];
-        if (command) { this.#take(command); event.preventDefault(); return; }
+      const offer = this.offered[this.chosen];
+      if (offer && ((event.key === 'Tab' && !event.shiftKey) || (event.key === 'Enter' && !event.shiftKey && this.#takes(offer, field)))) {
+        this.#take(offer);
+        event.preventDefault();
+        return;
       }
-      if (event.key === 'Escape') { this.offered = []; event.stopPropagation(); return; }
     }
+    if (event.key === 'Escape' && (this.offered.length || this.filesNote)) { this.#close(); event.preventDefault(); event.stopPropagation(); return; }
     if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       this.#send();
@@ -173,7 +246,7 @@ export class PlexusComposer extends PlexusElement {
     });
   }
 
-  #files(files: Iterable<File>): void {
+  #images(files: Iterable<File>): void {
     for (const file of files) {
       if (!IMAGES.includes(file.type)) continue;
       if (file.size > IMAGE_MAX) { this.trouble = w.imageTooBig; continue; }
@@ -190,7 +263,7 @@ export class PlexusComposer extends PlexusElement {
     const files = [...(event.clipboardData?.files ?? [])].filter((file) => IMAGES.includes(file.type));
     if (!files.length) return;
     event.preventDefault();
-    this.#files(files);
+    this.#images(files);
   }
 
   async #do(work: Promise<unknown>): Promise<void> {
@@ -211,6 +284,12 @@ export class PlexusComposer extends PlexusElement {
     void this.#do(category === 'model'
       ? plexus.call('model.set', { session_id: this.sessionId, name: value })
       : plexus.call('session.set_config_option', { session_id: this.sessionId, configId: id, value }));
+  }
+
+  /** A file that is offered: its name, then its folder. */
+  #file(path: string) {
+    const cut = path.lastIndexOf('/') + 1;
+    return html`${icon('file', 14)}<span class="name"><bdi>${oneLine(path.slice(cut))}</bdi></span>${cut ? html`<span class="desc"><bdi>${oneLine(path.slice(0, cut - 1))}</bdi></span>` : nothing}`;
   }
 
   /** The meter of the context window. */
@@ -266,17 +345,17 @@ export class PlexusComposer extends PlexusElement {
       ${queue.length ? html`<ul class="queue" aria-label=${w.queued(queue.length)}>${queue.map((prompt) => html`<li>${icon('clock', 14)}<span><bdi>${oneLine(prompt.text)}</bdi></span>
         <button class="quiet" @click=${() => this.#cancel(prompt.run_id)} aria-label=${w.cancelQueued(oneLine(prompt.text).slice(0, 80))}>${w.takeBack}</button></li>`)}</ul>` : nothing}
       ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
-      ${this.offered.length ? html`<div class="offers panel" role="listbox" aria-label=${w.commands} id="offers">${this.offered.map((command, n) => html`<button role="option" id=${`offer-${n}`} tabindex="-1"
-        aria-selected=${n === this.chosen} @click=${() => this.#take(command)}><span class="name">/${oneLine(command.name)}</span><span class="desc">${oneLine(command.description || command.hint)}</span></button>`)}</div>` : nothing}
-      <div class="box-in" @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#files(e.dataTransfer?.files ?? []); }}>
+      ${this.offered.length || this.filesNote ? html`<div class="offers panel" @pointerdown=${(e: Event) => e.preventDefault()}>${this.offered.length ? html`<div role="listbox" aria-label=${this.#mention ? w.files : w.commands} id="offers">${this.offered.map((offer, n) => html`<button role="option" id=${`offer-${n}`} tabindex="-1"
+        aria-selected=${n === this.chosen} @click=${() => this.#take(offer)}>${'command' in offer ? html`<span class="name">/${oneLine(offer.command.name)}</span><span class="desc">${oneLine(offer.command.description || offer.command.hint)}</span>` : this.#file(offer.file)}</button>`)}</div>` : nothing}${this.filesNote ? html`<p class="note-line">${this.filesNote}</p>` : nothing}</div>` : nothing}
+      <div class="box-in" @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#images(e.dataTransfer?.files ?? []); }}>
         ${this.shots.length ? html`<div class="shots">${this.shots.map((shot, n) => html`<figure><img src=${shot.url} alt=${w.image}><button class="icon" aria-label=${w.removeImage}
           @click=${() => { this.shots = this.shots.filter((_, m) => m !== n); }}>${icon('close', 12)}</button></figure>`)}</div>` : nothing}
         <textarea id="prompt" rows="1" dir="auto" aria-label=${w.prompt} aria-describedby="hint" aria-autocomplete="list" aria-controls=${this.offered.length ? 'offers' : nothing} aria-activedescendant=${this.offered.length ? `offer-${this.chosen}` : nothing}
-          placeholder=${running ? w.placeholderQueue : w.placeholder} enterkeyhint="send" @input=${() => this.#input()} @keydown=${(e: KeyboardEvent) => this.#key(e)} @paste=${(e: ClipboardEvent) => this.#paste(e)}></textarea>
+          placeholder=${running ? w.placeholderQueue : w.placeholder} enterkeyhint="send" @input=${() => this.#input()} @click=${() => this.#moved()} @keyup=${(e: KeyboardEvent) => { if (['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(e.key)) this.#moved(); }} @blur=${() => { if (this.#mention) this.#close(); }} @keydown=${(e: KeyboardEvent) => this.#key(e)} @paste=${(e: ClipboardEvent) => this.#paste(e)}></textarea>
         <span id="hint" class="sr">${w.sendHint}</span>
         <div class="tools">
           <button class="ghost icon" aria-label=${w.attach} title=${w.attach} @click=${() => this.renderRoot.querySelector<HTMLInputElement>('#files')?.click()}>${icon('plus')}</button>
-          <input id="files" type="file" hidden multiple accept=${IMAGES.join(',')} @change=${(e: Event) => { const input = e.target as HTMLInputElement; this.#files(input.files ?? []); input.value = ''; }}>
+          <input id="files" type="file" hidden multiple accept=${IMAGES.join(',')} @change=${(e: Event) => { const input = e.target as HTMLInputElement; this.#images(input.files ?? []); input.value = ''; }}>
           ${conversation && selects && conversation.modes.length > 1 ? html`<select id="mode" aria-label=${w.mode} @change=${(e: Event) => this.#mode(e)}>${conversation.modes.map((mode) => html`<option value=${mode.id} ?selected=${mode.id === conversation.mode} title=${oneLine(mode.description)}>${oneLine(mode.name)}</option>`)}</select>` : nothing}
           ${options.map((option) => html`<select aria-label=${oneLine(option.name)} @change=${(e: Event) => this.#option(option.id, option.category, e)}>${option.choices.map((c) => html`<option value=${c.value} ?selected=${c.value === option.value}>${oneLine(c.name)}</option>`)}</select>`)}
           <span class="fill"></span>

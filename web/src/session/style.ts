@@ -175,6 +175,9 @@ export const style = css`
   .offers { position: absolute; bottom: calc(100% - 40px); left: 0; right: 0; max-height: 280px; overflow: auto; padding: 4px; z-index: 4; bottom: 100%; margin-bottom: 6px; box-shadow: var(--shadow-2); }
   .offers button { display: flex; width: 100%; justify-content: flex-start; border: 0; background: transparent; gap: 10px; font-weight: 400; min-height: 32px; }
   .offers button[aria-selected="true"] { background: var(--accent-wash); }
+  @media (pointer: coarse) { .offers button { min-height: 44px; } }
+  .offers .note-line { padding: 6px 10px; color: var(--fg-mute); font-size: var(--t-s); }
+  .offers svg { flex: none; color: var(--fg-mute); }
   .offers .name { font-weight: 600; font-family: var(--mono); font-size: var(--t-s); } .offers .desc { color: var(--fg-mute); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
   .trouble { color: var(--danger); font-size: var(--t-s); }
   .ended { flex-wrap: wrap; color: var(--fg); }

@@ -11,7 +11,7 @@ const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 const TABLE: ReadonlyArray<readonly [string, readonly Row[]]> = [
   [t.groups.everywhere, [[`${MOD} K`, k.palette], ['?', k.help], ['n', k.newSession], ['/', k.find], ['t', k.theme], ['Esc', k.close]]],
   [t.groups.go, [['g i', k.inbox], ['g h', k.home], ['g s', k.sessions], ['g f', k.search], ['g r', k.runtimes], ['g d', k.devices], ['g t', k.terminals], ['g b', k.back]]],
-  [t.groups.list, [['j', k.next], ['k', k.previous], ['Enter', k.open], ['e', k.archive], ['r', k.rename]]],
+  [t.groups.list, [['j', k.next], ['k', k.previous], ['Enter', k.open], ['e', k.archive], ['r', k.rename], ['← →', k.fold], ['p', k.project]]],
   [t.groups.request, [['a', k.allow], ['A', k.always], ['d', k.deny], ['D', k.denyWhy], ['e', k.edit], ['o', k.unfold], ['1 – 9', k.option]]],
   [t.groups.session, [['i', k.compose], ['Enter', k.send], ['⇧ Enter', k.newline], ['j', k.next], ['k', k.previous], ['o', k.unfold], ['e', k.jump], ['/', k.findHere], ['y', k.copy], ['u', k.up]]],
 ];
