@@ -1,7 +1,6 @@
 import { css, html, nothing } from 'lit';
 import { customElement, property } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
-import { bind, focused } from '../lib/keys.js';
 import { plexus } from '../plexus.js';
 import '../request/index.js';
 import { text } from '../text/en.js';
@@ -15,33 +14,16 @@ const t = text.shell.inbox;
 export class PlexusInbox extends PlexusElement {
   /** The request of a deep link: shown alone. */
   @property() request = '';
-  /** Whether cards were shown: resolved ones stay for a while. */
+  /** Whether rows were shown: resolved ones stay for a while. */
   #had = false;
-  #unbind: () => void = () => {};
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
-    .page { max-width: 820px; }
-    .count { color: var(--fg-mute); font-size: var(--t-s); }
+    :host { height: 100%; min-height: 0; display: flex; flex-direction: column; }
+    .page { width: 100%; max-width: 820px; overflow-y: auto; box-sizing: border-box; }
+    plexus-requests { flex: 1 1 0; }
+    h1 { flex: none; }
+    .count { flex: 0 1 auto; min-width: 0; overflow: hidden; text-overflow: ellipsis; color: var(--fg-mute); font-size: var(--t-s); }
   `];
-
-  override connectedCallback(): void {
-    super.connectedCallback();
-    const step = (by: number) => () => {
-      const all = [...(this.renderRoot.querySelector('plexus-requests')?.shadowRoot?.querySelectorAll<HTMLElement>('plexus-card') ?? [])];
-      let at: Node | null = focused();
-      while (at && !(at instanceof HTMLElement && at.localName === 'plexus-card')) at = at.parentNode ?? (at as unknown as ShadowRoot).host ?? null;
-      const i = at ? all.indexOf(at as HTMLElement) : -1;
-      const next = all[i < 0 ? (by > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, i + by))];
-      next?.focus();
-      next?.scrollIntoView({ block: 'nearest' });
-    };
-    this.#unbind = bind([{ key: 'j', run: step(1) }, { key: 'k', run: step(-1) }]);
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.#unbind();
-  }
 
   override render() {
     const all = [...plexus.requests.value.values()];
@@ -52,16 +34,19 @@ export class PlexusInbox extends PlexusElement {
       return html`<div class="page"><header><a class="btn ghost" href="#/inbox">${icon('back')}${t.title}</a><h1 class="sr" tabindex="-1">${t.title}</h1></header><h2 class="sr">${t.open}</h2>
         <plexus-request .request_id=${this.request}></plexus-request></div>`;
     }
+    const listed = open > 0 || this.#had && this.#rows();
+    if (listed) {
+      return html`<plexus-requests><h1 slot="title" tabindex="-1">${t.title}</h1>${open ? html`<span slot="title" class="count" id="count">${t.waits(open)}</span>` : nothing}</plexus-requests>`;
+    }
     return html`<div class="page">
-      <header><h1 tabindex="-1">${t.title}</h1>${open ? html`<span class="count" id="count">${t.waits(open)}</span>` : nothing}</header>
-      <h2 class="sr">${t.open}</h2><plexus-requests></plexus-requests>
-      ${open || this.#had && this.#cards() ? nothing : plexus.loaded.value ? empty('check', t.none, t.noneText) : notYet()}
+      <header><h1 tabindex="-1">${t.title}</h1></header>
+      ${plexus.loaded.value ? empty('check', t.none, t.noneText) : notYet()}
     </div>`;
   }
 
-  /** The number of cards still shown; read once a second with the clock. */
-  #cards(): number {
+  /** Whether rows are still shown; read once a second with the clock. */
+  #rows(): boolean {
     plexus.now.value;
-    return this.renderRoot.querySelector('plexus-requests')?.shadowRoot?.querySelectorAll('plexus-card').length ?? 0;
+    return this.renderRoot.querySelector('plexus-requests')?.shadowRoot?.querySelector('[role="row"]') != null;
   }
 }

@@ -84,8 +84,13 @@ export function actionsOf(request: Request): Action[] {
   return actions;
 }
 
-/** The options that allow later requests, too. */
-export const alwaysOf = (request: Request): Offer[] => request.options.filter((offer) => offer.kind === 'allow_always');
+/** How the answers are laid out: the two for this request alone; others for it alone; and those that last. */
+export function mainOf(actions: readonly Action[]): { main: Action[]; others: Action[]; lasting: Action[] } {
+  const once = actions.filter((action) => !action.always);
+  const keyed = once.filter((action) => action.key !== '');
+  const main = keyed.some((action) => action.key === 'a') ? keyed : once;
+  return { main, others: once.filter((action) => !main.includes(action)), lasting: actions.filter((action) => action.always) };
+}
 
 /** Whether "remember" is a separate checkbox: the runtime supports it, but has no option for it. */
 export const rememberIsBox = (request: Request): boolean =>

@@ -5,8 +5,8 @@ export const cardStyles = css`
   :host { display: block; min-width: 0; container-type: inline-size; scroll-margin: 72px 0 16px; }
   :host([hidden]) { display: none; }
   article {
-    box-sizing: border-box; display: flex; flex-direction: column; background: var(--bg-raised); border: 1px solid var(--line);
-    border-radius: var(--r-l); overflow: clip; position: relative; min-block-size: 0;
+    box-sizing: border-box; display: flex; flex-direction: column; background: var(--bg-raised); border: 1px solid var(--card-line, var(--line));
+    border-radius: var(--card-corner, var(--r-l)); overflow: clip; position: relative; min-block-size: 0;
   }
   article::before { content: ''; position: absolute; inset: 0 auto 0 0; inline-size: 4px; background: var(--risk); }
   article[data-risk='low'] { --risk: var(--ok); --risk-bg: var(--ok-wash); }
@@ -14,15 +14,15 @@ export const cardStyles = css`
   article[data-risk='danger'] { --risk: var(--danger); --risk-bg: var(--danger-wash); }
   article[data-status='closed'] { --risk: var(--line); }
   article:focus-visible { outline: var(--focus); outline-offset: 2px; }
-  .body { padding: 14px 16px 4px 20px; display: flex; flex-direction: column; gap: 12px; min-block-size: 0; min-inline-size: 0; }
-  :host([layout='dock']) article, :host([layout='solo']) article { max-block-size: inherit; }
-  :host([layout='dock']), :host([layout='solo']) { display: flex; flex-direction: column; min-block-size: 0; }
-  :host([layout='dock']) .body, :host([layout='solo']) .body { overflow-y: auto; overscroll-behavior: contain; flex: 0 1 auto; }
-  :host([layout='dock']) .actions, :host([layout='solo']) .actions { border-block-start: 1px solid var(--line); }
-  :host([layout='dock']) .actions, :host([layout='solo']) .actions { flex: none; }
+  .body { padding: 12px 16px 8px 20px; display: flex; flex-direction: column; gap: 10px; min-block-size: 0; min-inline-size: 0; }
+  :host, article { min-block-size: 0; }
+  :host { display: flex; flex-direction: column; }
+  article { max-block-size: inherit; flex: 0 1 auto; }
+  /* What is asked scrolls; the answers below it are always whole. */
+  .body { overflow-y: auto; overscroll-behavior: contain; flex: 0 1 auto; }
+  .actions { border-block-start: 1px solid var(--line); flex: none; }
 
-  header { display: grid; gap: 6px; min-inline-size: 0; }
-  .line1 { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 10px; }
+  header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 10px; min-inline-size: 0; font-size: var(--t-m); }
   .risk {
     display: inline-flex; align-items: center; gap: 6px; padding: 2px 10px 2px 8px; border-radius: 999px; background: var(--risk-bg); color: var(--risk);
     font-size: var(--t-s); font-weight: 650; white-space: nowrap;
@@ -33,10 +33,10 @@ export const cardStyles = css`
   .asks { color: var(--fg-mute); }
   .when { margin-inline-start: auto; color: var(--fg-mute); font-size: var(--t-s); white-space: nowrap; font-variant-numeric: tabular-nums; }
   .when[data-soon] { color: var(--danger); font-weight: 600; }
-  .line2 { display: flex; flex-wrap: wrap; gap: 2px 14px; font-size: var(--t-m); color: var(--fg-mute); min-inline-size: 0; }
-  .line2 > * { overflow-wrap: anywhere; min-inline-size: 0; }
-  .line2 a { color: var(--accent); text-decoration-line: underline; text-decoration-thickness: 1px; text-underline-offset: 2px; }
-  .line2 code { font-family: var(--mono); font-size: var(--t-s); }
+  .where { display: flex; flex-wrap: wrap; gap: 2px 14px; font-size: var(--t-m); color: var(--fg-mute); min-inline-size: 0; }
+  .where > * { overflow-wrap: anywhere; min-inline-size: 0; }
+  .where a { color: var(--accent); text-decoration-line: underline; text-decoration-thickness: 1px; text-underline-offset: 2px; }
+  .where code { font-family: var(--mono); font-size: var(--t-s); }
   .lookers::before { content: '●'; color: var(--ok); margin-inline-end: 5px; font-size: 0.625rem; vertical-align: 1px; }
   h2 { margin: 0 0 5px; font-size: var(--t-s); font-weight: 600; color: var(--fg-mute); }
   h2 small { font-weight: 400; font-size: inherit; }
@@ -48,9 +48,8 @@ export const cardStyles = css`
 
   .changed { border-color: var(--danger-line); background: var(--danger-wash); color: var(--danger); }
   .changed .tool { color: inherit; font-weight: 650; text-decoration-line: underline; text-underline-offset: 2px; padding-inline: 0; }
-  .why { margin: 0; font-size: var(--t-m); color: var(--fg-soft); overflow-wrap: anywhere; }
-  .why strong { color: var(--risk); font-weight: 650; }
-  article[data-status='closed'] .why strong { color: inherit; }
+  .why { margin: 0; display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; font-size: var(--t-m); color: var(--fg-soft); overflow-wrap: anywhere; }
+  .why > :last-child { flex: 0 1 auto; min-inline-size: 0; }
   .unreadable { margin: 0 0 6px; color: var(--danger); font-size: var(--t-m); font-weight: 600; }
 
   blockquote { margin: 0; padding: 2px 0 2px 12px; border-inline-start: 3px solid var(--info); font-size: var(--t-m); min-inline-size: 0; }
@@ -60,8 +59,6 @@ export const cardStyles = css`
   .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
   .said + .said { margin-block-start: 4px; }
   .more { border: 0; background: none; padding: 0; min-block-size: 44px; color: var(--accent); font: inherit; cursor: pointer; }
-  .always { font-size: var(--t-m); color: var(--fg-mute); }
-  .always ul { margin: 2px 0 0; padding-inline-start: 1.2em; color: var(--fg); }
 
   fieldset { margin: 0; padding: 0; border: 0; display: grid; gap: 2px; min-inline-size: 0; }
   legend { padding: 0; font-size: var(--t-s); font-weight: 600; color: var(--fg-mute); }
@@ -91,35 +88,39 @@ export const cardStyles = css`
   .changes .add { background: var(--add-bg); box-shadow: inset 3px 0 var(--ok); }
   .changes .del { background: var(--del-bg); box-shadow: inset 3px 0 var(--danger); }
 
-  .actions { padding: 10px 16px 12px 20px; display: flex; flex-direction: column; gap: 8px; box-sizing: border-box; background: var(--bg-raised); }
+  .actions { padding: 8px 16px 8px 20px; display: flex; flex-direction: column; gap: 4px; box-sizing: border-box; background: var(--bg-raised); }
   .tools { display: flex; flex-wrap: wrap; gap: 0 4px; align-items: center; margin-inline-start: -10px; }
+  .extra { min-inline-size: 0; }
+  /* On a small phone the two answers stay whole, and what else there is scrolls. */
+  @media (max-height: 700px) { .extra { max-block-size: 5.75rem; overflow-y: auto; overscroll-behavior: contain; } }
+  .lasting { display: flex; flex-direction: column; margin-inline: -10px; }
   .tool { border: 0; background: none; min-block-size: 44px; padding: 6px 10px; color: var(--accent); font: inherit; font-size: var(--t-m); cursor: pointer; border-radius: var(--r-s); }
   @media (hover: hover) { .tool:hover { background: var(--bg-sunken); } }
   .box { display: inline-flex; align-items: center; gap: 8px; min-block-size: 44px; padding: 0 10px; cursor: pointer; font-size: var(--t-m); }
   .box input { inline-size: 20px; block-size: 20px; margin: 0; accent-color: var(--accent); }
   .answers { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 8px; }
   .answers > .whole { grid-column: 1 / -1; }
-  @container (min-width: 620px) {
-    .answers { display: flex; flex-wrap: wrap; justify-content: flex-end; }
-    .answers > .answer, .answers > plexus-hold { flex: 0 1 auto; min-inline-size: 9.5rem; max-inline-size: 24rem; }
-  }
+  .answers > .wide, .answers > .whole { max-inline-size: none; }
+  @container (min-width: 620px) { .answers { max-inline-size: 34rem; inline-size: 100%; margin-inline-start: auto; } }
   button.answer {
     position: relative; min-block-size: 52px; padding: 8px 14px; border: 1.5px solid var(--line); border-radius: var(--r-s); background: var(--bg-raised); color: var(--fg);
     font: inherit; cursor: pointer; touch-action: manipulation; display: flex; flex-direction: column; align-items: center; justify-content: center; gap: 1px; white-space: normal;
     -webkit-tap-highlight-color: transparent; transition: border-color 120ms, background-color 120ms, opacity 120ms;
   }
+  button.answer.small { min-block-size: 44px; padding: 4px 10px; border-color: transparent; background: none; align-items: flex-start; text-align: start; font-size: var(--t-s); }
+  button.answer.small strong { font-weight: 600; }
   button.answer strong { font-weight: 650; }
   button.answer small { font-size: var(--t-xs); color: var(--fg-mute); overflow-wrap: anywhere; max-inline-size: 100%; }
-  button.answer[data-sense='allow'] { border-color: color-mix(in srgb, var(--ok) 65%, var(--line)); }
+  button.answer[data-sense='allow']:not(.small) { border-color: color-mix(in srgb, var(--ok) 65%, var(--line)); }
   button.answer[data-sense='allow'] strong { color: var(--ok); }
-  button.answer[data-sense='deny'] { border-color: color-mix(in srgb, var(--danger) 50%, var(--line)); }
+  button.answer[data-sense='deny']:not(.small) { border-color: color-mix(in srgb, var(--danger) 50%, var(--line)); }
   button.answer[data-sense='deny'] strong { color: var(--danger); }
   @media (hover: hover) {
     button.answer[data-sense='allow']:hover:not([aria-disabled='true']) { background: var(--add-bg); }
     button.answer[data-sense='deny']:hover:not([aria-disabled='true']) { background: var(--del-bg); }
   }
   button[aria-disabled='true'] { cursor: not-allowed; opacity: 0.55; }
-  .actions[data-arming='true'] .answers { opacity: 0.6; }
+  .actions[data-arming='true'] :is(.answers, .lasting) { opacity: 0.6; }
   kbd { font: 600 0.6875rem/1 var(--mono); color: var(--fg-mute); border: 1px solid var(--line); border-radius: 4px; padding: 2px 4px; }
   button.answer kbd { margin-inline-start: 8px; vertical-align: 1px; }
   @media (hover: none), (max-width: 640px) { kbd { display: none; } }
@@ -127,6 +128,8 @@ export const cardStyles = css`
   .word .field { flex: 1 1 10rem; }
   .say { margin: 0; min-block-size: 1.45em; font-size: var(--t-m); color: var(--fg-mute); overflow-wrap: anywhere; }
   @container (max-width: 619px) { .say { min-block-size: 2.9em; } }
+  /* Where the card stands at the bottom, what is said comes above the answers: these do not move. */
+  :host(:is([layout='dock'], [layout='pane'])) .say { order: -1; min-block-size: var(--said, 0); }
   .say[data-bad] { color: var(--danger); }
 
   .outcome { display: flex; gap: 12px; align-items: center; flex: 1; min-block-size: 0; }
@@ -136,8 +139,9 @@ export const cardStyles = css`
   .outcome div { min-inline-size: 0; overflow-wrap: anywhere; }
   .outcome strong { font-weight: 650; }
   .outcome p { margin: 2px 0 0; font-size: var(--t-m); color: var(--fg-mute); display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
+  @media (pointer: fine) { .tools .tool, .tools .box, button.answer.small { min-block-size: 32px; } .lasting { --small: 32px; } }
   .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   :host([leaving]) article { opacity: 0; transition: opacity 260ms; }
   @media (prefers-reduced-motion: reduce) { *, :host([leaving]) article { transition: none !important; } }
-  @media (forced-colors: active) { article::before { background: CanvasText; } .actions[data-arming='true'] .answers { opacity: 1; } }
+  @media (forced-colors: active) { article::before { background: CanvasText; } .actions[data-arming='true'] :is(.answers, .lasting) { opacity: 1; } }
 `;

@@ -2,24 +2,25 @@
 //
 // - The gateway's facts (runtime, session, folder, risk, the exact display, warnings) stand outside; the agent's own text stands in a
 //   labelled quotation and is inserted as text only.
+// - In the order of a decision: what is asked, why it is risky, where. Nothing stands there twice.
 // - No answer counts before the card has stood still for a moment; "allow" needs that all of it was seen, danger also a hold. Enter
 //   never allows. The card never takes the focus by itself.
+// - The answers stand below what scrolls, always whole.
 // - A resolved card keeps its height, and shows the outcome in place of the buttons.
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit';
 import { PlexusElement } from '../lib/element.js';
 import { oneLine, readable, visible } from '../lib/text.js';
-import { plexus, Refused } from '../plexus.js';
+import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import { wire } from '../wire/gateway.js';
-import { actionsOf, alwaysOf, rememberIsBox, type Action } from './actions.js';
+import { actionsOf, mainOf, rememberIsBox, type Action } from './actions.js';
 import { ago, span } from './age.js';
-import { Answering, type Reply, type Sent } from './answering.js';
+import { Answering, type Sent } from './answering.js';
 import { Arming, WATCH_MS } from './arming.js';
+import { agentWords, folderBeside } from './asked.js';
 import { cardStyles } from './card.css.js';
 import { changesOf } from './change.js';
-
 import { sizeOf } from './display.js';
 import './exact.js';
 import type { PlexusExact } from './exact.js';
@@ -29,12 +30,12 @@ import { join } from './keys.js';
 import { outcomeOf } from './outcome.js';
 import { changedBetween } from '../wire/merge.js';
 import { answersOf, choose, chooseOwn, nameOf, NOTHING, questionsOf, wrongWith, type DraftAnswer } from './questions.js';
-import { riskOf, withinLimit, type Answer, type Question, type Receipt, type Request } from './wire.js';
+import { markSeen } from './seen.js';
+import { post } from './send.js';
+import { RISK_ICON, riskOf, withinLimit, type Answer, type Question, type Receipt, type Request } from './wire.js';
 
 const t = text.request;
 
-/** How long to wait for the reply to an answer, ms; then it is sent again under the same key. */
-const PATIENCE_MS = 12_000;
 /** Pauses before an answer without a reply is sent again, ms; the last one repeats. */
 const ASK_AGAIN_MS = [1_500, 3_000, 6_000, 12_000];
 /** Longest agent text shown at first, in characters; a button shows the rest. */
@@ -46,30 +47,19 @@ const SOON_MS = 60_000;
 /** Longest reason, in characters. */
 const REASON_CHARS = 2_000;
 
-const RISK_ICON = { low: 'check', elevated: 'warn', danger: 'danger' } as const;
+/** Keys that mean the same as others. */
+const ALIASES: Readonly<Record<string, string>> = { y: 'a', n: 'd', r: 'D' };
 
 type Status = 'open' | 'sending' | 'unknown' | 'closed';
-
-async function post(request_id: string, answer: Answer, key: string): Promise<Reply> {
-  try {
-    const path = `/v1/requests/${encodeURIComponent(request_id)}/answer`;
-    return { status: 200, body: await wire.json('POST', path, answer, { headers: { 'Idempotency-Key': key }, patience: PATIENCE_MS }) };
-  } catch (error) {
-    if (error instanceof Refused && error.status > 0) return { status: error.status, body: error.problem };
-    throw error;
-  }
-}
 
 /** The gateway's reasons for the risk. */
 const reasonsOf = (request: Request): string[] => (request.risk_reasons ?? []).map((reason) => oneLine(reason)).filter((reason) => reason !== '');
 
-/** `<plexus-card .request=${request}>`. `layout`: `inline` in a list, `dock` above a composer, `solo` alone on the page. */
+/** `<plexus-card .request=${request}>`. `layout`: `pane` beside or below the list, `dock` above a composer, `solo` alone on the page. */
 export class PlexusCard extends PlexusElement {
-  static override properties = { request: { attribute: false }, layout: { reflect: true }, status: { state: true }, position: { type: Number } };
+  static override properties = { request: { attribute: false }, layout: { reflect: true }, status: { state: true } };
   declare request: Request;
-  declare layout: 'inline' | 'dock' | 'solo';
-  /** Its number among several cards, for screen readers; 0 if it is alone. */
-  declare position: number;
+  declare layout: 'pane' | 'dock' | 'solo';
   declare private status: Status;
 
   #arming = new Arming(performance.now());
@@ -106,8 +96,7 @@ export class PlexusCard extends PlexusElement {
 
   constructor() {
     super();
-    this.layout = 'inline';
-    this.position = 0;
+    this.layout = 'solo';
     this.status = 'open';
   }
 
@@ -123,6 +112,11 @@ export class PlexusCard extends PlexusElement {
   /** Whether it can still be answered. */
   get open(): boolean {
     return this.status !== 'closed';
+  }
+
+  /** Whether an answer was sent whose outcome is not known yet: then the card must stay in the document. */
+  get unsettled(): boolean {
+    return this.status === 'sending' || this.status === 'unknown';
   }
 
   override connectedCallback(): void {
@@ -418,16 +412,18 @@ export class PlexusCard extends PlexusElement {
 
   /** Handles a key while this card is focused; returns whether the key has a meaning here. */
   key(event: KeyboardEvent): boolean {
-    if (!this.open) return false;
+    // On a card that is answered already no key means anything else.
+    if (!this.open) return true;
     const request = this.#now;
-    const digit = /^[1-9]$/.test(event.key) ? Number(event.key) : 0;
+    const pressed = ALIASES[event.key] ?? event.key;
+    const digit = /^[1-9]$/.test(pressed) ? Number(pressed) : 0;
     if (digit && request.type === 'pick' && request.items?.length && !request.options.length) {
       const item = request.items[digit - 1];
       if (item) this.#pick(item.id, request.multi ? !this.#picked.has(item.id) : true);
       return Boolean(item);
     }
     const actions = actionsOf(request);
-    const action = digit ? actions[digit - 1] : actions.find((one) => one.key !== '' && one.key === event.key);
+    const action = digit ? actions[digit - 1] : actions.find((one) => one.key !== '' && one.key === pressed);
     if (action) {
       if (event.repeat) return true;
       if (this.#guarded(action)) this.#holdOf(action)?.begin();
@@ -435,14 +431,19 @@ export class PlexusCard extends PlexusElement {
       return true;
     }
     if (event.repeat) return false;
-    switch (event.key) {
+    switch (pressed) {
       case 'D':
-        if (!request.allow_reason) return false;
-        this.#openReason();
+        if (request.allow_reason && !request.observe_only) this.#openReason();
         return true;
       case 'e':
-        if (!request.editable) return false;
-        this.#openEdit();
+        if (request.editable && !request.observe_only) this.#openEdit();
+        return true;
+      case 'm':
+        if (rememberIsBox(request)) this.#remember = !this.#remember;
+        this.requestUpdate();
+        return true;
+      case 'c':
+        if (this.#changed) this.#readAgain();
         return true;
       case 'o':
         this.renderRoot.querySelector<PlexusExact>('plexus-exact')?.open();
@@ -527,22 +528,18 @@ export class PlexusCard extends PlexusElement {
       data-type=${request.type}
     >
       <div class="body">
-        ${this.#header(request, runtime)} ${this.#changed && this.open ? this.#changedNote() : nothing}
+        <header>
+          <span><span class="who">${runtime}</span> <span class="asks">${(t.types as Record<string, string>)[request.type] ?? ''}</span></span>
+          ${this.#when(request)}
+        </header>
+        ${this.#changed && this.open ? this.#changedNote() : nothing}
         <section class=${words ? 'agents' : ''}>
-          <h2>${words ? t.agentAsks : unreadable ? t.asSent : t.exactly} <small>· ${t.exactlyHint}</small></h2>
+          <h2 class=${words || unreadable ? '' : 'sr'}>${words ? t.agentAsks : unreadable ? t.asSent : t.exactly}</h2>
           ${unreadable ? html`<p class="unreadable">${t.unreadable}</p>` : nothing}
           <plexus-exact .display=${request.display} .truncated=${request.display_truncated ?? false} .bytes=${request.display_bytes} .edit=${request.subject ? request.subject.type === 'edit' : undefined}
             @read=${this.#wasRead} @opened=${this.#rearm} @whole=${this.#fetchWhole}></plexus-exact>
         </section>
-        ${request.warnings.length
-          ? html`<section class="warnings">
-              <h2>${t.warns}</h2>
-              <ul>
-                ${request.warnings.map((warning) => html`<li>${oneLine(warning)}</li>`)}
-              </ul>
-            </section>`
-          : nothing}
-        ${words && !request.message && oneLine(request.title) === oneLine(request.display) ? nothing : this.#quoted(request)} ${this.#always(request, runtime)} ${this.open ? this.#fields(request) : nothing}
+        ${this.#why(request)} ${this.#where(request)} ${this.#quoted(request)} ${this.open ? this.#fields(request) : nothing}
       </div>
       <div class="actions" data-arming="true">${this.status === 'closed' ? this.#outcome(request) : this.#controls(request)}</div>
     </article>`;
@@ -569,37 +566,48 @@ export class PlexusCard extends PlexusElement {
     if (!this.#read) return this.#tell(t.readFirst, true);
     if (!this.#arming.armed(performance.now())) return this.#tell(t.early, true);
     this.#changed = false;
+    markSeen(this.#now);
     this.#tell('');
     this.#rearm();
   };
 
   #wasRead = (): void => {
     this.#read = true;
+    // What changed while it was shown counts as seen once the person says so.
+    if (!this.#changed) markSeen(this.#now);
     if (this.#say === t.readFirst || this.#say === t.seeFirst) this.#tell('');
     this.requestUpdate();
   };
 
-  #header(request: Request, runtime: string): TemplateResult {
+  /** The risk with its reasons, and what else the gateway warns of. */
+  #why(request: Request): TemplateResult {
     const risk = riskOf(request);
-    const session = plexus.sessions.value.get(request.session_id);
-    const title = oneLine(session?.title) || t.untitled;
-    const cwd = oneLine(session?.cwd);
-    const viewers = plexus.viewers.value.get(request.session_id) ?? [];
     const reasons = reasonsOf(request);
-    return html`<header>
-      <div class="line1">
+    return html`<p class="why">
         <span class="risk" title=${(t.riskHints as Record<string, string>)[risk] ?? ''}>${icon(RISK_ICON[risk], 14)}${(t.risks as Record<string, string>)[risk]}</span>
-        <span><span class="who">${runtime}</span> <span class="asks">${(t.types as Record<string, string>)[request.type] ?? ''}</span></span>
-        ${this.#when(request)}
-      </div>
-      <div class="line2">
-        <a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(title)}</a>
-        <span>${t.folder} <code>${cwd || t.folderUnknown}</code></span>
-        ${request.changed && this.open && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
-        ${viewers.length ? html`<span class="lookers">${t.lookers(viewers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
-      </div>
-      ${reasons.length ? html`<p class="why"><strong>${t.why}</strong> ${reasons.join('; ')}</p>` : nothing}
-    </header>`;
+        ${reasons.length ? html`<span>${reasons.join('; ')}</span>` : nothing}
+      </p>
+      ${request.warnings.length
+        ? html`<section class="warnings">
+            <h2>${t.warns}</h2>
+            <ul>
+              ${request.warnings.map((warning) => html`<li>${oneLine(warning)}</li>`)}
+            </ul>
+          </section>`
+        : nothing}`;
+  }
+
+  /** Where it would happen, and who else looks at it. */
+  #where(request: Request): TemplateResult {
+    const session = plexus.sessions.value.get(request.session_id);
+    const viewers = plexus.viewers.value.get(request.session_id) ?? [];
+    const folder = session && !session.cwd ? t.folderUnknown : folderBeside(request, session?.cwd);
+    return html`<div class="where">
+      <a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(oneLine(session?.title) || t.untitled)}</a>
+      ${folder ? html`<span>${t.folder} <code>${folder}</code></span>` : nothing}
+      ${request.changed && this.open && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
+      ${viewers.length ? html`<span class="lookers">${t.lookers(viewers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
+    </div>`;
   }
 
   #when(request: Request): TemplateResult | typeof nothing {
@@ -611,32 +619,19 @@ export class PlexusCard extends PlexusElement {
     return html`<span class="when" ?data-soon=${left < SOON_MS}>${parts.join(' · ')}</span>`;
   }
 
-  #quoted(request: Request): TemplateResult {
-    const title = oneLine(request.title);
-    const message = readable(request.message ?? '').trim();
+  /** What the agent says beyond what the gateway shows. */
+  #quoted(request: Request): TemplateResult | typeof nothing {
+    const words = agentWords(request);
+    const title = oneLine(words.title);
+    const message = readable(words.message).trim();
+    if (!title && !message) return nothing;
     const short = message.split('\n', QUOTE_LINES).join('\n').slice(0, QUOTE_CHARS);
     const more = short.length < message.length && !this.#saysMore;
     return html`<blockquote>
       <h2>${t.agentSays}</h2>
-      <div class="said title">${title || t.noWords}</div>
-      ${message && message !== title ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
+      ${title ? html`<div class="said title">${title}</div>` : nothing} ${message ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
       ${more ? html`<button type="button" class="more" @click=${() => { this.#saysMore = true; this.requestUpdate(); }}>${text.common.more}</button>` : nothing}
     </blockquote>`;
-  }
-
-  #always(request: Request, runtime: string): TemplateResult | typeof nothing {
-    const always = alwaysOf(request);
-    if (!always.length) return nothing;
-    const labels = always.map((offer) => oneLine(offer.label)).filter((label) => !/^(always allow|allow always|always)$/i.test(label) && label);
-    return html`<section class="always">
-      <h2>${t.always}</h2>
-      ${labels.length
-        ? html`${t.alwaysBy(runtime)}
-            <ul>
-              ${labels.map((label) => html`<li>“<bdi>${label}</bdi>”</li>`)}
-            </ul>`
-        : t.alwaysPlain(runtime)}
-    </section>`;
   }
 
   #fields(request: Request): TemplateResult | typeof nothing {
@@ -751,11 +746,12 @@ export class PlexusCard extends PlexusElement {
 
   #controls(request: Request): TemplateResult {
     const actions = actionsOf(request);
+    const { main, others, lasting } = mainOf(actions);
     const hindrance = this.#hindrance();
     const say = this.#say || (this.status === 'open' ? hindrance : '') || (this.#read || !actions.length || !sizeOf(request.display).long ? '' : t.readFirst);
     const guarded = actions.some((action) => this.#guarded(action));
-    return html`${hindrance ? nothing : this.#tools(request, guarded)}
-      ${this.#reasonOpen && request.allow_reason
+    const button = (size: 'wide' | 'whole' | 'small') => (action: Action) => this.#button(action, actions.indexOf(action), size);
+    return html`${this.#reasonOpen && request.allow_reason
         ? html`<div class="field">
             <label for="reason">${t.reason}</label>
             <input
@@ -771,7 +767,12 @@ export class PlexusCard extends PlexusElement {
           </div>`
         : nothing}
       ${this.#typing && guarded && !hindrance ? this.#typed(actions) : nothing}
-      ${actions.length ? html`<div class="answers">${actions.map((action, n) => this.#button(action, n, actions))}</div>` : nothing}
+      ${actions.length ? html`<div class="answers">${others.map(button('whole'))}${main.map(button(main.length > 1 ? 'wide' : 'whole'))}</div>` : nothing}
+      ${lasting.length || !hindrance
+        ? html`<div class="extra">
+            ${lasting.length ? html`<div class="lasting">${lasting.map(button('small'))}</div>` : nothing} ${hindrance ? nothing : this.#tools(request, guarded)}
+          </div>`
+        : nothing}
       <p class="say" role="status" ?data-bad=${this.#bad && this.#say !== ''}>
         ${actions.length || request.observe_only ? say : t.cannot(request.request_id)}
         ${this.status === 'unknown' && !this.#asking ? html`<button type="button" class="tool ask" @click=${this.#askNow}>${t.unknownNow}</button>` : nothing}
@@ -826,18 +827,20 @@ export class PlexusCard extends PlexusElement {
     return action.verb;
   }
 
-  #button(action: Action, n: number, actions: Action[]): TemplateResult {
+  /** One answer. `wide`: one of the two; `whole`: a row of its own; `small`: what lasts, with its reach in words. */
+  #button(action: Action, n: number, size: 'wide' | 'whole' | 'small'): TemplateResult {
     const off = this.#obstacle(action) !== '';
-    // The last two buttons stand side by side; others have the whole row.
-    const whole = actions.length < 2 || n < actions.length - 2;
     const key = action.key || (n < 9 ? String(n + 1) : '');
+    const agent = oneLine(this.#now.runtime_id) || t.runtimeUnknown;
+    const reach = size === 'small' ? (action.quoted ? t.reaches(agent) : action.sense === 'allow' ? t.alwaysPlain(agent) : t.neverPlain(agent)) : '';
     if (this.#guarded(action)) {
       return html`<plexus-hold
-        class=${whole ? 'whole' : ''}
+        class=${size}
         data-action=${action.id}
         data-sense=${action.sense}
         .verb=${this.#verbOf(action)}
         .quoted=${action.quoted}
+        .reach=${reach}
         .hint=${t.holdHint}
         .off=${off}
         @hold-start=${() => this.#tell(t.holding)}
@@ -848,7 +851,7 @@ export class PlexusCard extends PlexusElement {
     }
     return html`<button
       type="button"
-      class="answer ${whole ? 'whole' : ''}"
+      class="answer ${size}"
       data-action=${action.id}
       data-sense=${action.sense}
       data-key=${action.key}
@@ -857,7 +860,7 @@ export class PlexusCard extends PlexusElement {
       @click=${() => this.#press(action)}
     >
       <strong>${this.#verbOf(action)}${key ? html`<kbd aria-hidden="true">${key}</kbd>` : nothing}</strong>
-      ${action.quoted ? html`<small>“<bdi>${action.quoted}</bdi>”</small>` : nothing}
+      ${action.quoted || reach ? html`<small>${reach} ${action.quoted ? html`“<bdi>${action.quoted}</bdi>”` : nothing}</small>` : nothing}
     </button>`;
   }
 

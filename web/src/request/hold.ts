@@ -10,9 +10,11 @@ const ROLL_PX = 24;
 
 /** Dispatches `hold-start`, `hold-released` (too early), `hold-done`, and `enter` for the Enter key, which does nothing. */
 export class PlexusHold extends LitElement {
-  static override properties = { verb: {}, quoted: {}, hint: {}, off: { type: Boolean, reflect: true }, holding: { type: Boolean, reflect: true } };
+  static override properties = { verb: {}, quoted: {}, reach: {}, hint: {}, off: { type: Boolean, reflect: true }, holding: { type: Boolean, reflect: true } };
   declare verb: string;
   declare quoted: string;
+  /** How far the answer reaches beyond this request, in words; empty if it does not. */
+  declare reach: string;
   declare hint: string;
   /** Drawn as disabled; presses are still reported, so that the card can say why. */
   declare off: boolean;
@@ -31,6 +33,7 @@ export class PlexusHold extends LitElement {
     super();
     this.verb = '';
     this.quoted = '';
+    this.reach = '';
     this.hint = '';
     this.off = false;
     this.holding = false;
@@ -44,6 +47,7 @@ export class PlexusHold extends LitElement {
       font: inherit; cursor: pointer; touch-action: pan-y; user-select: none; -webkit-user-select: none; -webkit-touch-callout: none;
       -webkit-tap-highlight-color: transparent; display: flex; flex-direction: column; align-items: center; justify-content: center; gap: 1px;
     }
+    :host(.small) button { min-block-size: var(--small, 44px); padding: 4px 10px; border-color: transparent; background: none; align-items: flex-start; text-align: start; font-size: var(--t-s); }
     :host([off]) button { cursor: not-allowed; opacity: 0.55; }
     button:focus-visible { outline: var(--focus); outline-offset: 2px; }
     .fill { position: absolute; inset: 0; background: var(--danger); opacity: 0.28; transform: scaleX(0); transform-origin: 0 50%; pointer-events: none; }
@@ -74,7 +78,7 @@ export class PlexusHold extends LitElement {
     >
       <span class="fill"></span>
       <strong><span ?data-off=${this.holding}>${t.holdFor(this.verb)}</span><span ?data-off=${!this.holding}>${t.holding}</span></strong>
-      ${this.quoted ? html`<small>“<bdi>${this.quoted}</bdi>”</small>` : null}
+      ${this.quoted || this.reach ? html`<small>${this.reach} ${this.quoted ? html`“<bdi>${this.quoted}</bdi>”` : null}</small>` : null}
     </button>`;
   }
 

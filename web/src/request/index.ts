@@ -1,8 +1,8 @@
 // The requests. Three elements:
-// - `<plexus-requests>`: all open requests in a stable order; `.session=${id}` for one session, `layout="dock"` above a composer.
+// - `<plexus-requests>`: all open requests, two lines for each, in a stable order, and one open card.
 // - `<plexus-request request_id=..>`: one request alone, for `/#/r/ID`.
-// - `<plexus-card .request=${request} layout="inline|dock|solo">`: the card itself.
-// The keys a A d D e o and 1 to 9 act on the focused card.
+// - `<plexus-card .request=${request} layout="pane|dock|solo">`: the card itself.
+// The keys of docs/keys.md act on the focused card, or on the card of the focused row.
 
 export { PlexusCard } from './card.js';
 export { PlexusRequests } from './list.js';

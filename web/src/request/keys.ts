@@ -1,9 +1,11 @@
-// The keys of the cards: one listener for all. A key acts on the focused card; if no card is focused, it only focuses one, so that
-// no key answers a request that the person did not choose.
+// The keys of the cards: one listener for all. A key acts on the focused card, or on the card of the focused row; if none is focused, it
+// only focuses one, so that no key answers a request that the person did not choose.
 
 import type { PlexusCard } from './card.js';
 
-const CARD_KEYS = /^[aAdDeo1-9]$/;
+const CARD_KEYS = /^[aAdDeoyrcm1-9n]$/;
+/** Keys that mean something else while no card is chosen. */
+const ELSEWHERE = /^[nrm]$/;
 
 /** The element that has the focus, through shadow roots. */
 function focused(): Element | null {
@@ -22,7 +24,14 @@ function cardAround(from: Element | null): PlexusCard | null {
   return null;
 }
 
+/** A list whose rows stand for cards. */
+export interface CardList extends HTMLElement {
+  /** The open card of the row that contains an element. */
+  cardAt(el: Element): PlexusCard | null;
+}
+
 const cards = new Set<PlexusCard>();
+const lists = new Set<CardList>();
 /** The card whose key is held down. */
 let holding: PlexusCard | null = null;
 
@@ -30,6 +39,19 @@ let holding: PlexusCard | null = null;
 export function join(card: PlexusCard): () => void {
   cards.add(card);
   return () => cards.delete(card);
+}
+
+/** Registers a list; the returned function removes it. */
+export function joinList(list: CardList): () => void {
+  lists.add(list);
+  return () => lists.delete(list);
+}
+
+/** The list whose row has the focus. */
+function listAround(from: Element | null): CardList | null {
+  if (!from?.closest('[role="row"]')) return null;
+  const root = from.getRootNode();
+  return [...lists].find((list) => list.shadowRoot === root) ?? null;
 }
 
 function writes(target: EventTarget | undefined): boolean {
@@ -58,7 +80,8 @@ document.addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !CARD_KEYS.test(event.key)) return;
   if (writes(event.composedPath()[0]) || modalOpen()) return;
   const at = focused();
-  const mine = cardAround(at);
+  const list = listAround(at);
+  const mine = list && at ? list.cardAt(at) : cardAround(at);
   if (mine) {
     if (mine.key(event)) {
       holding = mine;
@@ -66,7 +89,9 @@ document.addEventListener('keydown', (event) => {
     }
     return;
   }
-  if (event.repeat || !plain(at)) return;
+  // The row of a group has no card: no key of a card may mean something else there.
+  if (list) return event.preventDefault();
+  if (event.repeat || !plain(at) || ELSEWHERE.test(event.key)) return;
   const open = [...cards].filter(reachable).sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
   const first = open[0];
   if (!first) return;

@@ -1,93 +1,134 @@
-// The list of open requests, for the inbox and for one session. The order is fixed once it is drawn: new requests are added below,
-// and resolved ones stay until nobody points at the list.
+// The list of open requests: two lines for each, and one open card. The order is fixed once it is drawn: new requests are added below, and
+// resolved ones stay until nobody uses the list. Only the rows in sight are in the document; all have the same height, whatever comes.
 
-import { css, html, nothing } from 'lit';
+import { html, nothing, type PropertyValues } from 'lit';
+import { live } from 'lit/directives/live.js';
 import { repeat } from 'lit/directives/repeat.js';
 import { PlexusElement } from '../lib/element.js';
+import { bind } from '../lib/keys.js';
 import { oneLine } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
+import { icon } from '../ui/icons.js';
+import { announce } from '../ui/say.js';
+import { sameAs, wordsOf } from './asked.js';
 import './card.js';
 import type { PlexusCard } from './card.js';
-import { newOrder, type Placed } from './order.js';
+import { joinList } from './keys.js';
+import { BESIDE_PX, listStyles } from './list.css.js';
+import './many.js';
+import type { PlexusMany } from './many.js';
+import { clustered, entriesOf, indexAt, newOrder, offsetsOf, rangeOf, type Entry, type Grouping, type Placed } from './order.js';
+import { outcomeOf } from './outcome.js';
+import { rowOf, type RowHost } from './row.js';
+import { wasSeen } from './seen.js';
+import { NONE, planOf, ranged, stillChosen, toggled, toggledAll, type Chosen } from './several.js';
 import type { Request } from './wire.js';
 
 const t = text.request;
 
-/** How long a resolved card stays at least, ms: time to read the outcome. */
+/** How long a resolved row stays at least, ms: time to read the outcome. */
 const STAY_MS = 8_000;
 /** How long after the last touch the list counts as in use, ms: a touch screen does not report where a finger is between touches. */
 const TOUCHED_MS = 4_000;
-/** How often the list checks whether resolved cards can be removed, ms. */
+/** How often the list checks whether resolved rows can be removed, ms. */
 const SWEEP_MS = 1_000;
-/** Cards of open requests drawn at first; a button draws more. Each card watches its position and redraws with the clock. */
-const DRAWN = 25;
-/** How long a card takes to fade, ms; as in the card's style. */
-const FADE_MS = 260;
+/** Heights of a row and of a group's header, in the page's font size; with fingers, they are higher. As in list.css.ts. */
+const ROW_REM = { fine: 3, coarse: 3.5 } as const;
+const HEAD_REM = { fine: 2.5, coarse: 2.75 } as const;
+/** How far beyond the visible area rows are drawn, px: screen readers and the keyboard find the next ones there. */
+const MARGIN_PX = 400;
+/** Cards that stay in the document though others are open, so that what was typed in them is kept. */
+const KEPT = 8;
+/** Pause between two announcements, ms: several requests at once are one sentence. */
+const TELL_MS = 2_500;
+const GROUPING_KEY = 'plexus.inbox.groups';
+const GROUPINGS: readonly Grouping[] = ['command', 'session', 'none'];
 
-/** `<plexus-requests>`: all open requests; with `session`, those of one. `layout` as the card's. */
+function keptGrouping(): Grouping {
+  try {
+    const kept = localStorage.getItem(GROUPING_KEY);
+    return GROUPINGS.find((one) => one === kept) ?? 'command';
+  } catch { return 'command'; }
+}
+
+/** `<plexus-requests>`: all open requests. The slot `title` is the heading. */
 export class PlexusRequests extends PlexusElement {
-  static override properties = { session: {}, layout: { reflect: true } };
-  declare session: string | undefined;
-  declare layout: 'inline' | 'dock';
+  static override properties = { beside: { type: Boolean, reflect: true }, opened: { state: true }, active: { state: true }, grouping: { state: true } };
+  /** Whether there is room for the card beside the rows. */
+  declare beside: boolean;
+  /** The request whose card is open; empty if none. */
+  declare opened: string;
+  /** The row that the keyboard is at, by key. */
+  declare private active: string;
+  declare private grouping: Grouping;
 
   #order: Placed[] = [];
+  #entries: Entry[] = [];
+  #offsets: number[] = [0];
+  #by = new Map<string, Request>();
   #gone = new Set<string>();
+  #folded = new Set<string>();
+  #chosen: Chosen = NONE;
+  #kept: string[] = [];
+  /** When each resolved request was seen as such, ms since the epoch. */
+  #closedAt = new Map<string, number>();
+  /** The person closed the card: none opens by itself until they open one. */
+  #shut = false;
   #touchedAt = 0;
   #inside = false;
   #sweep: ReturnType<typeof setInterval> | undefined;
   #unseen = new Set<string>();
-  #drawn = DRAWN;
-  /** Index from which another group of cards is drawn, after "new requests" was pressed. */
-  #from = Infinity;
-  /** Identifiers of the drawn cards. */
-  #shown = new Set<string>();
-  #announced = '';
   #first = true;
-  #watch: IntersectionObserver | undefined;
+  #sizes: ResizeObserver | undefined;
+  #top = 0;
+  #height = 0;
+  /** The first row in sight and how far it is scrolled out, px: it stays there when rows above it go. */
+  #anchor: { key: string; into: number } | null = null;
+  #heights = { row: 48, head: 40 };
+  #news: string[] = [];
+  #outcomes: string[] = [];
+  #told = 0;
+  #tellTimer: ReturnType<typeof setTimeout> | undefined;
+  #unbind: () => void = () => {};
+  #leave: () => void = () => {};
 
   constructor() {
     super();
-    this.layout = 'inline';
+    this.beside = false;
+    this.opened = '';
+    this.active = '';
+    this.grouping = keptGrouping();
   }
 
-  static override styles = [
-    ...[PlexusElement.styles].flat(),
-    css`
-      :host { display: block; position: relative; min-width: 0; }
-      .list { display: flex; flex-direction: column; gap: 14px; overflow-anchor: auto; }
-      :host([layout='dock']) .list { gap: 8px; max-block-size: inherit; }
-      .new { position: sticky; inset-block-end: 12px; display: flex; justify-content: center; pointer-events: none; block-size: 0; z-index: 2; }
-      .new button {
-        pointer-events: auto; transform: translateY(-100%); min-block-size: 44px; padding: 8px 18px; border-radius: 999px; box-shadow: var(--shadow-2); font-weight: 600;
-        background: var(--accent-solid); color: var(--on-accent); border-color: transparent; white-space: nowrap;
-      }
-      .rest { margin: 14px 0 72px; text-align: center; }
-      .rest button { min-block-size: 44px; }
-      .new button:hover { background: var(--accent-solid-hover); }
-    `,
-  ];
+  static override styles = [...[PlexusElement.styles].flat(), listStyles];
+
+  // --- life --------------------------------------------------------------------------------------------------------------
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.addEventListener('pointerenter', this.#pointer);
-    this.addEventListener('pointermove', this.#pointer);
-    this.addEventListener('pointerdown', this.#pointer);
+    for (const name of ['pointerenter', 'pointermove', 'pointerdown'] as const) this.addEventListener(name, this.#pointer);
     this.addEventListener('pointerleave', this.#left);
     this.#sweep = setInterval(this.#clean, SWEEP_MS);
-    this.#watch = new IntersectionObserver((entries) => {
-      for (const entry of entries) if (entry.isIntersecting) this.#unseen.delete((entry.target as PlexusCard).request.request_id);
-      this.requestUpdate();
-    });
+    this.#leave = joinList(this);
+    this.#unbind = bind([
+      ...['j', ']'].map((key) => ({ key, run: () => this.#step(1) })),
+      ...['k', '['].map((key) => ({ key, run: () => this.#step(-1) })),
+      { key: 'x', run: () => this.#tickActive() },
+    ]);
+    this.#sizes = new ResizeObserver(() => this.#measure());
+    this.#sizes.observe(this);
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
+    for (const name of ['pointerenter', 'pointermove', 'pointerdown'] as const) this.removeEventListener(name, this.#pointer);
+    this.removeEventListener('pointerleave', this.#left);
     clearInterval(this.#sweep);
-    this.#watch?.disconnect();
-    for (const [name, listener] of [['pointerenter', this.#pointer], ['pointermove', this.#pointer], ['pointerdown', this.#pointer], ['pointerleave', this.#left]] as const) {
-      this.removeEventListener(name, listener as EventListener);
-    }
+    clearTimeout(this.#tellTimer);
+    this.#leave();
+    this.#unbind();
+    this.#sizes?.disconnect();
   }
 
   #pointer = (event: PointerEvent): void => {
@@ -98,106 +139,405 @@ export class PlexusRequests extends PlexusElement {
     this.#inside = false;
   };
 
-  /** Whether nobody uses the list, so that cards may be removed. */
+  /** Whether nobody uses the list, so that rows may be removed and join groups. */
   get #untouched(): boolean {
-    return !this.#inside && Date.now() - this.#touchedAt > TOUCHED_MS && !this.matches(':focus-within');
+    return !this.#inside && Date.now() - this.#touchedAt > TOUCHED_MS && !this.matches(':focus-within') && this.#chosen.ids.size === 0;
   }
 
-  #cards(): PlexusCard[] {
-    return [...this.renderRoot.querySelectorAll<PlexusCard>('plexus-card')];
+  get #scroller(): HTMLElement | null {
+    return this.renderRoot.querySelector('.scroller');
   }
 
+  /** The card of the row that contains an element: the row was chosen by whoever put the focus there. */
+  cardAt(el: Element): PlexusCard | null {
+    const id = el.closest<HTMLElement>('[role="row"]')?.dataset['request'];
+    return id !== undefined && id === this.opened ? this.#card(id) : null;
+  }
+
+  #card(id: string): PlexusCard | null {
+    return [...this.renderRoot.querySelectorAll<PlexusCard>('plexus-card')].find((card) => card.request.request_id === id) ?? null;
+  }
+
+  #measure(): void {
+    const scroller = this.#scroller;
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
+    const pointer = matchMedia('(pointer: coarse)').matches ? 'coarse' : 'fine';
+    this.#heights = { row: ROW_REM[pointer] * rem, head: HEAD_REM[pointer] * rem };
+    this.beside = this.clientWidth >= BESIDE_PX;
+    this.#height = scroller?.clientHeight ?? 0;
+    this.requestUpdate();
+  }
+
+  /** Removes resolved rows, and lets new ones join their groups, while nobody uses the list. */
   #clean = (): void => {
     if (document.hidden || !this.#untouched) return;
-    for (const card of this.#cards()) {
-      if (card.open || card.hasAttribute('leaving') || Date.now() - card.closedAt < STAY_MS) continue;
-      card.setAttribute('leaving', '');
-      setTimeout(() => {
-        // The list may be in use again.
-        if (!this.#untouched) {
-          card.removeAttribute('leaving');
-          return;
-        }
-        this.#gone.add(card.request.request_id);
-        this.requestUpdate();
-      }, FADE_MS);
+    for (const [id, at] of this.#closedAt) {
+      if (Date.now() - at < STAY_MS || this.#card(id)?.unsettled) continue;
+      this.#gone.add(id);
     }
+    this.requestUpdate();
   };
 
-  /** The requests to draw, in their order. */
-  #wanted(): Request[] {
-    const all = [...plexus.requests.value.values()].filter((request) => !this.session || request.session_id === this.session);
+  // --- what is listed ------------------------------------------------------------------------------------------------------
+
+  #keyOf = (request: Request): string => (this.grouping === 'command' ? sameAs(request) : this.grouping === 'session' ? request.session_id : '');
+
+  /** Brings the rows up to date with the requests. */
+  #arrange(): void {
+    const all = [...plexus.requests.value.values()];
     const known = new Set(this.#order.map((one) => one.id));
     const shown = all.filter((request) => !this.#gone.has(request.request_id) && (request.state === 'open' || known.has(request.request_id)));
-    const { order, added } = newOrder(this.#order, shown, this.#first);
-    if (!this.#first) for (const id of added) this.#unseen.add(id);
-    if (plexus.loaded.value) this.#first = false;
+    this.#by = new Map(shown.map((request) => [request.request_id, request]));
+    const { order, added } = newOrder(this.#order, shown, { fresh: this.#first, settled: this.#untouched, keyOf: this.#keyOf });
     this.#order = order;
-    const ordered = new Set(order.map((one) => one.id));
-    for (const id of this.#unseen) if (!ordered.has(id)) this.#unseen.delete(id);
-    const newest = added.length ? shown.find((request) => request.request_id === added[added.length - 1]) : undefined;
-    if (newest) {
-      const title = oneLine(plexus.sessions.peek().get(newest.session_id)?.title) || t.untitled;
-      this.#announced = t.opened(oneLine(newest.runtime_id), title);
+    for (const id of this.#gone) if (!plexus.requests.value.has(id)) this.#gone.delete(id);
+    if (!this.#first) {
+      for (const id of added) this.#unseen.add(id);
+      this.#news.push(...added);
     }
-    const by = new Map(shown.map((request) => [request.request_id, request]));
-    return order.map((one) => by.get(one.id)).filter((request) => request !== undefined);
+    if (plexus.loaded.value) this.#first = false;
+    for (const request of shown) {
+      if (request.state === 'open') this.#closedAt.delete(request.request_id);
+      else if (!this.#closedAt.has(request.request_id)) {
+        this.#closedAt.set(request.request_id, Date.now());
+        if (request.request_id !== this.opened) this.#outcomes.push(request.request_id);
+      }
+    }
+    for (const id of this.#closedAt.keys()) if (!this.#by.has(id)) this.#closedAt.delete(id);
+    for (const id of this.#unseen) if (!this.#by.has(id)) this.#unseen.delete(id);
+    this.#chosen = stillChosen(this.#chosen, (id) => this.#by.get(id)?.state === 'open');
+    this.#entries = entriesOf(order, this.#folded);
+    this.#offsets = offsetsOf(this.#entries, this.#heights.row, this.#heights.head);
+    this.#open();
+    if (!this.#entries.some((entry) => entry.key === this.active)) this.active = this.opened && this.#indexOf(this.opened) >= 0 ? this.opened : (this.#entries[0]?.key ?? '');
   }
 
-  /** The requests that are drawn: a limited number of open ones, and all that are drawn already. */
-  #bounded(requests: Request[]): Request[] {
-    let open = 0;
-    const drawn = requests.filter((request, n) => {
-      if (request.state !== 'open') return this.#shown.has(request.request_id);
-      open += 1;
-      return open <= this.#drawn || (n >= this.#from && n < this.#from + DRAWN) || this.#shown.has(request.request_id);
-    });
-    this.#shown = new Set(drawn.map((request) => request.request_id));
-    return drawn;
+  /** Which card is open: the one that was, as long as its row is there; beside the rows, else the first. */
+  #open(): void {
+    if (this.opened && !this.#by.has(this.opened)) this.opened = '';
+    this.#kept = this.#kept.filter((id) => this.#by.has(id));
+    if (this.opened || this.#shut) return;
+    const open = this.#order.filter(({ id }) => this.#by.get(id)?.state === 'open');
+    // Below the rows it would hide some of them: it opens by itself only if there is nothing to choose from.
+    if (open[0] && (this.beside || open.length === 1)) this.#show(open[0].id);
   }
+
+  #show(id: string): void {
+    this.opened = id;
+    this.#kept = [id, ...this.#kept.filter((one) => one !== id)];
+    // What was sent and has no outcome yet stays, however many.
+    this.#kept = this.#kept.filter((one, n) => n < KEPT || this.#card(one)?.unsettled);
+  }
+
+  #indexOf(key: string): number {
+    return this.#entries.findIndex((entry) => entry.key === key);
+  }
+
+  protected override willUpdate(): void {
+    this.#holdAnchor();
+    this.#arrange();
+  }
+
+  /** Remembers what is at the top of the visible rows. */
+  #holdAnchor(): void {
+    const n = indexAt(this.#offsets, this.#top);
+    const entry = this.#entries[n];
+    this.#anchor = entry && this.#top > 0 ? { key: entry.key, into: this.#top - this.#offsets[n]! } : null;
+  }
+
+  protected override updated(changed: PropertyValues): void {
+    const scroller = this.#scroller;
+    const rows = this.renderRoot.querySelector<HTMLElement>('.rows');
+    if (!scroller || !rows) return;
+    // Set by script: the Content-Security-Policy forbids style attributes in markup.
+    rows.style.blockSize = `${this.#offsets[this.#offsets.length - 1]}px`;
+    for (const row of rows.querySelectorAll<HTMLElement>('[data-n]')) row.style.insetBlockStart = `${this.#offsets[Number(row.dataset['n'])] ?? 0}px`;
+    const at = this.#anchor ? this.#indexOf(this.#anchor.key) : -1;
+    if (this.#anchor && at >= 0) {
+      const top = this.#offsets[at]! + this.#anchor.into;
+      if (Math.abs(top - this.#top) >= 1) scroller.scrollTop = top;
+    }
+    if (scroller.clientHeight !== this.#height || this.#top !== scroller.scrollTop) {
+      this.#height = scroller.clientHeight;
+      this.#top = scroller.scrollTop;
+      this.requestUpdate();
+    }
+    if (changed.has('beside') || changed.has('opened')) this.#intoSight(this.#indexOf(this.opened));
+    this.#look();
+    this.#tell();
+  }
+
+  /** Forgets that requests are new once their rows were in sight. */
+  #look(): void {
+    if (!this.#unseen.size || document.hidden || !this.#height) return;
+    const before = this.#unseen.size;
+    const [from, to] = rangeOf(this.#offsets, this.#top, this.#height - this.#heights.row, 0);
+    for (const entry of this.#entries.slice(from, to)) for (const id of entry.kind === 'group' ? entry.ids : [entry.id]) this.#unseen.delete(id);
+    if (this.#unseen.size !== before) this.requestUpdate();
+  }
+
+  /** Announces new and resolved requests, several in one sentence. */
+  #tell(): void {
+    if (!this.#news.length && !this.#outcomes.length) return;
+    const wait = this.#told + TELL_MS - performance.now();
+    if (wait > 0) {
+      this.#tellTimer ??= setTimeout(() => { this.#tellTimer = undefined; this.#tell(); }, wait);
+      return;
+    }
+    this.#told = performance.now();
+    const me = plexus.me.peek()?.device_id;
+    const one = this.#by.get(this.#news[0] ?? '');
+    const done = this.#by.get(this.#outcomes[0] ?? '');
+    const sentences = [
+      this.#news.length === 1 && one ? t.opened(oneLine(one.runtime_id), wordsOf(one)) : this.#news.length ? t.openedMany(this.#news.length) : '',
+      this.#outcomes.length === 1 && done ? `${done.receipt ? outcomeOf(done.receipt, done, me).text : t.gone}: ${wordsOf(done)}.` : this.#outcomes.length ? t.resolvedMany(this.#outcomes.length) : '',
+    ];
+    this.#news = [];
+    this.#outcomes = [];
+    announce(sentences.filter(Boolean).join(' '));
+  }
+
+  // --- moving --------------------------------------------------------------------------------------------------------------
+
+  /** Scrolls so that row `n` is in sight. */
+  #intoSight(n: number): void {
+    const scroller = this.#scroller;
+    if (!scroller || n < 0 || !this.#height) return;
+    const top = this.#offsets[n]!;
+    const end = this.#offsets[n + 1]!;
+    if (top < scroller.scrollTop) scroller.scrollTop = top;
+    else if (end > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = end - scroller.clientHeight;
+  }
+
+  /** Moves the keyboard to row `n`, and opens its card. */
+  async #goTo(n: number, range = false): Promise<void> {
+    const entry = this.#entries[Math.max(0, Math.min(this.#entries.length - 1, n))];
+    if (!entry) return;
+    const from = this.active;
+    this.active = entry.key;
+    this.#touchedAt = Date.now();
+    if (entry.kind === 'request') {
+      this.#shut = false;
+      this.#show(entry.id);
+      if (range) {
+        const chosen = this.#chosen.anchor ? this.#chosen : { ids: this.#chosen.ids, anchor: this.#by.has(from) ? from : entry.id };
+        this.#chosen = ranged(chosen, entry.id, this.#openIds());
+      }
+    }
+    this.requestUpdate();
+    await this.updateComplete;
+    this.#intoSight(this.#indexOf(entry.key));
+    this.requestUpdate();
+    await this.updateComplete;
+    this.#row(entry.key)?.focus({ preventScroll: true });
+  }
+
+  #row(key: string): HTMLElement | null {
+    return [...this.renderRoot.querySelectorAll<HTMLElement>('[role="row"]')].find((row) => row.dataset['key'] === key) ?? null;
+  }
+
+  /** The next row, or the previous one; the first step only goes to the row whose card is open. */
+  #step(by: number): void {
+    const n = this.#indexOf(this.active);
+    void this.#goTo(this.matches(':focus-within') && n >= 0 ? n + by : Math.max(0, n));
+  }
+
+  /** The open requests in the order of the rows, also those of folded groups. */
+  #openIds(): string[] {
+    return this.#order.map((one) => one.id).filter((id) => this.#by.get(id)?.state === 'open');
+  }
+
+  #rowKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey && event.key === 'a') {
+      this.#choose(toggledAll(NONE, this.#openIds()));
+      event.preventDefault();
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const n = this.#indexOf(this.active);
+    const entry = this.#entries[n];
+    const page = Math.max(1, Math.floor(this.#height / this.#heights.row) - 1);
+    const steps: Record<string, number> = { ArrowDown: n + 1, ArrowUp: n - 1, Home: 0, End: this.#entries.length - 1, PageDown: n + page, PageUp: n - page };
+    const to = steps[event.key];
+    if (to !== undefined) void this.#goTo(to, event.shiftKey);
+    else if (event.key === ' ') this.#tickActive();
+    else if (event.key === 'Enter') this.#enter(entry);
+    else if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') this.#fold(entry, event.key === 'ArrowLeft');
+    else if (event.key === 'Escape' && this.#chosen.ids.size) this.#choose(NONE);
+    else return;
+    event.preventDefault();
+  };
+
+  /** Enter never answers: it leads into the card. */
+  #enter(entry: Entry | undefined): void {
+    if (entry?.kind === 'group') this.#fold(entry, !entry.folded);
+    else if (entry) this.#card(entry.id)?.focus();
+  }
+
+  /** Folds a group, or unfolds it; from a request, its group. */
+  #fold(entry: Entry | undefined, fold: boolean): void {
+    if (!entry?.group) return;
+    if (fold) this.#folded.add(entry.group);
+    else this.#folded.delete(entry.group);
+    this.active = entry.kind === 'group' ? entry.key : fold ? `group ${entry.group}` : entry.key;
+    this.requestUpdate();
+    void this.updateComplete.then(() => this.#row(this.active)?.focus({ preventScroll: true }));
+  }
+
+  /** A key in the card that nothing there has used. */
+  #paneKey = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || event.defaultPrevented || !(event.composedPath()[0] as Element).matches('article, [tabindex="-1"]')) return;
+    event.preventDefault();
+    if (!this.beside) this.#close();
+    else this.#row(this.opened)?.focus({ preventScroll: true });
+  };
+
+  /** Closes the card below the rows. */
+  #close = (): void => {
+    const id = this.opened;
+    this.#shut = true;
+    this.opened = '';
+    void this.updateComplete.then(() => this.#row(id)?.focus({ preventScroll: true }));
+  };
+
+  #nextCard(by: number): void {
+    const ids = this.#entries.flatMap((entry) => (entry.kind === 'request' ? [entry.id] : []));
+    const at = ids.indexOf(this.opened);
+    const id = ids[Math.max(0, Math.min(ids.length - 1, at + by))];
+    if (id === undefined) return;
+    this.active = id;
+    this.#show(id);
+    void this.updateComplete.then(() => this.#intoSight(this.#indexOf(id)));
+  }
+
+  // --- choosing ------------------------------------------------------------------------------------------------------------
+
+  #choose(chosen: Chosen): void {
+    const before = this.#chosen.ids.size;
+    this.#chosen = stillChosen(chosen, (id) => this.#by.get(id)?.state === 'open');
+    this.requestUpdate();
+    if (this.#chosen.ids.size !== before) announce(t.rows.chosen(this.#chosen.ids.size));
+  }
+
+  #idsOf(entry: Entry): string[] {
+    return (entry.kind === 'group' ? entry.ids : [entry.id]).filter((id) => this.#by.get(id)?.state === 'open');
+  }
+
+  #tickActive(): void {
+    const entry = this.#entries[this.#indexOf(this.active)];
+    if (entry) this.#tick(entry, false);
+  }
+
+  #tick(entry: Entry, range: boolean): void {
+    const ids = this.#idsOf(entry);
+    const [id] = ids;
+    if (id === undefined) return;
+    if (entry.kind === 'group') this.#choose(toggledAll(this.#chosen, ids));
+    else this.#choose(range ? ranged(this.#chosen, id, this.#openIds()) : toggled(this.#chosen, id));
+  }
+
+  #ticked(entry: Entry, event: MouseEvent): void {
+    event.stopPropagation();
+    this.active = entry.key;
+    this.#tick(entry, event.shiftKey);
+    void this.updateComplete.then(() => this.#row(entry.key)?.focus({ preventScroll: true }));
+  }
+
+  #pressed(entry: Entry, event: MouseEvent): void {
+    const n = this.#indexOf(entry.key);
+    if (entry.kind === 'group') return this.#fold(entry, !entry.folded);
+    if (event.ctrlKey || event.metaKey) { this.active = entry.key; return this.#tick(entry, false); }
+    void this.#goTo(n, event.shiftKey);
+  }
+
+  /** The chosen requests, in the order of the rows. */
+  #chosenRequests(): Request[] {
+    return this.#openIds().filter((id) => this.#chosen.ids.has(id)).flatMap((id) => this.#by.get(id) ?? []);
+  }
+
+  #many(sense: 'allow' | 'deny'): void {
+    this.renderRoot.querySelector<PlexusMany>('plexus-many')?.ask(sense, this.#chosenRequests());
+  }
+
+  #group(grouping: Grouping): void {
+    this.grouping = grouping;
+    try { localStorage.setItem(GROUPING_KEY, grouping); } catch { /* storage is off: it lasts as long as the page */ }
+    this.#order = clustered(this.#order.map((one) => one.id), (id) => { const request = this.#by.get(id); return request ? this.#keyOf(request) : ''; });
+    this.requestUpdate();
+  }
+
+  #toNew = (): void => {
+    const id = this.#order.find((one) => this.#unseen.has(one.id))?.id;
+    this.#unseen.clear();
+    const entry = this.#entries.findIndex((one) => (one.kind === 'group' ? one.folded && one.ids.includes(id ?? '') : one.id === id));
+    if (entry >= 0) void this.#goTo(entry);
+  };
+
+  // --- drawing -------------------------------------------------------------------------------------------------------------
+
+  #scrolled = (event: Event): void => {
+    this.#top = (event.currentTarget as HTMLElement).scrollTop;
+    this.requestUpdate();
+  };
 
   override render() {
-    const requests = this.#wanted();
-    const drawn = this.#bounded(requests);
-    const rest = requests.filter((request) => request.state === 'open').length - drawn.filter((request) => request.state === 'open').length;
-    return html`<div class="list" role="list" aria-label=${t.list}>
-        ${repeat(
-          drawn,
-          (request) => request.request_id,
-          (request) => html`<plexus-card role="listitem" .request=${request} .layout=${this.layout}></plexus-card>`,
-        )}
+    const entries = this.#entries;
+    const [from, to] = rangeOf(this.#offsets, this.#top, this.#height, MARGIN_PX);
+    const drawn = entries.slice(from, to).map((entry, n) => ({ entry, n: from + n }));
+    // The row that has the focus stays, wherever it is.
+    const at = this.#indexOf(this.active);
+    if (at >= 0 && (at < from || at >= to)) drawn.push({ entry: entries[at]!, n: at });
+    const host: RowHost = {
+      grouping: this.grouping, active: this.active, opened: this.opened, chosen: this.#chosen.ids, count: entries.length,
+      request: (id) => this.#by.get(id), pressed: (entry, event) => this.#pressed(entry, event), ticked: (entry, event) => this.#ticked(entry, event),
+    };
+    const below = [...this.#unseen].filter((id) => this.#by.get(id)?.state === 'open').length;
+    return html`<div class="split">
+        <div class="side">
+          ${this.#bar()}
+          <div class="scroller" @scroll=${this.#scrolled}>
+            <div class="rows" role="treegrid" aria-label=${t.list} aria-multiselectable="true" aria-rowcount=${entries.length} aria-colcount="2" @keydown=${this.#rowKey}>
+              ${repeat(drawn, ({ entry }) => entry.key, ({ entry, n }) => rowOf(entry, n, host))}
+            </div>
+          </div>
+          ${below ? html`<div class="new"><button type="button" @click=${this.#toNew}>${t.newOnes(below)}</button></div>` : nothing}
+        </div>
+        ${this.#pane()}
       </div>
-      ${rest > 0 ? html`<p class="rest"><button type="button" @click=${this.#more}>${t.moreCards(Math.min(DRAWN, rest), rest)}</button></p>` : nothing}
-      ${this.#unseen.size && this.layout === 'inline'
-        ? html`<div class="new"><button type="button" @click=${this.#toNew}>${t.newOnes(this.#unseen.size)}</button></div>`
-        : nothing}
-      <div class="sr" role="status" aria-live="assertive">${this.#announced}</div>`;
+      <plexus-many @answered=${() => { this.#touchedAt = Date.now(); }} @closed=${() => this.#row(this.active)?.focus({ preventScroll: true })}></plexus-many>`;
   }
 
-  protected override updated(): void {
-    for (const card of this.#cards()) if (this.#unseen.has(card.request.request_id)) this.#watch?.observe(card);
+  #pane() {
+    const ids = this.#entries.flatMap((entry) => (entry.kind === 'request' ? [entry.id] : []));
+    const nth = ids.indexOf(this.opened) + 1;
+    return html`<section class="pane" aria-label=${t.rows.pane} ?data-shut=${!this.opened} @keydown=${this.#paneKey}>
+      <div class="steps">
+        <span class="nth">${nth ? t.rows.nth(nth, ids.length) : nothing}</span>
+        <button type="button" class="ghost" aria-label=${t.rows.previous} ?disabled=${nth <= 1} @click=${() => this.#nextCard(-1)}>${icon('up')}</button>
+        <button type="button" class="ghost" aria-label=${t.rows.next} ?disabled=${nth === ids.length} @click=${() => this.#nextCard(1)}>${icon('down')}</button>
+        <button type="button" class="ghost" aria-label=${text.common.close} @click=${this.#close}>${icon('close')}</button>
+      </div>
+      ${this.opened ? nothing : html`<p class="none">${t.rows.none}</p>`}
+      ${repeat(this.#kept, (id) => id, (id) => html`<plexus-card layout="pane" ?hidden=${id !== this.opened} .request=${this.#by.get(id)}></plexus-card>`)}
+    </section>`;
   }
 
-  #more = (): void => {
-    const before = this.#shown;
-    this.#drawn += DRAWN;
-    this.requestUpdate();
-    void this.updateComplete.then(() => this.#cards().find((card) => !before.has(card.request.request_id))?.focus());
-  };
-
-  #toNew = async (): Promise<void> => {
-    const at = this.#order.findIndex((one) => this.#unseen.has(one.id));
-    const id = this.#order[at]?.id;
-    if (id !== undefined && !this.#shown.has(id)) {
-      this.#from = at;
-      this.requestUpdate();
-      await this.updateComplete;
+  #bar() {
+    const open = this.#openIds();
+    const { size } = this.#chosen.ids;
+    const all = html`<span class="tick"><input type="checkbox" id="all" aria-label=${t.rows.chooseAll(open.length)} .checked=${live(size > 0 && size === open.length)} .indeterminate=${live(size > 0 && size < open.length)} ?disabled=${!open.length}
+      @change=${() => this.#choose(size ? NONE : toggledAll(NONE, open))} /></span>`;
+    if (!size) {
+      return html`<div class="bar">${all}<div class="title"><slot name="title"></slot></div>
+        <select id="groups" aria-label=${t.rows.groupBy} .value=${this.grouping} @change=${(event: Event) => this.#group((event.target as HTMLSelectElement).value as Grouping)}>
+          ${GROUPINGS.map((one) => html`<option value=${one} ?selected=${one === this.grouping}>${t.rows.groupings[one]}</option>`)}
+        </select></div>`;
     }
-    const card = this.#cards().find((one) => this.#unseen.has(one.request.request_id));
-    this.#unseen.clear();
-    this.requestUpdate();
-    card?.scrollIntoView({ block: 'start' });
-    card?.focus();
-  };
+    const allowed = planOf(this.#chosenRequests(), 'allow', { now: plexus.requests.value, limit: plexus.me.value?.approve_up_to, seen: wasSeen, reason: '' }).will.length;
+    return html`<div class="bar" role="toolbar" aria-label=${t.rows.chosen(size)}>${all}<div class="title"><strong>${t.rows.chosenShort(size)}</strong></div>
+      <button type="button" id="deny" class="danger" @click=${() => this.#many('deny')}>${t.rows.deny(size)}</button>
+      <button type="button" id="allow" title=${t.rows.allowHint} @click=${() => this.#many('allow')}>${t.rows.allow(allowed, size)}</button>
+      <button type="button" class="ghost clear" aria-label=${t.rows.clear} @click=${() => this.#choose(NONE)}>${icon('close')}</button></div>`;
+  }
 }
 customElements.define('plexus-requests', PlexusRequests);

@@ -32,8 +32,17 @@ type Offered = { command: SlashCommand } | { file: string };
 interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
-  static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, filesNote: { state: true }, chosen: { state: true }, starting: { state: true } };
-  static override styles = [...[PlexusElement.styles].flat(), rendered, style, css`:host { display: block; height: auto; flex: none; background: none; }`];
+  static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, filesNote: { state: true }, chosen: { state: true }, starting: { state: true }, drafted: { state: true } };
+  static override styles = [...[PlexusElement.styles].flat(), rendered, style, css`
+    :host { display: block; height: auto; flex: none; background: none; }
+    /* While a request is open, its answers have the room: on a phone the field is one line, until it is used. */
+    @media (max-width: 599px), (max-height: 560px) {
+      :host([asked]) .box-in:not(:focus-within, [data-draft]) { display: flex; align-items: center; }
+      :host([asked]) .box-in:not(:focus-within, [data-draft]) textarea { flex: 1 1 0; min-width: 0; padding-block: 8px; }
+      :host([asked]) .box-in:not(:focus-within, [data-draft]) .tools { flex: none; padding: 2px 4px; }
+      :host([asked]) .box-in:not(:focus-within, [data-draft]) .tools > :not(#stop) { display: none; }
+    }
+  `];
   declare sessionId: string;
   declare conversation: Conversation | null;
   /** Changes when modes, options or commands changed. */
@@ -46,6 +55,8 @@ export class PlexusComposer extends PlexusElement {
   declare private chosen: number;
   /** Whether the agent is being restarted. */
   declare private starting: boolean;
+  /** Whether something is written in the field. */
+  declare private drafted: boolean;
   #past: string[] = [];
   #at = -1;
   #loaded = '';
@@ -67,6 +78,7 @@ export class PlexusComposer extends PlexusElement {
     this.filesNote = '';
     this.chosen = 0;
     this.starting = false;
+    this.drafted = false;
   }
 
   get #field(): HTMLTextAreaElement | null {
@@ -94,6 +106,7 @@ export class PlexusComposer extends PlexusElement {
   #fit(): void {
     const field = this.#field;
     if (!field) return;
+    this.drafted = field.value !== '';
     field.style.height = 'auto';
     field.style.height = `${Math.min(field.scrollHeight, window.innerHeight * 0.38)}px`;
   }
@@ -347,7 +360,7 @@ export class PlexusComposer extends PlexusElement {
       ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
       ${this.offered.length || this.filesNote ? html`<div class="offers panel" @pointerdown=${(e: Event) => e.preventDefault()}>${this.offered.length ? html`<div role="listbox" aria-label=${this.#mention ? w.files : w.commands} id="offers">${this.offered.map((offer, n) => html`<button role="option" id=${`offer-${n}`} tabindex="-1"
         aria-selected=${n === this.chosen} @click=${() => this.#take(offer)}>${'command' in offer ? html`<span class="name">/${oneLine(offer.command.name)}</span><span class="desc">${oneLine(offer.command.description || offer.command.hint)}</span>` : this.#file(offer.file)}</button>`)}</div>` : nothing}${this.filesNote ? html`<p class="note-line">${this.filesNote}</p>` : nothing}</div>` : nothing}
-      <div class="box-in" @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#images(e.dataTransfer?.files ?? []); }}>
+      <div class="box-in" ?data-draft=${this.shots.length > 0 || this.drafted} @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#images(e.dataTransfer?.files ?? []); }}>
         ${this.shots.length ? html`<div class="shots">${this.shots.map((shot, n) => html`<figure><img src=${shot.url} alt=${w.image}><button class="icon" aria-label=${w.removeImage}
           @click=${() => { this.shots = this.shots.filter((_, m) => m !== n); }}>${icon('close', 12)}</button></figure>`)}</div>` : nothing}
         <textarea id="prompt" rows="1" dir="auto" aria-label=${w.prompt} aria-describedby="hint" aria-autocomplete="list" aria-controls=${this.offered.length ? 'offers' : nothing} aria-activedescendant=${this.offered.length ? `offer-${this.chosen}` : nothing}

@@ -35,6 +35,8 @@ const w = words.session;
 const SPOKEN = 400;
 /** How long the card of a resolved request stays above the composer, ms. */
 const CARD_STAYS_MS = 15_000;
+/** Open requests whose cards are drawn above the composer; the others are in the inbox. */
+const CARDS_MAX = 4;
 /** Within this distance of the top, px, older history is loaded. */
 const OLDER_PX = 1_200;
 /** Pause after a failed load of older history before it is tried again automatically, ms. */
@@ -783,8 +785,9 @@ export class PlexusSession extends PlexusElement {
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
-          ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.map((request) => this.#card(request))}</div></div>` : nothing}
-          <plexus-composer ?hidden=${this.gone} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
+          ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.slice(0, CARDS_MAX).map((request) => this.#card(request))}
+            ${cards.length > CARDS_MAX ? html`<p class="more-cards"><a class="btn" href=${plexus.href({ page: 'inbox' })}>${w.moreCards(cards.length - CARDS_MAX)}</a></p>` : nothing}</div></div>` : nothing}
+          <plexus-composer ?hidden=${this.gone} ?asked=${cards.some((request) => request.state === 'open')} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         ${pinned.length ? html`<section class="pinned" aria-label=${words.surface.surfaces}>${pinned.length > 1 ? this.#tabs(pinned, beside, false) : nothing}<div class="place">${this.#surfaceEl(beside)}</div></section>` : nothing}
         <aside class=${plan.length ? 'has' : ''} aria-label=${w.plan}>${plan.length ? planList(plan) : nothing}</aside>

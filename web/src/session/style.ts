@@ -20,7 +20,7 @@ export const style = css`
   .meter.low .bar i { background: var(--danger); }
   @container (max-width: 560px) { .meter .bar { display: none; } }
 
-  .split { flex: 1 1 0; min-height: 0; display: flex; }
+  .split { flex: 1 1 0; min-height: 0; display: flex; container: split / size; }
   .main { flex: 1 1 0; min-width: 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
   aside { width: 300px; flex: none; border-left: 1px solid var(--line); padding: var(--s4); overflow: auto; display: none; }
   @container (min-width: 1080px) { aside.has { display: block; } }
@@ -153,7 +153,10 @@ export const style = css`
   ::highlight(plexus-found-now) { background-color: light-dark(#ff9f43, #c77700); color: #000; }
 
   .compose { flex: none; padding: 0 var(--s4) max(var(--s3), env(safe-area-inset-bottom)); }
-  .cards { flex: 0 1 auto; min-height: 0; max-height: 75%; overflow-y: auto; overscroll-behavior: contain; padding-top: 2px; }
+  .cards { flex: 0 1 auto; min-height: 0; max-height: 75%; overflow-y: auto; overscroll-behavior: contain; padding-top: 2px; scroll-snap-type: y proximity; }
+  /* Each card fits into the place above the composer, with its answers. */
+  .cards plexus-card { max-block-size: calc(75cqb - var(--s3) - 4px); scroll-snap-align: start; }
+  .more-cards { text-align: center; padding: 4px 0 8px; }
   .compose-inner { max-width: 860px; margin: 0 auto; display: flex; flex-direction: column; gap: 6px; position: relative; }
   .queue { display: flex; flex-direction: column; gap: 4px; }
   .queue li { display: flex; align-items: center; gap: 8px; border: 1px dashed var(--line-strong); border-radius: var(--r-s); padding: 3px 4px 3px 10px; font-size: var(--t-s); color: var(--fg-soft); }

@@ -2,6 +2,7 @@
 import { css, html, nothing } from 'lit';
 import { customElement } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
+import { watchKeyboard } from '../lib/keyboard.js';
 import { bind, focused } from '../lib/keys.js';
 import { effect } from '../lib/signal.js';
 import { oneLine } from '../lib/text.js';
@@ -60,7 +61,8 @@ export class PlexusApp extends PlexusElement {
   #wasLive: boolean | null = null;
 
   static override styles = [...[PlexusElement.styles].flat(), css`
-    :host { display: block; height: 100dvh; --rail: 232px; --bottom: 0px; }
+    /* Above a keyboard that covers the page (see lib/keyboard.ts). */
+    :host { display: block; height: calc(100dvh - var(--covered, 0px)); --rail: 232px; --bottom: 0px; }
     .frame { height: 100%; display: grid; grid-template-columns: var(--rail) minmax(0, 1fr); grid-template-rows: auto auto minmax(0, 1fr); }
     .skip { position: fixed; top: 8px; left: 8px; z-index: 70; transform: translateY(-200%); }
     .skip:focus-visible { transform: none; }
@@ -100,7 +102,7 @@ export class PlexusApp extends PlexusElement {
     .bar .words { flex: 1 1 200px; min-width: 0; }
     main { grid-column: 2; grid-row: 3; min-height: 0; min-width: 0; overflow: auto; scrollbar-gutter: stable; }
     main:focus-visible { outline: none; }
-    main.session { overflow: hidden; scrollbar-gutter: auto; }
+    main.session, main.inbox { overflow: hidden; scrollbar-gutter: auto; }
     .bottom { display: none; }
 
     @media (max-width: 1023px) {
@@ -132,7 +134,7 @@ export class PlexusApp extends PlexusElement {
       .bottom .nav { flex-direction: column; justify-content: center; gap: 3px; min-height: 53px; border-radius: 0; font-size: var(--t-xs); background: none; color: var(--fg-mute); }
       .bottom .nav .label { display: inline; }
       .bottom .nav[aria-current="page"] { color: var(--accent); }
-      .bottom .nav .count { position: absolute; top: 4px; left: calc(50% + 5px); right: auto; }
+      .bottom .nav .count { white-space: nowrap; position: absolute; top: 4px; left: calc(50% + 5px); right: auto; }
       .frame.in-session .bottom { display: none; }
       .frame.in-session { --bottom: 0px; }
     }
@@ -146,11 +148,12 @@ export class PlexusApp extends PlexusElement {
       { key: 'g b', run: () => history.back() },
       { key: 'mod+k', typing: true, run: () => this.#palette?.toggle() },
       { key: '?', run: () => this.#help?.show() },
-      { key: 'n', run: () => { plexus.go({ page: 'sessions' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-new-session')), 0); } },
+      ...['n', 'N'].map((key) => ({ key, run: () => { plexus.go({ page: 'sessions' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-new-session')), 0); } })),
       { key: 't', run: () => { const next = nextTheme(); setTheme(next); announce(`${t.theme}: ${t.themes[next]}`); } },
       { key: 'Escape', typing: true, run: () => (focused() as HTMLElement | null)?.blur() },
     ]);
     this.#stop.push(
+      watchKeyboard(),
       effect(() => {
         const error = globalError.value;
         if (error) toast(t.failed(error.text), { tone: 'danger' });
