@@ -171,6 +171,20 @@ export async function go(page, hash) {
 
 /** The card of a request. */
 export const cardOf = (page, request_id) => page.locator(`article[data-request="${request_id}"]`);
+/** The row of a request in the inbox. */
+export const rowOf = (page, request_id) => page.locator(`[role="row"][data-request="${request_id}"]`);
+/** The card of a request in the inbox, opened by its row. */
+export async function shown(page, request_id) {
+  const row = rowOf(page, request_id);
+  const card = cardOf(page, request_id);
+  await row.waitFor();
+  if ((await row.getAttribute('aria-current')) !== 'true') {
+    const words = row.locator('.words');
+    await (await page.evaluate(() => navigator.maxTouchPoints > 0) ? words.tap() : words.click());
+  }
+  await card.waitFor();
+  return card;
+}
 /** One of its answers: `allow`, `deny`, or the action's id. */
 export const answerOf = (card, which) => card.locator(which === 'allow' ? 'button.answer[data-key="a"]' : which === 'deny' ? 'button.answer[data-key="d"]' : `[data-action="${which}"]`);
 

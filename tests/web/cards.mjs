@@ -1,7 +1,7 @@
 // One file: the card of a request, played in a real browser against a real gateway with the runtimes `demo` and `codelia`; what it
 // is told is in card_kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
 import assert from 'node:assert/strict';
-import { ARMED_MS, DESK, PHONE, answerOf, api, armed, ask, base, cardOf, clear, closed, device, enter, go, launch, play, press, prompt, quiet, request, requests, said, saysOnce, session, shoot, until } from './card_kit.mjs';
+import { ARMED_MS, DESK, PHONE, answerOf, api, armed, ask, base, cardOf, clear, closed, device, enter, go, launch, play, press, prompt, quiet, request, requests, rowOf, said, saysOnce, session, shoot, shown, until } from './card_kit.mjs';
 
 const browser = await launch();
 const desk = await enter(await browser.newContext(DESK));
@@ -55,7 +55,7 @@ const stories = {
       look();
     });
     const asked = await ask('ask touch early.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await note(card, 'just appeared');
     assert.equal(await desk.evaluate(() => window['pressed']), 1);
     await stillOpen(asked.request_id);
@@ -69,7 +69,7 @@ const stories = {
 
   async 'Enter never allows; Space does'() {
     const asked = await ask('ask touch enter.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     assert.notEqual(await desk.evaluate(() => window['deep']('button.answer:focus')?.dataset.sense ?? null), 'allow', 'nothing is preselected');
     for (const which of ['allow', 'option:allow_always']) {
@@ -87,7 +87,7 @@ const stories = {
 
   async 'a card that moved takes no press until it has stood still'() {
     const asked = await ask('ask touch moved.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await answerOf(card, 'allow').evaluate((button) => {
       const host = /** @type {HTMLElement} */ (button.getRootNode().host);
@@ -102,7 +102,7 @@ const stories = {
 
   async 'what is long must be opened and read to its end'() {
     const asked = await ask(`ask ${LONG}`);
-    const card = cardOf(phone, asked.request_id);
+    const card = await shown(phone, asked.request_id);
     await armed(card);
     assert.equal(await answerOf(card, 'allow').getAttribute('aria-disabled'), 'true');
     await press(card, 'allow');
@@ -126,7 +126,7 @@ const stories = {
   async 'danger takes a hold: by mouse'() {
     const asked = await ask(`ask ${DANGER}`);
     assert.equal(asked.risk, 'danger', JSON.stringify(asked));
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await shoot(desk, 'card-danger');
     const button = answerOf(card, 'option:allow_once').locator('button');
@@ -140,13 +140,16 @@ const stories = {
     await desk.keyboard.press('Enter');
     await note(card, 'Enter never allows');
     await stillOpen(asked.request_id);
-    await hold(desk, button, 1_400);
+    const { x, y, width, height } = await button.boundingBox();
+    await desk.mouse.move(x + width / 2, y + height / 2);
+    await desk.mouse.down();
     await closed(card, 'Allowed by you');
+    await desk.mouse.up();
   },
 
   async 'danger takes a hold: by finger'() {
     const asked = await ask(`ask ${DANGER}tmp`);
-    const card = cardOf(phone, asked.request_id);
+    const card = await shown(phone, asked.request_id);
     await armed(card);
     await card.scrollIntoViewIfNeeded();
     await shoot(phone, 'card-danger');
@@ -166,7 +169,7 @@ const stories = {
 
   async 'danger takes a hold: by keyboard, or the word'() {
     const first = await ask(`ask ${DANGER}srv`);
-    let card = cardOf(desk, first.request_id);
+    let card = await shown(desk, first.request_id);
     await armed(card);
     await card.focus();
     await desk.keyboard.down('a');
@@ -178,7 +181,7 @@ const stories = {
     await closed(card, 'Allowed by you');
     await desk.keyboard.up('a');
     const second = await ask(`ask ${DANGER}opt`);
-    card = cardOf(desk, second.request_id);
+   card = await shown(desk, second.request_id);
     await armed(card);
     await card.locator('[data-tool="word"]').click();
     await armed(card);
@@ -197,22 +200,16 @@ const stories = {
     const id = await session();
     await prompt(id, 'ask2');
     const [first, second] = await requests(id, 2);
-    for (const page of [desk, phone]) {
-      await armed(cardOf(page, first.request_id));
-      await armed(cardOf(page, second.request_id));
-    }
-    // What was answered goes after a while, unless somebody is at the list: the stories before have left theirs, and this one is at it.
-    for (const page of [desk, phone]) {
-      await page.mouse.move(0, 0);
-      await page.evaluate(() => window['deep'](':focus')?.blur());
-      await page.locator('article[data-status="closed"]').first().waitFor({ state: 'detached' });
-      await answerOf(cardOf(page, second.request_id), 'deny').evaluate((button) => button.focus({ preventScroll: true }));
-    }
-    const all = () => Promise.all([desk, phone].flatMap((page) => [first, second].map((one) => box(cardOf(page, one.request_id)))));
+    // Each is at the first request, by a press on its row, and so uses the list.
+    for (const page of [desk, phone]) await armed(await shown(page, first.request_id));
+    const all = () => Promise.all([desk, phone].flatMap((page) => [rowOf(page, first.request_id), rowOf(page, second.request_id), cardOf(page, first.request_id)].map(box)));
     const button = await answerOf(cardOf(phone, first.request_id), 'allow').boundingBox();
     const before = await all();
     assert.equal((await elsewhere(first.request_id, { option_id: 'reject_once' })).status, 200);
-    for (const page of [desk, phone]) await closed(cardOf(page, first.request_id), 'Denied by kitchen tablet');
+    for (const page of [desk, phone]) {
+      await closed(cardOf(page, first.request_id), 'Denied by kitchen tablet');
+      await rowOf(page, first.request_id).locator('.outcome', { hasText: 'Denied by kitchen tablet' }).waitFor();
+    }
     assert.deepEqual(await all(), before);
     await shoot(phone, 'card-elsewhere');
     assert.equal(await cardOf(phone, first.request_id).locator('.actions :is(button, a, input)').count(), 0);
@@ -222,15 +219,34 @@ const stories = {
     await clear();
   },
 
+  async 'a resolved row goes once nobody uses the list, and what stays is where it was'() {
+    await clear();
+    const id = await session();
+    await prompt(id, 'ask2');
+    const [first, second] = await requests(id, 2);
+    await shown(desk, second.request_id);
+    await desk.mouse.move(700, 890);
+    assert.equal((await elsewhere(first.request_id, { option_id: 'reject_once' })).status, 200);
+    await rowOf(desk, first.request_id).locator('.outcome').waitFor();
+    const card = await box(cardOf(desk, second.request_id));
+    await desk.mouse.move(0, 0);
+    await desk.evaluate(() => window['deep'](':focus')?.blur());
+    await rowOf(desk, first.request_id).waitFor({ state: 'detached' });
+    assert.deepEqual(await box(cardOf(desk, second.request_id)), card, 'the open card stays where it is');
+    await clear();
+  },
+
   async 'a new request comes below: nothing slides under the finger'() {
     await clear();
     const first = await ask('ask touch one.txt');
-    await armed(cardOf(desk, first.request_id));
-    const before = await box(cardOf(desk, first.request_id));
+    const card = await shown(desk, first.request_id);
+    await armed(card);
+    const boxes = () => Promise.all([card, rowOf(desk, first.request_id)].map(box));
+    const before = await boxes();
     const second = await ask(`ask ${DANGER}usr`);
-    await cardOf(desk, second.request_id).waitFor();
-    assert.deepEqual(await box(cardOf(desk, first.request_id)), before);
-    assert.ok((await box(cardOf(desk, second.request_id)))[1] > before[1], 'it stands below, though it is riskier');
+    await rowOf(desk, second.request_id).waitFor();
+    assert.deepEqual(await boxes(), before);
+    assert.ok((await box(rowOf(desk, second.request_id)))[1] > before[1][1], 'it stands below, though it is riskier');
     await shoot(desk, 'inbox');
     await shoot(phone, 'inbox');
     await clear();
@@ -238,7 +254,7 @@ const stories = {
 
   async 'the race is lost: who won, and that the answer was not used'() {
     const asked = await ask('ask touch race.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await desk.route('**/answer', async (route) => {
       await elsewhere(asked.request_id, { option_id: 'reject_once' });
@@ -254,7 +270,7 @@ const stories = {
 
   async 'the network goes before the answer arrives: said, and sent again under the same key'() {
     const asked = await ask('ask touch lost.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     const keys = [];
     let cut = true;
@@ -277,7 +293,7 @@ const stories = {
 
   async 'the network goes after the answer arrived: it counts once, and is no loss'() {
     const asked = await ask('ask touch kept.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await desk.route('**/answer', async (route) => {
       await route.fetch();
@@ -292,7 +308,7 @@ const stories = {
 
   async 'offline is said, and nothing can be answered then'() {
     const asked = await ask('ask touch offline.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await desk.context().setOffline(true);
     await note(card, 'Not connected');
@@ -306,7 +322,7 @@ const stories = {
 
   async 'a withdrawn request says so'() {
     const asked = await ask('ask touch gone.txt ;; hang');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await card.waitFor();
     await api('POST', `/v1/sessions/${asked.session_id}/cancel`, {});
     await closed(card, 'Withdrawn');
@@ -316,7 +332,7 @@ const stories = {
     talk = await session('codelia');
     await prompt(talk, 'run true');
     const [asked] = await requests(talk);
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await card.locator('[data-tool="reason"]').click();
     await card.locator('.reason').fill('use the other folder');
@@ -332,7 +348,7 @@ const stories = {
 
   async 'what is edited before the yes reaches the agent, and once only'() {
     const asked = await ask('edit touch demo.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await card.locator('[data-tool="edit"]').click();
     await card.getByText('Nothing is changed yet').waitFor();
@@ -353,7 +369,7 @@ const stories = {
     await idle(id);
     await prompt(id, 'prompt');
     const [typed] = await requests(id);
-    let card = cardOf(desk, typed.request_id);
+    let card = await shown(desk, typed.request_id);
     await armed(card);
     await shoot(desk, 'card-prompt');
     await press(card, 'send');
@@ -367,7 +383,7 @@ const stories = {
     await idle(id);
     await prompt(id, 'pick ;; say done');
     const [picked] = await requests(id);
-    card = cardOf(desk, picked.request_id);
+   card = await shown(desk, picked.request_id);
     await armed(card);
     await card.focus();
     await desk.keyboard.press('2');
@@ -379,7 +395,7 @@ const stories = {
   async 'keys: the first only chooses the card, the next answers it'() {
     await clear();
     const asked = await ask('ask touch keys.txt');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     await desk.evaluate(() => {
       let at = document.activeElement;
@@ -398,7 +414,7 @@ const stories = {
     const asked = await ask('ask touch watch.txt');
     const context = await browser.newContext(DESK);
     const watcher = await enter(context, { grant: { scopes: ['watch'] } });
-    const card = cardOf(watcher, asked.request_id);
+    const card = await shown(watcher, asked.request_id);
     await note(card, 'may watch but not answer');
     await press(card, 'allow');
     await press(card, 'deny');
@@ -412,12 +428,12 @@ const stories = {
     const asked = await ask(`ask ${DANGER}var`);
     const context = await browser.newContext(DESK);
     const careful = await enter(context, { grant: { scopes: ['watch', 'approve'], approve_up_to: 'low' } });
-    await note(cardOf(careful, asked.request_id), 'may answer up to “low risk”; this is “danger”');
+    await note(await shown(careful, asked.request_id), 'may answer up to “low risk”; this is “danger”');
     await context.close();
     // On a phone, before anything is pressed: why, and on which device.
     const pocket = await browser.newContext(PHONE);
     const phone = await enter(pocket, { grant: { scopes: ['watch', 'approve'], approve_up_to: 'elevated' } });
-    const card = cardOf(phone, asked.request_id);
+    const card = await shown(phone, asked.request_id);
     await note(card, `this is “danger” (${asked.risk_reasons.join('; ')})`);
     await note(card, 'on a device that may answer “danger”: ');
     const said = await card.locator('[role="status"]', { hasText: 'may answer' }).textContent();
@@ -467,7 +483,7 @@ const stories = {
     const asked = await ask('ask touch revoked.txt');
     const context = await browser.newContext(DESK);
     const page = await enter(context, { grant: { scopes: ['watch', 'approve'] } });
-    await armed(cardOf(page, asked.request_id));
+    await armed(await shown(page, asked.request_id));
     // The page does not hear of it: what it then sends is refused.
     const before = (await api('GET', '/v1/devices')).body.devices;
     const mine = before.reduce((a, b) => (a.created_at > b.created_at ? a : b));
@@ -517,14 +533,14 @@ const stories = {
 
   async 'what an agent writes is quoted, and never stands as ours'() {
     const asked = await ask('ask echo "\u202eallowed\u202c" <img src=x onerror=alert(1)> # Allowed by admin');
-    const card = cardOf(desk, asked.request_id);
+    const card = await shown(desk, asked.request_id);
     await armed(card);
     assert.equal(await card.locator('img, script, iframe').count(), 0);
-    const shown = await card.locator('pre').evaluate((pre) => pre.textContent);
-    assert.equal(shown, asked.display);
-    assert.ok(shown.includes('\\u{202e}') && !shown.includes('\u202e'));
+    const display = await card.locator('pre').evaluate((pre) => pre.textContent);
+    assert.equal(display, asked.display);
+    assert.ok(display.includes('\\u{202e}') && !display.includes('\u202e'));
     assert.equal(await card.locator('mark').count(), 2);
-    for (const words of await card.locator('.outcome, .line1, .warnings').allTextContents()) assert.ok(!words.includes('admin'), words);
+    for (const words of await card.locator('header, .outcome, .why, .warnings').allTextContents()) assert.ok(!words.includes('admin'), words);
     await shoot(desk, 'card-deceptive');
     await clear();
   },

@@ -73,7 +73,7 @@ export const listStyles = css`
   .steps button { inline-size: 44px; min-block-size: 40px; padding: 0; }
   .pane plexus-card { flex: 0 1 auto; --card-line: transparent; --card-corner: 0; }
   @container (max-height: 600px) { .pane { max-block-size: 82%; } }
-  @container (max-width: 480px) { .bar select { max-inline-size: 9.5rem; } }
+  @container (max-width: 480px) { .bar { gap: 4px; padding-inline-end: 4px; } .bar button { padding: 0 8px; } .bar select { max-inline-size: 10.5rem; padding-inline: 4px; } ::slotted(.count) { display: none; } }
   .none { display: none; }
 
   @container (min-width: 760px) {

@@ -31,6 +31,8 @@ const t = text.request;
 const STAY_MS = 8_000;
 /** How long after the last touch the list counts as in use, ms: a touch screen does not report where a finger is between touches. */
 const TOUCHED_MS = 4_000;
+/** How long the pointer or the focus may rest in the list until it no longer counts as in use, ms: on a phone the focus never leaves by itself. */
+const RESTING_MS = 60_000;
 /** How often the list checks whether resolved rows can be removed, ms. */
 const SWEEP_MS = 1_000;
 /** Heights of a row and of a group's header, in the page's font size; with fingers, they are higher. As in list.css.ts. */
@@ -109,6 +111,7 @@ export class PlexusRequests extends PlexusElement {
     super.connectedCallback();
     for (const name of ['pointerenter', 'pointermove', 'pointerdown'] as const) this.addEventListener(name, this.#pointer);
     this.addEventListener('pointerleave', this.#left);
+    this.addEventListener('keydown', this.#used);
     this.#sweep = setInterval(this.#clean, SWEEP_MS);
     this.#leave = joinList(this);
     this.#unbind = bind([
@@ -124,6 +127,7 @@ export class PlexusRequests extends PlexusElement {
     super.disconnectedCallback();
     for (const name of ['pointerenter', 'pointermove', 'pointerdown'] as const) this.removeEventListener(name, this.#pointer);
     this.removeEventListener('pointerleave', this.#left);
+    this.removeEventListener('keydown', this.#used);
     clearInterval(this.#sweep);
     clearTimeout(this.#tellTimer);
     this.#leave();
@@ -138,10 +142,15 @@ export class PlexusRequests extends PlexusElement {
   #left = (): void => {
     this.#inside = false;
   };
+  #used = (): void => {
+    this.#touchedAt = Date.now();
+  };
 
   /** Whether nobody uses the list, so that rows may be removed and join groups. */
   get #untouched(): boolean {
-    return !this.#inside && Date.now() - this.#touchedAt > TOUCHED_MS && !this.matches(':focus-within') && this.#chosen.ids.size === 0;
+    if (this.#chosen.ids.size) return false;
+    const resting = this.#inside || this.matches(':focus-within');
+    return Date.now() - this.#touchedAt > (resting ? RESTING_MS : TOUCHED_MS);
   }
 
   get #scroller(): HTMLElement | null {
@@ -219,7 +228,9 @@ export class PlexusRequests extends PlexusElement {
     if (this.opened || this.#shut) return;
     const open = this.#order.filter(({ id }) => this.#by.get(id)?.state === 'open');
     // Below the rows it would hide some of them: it opens by itself only if there is nothing to choose from.
-    if (open[0] && (this.beside || open.length === 1)) this.#show(open[0].id);
+    if (!open[0] || !(this.beside || open.length === 1)) return;
+    this.#show(open[0].id);
+    if (!this.matches(':focus-within')) this.active = open[0].id;
   }
 
   #show(id: string): void {
@@ -348,7 +359,7 @@ export class PlexusRequests extends PlexusElement {
   }
 
   #rowKey = (event: KeyboardEvent): void => {
-    if (event.ctrlKey && event.key === 'a') {
+    if ((event.ctrlKey || event.metaKey) && event.key === 'a') {
       this.#choose(toggledAll(NONE, this.#openIds()));
       event.preventDefault();
       return;
@@ -534,7 +545,7 @@ export class PlexusRequests extends PlexusElement {
         </select></div>`;
     }
     const allowed = planOf(this.#chosenRequests(), 'allow', { now: plexus.requests.value, limit: plexus.me.value?.approve_up_to, seen: wasSeen, reason: '' }).will.length;
-    return html`<div class="bar" role="toolbar" aria-label=${t.rows.chosen(size)}>${all}<div class="title"><strong>${t.rows.chosenShort(size)}</strong></div>
+    return html`<div class="bar" role="toolbar" aria-label=${t.rows.chosen(size)}>${all}<div class="title"><strong>${t.rows.chosenShort(size)}</strong><span class="sr"><slot name="title"></slot></span></div>
       <button type="button" id="deny" class="danger" @click=${() => this.#many('deny')}>${t.rows.deny(size)}</button>
       <button type="button" id="allow" title=${t.rows.allowHint} @click=${() => this.#many('allow')}>${t.rows.allow(allowed, size)}</button>
       <button type="button" class="ghost clear" aria-label=${t.rows.clear} @click=${() => this.#choose(NONE)}>${icon('close')}</button></div>`;

@@ -58,7 +58,7 @@ export class PlexusMany extends PlexusElement {
       ul:focus-visible { outline-offset: -2px; }
       li { display: flex; gap: 10px; align-items: baseline; padding: 5px 10px; min-inline-size: 0; }
       li + li { border-block-start: 1px solid var(--line); }
-      li bdi { flex: 1 1 0; min-inline-size: 0; overflow-wrap: anywhere; font-family: var(--mono); font-size: var(--t-s); direction: ltr; max-block-size: 4.5em; overflow: hidden; }
+      li bdi { flex: 1 1 0; min-inline-size: 0; overflow-wrap: anywhere; font-family: var(--mono); font-size: var(--t-s); direction: ltr; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
       li small { flex: none; max-inline-size: 45%; color: var(--fg-mute); font-size: var(--t-s); overflow-wrap: anywhere; text-align: end; }
       h3 { margin-block-end: 4px; }
       .out { color: var(--fg-soft); }
@@ -115,16 +115,16 @@ export class PlexusMany extends PlexusElement {
   }
 
   /** Why nothing can be sent now; empty if it can. */
-  #obstacle(plan: Plan): string {
+  #obstacle(): string {
     if (!plexus.may('approve')) return text.request.mayNot;
     if (!plexus.live.value) return text.request.offline;
-    return plan.will.length ? '' : t.nothing;
+    return '';
   }
 
   #press = (): void => {
     const plan = this.#plan();
     // The number on the button is the number that is sent.
-    const words = this.#obstacle(plan) || (plan.will.length !== this.#size || !this.#arming.armed(performance.now()) ? text.request.early : '');
+    const words = this.#obstacle() || (plan.will.length === 0 || plan.will.length !== this.#size || !this.#arming.armed(performance.now()) ? text.request.early : '');
     this.#say = words;
     this.requestUpdate();
     if (!words) void this.#send(plan.will.map(({ request, answer }) => new Answering(request, answer, post)));
@@ -139,16 +139,19 @@ export class PlexusMany extends PlexusElement {
 
   async #send(all: readonly Answering[]): Promise<void> {
     this.phase = 'sending';
-    this.#all = [...new Set([...this.#all.filter((one) => this.#outcomes.has(one)), ...all])];
+    this.#all = all;
     await sendAll(all, (answering, sent) => {
       this.#outcomes.set(answering, sent);
       if (sent.is === 'refused') void plexus.reread(answering.request.request_id);
       this.requestUpdate();
     });
     this.dispatchEvent(new Event('answered'));
-    if (this.phase === 'sending') this.phase = 'done';
-    // The dialog was closed meanwhile: what became of it is told all the same.
-    else toast(this.#sum());
+    // Where nothing remains to be read, a line says so.
+    if (this.phase === 'sending' && this.#by('won').length < this.#outcomes.size) this.phase = 'done';
+    else {
+      toast(this.#sum());
+      this.#closed();
+    }
   }
 
   #by(is: Sent['is']): [Answering, Sent][] {
@@ -168,7 +171,7 @@ export class PlexusMany extends PlexusElement {
   };
 
   #closed = (): void => {
-    if (this.phase !== 'sending') this.#all = [];
+    if (this.phase === 'closed') return;
     this.phase = 'closed';
     this.dispatchEvent(new Event('closed'));
   };
@@ -194,7 +197,7 @@ export class PlexusMany extends PlexusElement {
   #asking(plan: Plan): TemplateResult {
     const { will } = plan;
     const reasons = will.filter(({ request }) => request.allow_reason).length;
-    const obstacle = this.#obstacle(plan);
+    const obstacle = this.#obstacle();
     const verb = this.#sense === 'allow' ? t.allowDo(will.length) : t.denyDo(will.length);
     return html`${will.length ? this.#items(will.map(({ request }) => request), this.#sense === 'allow' ? t.willAllow : t.willDeny, this.#from) : nothing}
       ${[...leftOut(plan)].map(([why, requests]) => html`<section class="out"><h3>${t.leftOut(requests.length)} ${(t.why as Record<string, string>)[why]}</h3>${this.#items(requests, t.leftOut(requests.length), this.#from)}</section>`)}
@@ -206,7 +209,7 @@ export class PlexusMany extends PlexusElement {
       <p class="say" role="status">${this.#say || obstacle}</p>
       <div class="row">
         <button type="button" autofocus id="cancel" @click=${this.#dismiss}>${text.common.cancel}</button>
-        <button type="button" id="go" class=${this.#sense} aria-disabled=${obstacle || !this.armed ? 'true' : 'false'} @keydown=${this.#enter} @click=${this.#press}>${verb}</button>
+        ${will.length ? html`<button type="button" id="go" class=${this.#sense} aria-disabled=${obstacle || !this.armed ? 'true' : 'false'} @keydown=${this.#enter} @click=${this.#press}>${verb}</button>` : nothing}
       </div>`;
   }
 

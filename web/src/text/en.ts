@@ -403,13 +403,13 @@ export const text = {
     },
     help: {
       title: 'Keyboard shortcuts',
-      groups: { go: 'Go to', list: 'In lists', everywhere: 'Everywhere', request: 'On a request', session: 'In a session' },
+      groups: { go: 'Go to', list: 'In lists', everywhere: 'Everywhere', request: 'On a request', inbox: 'In the inbox', session: 'In a session' },
       go: 'then',
       keys: {
         inbox: 'Inbox', home: 'Home', sessions: 'Sessions', devices: 'Devices', runtimes: 'Runtimes', search: 'Search', terminals: 'Terminals', back: 'Back',
         palette: 'Commands', help: 'Keyboard shortcuts', newSession: 'New session', find: 'Search or filter', theme: 'Next theme', close: 'Close, or leave a field',
-        next: 'Next', previous: 'Previous', open: 'Open', first: 'First', last: 'Last', archive: 'Archive', rename: 'Rename', fold: 'Fold or unfold a project', project: 'Only this project, or all',
-        allow: 'Allow once', always: 'Allow always', deny: 'Deny', denyWhy: 'Deny with a reason', unfold: 'Show all of it', option: 'Choose the option with that number',
+        next: 'Next', previous: 'Previous', open: 'Open', first: 'First', last: 'Last', archive: 'Archive', rename: 'Rename',
+        allow: 'Allow once', always: 'Allow always', deny: 'Deny', denyWhy: 'Deny with a reason', remember: 'Remember this answer', again: 'I have read it again', intoCard: 'Into the card (never answers)', select: 'Select', selectMore: 'Select a range', selectAll: 'Select all', fold: 'Fold or unfold a group', project: 'Only this project, or all', backToRow: 'Back to the row; clear the selection', unfold: 'Show all of it', option: 'Choose the option with that number',
         compose: 'Write a prompt', send: 'Send', newline: 'New line', jump: 'Jump to the end', stopRun: 'Stop the run', turn: 'Previous or next turn', edit: 'Edit before allowing', findHere: 'Find in the session', copy: 'Copy as Markdown', up: 'All sessions',
       },
     },

@@ -197,7 +197,6 @@ export const request = {
       unread: 'not read to the end; open it first',
       no_deny: 'takes no denial',
     },
-    nothing: 'Nothing to send.',
     reason: 'Reason (the agents read it), optional',
     reasonFor: (n: number, all: number) => `Reason, optional (${n.toLocaleString('en')} of these ${all.toLocaleString('en')} agents can read it)`,
     moreListed: (n: number) => `and ${many(n, 'more request')}`,

@@ -3,18 +3,9 @@ import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
 import { text } from '../text/en.js';
 import './dialog.js';
+import { KEYS } from './keys.js';
 
 const t = text.shell.help;
-const k = t.keys;
-type Row = readonly [keys: string, what: string];
-const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
-const TABLE: ReadonlyArray<readonly [string, readonly Row[]]> = [
-  [t.groups.everywhere, [[`${MOD} K`, k.palette], ['?', k.help], ['n', k.newSession], ['/', k.find], ['t', k.theme], ['Esc', k.close]]],
-  [t.groups.go, [['g i', k.inbox], ['g h', k.home], ['g s', k.sessions], ['g f', k.search], ['g r', k.runtimes], ['g d', k.devices], ['g t', k.terminals], ['g b', k.back]]],
-  [t.groups.list, [['j', k.next], ['k', k.previous], ['Enter', k.open], ['e', k.archive], ['r', k.rename], ['← →', k.fold], ['p', k.project]]],
-  [t.groups.request, [['a', k.allow], ['A', k.always], ['d', k.deny], ['D', k.denyWhy], ['e', k.edit], ['o', k.unfold], ['1 – 9', k.option]]],
-  [t.groups.session, [['i', k.compose], ['Enter', k.send], ['⇧ Enter', k.newline], ['j', k.next], ['k', k.previous], ['o', k.unfold], ['e', k.jump], ['/', k.findHere], ['y', k.copy], ['u', k.up]]],
-];
 
 /** The dialog with all keyboard shortcuts. */
 @customElement('plexus-help')
@@ -32,7 +23,7 @@ export class PlexusHelp extends PlexusElement {
 
   override render() {
     return html`<plexus-dialog reading size="wide" heading=${t.title} .open=${this.open} @close=${() => { this.open = false; }}>
-      <div class="cols">${TABLE.map(([group, rows]) => html`<section><h3>${group}</h3><dl>${rows.map(([keys, what]) => html`
+      <div class="cols">${KEYS.map(([group, rows]) => html`<section><h3>${group}</h3><dl>${rows.map(([keys, what]) => html`
         <dt>${keys.split(' ').map((one) => one === '–' ? one : html`<kbd>${one}</kbd>`)}</dt><dd>${what}</dd>`)}</dl></section>`)}</div>
     </plexus-dialog>`;
   }
