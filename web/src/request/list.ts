@@ -42,8 +42,9 @@ const HEAD_REM = { fine: 2.5, coarse: 2.75 } as const;
 const MARGIN_PX = 400;
 /** Cards that stay in the document though others are open, so that what was typed in them is kept. */
 const KEPT = 8;
-/** Pause between two announcements, ms: several requests at once are one sentence. */
+/** Pause between two announcements, ms, and before one: several requests at once are one sentence. */
 const TELL_MS = 2_500;
+const GATHER_MS = 500;
 const GROUPING_KEY = 'plexus.inbox.groups';
 const GROUPINGS: readonly Grouping[] = ['command', 'session', 'none'];
 
@@ -290,11 +291,11 @@ export class PlexusRequests extends PlexusElement {
   /** Announces new and resolved requests, several in one sentence. */
   #tell(): void {
     if (!this.#news.length && !this.#outcomes.length) return;
-    const wait = this.#told + TELL_MS - performance.now();
-    if (wait > 0) {
-      this.#tellTimer ??= setTimeout(() => { this.#tellTimer = undefined; this.#tell(); }, wait);
-      return;
-    }
+    const wait = Math.max(GATHER_MS, this.#told + TELL_MS - performance.now());
+    this.#tellTimer ??= setTimeout(() => { this.#tellTimer = undefined; this.#say(); }, wait);
+  }
+
+  #say(): void {
     this.#told = performance.now();
     const me = plexus.me.peek()?.device_id;
     const one = this.#by.get(this.#news[0] ?? '');
@@ -497,7 +498,9 @@ export class PlexusRequests extends PlexusElement {
     const drawn = entries.slice(from, to).map((entry, n) => ({ entry, n: from + n }));
     // The row that has the focus stays, wherever it is.
     const at = this.#indexOf(this.active);
-    if (at >= 0 && (at < from || at >= to)) drawn.push({ entry: entries[at]!, n: at });
+    // It stands in its order: an element that is moved in the document loses the focus.
+    if (at >= to) drawn.push({ entry: entries[at]!, n: at });
+    else if (at >= 0 && at < from) drawn.unshift({ entry: entries[at]!, n: at });
     const host: RowHost = {
       grouping: this.grouping, active: this.active, opened: this.opened, chosen: this.#chosen.ids, count: entries.length,
       request: (id) => this.#by.get(id), pressed: (entry, event) => this.#pressed(entry, event), ticked: (entry, event) => this.#ticked(entry, event),

@@ -38,7 +38,7 @@ export class PlexusComposer extends PlexusElement {
     /* While a request is open, its answers have the room: on a phone the field is one line, until it is used. */
     @media (max-width: 599px), (max-height: 560px) {
       :host([asked]) .box-in:not(:focus-within, [data-draft]) { display: flex; align-items: center; }
-      :host([asked]) .box-in:not(:focus-within, [data-draft]) textarea { flex: 1 1 0; min-width: 0; padding-block: 8px; }
+      :host([asked]) .box-in:not(:focus-within, [data-draft]) textarea { flex: 1 1 0; min-width: 0; height: 42px !important; padding-block: 8px; white-space: nowrap; overflow: hidden; }
       :host([asked]) .box-in:not(:focus-within, [data-draft]) .tools { flex: none; padding: 2px 4px; }
       :host([asked]) .box-in:not(:focus-within, [data-draft]) .tools > :not(#stop) { display: none; }
     }
