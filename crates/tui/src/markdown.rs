@@ -1,6 +1,6 @@
 //! Text as lines: wrapping and Markdown. Pure; all text is [sanitized](super::sanitize).
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -118,6 +118,7 @@ pub(crate) fn markdown(words: &str, theme: &Theme, margin: &Span<'static>, width
         link: Vec::new(),
         code: None,
         table: None,
+        alignments: Vec::new(),
         gap: false,
     };
     for event in Parser::new_ext(words, options) {
@@ -141,6 +142,8 @@ struct MarkdownWriter<'a> {
     link: Vec<String>,
     code: Option<(String, String)>,
     table: Option<Vec<Vec<Vec<Span<'static>>>>>,
+    /// How the columns of the table are aligned.
+    alignments: Vec<Alignment>,
     /// Whether an empty line is due before the next block.
     gap: bool,
 }
@@ -280,8 +283,9 @@ impl MarkdownWriter<'_> {
                 self.link.push(dest_url.into_string());
                 self.words("[image: ", self.theme.dim);
             }
-            Tag::Table(_) => {
+            Tag::Table(alignments) => {
                 self.end_block();
+                self.alignments = alignments;
                 self.table = Some(Vec::new());
             }
             Tag::TableHead | Tag::TableRow => {
@@ -415,14 +419,20 @@ impl MarkdownWriter<'_> {
                         spans.push(Span::styled(" │ ", self.theme.rule));
                     }
                     let here = cell.get(line).map(|line| line.spans.clone()).unwrap_or_default();
-                    let used = wide(&here);
+                    let left = widths[at].saturating_sub(wide(&here));
+                    let before = match self.alignments.get(at) {
+                        Some(Alignment::Right) => left,
+                        Some(Alignment::Center) => left / 2,
+                        Some(Alignment::None | Alignment::Left) | None => 0,
+                    };
+                    spans.push(Span::raw(" ".repeat(before)));
                     for mut span in here {
                         if n == 0 {
                             span.style = span.style.add_modifier(Modifier::BOLD);
                         }
                         spans.push(span);
                     }
-                    spans.push(Span::raw(" ".repeat(widths[at].saturating_sub(used))));
+                    spans.push(Span::raw(" ".repeat(left - before)));
                 }
                 self.lines.push(Line::from(spans));
             }
@@ -449,6 +459,16 @@ mod tests {
         let words = "# Title\n\nSome *words* that are **long** enough to be `wrapped` once.\n\n1. one\n2. two\n   - inner\n\n> quoted\n\n\
                      ```rust\nfn main() { let x = \"1\"; } // c\n```\n\n| a | b |\n|---|---|\n| 1 | 22 |\n\n- [x] done\n- [ ] open\n\n[here](http://x.example)\n";
         insta::assert_snapshot!(drawn(words, 40));
+    }
+
+    #[test]
+    fn markdown_tables_align_their_columns() {
+        let words = "| name | count | middle |\n|:--|--:|:-:|\n| a | 1 | x |\n| long name | 12345 | longer |\n";
+        let drawn = drawn(words, 60);
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert_eq!(lines[0], "  name      │ count │ middle", "{drawn}");
+        assert_eq!(lines[2], "  a         │     1 │   x", "{drawn}");
+        assert_eq!(lines[3], "  long name │ 12345 │ longer", "{drawn}");
     }
 
     #[test]
