@@ -45,6 +45,9 @@ pub(super) struct Agent {
     /// The version that the program printed, if it was asked and printed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) version: Option<String>,
+    /// Why the program cannot run, if it was asked for its version and could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) install: Option<&'static str>,
     /// Whether the agent starts, if that was tried.
@@ -126,12 +129,16 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok()).ok()?;
         let Connect::Command(command) = &spec.connect else { return None };
         let path = which(command.first()?).filter(|path| path != exe && !preset.version_args.is_empty())?;
-        Some(version(&path, preset.version_args).await.ok())
+        Some(probe(&path, preset.version_args).await)
     });
     let versions = futures_util::future::join_all(versions).await;
     let mut all = Vec::new();
     for (preset, version) in presets::presets().iter().zip(versions) {
-        let version = version.flatten();
+        let (version, problem) = match version {
+            Some(Ok(version)) => (Some(version), None),
+            Some(Err(why)) if why.is_broken() => (None, Some(why.to_string())),
+            Some(Err(_)) | None => (None, None),
+        };
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok());
         let Ok(spec) = spec else { continue };
         let Connect::Command(command) = &spec.connect else { continue };
@@ -142,30 +149,72 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
             _ => None,
         };
         let (name, dialect, install) = (preset.name, preset.dialect, preset.install);
-        all.push(Agent { name, dialect, program, path, version, install, start });
+        all.push(Agent { name, dialect, program, path, version, problem, install, start });
     }
     all
 }
 
-/// The first line that `PROGRAM ARGS` prints.
+/// Why a program did not tell its version.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum VersionProblem {
+    /// The system does not start it: it is no program, or its interpreter is missing.
+    NotStarted(String),
+    /// It printed nothing and failed, with this exit code, or by a signal.
+    Failed(Option<i32>),
+    /// It printed nothing.
+    Silent,
+    /// It was ended after [`VERSION`].
+    Slow,
+}
+
+impl VersionProblem {
+    /// Whether the program cannot run at all. Not every program knows `--version`, and some take long where the machine is busy.
+    fn is_broken(&self) -> bool {
+        // 126 and 127: a shell script whose program cannot be started.
+        matches!(self, Self::NotStarted(_) | Self::Failed(None | Some(126 | 127)))
+    }
+}
+
+impl std::fmt::Display for VersionProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotStarted(why) => write!(f, "cannot be started: {why}"),
+            Self::Failed(Some(code)) => write!(f, "does not report its version: it ended with exit code {code}"),
+            Self::Failed(None) => f.write_str("does not report its version: it was ended by a signal"),
+            Self::Silent => f.write_str("does not report its version"),
+            Self::Slow => write!(f, "did not report its version within {} s", VERSION.as_secs()),
+        }
+    }
+}
+
+/// The first line that `PROGRAM ARGS` prints; else why, as text.
 pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
+    probe(program, args).await.map_err(|why| why.to_string())
+}
+
+/// The first line that `PROGRAM ARGS` prints.
+async fn probe(program: &Path, args: &[&str]) -> Result<String, VersionProblem> {
     let mut command = tokio::process::Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     // Else Gemini CLI starts itself a second time, to get more memory.
     command.env("GEMINI_CLI_NO_RELAUNCH", "true");
-    let child = command.process_group(0).spawn().map_err(|why| format!("cannot be started: {why}"))?;
+    let child = command.process_group(0).spawn().map_err(|why| VersionProblem::NotStarted(why.to_string()))?;
     let group = child.id().and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?));
     match tokio::time::timeout(VERSION, child.wait_with_output()).await {
         Ok(Ok(output)) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let first = text.lines().map(str::trim).find(|line| !line.is_empty());
-            first.map(|first| line(first, 100)).ok_or_else(|| "does not report its version".into())
+            match first {
+                Some(first) => Ok(line(first, 100)),
+                None if output.status.success() => Err(VersionProblem::Silent),
+                None => Err(VersionProblem::Failed(output.status.code())),
+            }
         }
-        Ok(Err(why)) => Err(format!("cannot be started: {why}")),
+        Ok(Err(why)) => Err(VersionProblem::NotStarted(why.to_string())),
         Err(_) => {
             // What it started would run on.
             let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
-            Err(format!("did not report its version within {} s", VERSION.as_secs()))
+            Err(VersionProblem::Slow)
         }
     }
 }

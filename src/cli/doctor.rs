@@ -191,6 +191,11 @@ impl Checks {
             return self.warn(&name, format!("{} is not on PATH", agent.program), format!("to install it: {install}"));
         };
         let found = if path == exe { "built in".to_owned() } else { path.display().to_string() };
+        if let Some(problem) = &agent.problem {
+            let again = agent.install.map(|install| format!("; to install it again: {install}")).unwrap_or_default();
+            let fix = format!("run `{} --version` by hand to see why{again}", agent.program);
+            return self.fail(&name, format!("{found}; {problem}"), fix);
+        }
         let found = match &agent.version {
             Some(version) => format!("{found} ({version})"),
             // Not every agent prints a version; being installed is enough.
@@ -534,7 +539,11 @@ mod tests {
             path
         };
         assert_eq!(version(&program("a", "echo; echo v20.1.2"), &[]).await, Ok("v20.1.2".into()));
-        assert_eq!(version(&program("b", "exit 1"), &[]).await, Err("does not report its version".into()));
+        assert_eq!(
+            version(&program("b", "exit 1"), &[]).await,
+            Err("does not report its version: it ended with exit code 1".into())
+        );
+        assert_eq!(version(&program("c", "true"), &[]).await, Err("does not report its version".into()));
         assert!(version(&dir.path().join("none"), &[]).await.unwrap_err().contains("cannot be started"));
         assert_eq!((major("v20.20.2"), major("22.1"), major("x")), (Some(20), Some(22), None));
     }

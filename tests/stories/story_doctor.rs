@@ -81,6 +81,13 @@ fn doctor_shows_agent_versions_or_how_to_install() {
     assert!(found["verdict"] == "ok" && found["found"].as_str().unwrap().contains("(0.61.0)"), "{found}");
     assert_eq!(named(&report, "agents", "opencode").get("version"), None);
     assert_eq!(check(&report, "agent opencode")["verdict"], "ok", "that it is there is what counts");
+    // A file that cannot run is not installed well, whatever its name and mode.
+    std::fs::write(machine.at("bin").join("qwen"), "\u{7f}ELF is not all it takes").unwrap();
+    std::fs::set_permissions(machine.at("bin").join("qwen"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let report = machine.report(&[], &[]);
+    let qwen = check(&report, "agent qwen");
+    let (found, fix) = (qwen["found"].as_str().unwrap(), qwen["fix"].as_str().unwrap());
+    assert!(qwen["verdict"] == "fail" && found.contains("cannot be started") && fix.contains("npm install"), "{qwen}");
     let codex = check(&report, "agent codex");
     assert!(codex["verdict"] == "warn" && codex["fix"].as_str().unwrap().contains("npm install"), "{codex}");
     assert!(named(&report, "agents", "codex").get("path").is_none());
