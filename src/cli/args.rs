@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
+
+use super::completions::{dialect_names, preset_names, request_ids, runtime_ids, session_ids};
 
 /// What `--help` ends with.
 const AFTER: &str = "SESSION is an identifier, a unique prefix of one, or `last`.\n\
@@ -86,6 +89,8 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Show what a dialect makes of each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
     Replay(Replay),
+    /// Print what your shell needs to complete commands, sessions and agents; or write the man pages
+    Completions(super::completions::Completions),
     /// Built-in agents
     #[command(subcommand)]
     Agent(Agent),
@@ -174,10 +179,10 @@ fn known_agents() -> String {
 #[derive(Debug, Args)]
 #[command(override_usage = "plexus run PRESET [OPTIONS]\n       plexus run --dialect D [OPTIONS] -- CMD [ARGS]...")]
 pub(crate) struct Run {
-    #[arg(help = known_agents(), required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
+    #[arg(help = known_agents(), add = ArgValueCandidates::new(preset_names), required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
     pub(crate) preset: Option<String>,
     /// The protocol of CMD: acp, codelia or codex
-    #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset")]
+    #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset", add = ArgValueCandidates::new(dialect_names))]
     pub(crate) dialect: Option<String>,
     /// The runtime's name [default: the name of the preset or program]
     #[arg(long)]
@@ -211,7 +216,7 @@ pub(crate) struct Ls {
     #[arg(long)]
     pub(crate) archived: bool,
     /// Conversations stored by this runtime that can be resumed
-    #[arg(long, value_name = "RUNTIME", conflicts_with = "archived")]
+    #[arg(long, value_name = "RUNTIME", conflicts_with = "archived", add = ArgValueCandidates::new(runtime_ids))]
     pub(crate) resumable: Option<String>,
     /// Output JSON
     #[arg(long)]
@@ -221,6 +226,7 @@ pub(crate) struct Ls {
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// The runtime
+    #[arg(add = ArgValueCandidates::new(runtime_ids))]
     pub(crate) runtime: String,
     /// The runtime's identifier of the conversation, or a unique prefix
     pub(crate) conversation: String,
@@ -235,6 +241,7 @@ pub(crate) struct Resume {
 #[derive(Debug, Args)]
 pub(crate) struct Rename {
     /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: String,
     /// The title
     pub(crate) title: String,
@@ -243,6 +250,7 @@ pub(crate) struct Rename {
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
     /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: String,
     /// Restore it
     #[arg(long)]
@@ -252,6 +260,7 @@ pub(crate) struct Archive {
 #[derive(Debug, Args)]
 pub(crate) struct Share {
     /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: String,
     /// Hours until the link expires: 1 to 720
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
@@ -264,6 +273,7 @@ pub(crate) struct Share {
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
     /// The session [default: all]
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: Option<String>,
     /// Output JSON, one event per line
     #[arg(long)]
@@ -279,6 +289,7 @@ pub(crate) struct Tail {
 #[derive(Debug, Args)]
 pub(crate) struct Prompt {
     /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: String,
     /// The prompt; `-` reads it from stdin
     pub(crate) text: String,
@@ -293,6 +304,7 @@ pub(crate) struct Prompt {
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
     /// The session to open [default: the list of sessions]
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: Option<String>,
     /// Use the mouse: wheel and clicks (selecting text in the terminal then needs Shift)
     #[arg(long)]
@@ -302,6 +314,7 @@ pub(crate) struct Attach {
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: String,
 }
 
@@ -319,6 +332,7 @@ pub(crate) struct Requests {
 #[command(group = ArgGroup::new("answer").required(true).args(["allow", "deny", "option", "text"]))]
 pub(crate) struct Answer {
     /// The request's identifier, or a unique prefix of an open one's
+    #[arg(add = ArgValueCandidates::new(request_ids))]
     pub(crate) request: String,
     /// Allow the request
     #[arg(long)]
@@ -362,6 +376,7 @@ pub(crate) enum Format {
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: String,
     /// The output format
     #[arg(long, value_enum, default_value = "ndjson")]
@@ -510,12 +525,14 @@ pub(crate) struct Link {
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
     /// The runtime
+    #[arg(add = ArgValueCandidates::new(runtime_ids))]
     pub(crate) runtime: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// The runtime
+    #[arg(add = ArgValueCandidates::new(runtime_ids))]
     pub(crate) runtime: String,
 }
 
@@ -663,6 +680,8 @@ mod tests {
             "bridge codelia --session last",
             "bridge codelia --session last --runtime demo --approval-mode trusted",
             "agent demo",
+            "completions bash",
+            "completions man /tmp/x",
             "term",
             "term --json",
             "term -- vim file",
@@ -725,6 +744,9 @@ mod tests {
             "hold",
             "hold --socket /s -- sh",
             "agent",
+            "completions",
+            "completions csh",
+            "completions man",
             "link netscape",
             "ls extra",
             "tls",

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use plexus::config::nearest;
 use plexus_client::{Address, Download, Error, Follow, FollowStart, GatewayReply, LocateGateway, Pieces};
 use plexus_protocol::{Request, RuntimeInfo, SessionId, SessionInfo};
 use serde::Deserialize;
@@ -208,6 +209,15 @@ impl Client {
         }
     }
 
+    /// The most recently updated sessions that are not archived.
+    pub(crate) async fn newest_sessions(&self, most: usize) -> anyhow::Result<Vec<SessionInfo>> {
+        #[derive(Deserialize)]
+        struct List {
+            sessions: Vec<SessionInfo>,
+        }
+        Ok(self.get::<List>(&format!("/v1/sessions?limit={most}"), "listing the sessions").await?.sessions)
+    }
+
     pub(crate) async fn runtimes(&self) -> anyhow::Result<Vec<RuntimeInfo>> {
         #[derive(Deserialize)]
         struct List {
@@ -248,7 +258,28 @@ impl Client {
                 .next()
                 .ok_or_else(|| CommandFailure::plain("there are no sessions yet: start one with `plexus run demo`"));
         }
+        let title = |session: &SessionInfo| session.title.clone().unwrap_or_default();
+        let near = line(&named_alike(&sessions, meant, |session| session.session_id.as_str(), title), 200);
         choose(sessions, meant, |session| session.session_id.as_str(), "session", "`plexus ls` lists them")
+            .map_err(|why| if near.is_empty() { why } else { CommandFailure::plain(format!("{why}{near}")) })
+    }
+}
+
+/// "; did you mean X?": the known name that `got` most likely misspells; empty if none is near.
+pub(crate) fn did_you_mean<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+    nearest(got, known).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
+}
+
+/// The same for an item that was meant by its title.
+fn named_alike<T>(all: &[T], meant: &str, id: impl Fn(&T) -> &str, title: impl Fn(&T) -> String) -> String {
+    let wanted = meant.to_lowercase();
+    let titles: Vec<String> = all.iter().map(|one| title(one).to_lowercase()).collect();
+    let near = nearest(&wanted, titles.iter().map(String::as_str));
+    let at =
+        titles.iter().position(|title| wanted.len() > 2 && title.contains(&wanted) || Some(title.as_str()) == near);
+    match at.and_then(|at| all.get(at)) {
+        Some(one) => format!("; did you mean {} ({})?", id(one), title(one)),
+        None => String::new(),
     }
 }
 
@@ -257,13 +288,14 @@ pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun:
     if let Some(at) = all.iter().position(|one| id(one) == meant) {
         return all.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone"));
     }
+    let near = did_you_mean(meant, all.iter().map(&id));
     // `s_` begins every identifier; the letters after it are enough.
     let bare = |one: &T| id(one).split_once('_').is_some_and(|(_, rest)| rest.starts_with(meant));
     let mut found: Vec<T> =
         all.into_iter().filter(|one| !meant.is_empty() && (id(one).starts_with(meant) || bare(one))).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(CommandFailure::plain(format!("there is no {noun} {meant}: {fix}"))),
+        0 => Err(CommandFailure::plain(format!("there is no {noun} {}: {fix}{near}", line(meant, 80)))),
         _ => {
             let some: Vec<&str> = found.iter().take(5).map(&id).collect();
             let message =
@@ -298,6 +330,13 @@ mod tests {
             "ab is ambiguous; it is the beginning of 2 sessions: s_abc, s_abd"
         );
         assert!(pick("").is_err());
+        let words = choose(vec!["gemini", "codex"], "gemni", |id| id, "runtime", "fix").unwrap_err().to_string();
+        assert_eq!(words, "there is no runtime gemni: fix; did you mean gemini?");
+        let titled = [("s_1", "Fix the parser"), ("s_2", "Upgrade")];
+        let alike = |meant: &str| named_alike(&titled, meant, |one| one.0, |one| one.1.to_owned());
+        assert_eq!(alike("parser"), "; did you mean s_1 (Fix the parser)?");
+        assert_eq!(alike("upgarde"), "; did you mean s_2 (Upgrade)?");
+        assert_eq!((alike("something else"), alike("x")), (String::new(), String::new()));
     }
 
     #[test]

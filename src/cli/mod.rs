@@ -12,6 +12,7 @@ mod bridge;
 mod card;
 mod client;
 mod commands;
+mod completions;
 pub(crate) mod demo;
 mod discover;
 mod doctor;
@@ -96,6 +97,7 @@ pub(crate) fn main() -> ExitCode {
     {
         return wrap::wrap(words);
     }
+    completions::answer_shell();
     let Cli { command, raw } = Cli::parse();
     term::raw(raw);
     // These need no threads and no Tokio runtime.
@@ -123,6 +125,7 @@ pub(crate) fn main() -> ExitCode {
         }
         Command::Hold { parent, cmd, .. } => program::run(cmd, parent),
         Command::TermHold(args) => terminal::hold(args),
+        Command::Completions(args) => ExitCode::from(exit_code(completions::completions(&args))),
         Command::Wrap(args) => args.run(),
         Command::Term(args) => ExitCode::from(exit_code(terminal::term(args))),
         command => ExitCode::from(exit_code(start(command))),
@@ -178,6 +181,7 @@ fn start(command: Command) -> CommandResult {
             Command::Mcp(_)
             | Command::Agent(_)
             | Command::Schema { .. }
+            | Command::Completions(_)
             | Command::Hold { .. }
             | Command::Term(_)
             | Command::TermHold(_)

@@ -5,13 +5,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use plexus::config::nearest;
 use plexus::runtimes::presets;
 use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId};
 use serde_json::{Value, json};
 
 use super::args;
-use super::client::Client;
+use super::client::{Client, did_you_mean};
 use super::commands::print;
 use super::home::{GatewayState, Home};
 use super::serve::this_program;
@@ -110,8 +109,7 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     };
     let mut spec = match &args.preset {
         Some(name) => presets::preset(name, &this_program()?, |var| std::env::var(var).ok()).map_err(|why| {
-            let near = nearest(name, presets::presets().iter().map(|preset| preset.name));
-            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let near = did_you_mean(name, presets::presets().iter().map(|preset| preset.name));
             CommandFailure::new(USAGE, format!("{why}{near}"))
         })?,
         None => {
@@ -131,11 +129,9 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     set_environment(&mut spec, args)?;
     if plexus_dialects::find(&spec.dialect).is_none() {
         let known: Vec<&str> = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
-        return Err(CommandFailure::new(
-            USAGE,
-            format!("unknown dialect {:?}; known: {}", spec.dialect, known.join(", ")),
-        )
-        .into());
+        let near = did_you_mean(&spec.dialect, known.iter().copied());
+        let message = format!("unknown dialect {:?}; known: {}{near}", spec.dialect, known.join(", "));
+        return Err(CommandFailure::new(USAGE, message).into());
     }
     if let Connect::Command(command) = &mut spec.connect
         && let Some(program) = command.first_mut()

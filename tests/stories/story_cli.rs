@@ -394,6 +394,74 @@ fn errors_have_an_exit_code_and_a_fix() {
     assert!(checks.iter().any(|check| check["check"] == "agent demo" && check["verdict"] == "ok"));
 }
 
+/// What the shell is offered for the last word.
+fn offered(home: &Path, words: &[&str]) -> String {
+    let mut command = plexus(home, &["--", "plexus"]);
+    let index = words.len().to_string();
+    command.args(words).env("PLEXUS_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index);
+    command.env("_CLAP_COMPLETE_COMP_TYPE", "9").env("_CLAP_COMPLETE_SPACE", "false").env("_CLAP_IFS", "\n");
+    out(&command.output().unwrap())
+}
+
+#[test]
+fn completions_know_commands_presets_and_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = fine(dir.path(), &["completions", shell]);
+        assert!(script.contains("PLEXUS_COMPLETE") && script.contains("plexus"), "{script}");
+    }
+    let is_there = |shell: &str| Command::new(shell).arg("--version").output().is_ok();
+    if is_there("bash") {
+        let check = Command::new("bash").args(["-n", "/dev/stdin"]).stdin(Stdio::piped()).spawn();
+        let mut check = check.unwrap();
+        check.stdin.take().unwrap().write_all(fine(dir.path(), &["completions", "bash"]).as_bytes()).unwrap();
+        assert!(check.wait().unwrap().success());
+    }
+    // Without a gateway: commands and presets.
+    assert!(offered(dir.path(), &["at"]).contains("attach"), "{}", offered(dir.path(), &["at"]));
+    let presets = offered(dir.path(), &["run", "ge"]);
+    assert!(presets.contains("gemini") && !presets.contains("codex"), "{presets}");
+    assert_eq!(offered(dir.path(), &["attach", "s_"]).trim(), "");
+    // With one: its sessions, runtimes and requests.
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    let session = json(&home, &["ls", "--json"])["sessions"][0]["session_id"].as_str().unwrap().to_owned();
+    assert!(offered(&home, &["attach", ""]).contains(&session));
+    assert!(offered(&home, &["attach", ""]).contains("last"));
+    assert!(offered(&home, &["stop", ""]).contains("demo"));
+}
+
+#[test]
+fn man_pages_are_written_for_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = dir.path().join("man1");
+    let said = fine(dir.path(), &["completions", "man", pages.to_str().unwrap()]);
+    assert!(said.contains("man1"), "{said}");
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+    assert!(page("plexus.1").contains("One gateway between the coding agents"));
+    assert!(page("plexus-run.1").contains("PRESET") && page("plexus-attach.1").contains("terminal UI"));
+    assert!(!pages.join("plexus-hold.1").exists(), "what is hidden has no page");
+}
+
+#[test]
+fn mistyped_names_are_answered_with_the_nearest() {
+    let gateway = Gateway::start();
+    let home = gateway.home();
+    for (words, near) in [
+        (&["atach"][..], "attach"),
+        (&["run", "gemni"], "did you mean gemini?"),
+        (&["run", "--dialect", "apc", "--", "sh"], "did you mean acp?"),
+        (&["stop", "dmeo"], "did you mean demo?"),
+        (&["restart", "demoo"], "did you mean demo?"),
+        (&["export", "Dmeo"], "(Demo)?"),
+        (&["link", "cluade"], "claude"),
+    ] {
+        let output = done(&home, words);
+        assert_ne!(code(&output), 0, "{words:?}");
+        assert!(err(&output).contains(near), "{words:?}: {}", err(&output));
+    }
+}
+
 #[test]
 fn commands_of_a_whole_day() {
     let gateway = Gateway::start();
