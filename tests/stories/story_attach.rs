@@ -134,9 +134,12 @@ async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     let asked = screen.shows("chunk-0030").await;
     assert!(asked.contains("demo asks") && asked.contains("make deploy"), "{asked}");
     screen.shot("asked-80x24");
-    // While a prompt is being typed, a letter is text.
+    // Nothing was typed, so the question has the keys; `i` goes to the prompt, where a letter is text.
+    screen.shows("i write").await;
+    screen.keys(&["i"]);
     screen.words("y");
     screen.shows("› y").await;
+    screen.shows("Esc answers it").await;
     screen.keys(&["C-c", "Escape"]);
     screen.until("the end of writing", |text| text.contains("i write")).await;
     // A key counts only after the card was visible for a moment.
@@ -204,8 +207,88 @@ async fn attach_shows_other_answers_in_place_and_to_a_late_joiner() {
     screen.resize(100, 30);
     gateway.until_ended(&session, &run).await;
     screen.shows("── done").await;
-    screen.keys(&["Escape", "Escape", "g"]);
+    // The composer has the keys again after the answer.
+    screen.until("the end of the card", |text| !text.contains("Esc closes this") && text.contains("Enter send")).await;
+    screen.keys(&["Escape", "g"]);
     screen.shows("▌ stream 40 1").await;
+}
+
+#[tokio::test]
+async fn attach_opens_the_inbox_and_answers_several_requests_at_once() {
+    let gateway = Gateway::demo().await;
+    let mut sessions = Vec::new();
+    for n in 0..3 {
+        let session = gateway.session("demo").await;
+        gateway.prompt(&session, &format!("ask make part{n}")).await;
+        gateway.open_request(&session).await;
+        sessions.push(session);
+    }
+    for (size, name) in [((40, 12), "40x12"), ((80, 24), "80x24"), ((200, 50), "200x50")] {
+        let screen = Screen::open(&gateway, size, "");
+        let text = screen.shows("3 waiting").await;
+        assert!(text.contains("make part2") && text.contains("Allow once"), "{text}");
+        screen.shot(&format!("inbox-{name}"));
+        screen.keys(&["q"]);
+        assert_eq!(screen.ended().await, "0");
+    }
+    let screen = Screen::open(&gateway, (80, 24), "");
+    screen.shows("3 waiting").await;
+    // The first two, each read for a moment.
+    for selected in ["1 selected", "2 selected"] {
+        screen.until("an armed card", |text| text.contains("will not ask about similar")).await;
+        screen.keys(&["x"]);
+        screen.shows(selected).await;
+        screen.keys(&["j"]);
+    }
+    screen.keys(&["y"]);
+    let text = screen.shows("Allow 2 requests once?").await;
+    assert!(text.contains("make part2") && text.contains("make part1"), "{text}");
+    screen.shot("several-80x24");
+    // Not within the first moment.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    screen.keys(&["y"]);
+    screen.shows("allowed 2").await;
+    screen.shows("1 waiting").await;
+    for session in &sessions[1..] {
+        assert!(said(&gateway.events(session).await, None).contains("allowed (allow_once)"), "{session}");
+    }
+    // What is left is denied, with a reason for all.
+    screen.until("one left", |text| !text.contains("make part1")).await;
+    screen.keys(&["x"]);
+    screen.shows("1 selected").await;
+    screen.keys(&["r"]);
+    screen.shows("reason of all denials").await;
+    screen.words("not today");
+    screen.keys(&["Enter"]);
+    screen.shows("Deny 1 request?").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    screen.keys(&["y"]);
+    screen.shows("denied 1").await;
+    screen.shows("Nothing waits for you").await;
+}
+
+#[tokio::test]
+async fn attach_shows_a_list_and_a_session_side_by_side() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    gateway.until_ended(&session, &gateway.prompt(&session, "plan ;; echo first words").await).await;
+    let screen = Screen::open(&gateway, (200, 50), "");
+    // The selected session is shown beside the list, with its plan at the right.
+    let text = screen.shows("first words").await;
+    assert!(text.contains("▌1 session") && text.matches("Plan 3/3").count() == 2, "{text}");
+    screen.shot("sessions-200x50");
+    screen.keys(&["Tab"]);
+    screen.shows("write to the agent").await;
+    screen.words("ask make deploy");
+    screen.keys(&["Enter"]);
+    screen.until("an armed card", |text| text.contains("Allow once") && text.contains("will not ask")).await;
+    screen.shot("asked-200x50");
+    screen.keys(&["y"]);
+    screen.shows("allowed (allow_once): make deploy").await;
+    screen.keys(&["Tab"]);
+    screen.shows("▌1 session").await;
+    screen.keys(&["q"]);
+    assert_eq!(screen.ended().await, "0");
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@
 mod commands;
 mod events;
 mod keys;
+mod lists;
+mod mouse;
 mod surfaces;
+mod triage;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,13 +18,15 @@ use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
 
 use super::agent_lists::{self, PastConversation};
-use super::card::{Card, CardMode, CardOutcome, LINGER_TIME};
+use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
 use super::conversation::{Conversation, DrawContext, PageOf};
 use super::help::COMMANDS;
 use super::input::{self, Key};
 use super::sanitize;
+use super::session_list::SessionRow;
 use super::settings::SettingChoice;
 use super::theme::Theme;
+use super::triage::{InboxRow, Requests, Sense, Triage};
 use super::view;
 use super::view_model::{
     DeviceItem, RequestResult, RequestView, RiskView, RuntimeItem, SearchItem, SessionItem, field, position,
@@ -47,6 +52,10 @@ const SESSIONS_PAGE: usize = 500;
 const SESSIONS_AHEAD: usize = 60;
 /// Lines scrolled by a step of the mouse wheel.
 const WHEEL_LINES: i64 = 3;
+/// How long a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
+const PREVIEW_DELAY: i64 = 300;
+
+pub(crate) use triage::SeveralQuestion;
 
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +198,26 @@ pub(crate) enum Msg {
 #[derive(Clone, Debug)]
 pub(crate) enum Overlay {
     Help(usize),
-    Palette { area: TextArea<'static>, at: usize },
-    Confirm { words: String, then: Box<AfterConfirm> },
-    Input { label: &'static str, area: TextArea<'static>, then: Box<AfterConfirm> },
-    TextPage { title: String, words: String, scroll: usize },
+    Palette {
+        area: TextArea<'static>,
+        at: usize,
+    },
+    Confirm {
+        words: String,
+        then: Box<AfterConfirm>,
+    },
+    Input {
+        label: &'static str,
+        area: TextArea<'static>,
+        then: Box<AfterConfirm>,
+    },
+    TextPage {
+        title: String,
+        words: String,
+        scroll: usize,
+    },
+    /// Whether to answer several requests.
+    Several(Box<SeveralQuestion>),
 }
 
 /// What follows a confirmation.
@@ -211,6 +236,8 @@ pub(crate) enum AfterConfirm {
         path: String,
         member: &'static str,
     },
+    /// The question whether to deny the selected requests, for the typed reason.
+    DenySeveral,
 }
 
 /// The state of the screen.
@@ -242,7 +269,13 @@ pub(crate) struct App {
     deleted: BTreeSet<String>,
     /// The lowest and the highest place of the known sessions.
     places: Option<(i64, i64)>,
-    pub(crate) requests: BTreeMap<String, (RequestView, Option<RequestResult>)>,
+    pub(crate) requests: Requests,
+    /// The rows of the inbox, and what is selected in it.
+    pub(crate) triage: Triage,
+    /// Whether the inbox was on the screen.
+    inbox_here: bool,
+    /// Answers to several requests that are on their way.
+    several: Option<triage::SeveralAnswers>,
     live: bool,
     pub(crate) doing: HashMap<String, String>,
     pub(crate) unread: HashMap<String, usize>,
@@ -260,10 +293,27 @@ pub(crate) struct App {
     /// The selected line of each list; in the inbox and the session list, the selected id, since lines move.
     pub(crate) at: HashMap<TuiPage, usize>,
     pub(crate) chosen: HashMap<TuiPage, String>,
+    /// The first row on the screen of the inbox and of the session list.
+    pub(crate) tops: HashMap<TuiPage, usize>,
+    /// The rows of the session list, and whether what they show has changed.
+    pub(crate) session_rows: Vec<SessionRow>,
+    sessions_changed: bool,
+    /// The folded projects of the session list.
+    folded: BTreeSet<String>,
     pub(crate) archived: bool,
     pub(crate) conversation: Option<Conversation>,
     following: u64,
+    /// The session that is shown beside the list next, and since when it is selected.
+    preview_due: Option<(String, i64)>,
+    /// Whether the conversation was opened only as a preview.
+    previewed: bool,
+    /// Whether no page was chosen yet.
+    undecided: bool,
     pub(crate) writing: bool,
+    /// Whether the composer gave its keys to a request.
+    yielded: bool,
+    /// The request that the keys were offered to.
+    offered: Option<String>,
     pub(crate) composer: TextArea<'static>,
     history: Option<usize>,
     draft: String,
@@ -313,7 +363,10 @@ impl App {
             filtering: false,
             deleted: BTreeSet::new(),
             places: None,
-            requests: BTreeMap::new(),
+            requests: Requests::new(),
+            triage: Triage::default(),
+            inbox_here: false,
+            several: None,
             live: false,
             doing: HashMap::new(),
             unread: HashMap::new(),
@@ -329,10 +382,19 @@ impl App {
             query_typing: true,
             at: HashMap::new(),
             chosen: HashMap::new(),
+            tops: HashMap::new(),
+            session_rows: Vec::new(),
+            sessions_changed: true,
+            folded: BTreeSet::new(),
             archived: false,
             conversation: None,
             following: 0,
+            preview_due: None,
+            previewed: false,
+            undecided: false,
             writing: false,
+            yielded: false,
+            offered: None,
             composer: input::area(""),
             history: None,
             draft: String::new(),
@@ -355,8 +417,9 @@ impl App {
     /// The first effects; opens `session` at once.
     pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
         let mut effects = vec![get(CallTag::Me, "/v1/me".into()), get(CallTag::Runtimes, "/v1/runtimes".into())];
-        if let Some(session) = session {
-            self.open(session, &mut effects);
+        match session {
+            Some(session) => self.open(session, &mut effects),
+            None => self.undecided = true,
         }
         effects
     }
@@ -376,6 +439,7 @@ impl App {
         match msg {
             Msg::Key(event) => {
                 if let Some(key) = Key::of(event) {
+                    self.undecided = false;
                     self.key(&key, &mut effects);
                 }
             }
@@ -404,6 +468,8 @@ impl App {
 
     /// Derives state that depends on several fields, after any message.
     fn update_derived(&mut self, effects: &mut Vec<Effect>) {
+        self.refresh_rows();
+        self.update_preview(effects);
         // The card on the screen.
         let wanted_request = self.wanted_request();
         if self.card.as_ref().map(|card| &card.id) != wanted_request.as_ref() {
@@ -433,9 +499,13 @@ impl App {
             if let Some((ask, _)) = self.requests.get(&card.id) {
                 let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
                 card.mark_shown(&shape);
+                if card.read && !card.changed && self.now - card.shown >= ARM_DELAY {
+                    self.triage.mark_seen(ask);
+                }
             }
             self.card = Some(card);
         }
+        self.update_writing();
         self.update_surfaces(effects);
         self.read_older_sessions(effects);
         if let Some(id) = &self.pending_restart
@@ -502,38 +572,13 @@ impl App {
             Some(_) => false,
             None if self.page != TuiPage::Sessions => false,
             None if !self.filter_words().is_empty() => true,
-            None => {
-                let list = self.listed();
-                let chosen = self.chosen.get(&TuiPage::Sessions);
-                let at = chosen.and_then(|id| list.iter().position(|session| session.id == *id));
-                let at = at.or(self.at.get(&TuiPage::Sessions).copied()).unwrap_or_default();
-                at + SESSIONS_AHEAD >= list.len()
-            }
+            None => self.session_at() + SESSIONS_AHEAD >= self.session_rows.len(),
         };
         if seek_target {
             self.reading = true;
             let path = format!("/v1/sessions?archived=all&limit={SESSIONS_PAGE}&cursor={cursor}");
             effects.push(get(CallTag::Older(self.greeting), path));
         }
-    }
-
-    /// The words of the filter, in lower case.
-    fn filter_words(&self) -> Vec<String> {
-        self.filter.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
-    }
-
-    /// The listed sessions: all, or those that match the filter.
-    pub(crate) fn listed(&self) -> Vec<&SessionItem> {
-        let words = self.filter_words();
-        let mut list = self.ordered();
-        if !words.is_empty() {
-            list.retain(|session| {
-                let all =
-                    [&*session.name(), &*session.cwd, &*session.runtime, &*session.state].join(" ").to_lowercase();
-                words.iter().all(|word| all.contains(word.as_str()))
-            });
-        }
-        list
     }
 
     /// Whether older sessions are being read.
@@ -550,9 +595,10 @@ impl App {
         };
         let list = match self.page {
             TuiPage::Inbox => {
-                let list = self.inbox();
-                let at = self.index(TuiPage::Inbox, &list);
-                return list.get(at).cloned();
+                return match self.triage.rows.get(self.inbox_at())? {
+                    InboxRow::Request { id, .. } => Some(id.clone()),
+                    InboxRow::Group { .. } => None,
+                };
             }
             TuiPage::Session => {
                 // What the open surface asks is answered there.
@@ -582,38 +628,6 @@ impl App {
             self.requests.values().map(|(ask, _)| ask).filter(|ask| ask.session == conversation.session).collect();
         list.sort_by(|a, b| (a.opened, &a.id).cmp(&(b.opened, &b.id)));
         list.into_iter().map(|ask| ask.id.clone()).collect()
-    }
-
-    /// The requests of the inbox: highest risk first, then newest. An answered one stays for a moment.
-    pub(crate) fn inbox(&self) -> Vec<String> {
-        let stays = |id: &str, outcome: &Option<RequestResult>| match outcome {
-            None => true,
-            Some(_) => {
-                self.page == TuiPage::Inbox
-                    && self.card.as_ref().is_some_and(|card| {
-                        card.id == id && card.closed_at.is_none_or(|at| self.now - at < LINGER_TIME)
-                    })
-            }
-        };
-        let mut list: Vec<&RequestView> =
-            self.requests.values().filter(|(ask, outcome)| stays(&ask.id, outcome)).map(|(ask, _)| ask).collect();
-        list.sort_by(|a, b| (b.risk, b.opened, &b.id).cmp(&(a.risk, a.opened, &a.id)));
-        list.into_iter().map(|ask| ask.id.clone()).collect()
-    }
-
-    /// The sessions in list order: waiting for an answer, running, others by their latest news, ended.
-    pub(crate) fn ordered(&self) -> Vec<&SessionItem> {
-        let mut list: Vec<&SessionItem> =
-            self.sessions.values().filter(|session| self.archived || !session.archived).collect();
-        let rank = |session: &SessionItem| match session.state.as_str() {
-            _ if session.archived => 4,
-            "waiting" => 0,
-            "running" => 1,
-            "exited" => 3,
-            _ => 2,
-        };
-        list.sort_by(|a, b| (rank(a), -a.place, &a.id).cmp(&(rank(b), -b.place, &b.id)));
-        list
     }
 
     /// The selected line of a list whose lines move.
@@ -659,24 +673,32 @@ impl App {
 
     /// Opens a session.
     pub(crate) fn open(&mut self, id: String, effects: &mut Vec<Effect>) {
+        self.undecided = false;
         if self.page != TuiPage::Session {
             self.from = self.page;
         }
         self.page = TuiPage::Session;
-        if self.conversation.as_ref().is_some_and(|conversation| conversation.session == id) {
+        if self.conversation.as_ref().is_none_or(|conversation| conversation.session != id) {
+            self.show_card_of(None);
+            self.follow_session(&id, effects);
+        } else if !self.previewed {
             return;
         }
+        self.previewed = false;
+        self.writing = !self.requests.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
+    }
+
+    /// Reads another session. What was typed is kept with the one before.
+    fn follow_session(&mut self, id: &str, effects: &mut Vec<Effect>) {
         if let Some(conversation) = &self.conversation {
             self.drafts.insert(conversation.session.clone(), self.composer.lines().join("\n"));
         }
-        self.composer = input::area(self.drafts.get(&id).map_or("", String::as_str));
+        self.composer = input::area(self.drafts.get(id).map_or("", String::as_str));
         self.history = None;
         self.following += 1;
         self.pending_restart = None;
-        self.show_card_of(None);
-        self.writing = !self.requests.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
-        self.conversation = Some(Conversation::new(&id));
-        effects.push(Effect::Follow(Some(id)));
+        self.conversation = Some(Conversation::new(id));
+        effects.push(Effect::Follow(Some(id.to_owned())));
     }
 
     fn go(&mut self, page: TuiPage, effects: &mut Vec<Effect>) {

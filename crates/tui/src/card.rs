@@ -28,8 +28,18 @@ pub(crate) const LINGER_TIME: i64 = 6_000;
 const FRAME: usize = 5;
 /// The same for a form, whose options are in its content.
 const FORM_FRAME: usize = 4;
+/// A request of at most this many lines is shown before the reasons for its risk.
+const SHORT_LINES: usize = 8;
+/// Longest label of an option, in columns.
+const LABEL_MAX: usize = 50;
+/// With less room for the content than this, a card has fewer lines of its own.
+const ROWS_MIN: usize = 4;
 /// Most lines of content that are laid out; a longer request cannot be allowed here.
 const LINES_MAX: usize = 40_000;
+/// Below this many columns, hints are short.
+const HINT_WIDTH: usize = 56;
+/// Shown while only a part of a request is here.
+const PARTIAL: &str = "only the beginning is loaded: you can only deny it";
 /// Shown when a request changed on the screen.
 const CHANGED: &str = "this request changed while it was open: read it again, then press c";
 const CHANGED_TYPING: &str = "this request changed while it was open: read it again, then press Ctrl-R";
@@ -105,6 +115,8 @@ pub(crate) struct CardLayout {
     /// Content lines on the screen.
     pub(crate) rows: usize,
     pub(crate) height: usize,
+    /// Whether the lines that say what is also elsewhere on the screen are left out, for lack of room.
+    pub(crate) compact: bool,
     /// The lines of the current question of a form, and of the current place in it.
     focus: Option<(Range<usize>, Range<usize>)>,
 }
@@ -197,12 +209,16 @@ impl Card {
             CardMode::Pick { .. } => ask.items.len().clamp(1, 8),
             _ => 0,
         };
-        let frame = match form {
-            Some(_) => FORM_FRAME,
-            None => FRAME + flow(&choices_of(self, ask), inner).len().max(1),
+        let (mut frame, spare) = match form {
+            Some(_) => (FORM_FRAME, 1),
+            None => (FRAME + flow(&choices_of(self, ask, inner), inner).len().max(1), 2),
         };
+        let compact = most.saturating_sub(frame + below) < content.len().min(ROWS_MIN);
+        if compact {
+            frame -= spare;
+        }
         let rows = content.len().min(most.saturating_sub(frame + below).max(1));
-        CardLayout { rows, height: (rows + frame + below).min(most), content, focus }
+        CardLayout { rows, height: (rows + frame + below).min(most), compact, content, focus }
     }
 
     /// Records that the card was drawn with this layout.
@@ -232,7 +248,7 @@ impl Card {
         } else if now - self.shown < ARM_DELAY {
             Some("…")
         } else if self.fetching {
-            Some("only the beginning is loaded: you can only deny it")
+            Some(PARTIAL)
         } else if self.changed {
             // While text is typed, letters go into the text.
             Some(match self.mode {
@@ -280,7 +296,7 @@ impl Card {
     }
 
     /// The answer that denies this request.
-    fn denial(ask: &RequestView) -> Value {
+    pub(crate) fn denial(ask: &RequestView) -> Value {
         match ask.kind.as_str() {
             "prompt" if !ask.questions.is_empty() => json!({ "answers": {} }),
             "prompt" => json!({ "value": null }),
@@ -579,13 +595,17 @@ pub(crate) fn keys(ask: &RequestView) -> Vec<(usize, String)> {
 }
 
 /// The choices: key, label, and whether it allows.
-fn choices_of(card: &Card, ask: &RequestView) -> Vec<(String, String, bool)> {
+fn choices_of(card: &Card, ask: &RequestView, width: usize) -> Vec<(String, String, bool)> {
     if ask.observe || matches!(ask.kind.as_str(), "prompt" | "pick") {
         return Vec::new();
     }
     let option = |(n, key): (usize, String)| {
         let offered = &ask.options[n];
-        (key, sanitize::cut(&offered.label, 50), !offered.kind.starts_with("reject"))
+        (
+            key,
+            sanitize::cut(&offered.label, LABEL_MAX.min(width.saturating_sub(5))),
+            !offered.kind.starts_with("reject"),
+        )
     };
     let mut all: Vec<(String, String, bool)> = keys(ask).into_iter().map(option).collect();
     let mut more = |key: &str, label: &str, approval: bool| all.push((key.to_owned(), label.to_owned(), approval));
@@ -623,6 +643,31 @@ fn flow(all: &[(String, String, bool)], width: usize) -> Vec<Vec<usize>> {
     lines
 }
 
+/// The place of a button of a card in the lines of its options.
+pub(crate) struct OptionPlace {
+    pub(crate) line: usize,
+    pub(crate) columns: Range<usize>,
+    pub(crate) key: String,
+}
+
+/// Where the buttons of a card are that can be pressed: none while text is typed.
+pub(crate) fn option_places(card: &Card, ask: &RequestView, width: usize) -> (usize, Vec<OptionPlace>) {
+    let all = choices_of(card, ask, width);
+    let lines = flow(&all, width);
+    let mut places = Vec::new();
+    if matches!(card.mode, CardMode::Choose) {
+        for (line, options) in lines.iter().enumerate() {
+            let mut from = 0;
+            for (key, label, _) in options.iter().map(|n| &all[*n]) {
+                let to = from + sanitize::width(key) + sanitize::width(label) + 4;
+                places.push(OptionPlace { line, columns: from..to, key: key.clone() });
+                from = to;
+            }
+        }
+    }
+    (lines.len(), places)
+}
+
 /// Whether the gateway may have truncated a text of the questions: then only `display` has all of it.
 fn is_truncated(questions: &[Question]) -> bool {
     questions.iter().any(|question| {
@@ -632,8 +677,8 @@ fn is_truncated(questions: &[Question]) -> bool {
     })
 }
 
-/// The content of the request, behind a bar.
-fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// The warnings, and the reasons for the risk.
+fn why_risky(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for warning in &ask.warnings {
         let spans = [Span::styled(warning.clone(), theme.warn)];
@@ -643,6 +688,17 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
         let style = if ask.risk == RiskView::Danger { theme.bad } else { theme.warn };
         let spans = [Span::styled(format!("{}: {}", ask.risk.word(), ask.reasons.join("; ")), style)];
         lines.extend(wrap(&spans, &Span::raw(""), &Span::raw("  "), width));
+    }
+    lines
+}
+
+/// The content of the request, behind a bar.
+fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    // What is asked comes first, unless its end is far below.
+    let short = ask.questions.is_empty() && ask.display.lines().nth(SHORT_LINES).is_none();
+    if !short {
+        lines.extend(why_risky(ask, width, theme));
     }
     if ask.subject == "unreadable" {
         let text = "Plexus cannot tell what this would do; it is shown as the agent sent it";
@@ -675,6 +731,9 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
             lines.push(Line::from(Span::styled("too long to be shown here: answer it in another client", theme.bad)));
             return lines;
         }
+    }
+    if short {
+        lines.extend(why_risky(ask, width, theme));
     }
     let message = sanitize::text(&ask.message);
     if !message.trim().is_empty() && !ask.display.contains(message.trim()) {
@@ -727,7 +786,7 @@ pub(crate) fn card_text(
         head.push(Span::styled(format!("· expires in {} ", span(at - now)), theme.warn));
     }
     let armed = card.block_reason(now).is_none();
-    let all = choices_of(card, ask);
+    let all = choices_of(card, ask, width);
     let options = flow(&all, width).into_iter().map(|line| {
         let mut spans = Vec::new();
         for (key, label, approval) in line.into_iter().map(|n| &all[n]) {
@@ -747,42 +806,72 @@ pub(crate) fn card_text(
         Line::from(spans)
     });
     let options = options.collect();
+    let hint = hint(card, ask, outcome, (theme, width, now));
+    CardText { head, from: from.to_owned(), options, hint }
+}
+
+/// The last line of a card: what the keys do now, or why not yet.
+fn hint(
+    card: &Card,
+    ask: &RequestView,
+    outcome: Option<&RequestResult>,
+    (theme, width, now): (&Theme, usize, i64),
+) -> Vec<Span<'static>> {
+    if !card.problem.is_empty() {
+        return vec![Span::styled(card.problem.clone(), theme.bad)];
+    }
     let mut hint = vec![];
+    // What has to be read stays whole on a narrow terminal.
+    let either = |long: &'static str, short: &'static str| if width < HINT_WIDTH { short } else { long };
+    let blocked = card.block_reason(now).map(|why| match why {
+        CHANGED => either(CHANGED, "it changed: read it again, then c"),
+        CHANGED_TYPING => either(CHANGED_TYPING, "it changed: read it, then Ctrl-R"),
+        PARTIAL => either(PARTIAL, "only its beginning is loaded"),
+        why => why,
+    });
     let say = |hint: &mut Vec<Span<'static>>, text: &str| hint.push(Span::styled(text.to_owned(), theme.dim));
     match (&card.mode, outcome) {
         (_, Some(_)) => say(&mut hint, "Esc closes this"),
         (CardMode::Choose, None) if ask.observe => {
-            say(&mut hint, "it can only be viewed here: answer it where the agent runs")
+            let words = "it can only be viewed here: answer it where the agent runs";
+            say(&mut hint, either(words, "answer it where the agent runs"));
         }
-        (CardMode::Choose, None) => match card.block_reason(now) {
+        (CardMode::Choose, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None if ask.risk == RiskView::Danger => say(&mut hint, "allowing it requires a second confirmation"),
+            None if ask.risk == RiskView::Danger => {
+                let words = "allowing it requires a second confirmation";
+                say(&mut hint, either(words, "allowing it asks a second time"));
+            }
             None => {
-                if let Some(always) = ask.option("allow_always") {
-                    say(&mut hint, &format!("A “{}”: the agent will not ask about similar things", always.label));
+                if ask.option("allow_always").is_some() {
+                    let words = "A: the agent will not ask about similar things";
+                    say(&mut hint, either(words, "A: no more questions of this kind"));
                 }
             }
         },
-        (CardMode::Reason(_), None) => say(&mut hint, "reason for the agent · Enter denies · Esc back"),
+        (CardMode::Reason(_), None) => {
+            say(&mut hint, either("reason for the agent · Enter denies · Esc back", "Enter denies · Esc back"));
+        }
         (CardMode::Yes { typed, .. }, None) => {
-            hint.push(Span::styled("this is dangerous. Type yes and Enter to allow it: ", theme.bad));
+            let words = "this is dangerous. Type yes and Enter to allow it: ";
+            hint.push(Span::styled(either(words, "dangerous: type yes, Enter: "), theme.bad));
             hint.push(Span::styled(format!("{typed}▏"), theme.text));
             say(&mut hint, " · Esc back");
         }
         (CardMode::Edit(_), None) => {
             let what = ask.editable.as_ref().map_or("it", |(label, _)| label.as_str());
-            say(&mut hint, &format!("edit the {what} · Enter allows your version · Esc back"));
+            say(&mut hint, &format!("Enter allows your version of the {what} · Esc back"));
         }
-        (CardMode::Text(_), None) => match card.block_reason(now) {
+        (CardMode::Text(_), None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None => say(&mut hint, "Enter sends · Ctrl-N declines"),
         },
-        (CardMode::Pick { .. }, None) => match card.block_reason(now) {
+        (CardMode::Pick { .. }, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None if ask.multi => say(&mut hint, "Space picks · Enter sends · n declines"),
             None => say(&mut hint, "Enter picks · n declines"),
         },
-        (CardMode::Form(form), None) => match card.block_reason(now) {
+        (CardMode::Form(form), None) => match blocked {
             // An unfinished answer has the hint of its mode.
             Some(why) if card.read || card.changed || card.sent => {
                 hint.push(Span::styled(why.to_owned(), theme.warn));
@@ -790,8 +879,5 @@ pub(crate) fn card_text(
             _ => say(&mut hint, form.hint(&ask.questions)),
         },
     }
-    if !card.problem.is_empty() {
-        hint = vec![Span::styled(card.problem.clone(), theme.bad)];
-    }
-    CardText { head, from: from.to_owned(), options, hint }
+    hint
 }

@@ -19,7 +19,6 @@ use std::rc::Rc;
 
 use plexus_protocol::transcript::{
     Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
-    block_label,
 };
 use plexus_protocol::{Kind, Position};
 use ratatui::style::{Modifier, Style};
@@ -27,6 +26,7 @@ use ratatui::text::{Line, Span};
 use serde_json::{Map, Value};
 
 use super::diff::diff;
+use super::image;
 use super::markdown::{markdown, plain};
 use super::sanitize;
 use super::settings::Settings;
@@ -360,10 +360,7 @@ impl Conversation {
             EntryBody::Message { role, content, .. } => match content {
                 Content::Text(words) => self.add_text(role, placed, &words, place),
                 Content::Block(block) => {
-                    let size = block["data"].as_str().map(|data| format!(", {} KiB", data.len() * 3 / 4096));
-                    let label = block_label(&block);
-                    let label = format!("{}{}]", label.trim_end_matches(']'), size.unwrap_or_default());
-                    self.add_text(role, placed, &sanitize::line(&label, FIELD), place);
+                    self.add_text(role, placed, &image::label(&block), place);
                 }
             },
             EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), place),

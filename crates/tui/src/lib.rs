@@ -27,14 +27,17 @@ mod form;
 mod guard;
 mod help;
 mod highlight;
+mod image;
 mod input;
 mod markdown;
 mod sanitize;
+mod session_list;
 mod settings;
 mod surface;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod triage;
 mod view;
 mod view_model;
 

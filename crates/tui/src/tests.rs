@@ -46,7 +46,9 @@ fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
     ask
 }
 
+mod panes;
 mod surfaces;
+mod triage;
 
 struct Stage {
     app: App,
@@ -64,6 +66,9 @@ impl Stage {
         let app = App::new(Theme::new(depth, false), (width, height), NOON, BTreeMap::new());
         let mut stage = Self { app, now: NOON, place: 1, effects: Vec::new() };
         stage.app.start(None);
+        // Not in the inbox, where it would start if something waits.
+        stage.keys(&["2"]);
+        stage.effects.clear();
         stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions, "requests": requests }))));
         stage.msg(Msg::Event(ClientEvent::Live));
         stage
@@ -94,6 +99,8 @@ impl Stage {
                 "Down" => KeyCode::Down,
                 "PageDown" => KeyCode::PageDown,
                 "PageUp" => KeyCode::PageUp,
+                "Left" => KeyCode::Left,
+                "Right" => KeyCode::Right,
                 other => KeyCode::Char(other.chars().next().unwrap()),
             };
             self.msg(Msg::Key(KeyEvent::new(code, modifiers)));
@@ -715,7 +722,7 @@ fn tui_reaches_fifty_requests_and_all_sessions_at_40x20_without_overlap() {
         stage.msg(Msg::Event(event_at(&format!("s_{which}"), 9, "request_resolved", &over, stage.now)));
     }
     stage.advance(LINGER_TIME + ARM_DELAY);
-    assert!(stage.screen().contains("No pending requests"), "{}", stage.screen());
+    assert!(stage.screen().contains("Nothing waits for you"), "{}", stage.screen());
 }
 
 #[test]
@@ -794,7 +801,7 @@ fn tui_shows_an_answer_of_another_client_in_place() {
     stage.event("s_1", "request_resolved", &receipt);
     assert!(stage.screen().contains("Allowed by phone"), "{}", stage.screen());
     stage.advance(LINGER_TIME);
-    assert!(stage.screen().contains("No pending requests"), "{}", stage.screen());
+    assert!(stage.screen().contains("Nothing waits for you"), "{}", stage.screen());
 }
 
 #[test]

@@ -1,7 +1,15 @@
 //! The layout of the screen. One file: keys and clicks use the same areas as drawing. Pure.
 
+mod card;
+mod inbox;
 mod pages;
+mod panes;
+mod sessions;
 mod surfaces;
+
+pub(crate) use card::option_at;
+pub(crate) use inbox::several_end;
+pub(crate) use panes::{Pane, has_panes, list_top, pane_at, row_at};
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,20 +19,23 @@ use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 use ratatui_textarea::TextArea;
 
 use super::app::{App, ConnectionView, Overlay, PAGES, TuiPage, viewers};
-use super::card::{self, Card, CardMode};
+use super::card::{Card, CardMode};
 use super::conversation::DrawContext;
 use super::help::KEYS;
 use super::input;
 use super::markdown::wrap;
 use super::sanitize;
 use super::view_model::{RiskView, SessionItem, ago, clock, span};
+use panes::{card_place, panes};
 
 /// Narrowest supported terminal, in columns.
 pub(crate) const WIDTH_MIN: u16 = 40;
 /// Lowest supported terminal, in lines.
 pub(crate) const HEIGHT_MIN: u16 = 12;
-/// Below this many columns, lists leave out what is shown elsewhere: agents, and a session's current activity.
-const NARROW: u16 = 64;
+/// Below this many columns, a list has two lines for each row.
+const NARROW: u16 = 72;
+/// Below this many columns, the first line has only what tells the pages apart.
+const NARROW_TABS: u16 = 60;
 /// Most lines of the composer.
 const COMPOSER_MAX: usize = 8;
 
@@ -47,14 +58,14 @@ struct Rows {
 }
 
 fn rows(app: &App) -> Rows {
-    let all = body(app);
-    let composer =
-        u16::try_from(input::rows(&app.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX))
-            .unwrap_or(1)
-            + 1;
+    let panes = panes(app);
+    let all = panes.middle;
+    let preview = app.page != TuiPage::Session;
+    let lines = input::rows(&app.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX);
+    let composer = if preview { 0 } else { u16::try_from(lines).unwrap_or(1) + 1 };
     let session = app.conversation.as_ref().and_then(|conversation| app.sessions.get(&conversation.session));
-    let queue = u16::try_from(session.map_or(0, |session| session.queue.len()).min(3)).unwrap_or(0)
-        + u16::try_from(app.slash().len()).unwrap_or(0);
+    let queued = session.filter(|_| !preview).map_or(0, |session| session.queue.len()).min(3);
+    let queue = u16::try_from(queued + if preview { 0 } else { app.slash().len() }).unwrap_or(0);
     let open = app.surface_is_open();
     // An open surface has the room of the composer as well.
     let below = if open { 0 } else { (composer + queue).min(all.height / 2) };
@@ -64,12 +75,14 @@ fn rows(app: &App) -> Rows {
     let middle = all.height.saturating_sub(1 + pins + below);
     let most = card_max(app, middle);
     let card = match (&app.card, app.page) {
-        (Some(card), TuiPage::Session) => app.requests.get(&card.id).map_or(0, |(ask, _)| {
-            u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
-        }),
+        (Some(card), TuiPage::Session | TuiPage::Inbox) if panes.detail.width == 0 => {
+            app.requests.get(&card.id).map_or(0, |(ask, _)| {
+                u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
+            })
+        }
         _ => 0,
     };
-    let at = |y: u16, height: u16| Rect::new(0, all.y + y, all.width, height);
+    let at = |y: u16, height: u16| Rect::new(all.x, all.y + y, all.width, height);
     Rows {
         header: at(0, 1),
         pins: at(1, pins),
@@ -88,35 +101,18 @@ fn card_max(app: &App, middle: u16) -> u16 {
     (middle * 7 / 10).max(middle.min(9))
 }
 
-fn inbox_rows(app: &App) -> u16 {
-    let all = body(app);
-    u16::try_from(app.inbox().len()).unwrap_or(u16::MAX).min((all.height / 3).max(2))
-}
-
 /// The room of a card: its width and greatest height.
 pub(crate) fn card_area(app: &App) -> Option<Rect> {
     if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.overlay.is_some() {
         return None;
     }
     app.card.as_ref()?;
-    let all = body(app);
-    match app.page {
-        TuiPage::Session => {
-            let rows = rows(app);
-            let middle = rows.conversation.height + rows.card.height;
-            Some(Rect { height: card_max(app, middle), ..rows.card })
-        }
-        TuiPage::Inbox => {
-            let list = inbox_rows(app) + 2;
-            Some(Rect { y: all.y + list, height: all.height.saturating_sub(list), ..all })
-        }
-        _ => None,
-    }
+    card_place(app)
 }
 
 /// The area of the conversation.
 pub(crate) fn conversation_area(app: &App) -> Rect {
-    if app.page != TuiPage::Session || app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN {
+    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || panes(app).middle.width == 0 {
         return Rect::default();
     }
     let area = rows(app).conversation;
@@ -135,21 +131,24 @@ pub(crate) fn surface_area(app: &App) -> Rect {
 
 fn tabs(app: &App) -> Vec<(Option<TuiPage>, Span<'static>)> {
     let theme = &app.theme;
-    let mut spans = vec![(None, Span::styled(" plexus ", theme.accent))];
     let (open, danger) = app.open_asks();
-    let wide = app.size.0 >= 76;
+    let (wide, narrow) = (app.size.0 >= 76, app.size.0 < NARROW_TABS);
+    let mut spans = vec![(None, Span::styled(if narrow { "" } else { " plexus " }, theme.accent))];
     for (n, (page, name)) in PAGES.iter().enumerate() {
         let here = app.page == *page || (app.page == TuiPage::Session && app.from == *page);
         let style = if here { theme.text.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { theme.dim };
         spans.push((Some(*page), Span::styled(format!(" {}", n + 1), theme.dim)));
         spans.push((Some(*page), Span::raw(" ")));
-        let name = if wide || here { (*name).to_owned() } else { name[..2].to_owned() };
+        let name = if wide || here { (*name).to_owned() } else { name[..3].to_owned() };
         spans.push((Some(*page), Span::styled(name, style)));
         if *page == TuiPage::Inbox && open > 0 {
             let style = if danger { theme.bad } else { theme.warn };
-            spans.push((Some(*page), Span::styled(format!(" {open}"), style.add_modifier(Modifier::BOLD))));
+            let words = if narrow { format!("({open})") } else { format!(" {open}") };
+            spans.push((Some(*page), Span::styled(words, style.add_modifier(Modifier::BOLD))));
         }
-        spans.push((None, Span::raw(" ")));
+        if !narrow {
+            spans.push((None, Span::raw(" ")));
+        }
     }
     spans
 }
@@ -164,25 +163,6 @@ pub(crate) fn tab_at(app: &App, column: u16) -> Option<TuiPage> {
         }
     }
     None
-}
-
-/// The line of the list at this row of the screen.
-pub(crate) fn row_at(app: &App, row: u16) -> Option<usize> {
-    let from = body(app).y + 1;
-    let at = usize::from(row.checked_sub(from)?);
-    let (shown, first) = match app.page {
-        TuiPage::Inbox => {
-            window(app.inbox().len(), app.index(TuiPage::Inbox, &app.inbox()), usize::from(inbox_rows(app)))
-        }
-        TuiPage::Sessions => {
-            let list: Vec<String> = app.listed().into_iter().map(|session| session.id.clone()).collect();
-            window(list.len(), app.index(TuiPage::Sessions, &list), usize::from(body(app).height - 1))
-        }
-        TuiPage::Runtimes => (app.runtimes.len(), 0),
-        TuiPage::Devices => (app.devices.len(), 0),
-        _ => return None,
-    };
-    (at < shown).then_some(first + at)
 }
 
 /// The visible lines of a list: how many, and from which.
@@ -210,12 +190,10 @@ pub(crate) fn draw(app: &App, buf: &mut Buffer) {
     let mut draw = Draw { app, buf };
     draw.top();
     match app.page {
-        TuiPage::Inbox => draw.inbox(),
-        TuiPage::Sessions => draw.sessions(),
         TuiPage::Search => draw.search(),
         TuiPage::Runtimes => draw.runtimes(),
         TuiPage::Devices => draw.devices(),
-        TuiPage::Session => draw.session(),
+        TuiPage::Inbox | TuiPage::Sessions | TuiPage::Session => draw.panes(),
     }
     draw.bottom();
     draw.overlay();
@@ -230,10 +208,11 @@ impl Draw<'_> {
         self.buf.set_style(area, style);
     }
 
-    fn right(&mut self, y: u16, spans: Vec<Span<'static>>, most: u16) {
+    /// Puts spans at the right edge of an area, in its first line.
+    fn right(&mut self, area: Rect, spans: Vec<Span<'static>>, most: u16) {
         let width = spans.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(most));
         let width = u16::try_from(width).unwrap_or(most);
-        self.put(self.app.size.0.saturating_sub(width), y, spans, width);
+        self.put((area.x + area.width).saturating_sub(width), area.y, spans, width);
     }
 
     fn top(&mut self) {
@@ -242,12 +221,15 @@ impl Draw<'_> {
         self.fill(Rect::new(0, 0, width, 1), theme.bar);
         let spans: Vec<Span<'static>> = tabs(self.app).into_iter().map(|(_, span)| span).collect();
         self.put(0, 0, spans, width);
+        let narrow = width < NARROW_TABS;
         let link = match &self.app.link {
+            ConnectionView::Live if narrow => vec![Span::styled(" ● ", theme.ok)],
+            ConnectionView::Connecting if narrow => vec![Span::styled(" ○ ", theme.warn)],
             ConnectionView::Live => vec![Span::styled(" ● live ", theme.ok)],
             ConnectionView::Connecting => vec![Span::styled(" ○ connecting ", theme.warn)],
             ConnectionView::Lost(..) => vec![Span::styled(" ○ offline ", theme.bad.add_modifier(Modifier::REVERSED))],
         };
-        self.right(0, link, 16);
+        self.right(Rect::new(0, 0, width, 1), link, 16);
     }
 
     fn bottom(&mut self) {
@@ -269,10 +251,19 @@ impl Draw<'_> {
             return self.put(1, y, Span::styled(sanitize::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
         }
         let hints: &[(&str, &str)] = match app.page {
+            TuiPage::Inbox if !app.triage.selected.is_empty() => &[
+                ("y", "allow once"),
+                ("n", "deny"),
+                ("r", "deny with a reason"),
+                ("x", "select"),
+                ("X", "clear"),
+                ("?", "keys"),
+            ],
             TuiPage::Inbox => &[
                 ("↑↓", "move"),
                 ("y", "allow"),
                 ("n", "deny"),
+                ("x", "select"),
                 ("Enter", "open session"),
                 ("?", "keys"),
                 ("q", "quit"),
@@ -281,6 +272,7 @@ impl Draw<'_> {
             TuiPage::Sessions => &[
                 ("↑↓", "move"),
                 ("Enter", "open"),
+                ("←→", "fold"),
                 ("f", "filter"),
                 ("N", "new"),
                 ("a", "archived"),
@@ -313,7 +305,7 @@ impl Draw<'_> {
                 ("Esc", "back"),
                 ("?", "keys"),
             ],
-            TuiPage::Session if app.writing && app.card.is_some() => {
+            TuiPage::Session if app.writing && app.card.as_ref().is_some_and(|card| card.closed_at.is_none()) => {
                 &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
             }
             TuiPage::Session if app.writing => &[
@@ -392,8 +384,10 @@ impl Draw<'_> {
     fn session(&mut self) {
         let app = self.app;
         let theme = &app.theme;
-        let Some(conversation) = &app.conversation else { return };
         let rows = rows(app);
+        let Some(conversation) = &app.conversation else {
+            return self.card(rows.card);
+        };
         self.header(rows.header);
         if app.surface_is_open() {
             self.surface(rows.conversation);
@@ -407,13 +401,15 @@ impl Draw<'_> {
         let area = conversation_area(app);
         let cx = DrawContext { theme, width: area.width, height: usize::from(area.height), now: app.now };
         let lines = conversation.screen(&cx);
+        let preview = app.page != TuiPage::Session;
         if lines.is_empty() && area.height > 2 {
             let words = match (conversation.live, &app.link) {
+                (true, _) if preview => "No messages yet.".to_owned(),
                 (true, _) => "No messages yet. Write a prompt below.".to_owned(),
                 (false, ConnectionView::Live) => format!("reading … {} events", conversation.events),
                 _ => "connecting …".to_owned(),
             };
-            self.put(2, area.y + 1, Span::styled(words, theme.dim), area.width);
+            self.put(area.x + 2, area.y + 1, Span::styled(words, theme.dim), area.width.saturating_sub(2));
         }
         for (n, (line, chosen)) in (0..).zip(lines) {
             self.put(area.x, area.y + n, line, area.width);
@@ -423,19 +419,14 @@ impl Draw<'_> {
         }
         self.scrollbar(area, conversation.place(&cx), conversation.scroll_position.follow && !conversation.is_older());
         if let Some(words) = conversation.before().filter(|_| !conversation.scroll_position.follow) {
-            self.right(
-                area.y,
-                vec![Span::styled(format!(" ↑ {words} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")],
-                area.width,
-            );
+            let spans =
+                vec![Span::styled(format!(" ↑ {words} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
+            self.right(area, spans, area.width);
         }
         if !conversation.live && conversation.events > 0 && app.link == ConnectionView::Live {
             let words = format!(" reading … {} events ", conversation.events);
-            self.right(
-                area.y,
-                vec![Span::styled(words, theme.warn.add_modifier(Modifier::REVERSED)), Span::raw(" ")],
-                area.width,
-            );
+            let spans = vec![Span::styled(words, theme.warn.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
+            self.right(area, spans, area.width);
         }
         if !conversation.scroll_position.follow && area.height > 3 {
             let words = match conversation.unseen {
@@ -443,7 +434,7 @@ impl Draw<'_> {
                 many => format!(" ↓ {many} new · G: to now "),
             };
             let spans = vec![Span::styled(words, theme.accent.add_modifier(Modifier::REVERSED)), Span::raw("  ")];
-            self.right(area.y + area.height - 1, spans, area.width);
+            self.right(Rect { y: area.y + area.height - 1, ..area }, spans, area.width);
         }
         if rows.card.height > 0 {
             self.card(rows.card);
@@ -461,7 +452,7 @@ impl Draw<'_> {
                 Span::raw(words),
                 Span::styled(format!(" · {by}"), theme.dim),
             ];
-            self.put(0, y, spans, rows.queue.width);
+            self.put(rows.queue.x, y, spans, rows.queue.width);
             y += 1;
         }
         for (name, what) in slash {
@@ -470,7 +461,7 @@ impl Draw<'_> {
                     Span::styled(format!("  /{name} "), theme.accent),
                     Span::styled(sanitize::cut(&what, 60), theme.dim),
                 ];
-                self.put(0, y, spans, rows.queue.width);
+                self.put(rows.queue.x, y, spans, rows.queue.width);
                 y += 1;
             }
         }
@@ -490,7 +481,8 @@ impl Draw<'_> {
         };
         let names = viewers(app, &conversation.session);
         let width = usize::from(area.width);
-        let mut left = vec![Span::raw(" ")];
+        let focus = has_panes(app) && app.page == TuiPage::Session;
+        let mut left = vec![if focus { Span::styled("▌", theme.accent) } else { Span::raw(" ") }];
         if let Some(session) = app.sessions.get(&conversation.session) {
             let (mark, style) = state_mark(app, session);
             left.push(Span::styled(format!("{mark} "), style));
@@ -522,7 +514,7 @@ impl Draw<'_> {
         let mut right = right.split_off(right.len().min(1));
         right.push(Span::raw(" "));
         self.put(area.x, area.y, left, area.width);
-        self.right(area.y, right, area.width / 2 + 8);
+        self.right(area, right, area.width / 2 + 8);
     }
 
     fn scrollbar(&mut self, area: Rect, place: f32, end: bool) {
@@ -580,104 +572,6 @@ impl Draw<'_> {
         self.field(field, &app.composer, app.writing);
     }
 
-    fn card(&mut self, area: Rect) {
-        let app = self.app;
-        let theme = &app.theme;
-        let Some(card) = &app.card else { return };
-        let Some((ask, outcome)) = app.requests.get(&card.id) else { return };
-        let shape = card.shape(ask, area.width, usize::from(area.height), theme);
-        let mut from = app.session_label(&ask.session);
-        let names = viewers(app, &ask.session);
-        if !names.is_empty() {
-            from = format!("{from} · also here: {}", names.join(", "));
-        }
-        let inner_width = usize::from(area.width).saturating_sub(4);
-        let words = card::card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
-        let style = match (outcome, ask.risk) {
-            (Some(_), _) => theme.rule,
-            (None, RiskView::Danger) => theme.bad.remove_modifier(Modifier::BOLD),
-            (None, _) => theme.warn,
-        };
-        Clear.render(area, self.buf);
-        Block::bordered().border_type(BorderType::Rounded).border_style(style).render(area, self.buf);
-        self.put(area.x + 2, area.y, words.head, area.width.saturating_sub(4));
-        let waiting = app.open_asks().0;
-        if waiting > 1 {
-            let more = format!(" {} more: ] ", waiting - usize::from(outcome.is_none()));
-            let wide = u16::try_from(sanitize::width(&more)).unwrap_or(0);
-            self.put(area.x + area.width.saturating_sub(wide + 2), area.y, Span::styled(more, theme.dim), wide);
-        }
-        let x = area.x + 2;
-        let width = area.width.saturating_sub(4);
-        let mut y = area.y + 1;
-        let end = area.y + area.height.saturating_sub(1);
-        self.put(x, y, Span::styled(sanitize::cut(&words.from, inner_width), theme.dim), width);
-        y += 1;
-        let many = shape.content.len();
-        for line in shape.content.into_iter().skip(card.scroll).take(shape.rows) {
-            if y < end {
-                self.put(x, y, line, width);
-                y += 1;
-            }
-        }
-        if many > shape.rows {
-            let words = format!(" {}–{} of {many} ", card.scroll + 1, (card.scroll + shape.rows).min(many));
-            let wide = u16::try_from(sanitize::width(&words)).unwrap_or(0);
-            self.put(
-                area.x + area.width.saturating_sub(wide + 2),
-                end,
-                Span::styled(words, if card.read { theme.dim } else { theme.warn }),
-                wide,
-            );
-        }
-        match &card.mode {
-            CardMode::Reason(text) | CardMode::Edit(text) | CardMode::Text(text) if outcome.is_none() => {
-                let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
-                self.put(x, y, Span::styled("› ", theme.accent), 2);
-                self.field(
-                    Rect::new(x + 2, y, width.saturating_sub(2), high.min(end.saturating_sub(y))),
-                    text,
-                    !app.writing || app.page == TuiPage::Inbox,
-                );
-                y += high;
-            }
-            CardMode::Pick { at, picked } if outcome.is_none() => {
-                let (shown, first) = window(ask.items.len(), *at, 8);
-                for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
-                    let mark = match (ask.multi, picked.contains(&n)) {
-                        (true, true) => "[x] ",
-                        (true, false) => "[ ] ",
-                        _ => "  ",
-                    };
-                    if y < end {
-                        let spans = vec![
-                            Span::styled(mark, theme.accent),
-                            Span::raw(item.label.clone()),
-                            Span::styled(format!("  {}", item.kind), theme.dim),
-                        ];
-                        self.put(x, y, spans, width);
-                        if n == *at {
-                            self.fill(Rect::new(x, y, width, 1), theme.selected);
-                        }
-                        y += 1;
-                    }
-                }
-            }
-            _ => {}
-        }
-        let high = u16::try_from(words.options.len()).unwrap_or(0);
-        let mut y = end.saturating_sub(1 + high).max(y);
-        for line in words.options {
-            if y < end {
-                self.put(x, y, line, width);
-                y += 1;
-            }
-        }
-        if y < end {
-            self.put(x, y, words.hint, width);
-        }
-    }
-
     fn window(&mut self, width: u16, height: u16, title: &str) -> Rect {
         let (w, h) = self.app.size;
         let (width, height) = (width.min(w - 2), height.min(h - 2));
@@ -716,16 +610,24 @@ impl Draw<'_> {
                     );
                 }
             }
+            Some(Overlay::Several(question)) => self.several(question),
             Some(Overlay::Confirm { words, .. }) => {
-                let inside = self.window(64, 5, "Really?");
-                self.put(inside.x, inside.y, Span::raw(sanitize::cut(words, usize::from(inside.width))), inside.width);
+                let width = 64.min(app.size.0.saturating_sub(2));
+                let room = usize::from(width.saturating_sub(4));
+                let (none, words) = (Span::raw(""), [Span::raw(sanitize::line(words, room * 4))]);
+                let lines = wrap(&words, &none, &none, room);
+                let many = u16::try_from(lines.len()).unwrap_or(1);
+                let inside = self.window(width, many + 4, "Really?");
+                for (n, line) in (0..many).zip(lines) {
+                    self.put(inside.x, inside.y + n, line, inside.width);
+                }
                 let spans = vec![
                     Span::styled(" y ", theme.warn.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
                     Span::raw(" yes   "),
                     Span::styled(" n ", theme.text.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
                     Span::raw(" no"),
                 ];
-                self.put(inside.x, inside.y + 2, spans, inside.width);
+                self.put(inside.x, inside.y + many + 1, spans, inside.width);
             }
             Some(Overlay::Input { label, area, .. }) => {
                 let inside = self.window(64, 4, label);

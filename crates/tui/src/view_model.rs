@@ -42,6 +42,14 @@ impl RiskView {
             Self::Danger => "danger",
         }
     }
+
+    /// The same in a row, beside its reason.
+    pub(crate) fn short(self) -> &'static str {
+        match self {
+            Self::Elevated => "elevated",
+            Self::Low | Self::Danger => self.word(),
+        }
+    }
 }
 
 /// One of the offered options.
@@ -246,6 +254,12 @@ pub(crate) struct SessionItem {
     pub(crate) dialect: String,
     pub(crate) title: String,
     pub(crate) cwd: String,
+    /// The name of its project: the gateway's, or the last part of its folder.
+    pub(crate) project: String,
+    /// The folder of its project, which tells projects apart.
+    pub(crate) project_root: String,
+    /// The worktree or the branch that it works in, if the gateway names one.
+    pub(crate) branch: String,
     pub(crate) state: String,
     pub(crate) run: String,
     /// The current activity, from the gateway or derived here.
@@ -264,12 +278,18 @@ pub(crate) struct SessionItem {
 impl SessionItem {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let queue = value["queue"].as_array().into_iter().flatten();
+        let (project, cwd) = (&value["project"], field(&value["cwd"]));
+        let given = |name: &str| Some(field(&project[name])).filter(|words| !words.is_empty());
+        let last_part = || cwd.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/").to_owned();
         Some(Self {
+            project: given("name").unwrap_or_else(last_part),
+            project_root: given("root").unwrap_or_else(|| cwd.clone()),
+            branch: given("worktree").or_else(|| given("branch")).unwrap_or_default(),
             id: value["session_id"].as_str()?.to_owned(),
             runtime: field(&value["runtime_id"]),
             dialect: field(&value["dialect"]),
             title: field(&value["title"]),
-            cwd: field(&value["cwd"]),
+            cwd,
             state: field(&value["state"]),
             run: raw(&value["run_id"]),
             doing: field(&value["doing"]),

@@ -22,6 +22,7 @@ impl App {
 
     pub(super) fn then(&mut self, then: AfterConfirm, words: &str, effects: &mut Vec<Effect>) {
         effects.push(match then {
+            AfterConfirm::DenySeveral => return self.ask_several(Sense::Deny { reason: words.to_owned() }),
             AfterConfirm::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
             AfterConfirm::With { tag, method, path, member } => {
                 let mut body = json!({});
@@ -164,7 +165,7 @@ impl App {
         }
     }
 
-    fn session_command(&mut self, name: &str, session: &SessionItem, effects: &mut Vec<Effect>) {
+    pub(super) fn session_command(&mut self, name: &str, session: &SessionItem, effects: &mut Vec<Effect>) {
         let path = format!("/v1/sessions/{}", session.id);
         match name {
             "cancel" if session.run.is_empty() => self.say("nothing runs", false),

@@ -9,6 +9,7 @@ impl App {
         let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
         session.place = session.updated.min(oldest.saturating_sub(1));
         self.places = Some((session.place, newest.max(session.place)));
+        self.sessions_changed = true;
         self.sessions.insert(session.id.clone(), session);
     }
 
@@ -20,6 +21,7 @@ impl App {
             _ => session.updated.max(newest.saturating_add(1)),
         };
         self.places = Some((oldest.min(session.place), newest.max(session.place)));
+        self.sessions_changed = true;
         self.sessions.insert(session.id.clone(), session);
     }
 
@@ -33,6 +35,7 @@ impl App {
                 self.true_at = self.now;
                 self.present = None;
                 self.refreshed = 0;
+                self.choose_first_page();
             }
             ClientEvent::Lost(why) => {
                 self.present = None;
@@ -62,6 +65,7 @@ impl App {
                 {
                     self.say("this session was deleted", true);
                 }
+                self.sessions_changed = true;
                 self.doing.remove(id);
                 self.unread.remove(id);
                 self.deleted.insert(id.clone());
@@ -81,6 +85,8 @@ impl App {
     /// Applies `hello`: the current state of everything.
     fn on_hello(&mut self, hello: &Value) {
         self.sessions.clear();
+        self.sessions_changed = true;
+        self.triage.touch();
         self.places = None;
         for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
             self.add_listed(session);
@@ -131,6 +137,7 @@ impl App {
             Some(Kind::RequestResolved) => {
                 if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id)) {
                     *outcome = Some(RequestResult::read(body));
+                    self.triage.touch();
                 }
                 if let Some(id) = body["request_id"].as_str() {
                     self.form_drafts.remove(id);
@@ -211,6 +218,7 @@ impl App {
             }
         }
         self.requests.insert(ask.id.clone(), (ask, None));
+        self.triage.touch();
     }
 
     /// The open session's first page has arrived.
@@ -300,7 +308,7 @@ impl App {
                 }
                 self.searched = Some(words);
             }
-            CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why),
+            CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why, effects),
             CallTag::FullRequest(id) => self.on_full_request(&id, RequestView::read(&value).filter(|_| good), &why),
             CallTag::Prompt(_) if good => self.on_prompt_reply(&value),
             CallTag::Prompt(words) => {
@@ -387,12 +395,13 @@ impl App {
     }
 
     /// Applies the reply to an answer: a receipt, of this client or the winner, or a refusal.
-    fn on_answer_reply(&mut self, id: &str, status: u16, value: &Value, why: &str) {
+    fn on_answer_reply(&mut self, id: &str, status: u16, value: &Value, why: &str, effects: &mut Vec<Effect>) {
         let good = (200..300).contains(&status);
         if value.get("resolved_by").is_some()
             && let Some((_, outcome @ None)) = self.requests.get_mut(id)
         {
             *outcome = Some(RequestResult::read(value));
+            self.triage.touch();
         }
         if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
             card.sent = false;
@@ -400,7 +409,11 @@ impl App {
                 card.problem = format!("not answered: {why}");
             }
         }
-        if (status == 409 || status == 410) && value.get("resolved_by").is_some() {
+        let late = (status == 409 || status == 410) && value.get("resolved_by").is_some();
+        if self.is_triaged(id, good, late, why, effects) {
+            return;
+        }
+        if late {
             let words = RequestResult::read(value).words(self.now);
             self.say(&format!("too late: {words}"), false);
         } else if !good {

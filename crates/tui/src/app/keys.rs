@@ -46,9 +46,13 @@ impl App {
             TuiPage::Search if self.query_typing => return self.query_key(key, effects),
             TuiPage::Sessions if self.filtering => return self.filter_key(key, effects),
             TuiPage::Sessions if key.name() == "Esc" && !self.filter.is_empty() => {
+                self.sessions_changed = true;
                 return self.filter = input::area("");
             }
             _ => {}
+        }
+        if self.page == TuiPage::Inbox && !typing && self.triage_key(key) {
+            return;
         }
         if !typing && self.card_key(key, effects) {
             return;
@@ -59,7 +63,12 @@ impl App {
         match key.name() {
             "?" => return self.overlay = Some(Overlay::Help(0)),
             ":" => return self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 }),
+            // A request has just taken the keys from the composer: this Esc was meant to end the writing.
+            "Esc" if std::mem::take(&mut self.yielded) => return,
             "Esc" | "q" => return self.back(effects),
+            "Tab" | "S-Tab" if view::has_panes(self) => return self.other_pane(effects),
+            "Left" if self.page == TuiPage::Session && view::has_panes(self) => return self.other_pane(effects),
+            "Left" | "Right" => return self.fold_key(key.name() == "Right", effects),
             "Tab" | "S-Tab" => {
                 let now = PAGES
                     .iter()
@@ -85,7 +94,7 @@ impl App {
     }
 
     /// Passes a key to the card on the screen; true if the card took it.
-    fn card_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn card_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
         let Some(area) = view::card_area(self) else { return false };
         let Some(mut card) = self.card.take() else { return false };
         let Some((ask, outcome)) = self.requests.get(&card.id) else { return false };
@@ -105,19 +114,14 @@ impl App {
             CardOutcome::Taken => self.card = Some(card),
             CardOutcome::Close => {
                 card.closed_at = Some(i64::MIN / 2);
+                self.triage.dismiss(&id);
                 self.card = Some(card);
             }
             CardOutcome::Answer(body) => {
                 card.sent = true;
                 card.problem.clear();
                 self.card = Some(card);
-                effects.push(Effect::Call {
-                    tag: CallTag::Answer(id.clone()),
-                    method: "POST",
-                    path: format!("/v1/requests/{id}/answer"),
-                    body: Some(body),
-                    key: true,
-                });
+                effects.push(triage::answer(id, body));
             }
         }
         true
@@ -125,7 +129,9 @@ impl App {
 
     fn next_request(&mut self, id: &str, next: bool) {
         let list: Vec<String> = match self.page {
-            TuiPage::Inbox => self.inbox(),
+            TuiPage::Inbox => {
+                self.row_keys(TuiPage::Inbox).into_iter().filter(|key| self.requests.contains_key(key)).collect()
+            }
             _ => self.session_asks().into_iter().filter(|one| one == id || self.is_open(one)).collect(),
         };
         let Some(at) = list.iter().position(|one| one == id) else { return };
@@ -155,7 +161,10 @@ impl App {
     }
 
     pub(super) fn step(&mut self, page: TuiPage, list: &[String], key: &Key) {
-        let now = self.index(page, list);
+        self.step_from(page, self.index(page, list), list, key);
+    }
+
+    fn step_from(&mut self, page: TuiPage, now: usize, list: &[String], key: &Key) {
         let last = list.len().saturating_sub(1);
         let at = match key.name() {
             "Down" | "j" => (now + 1).min(last),
@@ -174,17 +183,23 @@ impl App {
     }
 
     fn inbox_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let list = self.inbox();
         if key.name() == "Enter" {
-            let at = self.index(TuiPage::Inbox, &list);
-            if let Some((ask, _)) = list.get(at).and_then(|id| self.requests.get(id)) {
-                let session = ask.session.clone();
-                self.open(session, effects);
-                self.writing = false;
-            }
-            return;
+            return self.open_selected(effects);
         }
-        self.step(TuiPage::Inbox, &list, key);
+        let list = self.row_keys(TuiPage::Inbox);
+        self.step_from(TuiPage::Inbox, self.inbox_at(), &list, key);
+    }
+
+    /// Goes from a list to the session beside it, and back.
+    fn other_pane(&mut self, effects: &mut Vec<Effect>) {
+        match self.page {
+            TuiPage::Session => self.go(self.list_page(), effects),
+            _ => {
+                if let Some(session) = self.selected_session() {
+                    self.open(session, effects);
+                }
+            }
+        }
     }
 
     fn filter_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
@@ -192,6 +207,7 @@ impl App {
             "Esc" => {
                 self.filter = input::area("");
                 self.filtering = false;
+                self.sessions_changed = true;
             }
             "Enter" => self.filtering = false,
             "Up" | "Down" | "PageUp" | "PageDown" | "Tab" | "S-Tab" => {
@@ -201,6 +217,7 @@ impl App {
             "M-Enter" | "C-j" | "S-Enter" => {}
             _ => {
                 input::edit(&mut self.filter, key);
+                self.sessions_changed = true;
                 // The first match, while the filter is typed.
                 self.at.insert(TuiPage::Sessions, 0);
                 self.chosen.remove(&TuiPage::Sessions);
@@ -209,20 +226,29 @@ impl App {
     }
 
     fn sessions_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
         if self.older.is_some() && self.list_errors.remove("sessions").is_some() {
             self.reading = false;
         }
+        let selected = self.selected_session().and_then(|id| self.sessions.get(&id).cloned());
         match key.name() {
             "f" => self.filtering = true,
-            "Enter" | "Right" => {
-                if let Some(id) = list.get(self.index(TuiPage::Sessions, &list)) {
-                    self.open(id.clone(), effects);
+            "Enter" => self.open_selected(effects),
+            "a" => {
+                self.archived = !self.archived;
+                self.sessions_changed = true;
+            }
+            // As on the page.
+            "N" | "n" => self.command("new", effects),
+            "r" | "e" => {
+                if let Some(session) = selected {
+                    let name = if key.name() == "r" { "rename" } else { "archive" };
+                    self.session_command(name, &session, effects);
                 }
             }
-            "a" => self.archived = !self.archived,
-            "N" => self.command("new", effects),
-            _ => self.step(TuiPage::Sessions, &list, key),
+            _ => {
+                let list = self.row_keys(TuiPage::Sessions);
+                self.step_from(TuiPage::Sessions, self.session_at(), &list, key);
+            }
         }
     }
 
@@ -363,13 +389,15 @@ impl App {
             "s" => self.open_surface(),
             "t" => self.command("thoughts", effects),
             "o" => self.command("output", effects),
-            "c" => self.command("copy", effects),
+            // `y` and `u` as on the page.
+            "c" | "y" => self.command("copy", effects),
+            "u" => self.back(effects),
             "x" => self.command("cancel", effects),
             "R" => self.command("restart", effects),
             "Q" => self.command("unqueue", effects),
             "E" => self.overlay = Some(Overlay::Palette { area: input::area("export "), at: 0 }),
             "{" | "}" => {
-                let list: Vec<String> = self.listed().into_iter().map(|session| session.id.clone()).collect();
+                let list = self.session_ids();
                 let now = self
                     .conversation
                     .as_ref()
@@ -392,12 +420,14 @@ impl App {
         }
         let line = self.composer.cursor().0;
         match key.name() {
-            "Esc" => self.writing = false,
-            "Tab" => {
-                if let Some((name, _)) = self.slash().first() {
-                    self.composer = input::area(&format!("/{name} "));
-                }
+            "Esc" => {
+                (self.writing, self.yielded) = (false, false);
             }
+            "Tab" | "S-Tab" => match self.slash().first() {
+                Some((name, _)) => self.composer = input::area(&format!("/{name} ")),
+                None if view::has_panes(self) => self.other_pane(effects),
+                None => {}
+            },
             "Up" if line == 0 => self.recall(true),
             "Down" if self.history.is_some() && line + 1 == self.composer.lines().len() => self.recall(false),
             "Enter" => self.send(effects),
@@ -441,63 +471,9 @@ impl App {
             }
             TuiPage::Sessions if self.filtering => {
                 self.filter.insert_str(single);
+                self.sessions_changed = true;
             }
             _ => {}
-        }
-    }
-
-    pub(super) fn mouse(&mut self, event: MouseEvent, effects: &mut Vec<Effect>) {
-        let by = match event.kind {
-            MouseEventKind::ScrollUp => -WHEEL_LINES,
-            MouseEventKind::ScrollDown => WHEEL_LINES,
-            MouseEventKind::Down(MouseButton::Left) => return self.click(event.column, event.row, effects),
-            _ => return,
-        };
-        if self.overlay.is_some() {
-            return;
-        }
-        let inside = |area: Rect| area.contains((event.column, event.row).into());
-        if view::card_area(self).is_some_and(inside) {
-            if let Some(card) = &mut self.card {
-                let by = usize::try_from(by.unsigned_abs()).unwrap_or_default();
-                card.scroll = if event.kind == MouseEventKind::ScrollUp {
-                    card.scroll.saturating_sub(by)
-                } else {
-                    card.scroll + by
-                };
-            }
-        } else if self.surface_is_open() {
-            self.conversation.iter_mut().for_each(|conversation| conversation.surfaces.scroll(by));
-        } else if self.page == TuiPage::Session {
-            self.with_conversation(|conversation, pen| conversation.scroll(by, pen));
-        }
-    }
-
-    /// A click selects or opens; it never answers a request.
-    pub(super) fn click(&mut self, column: u16, row: u16, effects: &mut Vec<Effect>) {
-        if self.overlay.is_some() {
-            return;
-        }
-        if row == 0
-            && let Some(page) = view::tab_at(self, column)
-        {
-            return self.go(page, effects);
-        }
-        if let Some(at) = view::row_at(self, row) {
-            let list: Vec<String> = match self.page {
-                TuiPage::Inbox => self.inbox(),
-                TuiPage::Sessions => self.listed().into_iter().map(|session| session.id.clone()).collect(),
-                TuiPage::Runtimes => self.runtimes.iter().map(|one| one.id.clone()).collect(),
-                TuiPage::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
-                _ => return,
-            };
-            let is_selected = self.index(self.page, &list) == at;
-            let Some(id) = list.get(at) else { return };
-            self.at.insert(self.page, at);
-            self.chosen.insert(self.page, id.clone());
-            if is_selected && self.page == TuiPage::Sessions {
-                self.open(id.clone(), effects);
-            }
         }
     }
 
@@ -524,6 +500,7 @@ impl App {
                     self.overlay = Some(Overlay::TextPage { title, words, scroll: scroll.min(end) });
                 }
             }
+            Overlay::Several(question) => self.several_key(*question, key, effects),
             Overlay::Confirm { words, then } => match key.name() {
                 "y" => self.then(*then, "", effects),
                 "n" | "Esc" | "q" => {}

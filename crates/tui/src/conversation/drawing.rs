@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Most tool calls in the pane beside the conversation.
+const DETAIL_TOOLS: usize = 12;
+
 impl Conversation {
     pub(super) fn visible(&self, at: usize, cx: &DrawContext<'_>) -> bool {
         let (top, offset) = self.top(cx);
@@ -256,13 +259,46 @@ impl Conversation {
         out.push(Line::from(vec![Span::styled("  └ ", theme.rule), Span::styled(hint, style)]));
     }
 
+    /// The plan and the latest tool calls, for the pane beside the conversation: as many as fit.
+    pub(crate) fn detail(&self, cx: &DrawContext<'_>) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        let plan = self.blocks.iter().rev().find(|block| matches!(block.body, BlockBody::Plan(_)));
+        if let Some(BlockBody::Plan(entries)) = plan.map(|block| &block.body) {
+            lines.push(Line::default());
+            draw_plan(entries, cx, &mut lines);
+        }
+        let room = cx.height.saturating_sub(lines.len() + 2).min(DETAIL_TOOLS);
+        let calls = self.blocks.iter().rev().filter(|block| matches!(block.body, BlockBody::Tool { .. }));
+        let mut heads: Vec<Line<'static>> = calls.take(room).filter_map(|block| self.tool_head(block, cx)).collect();
+        if !heads.is_empty() {
+            lines.push(Line::default());
+            lines.push(Line::from(Span::styled("  Latest tool calls", cx.theme.dim)));
+            heads.reverse();
+            lines.extend(heads);
+        }
+        lines
+    }
+
     /// Draws a tool call: its state, title, input and output.
     fn draw_tool(&self, block: &Block, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
-        let BlockBody::Tool { call, from, until } = &block.body else { return };
+        let BlockBody::Tool { call, .. } = &block.body else { return };
+        out.extend(self.tool_head(block, cx));
+        let (theme, width) = (cx.theme, usize::from(cx.width));
+        let open = self.folds.tools != block.toggled;
+        if let Some(input) = call.input().filter(|_| open) {
+            out.extend(plain(tail(&input.to_string()), theme.dim, &Span::styled("    in │ ", theme.rule), width));
+        }
+        for part in parts(call) {
+            self.part(&part, open, cx, out);
+        }
+    }
+
+    /// The line of a tool call: its state, kind, title and duration.
+    fn tool_head(&self, block: &Block, cx: &DrawContext<'_>) -> Option<Line<'static>> {
+        let BlockBody::Tool { call, from, until } = &block.body else { return None };
         let line = |words: &str| sanitize::line(words, FIELD);
         let (title, kind, status) = (line(call.title()), line(call.kind()), call.status());
         let (theme, width) = (cx.theme, usize::from(cx.width));
-        let open = self.folds.tools != block.toggled;
         let (mark, style) = match status {
             "completed" => ("✔", theme.ok),
             "failed" => ("✘", theme.bad),
@@ -279,18 +315,12 @@ impl Conversation {
         let room = width.saturating_sub(6 + sanitize::width(&kind) + sanitize::width(&took) + 2);
         let title = if title.is_empty() { "…".into() } else { sanitize::cut(&title, room) };
         let pad = " ".repeat(room.saturating_sub(sanitize::width(&title)));
-        out.push(Line::from(vec![
+        Some(Line::from(vec![
             Span::styled(format!("  {mark} "), style),
             Span::styled(format!("{kind}  "), theme.dim),
             Span::styled(title, if status == "failed" { theme.bad } else { theme.text.add_modifier(Modifier::BOLD) }),
             Span::styled(format!("{pad}{took}"), theme.dim),
-        ]));
-        if let Some(input) = call.input().filter(|_| open) {
-            out.extend(plain(tail(&input.to_string()), theme.dim, &Span::styled("    in │ ", theme.rule), width));
-        }
-        for part in parts(call) {
-            self.part(&part, open, cx, out);
-        }
+        ]))
     }
 
     pub(super) fn part(&self, part: &ToolPart<'_>, open: bool, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
@@ -358,7 +388,7 @@ pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
     let part = |content| match content {
         ToolContent::Text("") | ToolContent::Other(_) => None,
         ToolContent::Text(words) | ToolContent::Terminal(Some(words)) => Some(ToolPart::Output(words)),
-        ToolContent::Block(block) => Some(ToolPart::Other(block_label(block))),
+        ToolContent::Block(block) => Some(ToolPart::Other(image::label(block))),
         ToolContent::Diff { path, old, new } => {
             let path = sanitize::line(path, FIELD);
             Some(ToolPart::Diff { path, old: old.unwrap_or_default(), new })

@@ -1,0 +1,106 @@
+//! The mouse: clicks and the wheel, each in the pane under it.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+
+use super::*;
+use crate::view::Pane;
+
+impl App {
+    pub(super) fn mouse(&mut self, event: MouseEvent, effects: &mut Vec<Effect>) {
+        let down = match event.kind {
+            MouseEventKind::ScrollUp => false,
+            MouseEventKind::ScrollDown => true,
+            MouseEventKind::Down(MouseButton::Left) => return self.click(event.column, event.row, effects),
+            _ => return,
+        };
+        if self.overlay.is_some() {
+            return;
+        }
+        let by = if down { WHEEL_LINES } else { -WHEEL_LINES };
+        let inside = |area: Rect| area.contains((event.column, event.row).into());
+        if view::card_area(self).is_some_and(inside)
+            && let Some(card) = &mut self.card
+        {
+            let by = usize::try_from(WHEEL_LINES).unwrap_or_default();
+            card.scroll = if down { card.scroll + by } else { card.scroll.saturating_sub(by) };
+            return;
+        }
+        match view::pane_at(self, event.column, event.row) {
+            Some(Pane::List) => {
+                // The selection moves, and the list with it.
+                let page = self.list_page();
+                let (at, keys) = (self.row_index(page), self.row_keys(page));
+                let to = if down { (at + 1).min(keys.len().saturating_sub(1)) } else { at.saturating_sub(1) };
+                self.choose_row(page, to, &keys);
+            }
+            Some(Pane::Middle) if self.surface_is_open() => {
+                self.conversation.iter_mut().for_each(|conversation| conversation.surfaces.scroll(by));
+            }
+            Some(Pane::Middle) => self.with_conversation(|conversation, pen| conversation.scroll(by, pen)),
+            Some(Pane::Detail) | None => {}
+        }
+    }
+
+    /// The selected row of a list.
+    fn row_index(&self, page: TuiPage) -> usize {
+        match page {
+            TuiPage::Inbox => self.inbox_at(),
+            TuiPage::Sessions => self.session_at(),
+            page => self.index(page, &self.row_keys(page)),
+        }
+    }
+
+    fn choose_row(&mut self, page: TuiPage, at: usize, keys: &[String]) {
+        if let Some(key) = keys.get(at) {
+            self.at.insert(page, at);
+            self.chosen.insert(page, key.clone());
+        }
+    }
+
+    /// A click selects a row or a pane, and opens what was selected; on a button of a card it is the button's key, with the same rules.
+    pub(super) fn click(&mut self, column: u16, row: u16, effects: &mut Vec<Effect>) {
+        if self.overlay.is_some() {
+            return;
+        }
+        if row == 0
+            && let Some(page) = view::tab_at(self, column)
+        {
+            return self.go(page, effects);
+        }
+        if let Some(letter) = view::option_at(self, column, row) {
+            if self.page == TuiPage::Inbox && !self.triage.selected.is_empty() {
+                return self.say("several are selected: y allows, n denies, X clears the selection", false);
+            }
+            if let Some(key) = Key::of(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)) {
+                self.card_key(&key, effects);
+            }
+            return;
+        }
+        if view::card_area(self).is_some_and(|area| area.contains((column, row).into())) {
+            // Elsewhere on a card a click has no effect; in a session it ends the writing, as Esc does.
+            self.writing &= self.page != TuiPage::Session;
+            return;
+        }
+        match view::pane_at(self, column, row) {
+            Some(Pane::Middle) if self.page != TuiPage::Session => {
+                if let Some(session) = self.selected_session() {
+                    self.open(session, effects);
+                }
+            }
+            Some(Pane::List) | None => {
+                let Some(at) = view::row_at(self, column, row) else { return };
+                let page = self.list_page();
+                let keys = self.row_keys(page);
+                let again = self.row_index(page) == at && self.page == page;
+                if self.page != page {
+                    self.go(page, effects);
+                }
+                self.choose_row(page, at, &keys);
+                if again && matches!(page, TuiPage::Sessions | TuiPage::Inbox) {
+                    self.open_selected(effects);
+                }
+            }
+            Some(Pane::Middle | Pane::Detail) => {}
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The rows of the inbox: the order of the requests, the groups of those that belong together, which are selected, and what one answer to
+//! all of them would do. Pure.
+//!
+//! Rows keep their order while the inbox is looked at: new requests come below, and an answered one stays in its place for a moment.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+use serde_json::{Value, json};
+
+use super::card::{Card, LINGER_TIME};
+use super::sanitize;
+use super::view_model::{RequestResult, RequestView, RiskView};
+
+/// All known requests by their ids, each with its outcome.
+pub(crate) type Requests = BTreeMap<String, (RequestView, Option<RequestResult>)>;
+
+/// Longest text that is compared with others, in bytes: a request with a longer one stands alone.
+const GROUP_TEXT_MAX: usize = 16 << 10;
+/// From this many requests with the same text, they are a group.
+const GROUP_TEXT_MIN: usize = 2;
+/// From this many requests of one session, they are a group.
+const GROUP_SESSION_MIN: usize = 3;
+/// Most digests of seen requests that are kept; beyond it the oldest is forgotten, and its request has to be looked at again.
+const SEEN_MAX: usize = 5_000;
+/// Longest first line of a request in a row, in columns.
+const ASKED_MAX: usize = 400;
+
+/// A row of the inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InboxRow {
+    /// The heading of a group: what its requests have in common, and their ids.
+    Group { key: String, session: bool, ids: Vec<String>, folded: bool },
+    /// A request, and whether it is one of a group.
+    Request { id: String, grouped: bool },
+}
+
+impl InboxRow {
+    /// What selects this row: the request's id, or the group's key.
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Self::Group { key, .. } => key,
+            Self::Request { id, .. } => id,
+        }
+    }
+
+    /// Its lines on the screen.
+    pub(crate) fn height(&self) -> u16 {
+        match self {
+            Self::Group { .. } => 1,
+            Self::Request { .. } => 2,
+        }
+    }
+
+    /// The requests that it stands for.
+    pub(crate) fn ids(&self) -> &[String] {
+        match self {
+            Self::Group { ids, .. } => ids,
+            Self::Request { id, .. } => std::slice::from_ref(id),
+        }
+    }
+}
+
+/// The state of the inbox.
+#[derive(Debug, Default)]
+pub(crate) struct Triage {
+    order: Vec<String>,
+    pub(crate) rows: Vec<InboxRow>,
+    /// The folded groups, by their keys.
+    folded: BTreeSet<String>,
+    /// The selected requests.
+    pub(crate) selected: BTreeSet<String>,
+    /// When each answered request of the list was first seen answered.
+    closed: HashMap<String, i64>,
+    seen: HashSet<String>,
+    seen_order: VecDeque<String>,
+    /// Whether the rows have to be made again.
+    stale: bool,
+}
+
+impl Triage {
+    /// Has the rows made again: requests or folding changed.
+    pub(crate) fn touch(&mut self) {
+        self.stale = true;
+    }
+
+    /// Whether the rows are out of date.
+    pub(crate) fn is_stale(&self, now: i64) -> bool {
+        self.stale || self.closed.values().any(|at| now - at >= LINGER_TIME)
+    }
+
+    /// Removes an answered request from the list at once.
+    pub(crate) fn dismiss(&mut self, id: &str) {
+        self.closed.insert(id.to_owned(), i64::MIN / 2);
+        self.stale = true;
+    }
+
+    /// Makes the rows. `in_use`: the inbox is on the screen, so that nothing known moves.
+    pub(crate) fn rebuild(&mut self, requests: &Requests, in_use: bool, now: i64) {
+        self.stale = false;
+        let known: HashSet<&str> = self.order.iter().map(String::as_str).collect();
+        let mut closed = HashMap::new();
+        for id in self.order.iter().filter(|_| in_use) {
+            if requests.get(id).is_some_and(|(_, outcome)| outcome.is_some()) {
+                closed.insert(id.clone(), self.closed.get(id).copied().unwrap_or(now));
+            }
+        }
+        let stays = |id: &str| match requests.get(id) {
+            Some((_, None)) => true,
+            Some(_) => closed.get(id).is_some_and(|at| now - at < LINGER_TIME),
+            None => false,
+        };
+        let mut added: Vec<&RequestView> = requests
+            .values()
+            .filter(|(ask, outcome)| outcome.is_none() && !(in_use && known.contains(ask.id.as_str())))
+            .map(|(ask, _)| ask)
+            .collect();
+        added.sort_by(|a, b| (b.risk, b.opened, &b.id).cmp(&(a.risk, a.opened, &a.id)));
+        let mut order: Vec<String> = self.order.iter().filter(|id| in_use && stays(id)).cloned().collect();
+        order.extend(added.into_iter().map(|ask| ask.id.clone()));
+        self.rows = clustered(&order, requests, &self.folded);
+        // The rows are in the order of the groups, which the next ones are added to.
+        self.order = order;
+        closed.retain(|id, at| now - *at < LINGER_TIME && requests.contains_key(id));
+        self.closed = closed;
+        self.selected.retain(|id| requests.get(id).is_some_and(|(_, outcome)| outcome.is_none()));
+    }
+
+    /// The row with this key.
+    pub(crate) fn at(&self, key: &str) -> Option<usize> {
+        self.rows.iter().position(|row| row.key() == key)
+    }
+
+    /// The first row with a request.
+    pub(crate) fn first(&self) -> usize {
+        self.rows.iter().position(|row| matches!(row, InboxRow::Request { .. })).unwrap_or(0)
+    }
+
+    /// Selects the requests of a row, or no longer if all of them are selected. Answered ones cannot be selected.
+    pub(crate) fn toggle(&mut self, row: usize, requests: &Requests) {
+        let Some(row) = self.rows.get(row) else { return };
+        let open = |id: &&String| requests.get(*id).is_some_and(|(_, outcome)| outcome.is_none());
+        let ids: Vec<String> = row.ids().iter().filter(open).cloned().collect();
+        let all = ids.iter().all(|id| self.selected.contains(id));
+        for id in ids {
+            if all {
+                self.selected.remove(&id);
+            } else {
+                self.selected.insert(id);
+            }
+        }
+    }
+
+    /// Folds or unfolds the group with this key.
+    pub(crate) fn fold(&mut self, key: &str, fold: bool) {
+        self.stale = true;
+        if fold {
+            self.folded.insert(key.to_owned());
+        } else {
+            self.folded.remove(key);
+        }
+    }
+
+    /// The heading of the group that this row belongs to.
+    pub(crate) fn heading(&self, row: usize) -> Option<usize> {
+        match self.rows.get(row)? {
+            InboxRow::Group { .. } => Some(row),
+            InboxRow::Request { grouped: false, .. } => None,
+            InboxRow::Request { .. } => {
+                (0..row).rev().find(|at| matches!(self.rows.get(*at), Some(InboxRow::Group { .. })))
+            }
+        }
+    }
+
+    /// Remembers that the end of this version of a request was on the screen.
+    pub(crate) fn mark_seen(&mut self, ask: &RequestView) {
+        if ask.digest.is_empty() || ask.partial || !self.seen.insert(ask.digest.clone()) {
+            return;
+        }
+        self.seen_order.push_back(ask.digest.clone());
+        if self.seen_order.len() > SEEN_MAX
+            && let Some(oldest) = self.seen_order.pop_front()
+        {
+            self.seen.remove(&oldest);
+        }
+    }
+
+    /// Whether all of this version of a request was seen here.
+    pub(crate) fn was_seen(&self, ask: &RequestView) -> bool {
+        !ask.digest.is_empty() && !ask.partial && self.seen.contains(&ask.digest)
+    }
+
+    /// The selected requests in the versions that are known now.
+    pub(crate) fn meant(&self, requests: &Requests) -> Vec<MeantRequest> {
+        let ids = self.order.iter().filter(|id| self.selected.contains(*id));
+        ids.filter_map(|id| requests.get(id)).map(|(ask, _)| MeantRequest::of(ask)).collect()
+    }
+
+    /// What one answer to all of `meant` does. A request that changed or was answered since is left out.
+    pub(crate) fn plan(&self, meant: &[MeantRequest], sense: &Sense, requests: &Requests) -> TriagePlan {
+        let mut plan = TriagePlan::default();
+        for one in meant {
+            match self.judge(one, sense, requests) {
+                Ok(body) => plan.will.push((one.id.clone(), body)),
+                Err(why) => plan.out.push((one.id.clone(), why)),
+            }
+        }
+        plan
+    }
+
+    fn judge(&self, meant: &MeantRequest, sense: &Sense, requests: &Requests) -> Result<Value, &'static str> {
+        let Some((ask, None)) = requests.get(&meant.id) else { return Err("answered already") };
+        if MeantRequest::of(ask) != *meant {
+            return Err("it changed: read it again");
+        }
+        if ask.observe {
+            return Err("it can only be answered where the agent runs");
+        }
+        let mut body = match sense {
+            Sense::Deny { reason } => {
+                let mut body = Card::denial(ask);
+                if ask.reason && !reason.is_empty() {
+                    body["reason"] = reason.as_str().into();
+                }
+                body
+            }
+            Sense::Allow => {
+                if ask.risk == RiskView::Danger {
+                    return Err("dangerous: allow it by itself");
+                }
+                if !ask.rated {
+                    return Err("its risk is not known: allow it by itself");
+                }
+                if !ask.questions.is_empty() || matches!(ask.kind.as_str(), "prompt" | "pick") {
+                    return Err("a question: answer it by itself");
+                }
+                if ask.option("allow_once").is_none() && !ask.options.is_empty() {
+                    return Err("it cannot be allowed once");
+                }
+                if !self.was_seen(ask) {
+                    return Err("not read to its end yet");
+                }
+                match ask.option("allow_once") {
+                    Some(option) => json!({ "option_id": option.id }),
+                    None => json!({ "ok": true }),
+                }
+            }
+        };
+        if !ask.digest.is_empty() {
+            body["digest"] = ask.digest.as_str().into();
+        }
+        Ok(body)
+    }
+}
+
+/// A version of a request that a person meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MeantRequest {
+    pub(crate) id: String,
+    digest: String,
+    revision: u64,
+}
+
+impl MeantRequest {
+    fn of(ask: &RequestView) -> Self {
+        Self { id: ask.id.clone(), digest: ask.digest.clone(), revision: ask.revision }
+    }
+}
+
+/// What is answered to several requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sense {
+    Allow,
+    /// Deny, with this reason unless it is empty.
+    Deny {
+        reason: String,
+    },
+}
+
+/// What one answer to several requests does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TriagePlan {
+    /// The requests that are answered, each with its answer.
+    pub(crate) will: Vec<(String, Value)>,
+    /// Those that are left out, each with the reason.
+    pub(crate) out: Vec<(String, &'static str)>,
+}
+
+/// What a request asks, in one line: without the line that names the folder.
+pub(crate) fn asked(ask: &RequestView) -> String {
+    let first = ask.display.split('\n').find(|line| !line.trim().is_empty()).unwrap_or(&ask.title);
+    let question = ask.questions.first().map(|question| question.text.as_str()).filter(|text| !text.is_empty());
+    sanitize::line(question.unwrap_or(first), ASKED_MAX)
+}
+
+/// What two requests that ask the same have in common; `None` if it is not known in full, or too long.
+fn same_text(ask: &RequestView) -> Option<(&str, &str)> {
+    if ask.partial || ask.display.len() > GROUP_TEXT_MAX {
+        return None;
+    }
+    let mut text = ask.display.trim_end();
+    if ask.subject == "command"
+        && let Some((command, last)) = text.rsplit_once('\n')
+        && last.starts_with("in ")
+    {
+        text = command;
+    }
+    Some((&ask.subject, text))
+}
+
+/// Puts requests that belong together in groups, each at the place of its first request.
+fn clustered(order: &[String], requests: &Requests, folded: &BTreeSet<String>) -> Vec<InboxRow> {
+    let asks: Vec<&RequestView> = order.iter().filter_map(|id| requests.get(id)).map(|(ask, _)| ask).collect();
+    let mut by_text: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    for (n, ask) in asks.iter().enumerate() {
+        if let Some(text) = same_text(ask) {
+            by_text.entry(text).or_default().push(n);
+        }
+    }
+    by_text.retain(|_, all| all.len() >= GROUP_TEXT_MIN);
+    let grouped: HashSet<usize> = by_text.values().flatten().copied().collect();
+    let mut by_session: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (n, ask) in asks.iter().enumerate().filter(|(n, _)| !grouped.contains(n)) {
+        by_session.entry(&ask.session).or_default().push(n);
+    }
+    by_session.retain(|_, all| all.len() >= GROUP_SESSION_MIN);
+    let mut rows = Vec::new();
+    for (n, ask) in asks.iter().enumerate() {
+        let text = same_text(ask).and_then(|text| Some((text, by_text.get(&text)?)));
+        let (key, session, all) = match (text, by_session.get(ask.session.as_str())) {
+            (Some(((subject, text), all)), _) => (format!("group {subject} {text}"), false, all),
+            (None, Some(all)) => (format!("group session {}", ask.session), true, all),
+            (None, None) => {
+                rows.push(InboxRow::Request { id: ask.id.clone(), grouped: false });
+                continue;
+            }
+        };
+        if all.first() != Some(&n) {
+            continue;
+        }
+        let ids: Vec<String> = all.iter().map(|at| asks[*at].id.clone()).collect();
+        let folded = folded.contains(&key);
+        rows.push(InboxRow::Group { key, session, ids: ids.clone(), folded });
+        if !folded {
+            rows.extend(ids.into_iter().map(|id| InboxRow::Request { id, grouped: true }));
+        }
+    }
+    rows
+}

@@ -1,0 +1,138 @@
+//! The card of a request.
+
+use super::panes::card_rect;
+use super::*;
+use crate::card::{card_text, option_places};
+
+/// The key of the button of the card at this place of the screen.
+pub(crate) fn option_at(app: &App, column: u16, row: u16) -> Option<char> {
+    card_area(app)?;
+    let area = card_rect(app)?;
+    let card = app.card.as_ref()?;
+    let (ask, None) = app.requests.get(&card.id)? else { return None };
+    let (lines, places) = option_places(card, ask, usize::from(area.width).saturating_sub(4));
+    let first = (area.y + area.height).checked_sub(2 + u16::try_from(lines).ok()?)?;
+    let line = usize::from(row.checked_sub(first)?);
+    let column = usize::from(column.checked_sub(area.x + 2)?);
+    let place = places.into_iter().find(|place| place.line == line && place.columns.contains(&column))?;
+    place.key.chars().next()
+}
+
+impl Draw<'_> {
+    pub(super) fn card(&mut self, area: Rect) {
+        let app = self.app;
+        let theme = &app.theme;
+        let Some(card) = &app.card else { return };
+        let Some((ask, outcome)) = app.requests.get(&card.id) else { return };
+        let shape = card.shape(ask, area.width, usize::from(area.height), theme);
+        let mut from = app.session_label(&ask.session);
+        let names = viewers(app, &ask.session);
+        if !names.is_empty() {
+            from = format!("{from} · also here: {}", names.join(", "));
+        }
+        let inner_width = usize::from(area.width).saturating_sub(4);
+        let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
+        if app.page == TuiPage::Session && app.writing && outcome.is_none() {
+            let hint = match area.width < NARROW_TABS {
+                true => " answers it: you are writing",
+                false => " answers it: letters go into your prompt now",
+            };
+            words.hint = vec![Span::styled("Esc", theme.accent), Span::styled(hint, theme.dim)];
+        }
+        let style = match (outcome, ask.risk) {
+            (Some(_), _) => theme.rule,
+            (None, RiskView::Danger) => theme.bad.remove_modifier(Modifier::BOLD),
+            (None, _) => theme.warn,
+        };
+        Clear.render(area, self.buf);
+        Block::bordered().border_type(BorderType::Rounded).border_style(style).render(area, self.buf);
+        let waiting = app.open_asks().0;
+        let more = match waiting - usize::from(outcome.is_none() && waiting > 0) {
+            0 => String::new(),
+            many if area.width < NARROW_TABS => format!(" +{many} ] "),
+            many => format!(" {many} more: ] "),
+        };
+        let wide = u16::try_from(sanitize::width(&more)).unwrap_or(0);
+        let room = usize::from(area.width).saturating_sub(4 + usize::from(wide));
+        let mut head = words.head;
+        // The last parts, how old it is and when it expires, are left out first.
+        while head.len() > 2 && head.iter().map(|span| sanitize::width(&span.content)).sum::<usize>() > room {
+            head.pop();
+        }
+        self.put(area.x + 2, area.y, head, u16::try_from(room).unwrap_or(0));
+        if !more.is_empty() {
+            self.put(area.x + area.width.saturating_sub(wide + 2), area.y, Span::styled(more, theme.dim), wide);
+        }
+        let x = area.x + 2;
+        let width = area.width.saturating_sub(4);
+        let mut y = area.y + 1;
+        let end = area.y + area.height.saturating_sub(1);
+        if !shape.compact {
+            self.put(x, y, Span::styled(sanitize::cut(&words.from, inner_width), theme.dim), width);
+            y += 1;
+        }
+        let many = shape.content.len();
+        for line in shape.content.into_iter().skip(card.scroll).take(shape.rows) {
+            if y < end {
+                self.put(x, y, line, width);
+                y += 1;
+            }
+        }
+        if many > shape.rows {
+            let words = format!(" {}–{} of {many} ", card.scroll + 1, (card.scroll + shape.rows).min(many));
+            let wide = u16::try_from(sanitize::width(&words)).unwrap_or(0);
+            self.put(
+                area.x + area.width.saturating_sub(wide + 2),
+                end,
+                Span::styled(words, if card.read { theme.dim } else { theme.warn }),
+                wide,
+            );
+        }
+        match &card.mode {
+            CardMode::Reason(text) | CardMode::Edit(text) | CardMode::Text(text) if outcome.is_none() => {
+                let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
+                self.put(x, y, Span::styled("› ", theme.accent), 2);
+                self.field(
+                    Rect::new(x + 2, y, width.saturating_sub(2), high.min(end.saturating_sub(y))),
+                    text,
+                    !app.writing || app.page == TuiPage::Inbox,
+                );
+                y += high;
+            }
+            CardMode::Pick { at, picked } if outcome.is_none() => {
+                let (shown, first) = window(ask.items.len(), *at, 8);
+                for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
+                    let mark = match (ask.multi, picked.contains(&n)) {
+                        (true, true) => "[x] ",
+                        (true, false) => "[ ] ",
+                        _ => "  ",
+                    };
+                    if y < end {
+                        let spans = vec![
+                            Span::styled(mark, theme.accent),
+                            Span::raw(item.label.clone()),
+                            Span::styled(format!("  {}", item.kind), theme.dim),
+                        ];
+                        self.put(x, y, spans, width);
+                        if n == *at {
+                            self.fill(Rect::new(x, y, width, 1), theme.selected);
+                        }
+                        y += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+        let high = u16::try_from(words.options.len()).unwrap_or(0);
+        let mut y = end.saturating_sub(1 + high).max(y);
+        for line in words.options {
+            if y < end {
+                self.put(x, y, line, width);
+                y += 1;
+            }
+        }
+        if y < end {
+            self.put(x, y, words.hint, width);
+        }
+    }
+}
