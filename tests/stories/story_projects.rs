@@ -39,7 +39,7 @@ async fn project_of_a_session_is_kept_current_and_is_no_activity() {
     gateway.until_ended(id, &run).await;
     loop {
         let updated = ws.until("session.updated").await;
-        let session = &updated["params"]["session"];
+        let session = &updated["session"];
         if session["session_id"] == id && session["project"]["branch"] == "second" {
             break;
         }

@@ -19,10 +19,10 @@ const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 try {
   const entry = join(dir, 'entry.ts');
   const from = (/** @type {string} */ file) => JSON.stringify(join(web, 'src', file));
-  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('session/reads.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export { KINDS } from ${from('wire/types.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')};`);
+  writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('session/reads.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export { KINDS } from ${from('wire/types.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')}; export { byProject, projectOf } from ${from('lib/project.ts')}; export { mentionAt, mentioned } from ${from('session/mention.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, absorbed, countsOf, folds, KINDS, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, absorbed, countsOf, folds, KINDS, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom, byProject, projectOf, mentionAt, mentioned } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
 
   {
     // Calls that only looked at something stand together; whatever else happened in between ends the stretch.
@@ -62,6 +62,32 @@ try {
     for (const id of many.toReversed()) read(id);
     assert.deepEqual(shown().slice(-1), ['m0 and 999']);
     ok('reads: one line stands for those that follow one another');
+  }
+
+  {
+    const in_ = (/** @type {string} */ cwd, /** @type {object} */ project = undefined) => projectOf({ cwd, project });
+    assert.deepEqual(in_('/w/plexus/src/deep', { name: 'plexus', root: '/w/plexus', branch: 'main' }), { key: '/w/plexus', name: 'plexus', branch: 'main', worktree: '', root: '/w/plexus', below: 'src/deep' });
+    assert.deepEqual(in_('/w/login', { name: 'plexus', root: '/w/plexus', worktree: 'login' }), { key: '/w/plexus', name: 'plexus', branch: 'login', worktree: 'login', root: '/w/plexus', below: '' });
+    assert.deepEqual(in_('/w/notes/'), { key: '/w/notes/', name: 'notes', branch: '', worktree: '', root: '/w/notes/', below: '' });
+    assert.equal(in_('/').name, '/');
+    assert.ok(!/[\u202e\n]/.test(in_('/w/a\u202e\nb').name + in_('/w/a\u202e\nb').root), 'text that is safe to show');
+    const one = (id, root, state, at, open = 0) => ({ session_id: id, cwd: root, project: { name: root.slice(1), root }, state, at, open });
+    const all = [one('a', '/x', 'idle', 9), one('b', '/y', 'idle', 1), one('c', '/y', 'waiting', 2, 2), one('d', '/z', 'idle', 5), one('e', '/z', 'running', 3), one('f', '/z', 'exited', 7)];
+    const groups = byProject(all, (s) => s.open, (s) => s.at).map((group) => [group.name, group.waiting, group.sessions.map((s) => s.session_id).join('')]);
+    assert.deepEqual(groups, [['y', 2, 'cb'], ['x', 0, 'a'], ['z', 0, 'efd']]);
+    const many = Array.from({ length: 2_000 }, (_, n) => one(`s${n}`, `/p${n % 100}`, 'idle', n));
+    assert.equal(byProject(many, () => 0, (s) => s.at).length, 100);
+    ok('projects: what waits is first, then by last activity');
+  }
+  {
+    const at = (/** @type {string} */ text) => mentionAt(text, text.length);
+    for (const [text, query] of [['@', ''], ['look at @src/m', 'src/m'], ['(@a', 'a'], ['@a\\ b', 'a b'], ['line\n@x', 'x']]) assert.equal(at(text)?.query, query, text);
+    for (const text of ['', 'me@example', '@a b', '@a@b', 'a', '@a\n']) assert.equal(at(text), null, text);
+    assert.equal(mentionAt('@abc', 2)?.query, 'a', 'up to the caret');
+    assert.equal(at(`@${'x'.repeat(300)}`), null, 'a long word is no file');
+    assert.deepEqual(mentioned('see @ma and', { from: 4, to: 7, query: 'ma' }, 'src/main menu.ts'), { text: 'see @src/main\\ menu.ts and', caret: 23 });
+    assert.deepEqual(mentioned('@', { from: 0, to: 1, query: '' }, 'a'), { text: '@a ', caret: 3 });
+    ok('mentions: the word at the caret, and a path in its place');
   }
 
   {

@@ -19,6 +19,8 @@ import './share.js';
 const t = text.shell.sessions;
 /** Rows drawn at first; a button draws more. */
 const STEP = 200;
+/** Rows of one project that are drawn at first, so that a busy one does not hide the others; a button draws more. */
+const PROJECT_STEP = 20;
 /** Whether a runtime lists conversations that it can resume. */
 const lists = (r: RuntimeInfo | undefined): boolean => {
   const can = r?.capabilities ?? [];
@@ -36,6 +38,8 @@ export class PlexusSessions extends PlexusElement {
   @state() private limit = STEP;
   /** The folded projects. */
   @state() private folded: ReadonlySet<string> = readFolded();
+  /** The rows drawn of a project, where there are more than at first. */
+  @state() private grown: ReadonlyMap<string, number> = new Map();
   /** The only project that is shown; empty: all. */
   @state() private only = '';
   /** The runtime chosen for a new session; empty: the first ready one. */
@@ -57,6 +61,7 @@ export class PlexusSessions extends PlexusElement {
     .seg button:focus-visible { outline-offset: -2px; }
     .seg.wide { display: flex; flex: none; } .seg.wide button { flex: 1; min-width: 0; }
     .project { margin-bottom: var(--s4); }
+    .project.folded { margin-bottom: 2px; } .project.folded + .project:not(.folded) { margin-top: var(--s3); }
     .project > h2 { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: 2px; background: var(--bg); padding: 2px 0; }
     .fold { flex: 1; min-width: 0; justify-content: flex-start; gap: 8px; min-height: 36px; padding: 0 8px 0 6px; border: 0; background: transparent; color: var(--fg); font-size: var(--t-m); font-weight: 600; }
     .fold:hover { background: var(--bg-hover); }
@@ -66,6 +71,7 @@ export class PlexusSessions extends PlexusElement {
     .fold .root { flex: 0 100 auto; min-width: 0; color: var(--fg-mute); font-size: var(--t-s); font-weight: 400; }
     .fold .n { flex: none; color: var(--fg-mute); font-size: var(--t-s); font-weight: 450; }
     .fold .chip { flex: none; margin-left: auto; }
+    .rest { margin-top: 4px; color: var(--fg-soft); }
     .narrow[aria-pressed="true"] { background: var(--bg-active); color: var(--fg); }
     .branch { flex: none; max-width: 22ch; font-weight: 500; height: 18px; }
     .branch svg { flex: none; }
@@ -92,13 +98,13 @@ export class PlexusSessions extends PlexusElement {
     .kind { display: flex; flex-direction: column; align-items: flex-start; gap: 2px; padding: 9px 12px; min-height: 54px; height: auto; white-space: normal; text-align: left; }
     .kind[aria-checked="true"] { border-color: var(--accent); background: var(--accent-wash); box-shadow: inset 0 0 0 1px var(--accent); }
     .kind small { color: var(--fg-mute); font-weight: 400; font-size: var(--t-s); }
-    @media (pointer: coarse) { .fold, .narrow { min-height: 44px; } .narrow { min-width: 44px; } }
+    @media (pointer: coarse) { .fold, .narrow, .rest { min-height: 44px; } .narrow { min-width: 44px; } }
     @media (max-width: 599px) { .fold .root { display: none; } .branch { max-width: 14ch; } .row { padding-right: 0; } .side .who, .side .q { display: none; } .side .age { min-width: 0; } .filter { max-width: none; } }
   `];
 
   override connectedCallback(): void {
     super.connectedCallback();
-    const rows = () => [...this.renderRoot.querySelectorAll<HTMLElement>('.fold, .row > a')];
+    const rows = () => [...this.renderRoot.querySelectorAll<HTMLElement>('.fold, .row > a, .rest')];
     const step = (by: number) => () => {
       const all = rows();
       const i = all.indexOf(focused() as HTMLElement);
@@ -152,6 +158,16 @@ export class PlexusSessions extends PlexusElement {
     else if (!left) section?.querySelector<HTMLElement>('.row > a')?.focus();
   }
 
+  /** Draws more rows of a project; the first of them gets the focus. */
+  #grow(key: string, from: number): void {
+    this.grown = new Map(this.grown).set(key, from + STEP);
+    this.limit += STEP;
+    void this.updateComplete.then(() => {
+      const section = [...this.renderRoot.querySelectorAll<HTMLElement>('.project')].find((one) => one.dataset['project'] === key);
+      section?.querySelectorAll<HTMLElement>('.row > a')[from]?.focus();
+    });
+  }
+
   /** Shows one project, or all. */
   #narrow(key: string): void {
     const was = this.only || key;
@@ -171,7 +187,9 @@ export class PlexusSessions extends PlexusElement {
       .filter((s) => Boolean(s.archived) === this.archived)
       .filter((s) => !this.only || projectOf(s).key === this.only)
       .filter((s) => !q || words(s).toLowerCase().includes(q));
-    return byProject(some, (s) => open.get(s.session_id) ?? s.open_requests, (s) => news.get(s.session_id) ?? Date.parse(s.updated_at));
+    // While a run goes on, its session stays where it is, whatever the agent says.
+    const at = (s: SessionInfo) => s.run_id && s.prompted_at ? Date.parse(s.prompted_at) : news.get(s.session_id) ?? Date.parse(s.updated_at);
+    return byProject(some, (s) => open.get(s.session_id) ?? s.open_requests, at);
   }
 
   /** The number of open requests of each session. */
@@ -189,10 +207,12 @@ export class PlexusSessions extends PlexusElement {
     let left = this.limit;
     let more = 0;
     const shown = groups.map((group) => {
-      const rows = folds(group) ? [] : group.sessions.slice(0, left);
-      if (!folds(group)) more += group.sessions.length - rows.length;
+      const folded = folds(group);
+      const most = groups.length === 1 ? left : Math.min(left, this.grown.get(group.key) ?? PROJECT_STEP);
+      const rows = folded ? [] : group.sessions.slice(0, most);
+      if (!folded && !rows.length) more += group.sessions.length;
       left -= rows.length;
-      return { group, rows, folded: folds(group) };
+      return { group, rows, folded };
     }).filter(({ rows, folded }) => rows.length || folded);
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>
@@ -219,11 +239,12 @@ export class PlexusSessions extends PlexusElement {
     const { key, name, root, sessions, waiting } = group;
     const only = this.only === key;
     const narrow = only ? t.allProjects(name) : t.only(name);
-    return html`<section class="project" data-project=${key}>
+    return html`<section class="project ${folded ? 'folded' : ''}" data-project=${key}>
       <h2><button class="fold" aria-expanded=${!folded} @click=${() => this.#fold(key)}>${icon('down', 14)}<bdi class="name cut">${name}</bdi><span class="root cut" aria-hidden="true"><bdi>${root}</bdi></span>
         <span class="n">${t.count(sessions.length)}</span>${waiting ? html`<span class="chip warn">${t.requests(waiting)}</span>` : nothing}</button>
         <button class="ghost icon narrow" aria-pressed=${only} aria-label=${narrow} title=${narrow} @click=${() => this.#narrow(only ? '' : key)}>${icon('only', 14)}</button></h2>
-      ${folded ? nothing : html`<ul class="list">${repeat(rows, (s) => s.session_id, (s) => this.#row(s, open.get(s.session_id) ?? s.open_requests))}</ul>`}</section>`;
+      ${folded ? nothing : html`<ul class="list">${repeat(rows, (s) => s.session_id, (s) => this.#row(s, open.get(s.session_id) ?? s.open_requests))}</ul>
+        ${rows.length < sessions.length ? html`<button class="ghost rest" @click=${() => this.#grow(key, rows.length)}>${t.more(sessions.length - rows.length, name)}</button>` : nothing}`}</section>`;
   }
 
   #row(s: SessionInfo, open: number) {

@@ -122,6 +122,7 @@ export const text = {
       clear: 'Clear the filter',
       state: { idle: 'Idle', running: 'Running', waiting: 'Needs input', exited: 'Ended' } as Record<string, string>,
       count: (n: number) => many(n, 'session'),
+      more: (n: number, project: string) => `Show ${n.toLocaleString('en')} more of ${project}`,
       only: (project: string) => `Show only ${project}`,
       allProjects: (project: string) => `Only ${project} is shown: show all projects`,
       branch: (name: string) => `Branch ${name}`,
