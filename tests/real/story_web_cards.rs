@@ -1,5 +1,6 @@
 //! The cards of requests and the notifications in a real browser, against a real gateway with the demo runtime and a scripted one
-//! that takes reasons, text and choices; the scripts are `tests/web/cards.mjs` and `tests/web/push.mjs`.
+//! that takes reasons, text and choices; the scripts are `tests/web/cards.mjs`, `inbox.mjs`
+//! and `push.mjs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -28,6 +29,11 @@ async fn plays(script: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn web_card_is_answered_by_mouse_touch_and_key_never_by_accident() {
     plays("cards.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn web_inbox_has_rows_groups_and_answers_to_several() {
+    plays("inbox.mjs").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

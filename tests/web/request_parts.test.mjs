@@ -71,6 +71,7 @@ try {
   for (const [asked, title, message] of /** @type {[any, string, string][]} */ ([
     [command('touch a', { title: 'touch a' }), '', ''],
     [command('touch a', { title: '`touch  A`' }), '', ''],
+    [command('touch a && touch b', { title: 'touch a && …' }), '', ''],
     [command('touch a', { title: 'touch a', message: 'I need it.' }), '', 'I need it.'],
     [command('touch a', { title: 'Create a file' }), 'Create a file', ''],
     [command('touch a', { title: 'Create a file', message: 'Create a file' }), 'Create a file', ''],

@@ -96,7 +96,8 @@ const flat = (words: string): string => words.replace(/[`'"“”]/g, '').replac
 export function agentWords(request: Request): { title: string; message: string } {
   const shown = flat(`${request.display} ${request.subject?.type === 'question' ? request.subject.questions.map((one) => one.text).join(' ') : ''}`);
   const says = (words: string | undefined): string => {
-    const mine = flat(oneLine(words ?? ''));
+    // Some agents cut their titles.
+    const mine = flat(oneLine(words ?? '')).replace(/(?:…|\.\.\.)$/, '');
     return mine && !shown.includes(mine) ? (words ?? '') : '';
   };
   const title = says(request.title);

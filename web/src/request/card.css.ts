@@ -48,9 +48,8 @@ export const cardStyles = css`
 
   .changed { border-color: var(--danger-line); background: var(--danger-wash); color: var(--danger); }
   .changed .tool { color: inherit; font-weight: 650; text-decoration-line: underline; text-underline-offset: 2px; padding-inline: 0; }
-  .why { margin: 0; display: flex; align-items: baseline; gap: 10px; font-size: var(--t-m); color: var(--fg-soft); overflow-wrap: anywhere; }
-  .why .risk { flex: none; align-items: center; }
-  .why .risk + span { min-inline-size: 0; }
+  .why { margin: 0; line-height: 1.7; font-size: var(--t-m); color: var(--fg-soft); overflow-wrap: anywhere; }
+  .why .risk { line-height: 1.4; margin-inline-end: 6px; }
   .unreadable { margin: 0 0 6px; color: var(--danger); font-size: var(--t-m); font-weight: 600; }
 
   blockquote { margin: 0; padding: 2px 0 2px 12px; border-inline-start: 3px solid var(--info); font-size: var(--t-m); min-inline-size: 0; }

@@ -48,6 +48,8 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-d
 const dated = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
 const today = () => new Date().toDateString();
 
+const isAttached = (row: Row): boolean => row.item.type === 'line' && row.item.line === 'runtime' && row.item.body?.status === 'attached';
+
 export class PlexusSession extends PlexusElement {
   static override properties = {
     sessionId: { attribute: 'session-id' }, at: { type: Number }, facts: { state: true }, trouble: { state: true }, gone: { state: true }, ready: { state: true },
@@ -208,6 +210,8 @@ export class PlexusSession extends PlexusElement {
 
   #markRow(el: HTMLElement, n: number): HTMLElement {
     const key = this.#row(n).key;
+    // That a session's agent was there from its beginning is no news.
+    el.classList.toggle('unsaid', n === 0 && isAttached(this.#row(n)));
     el.classList.toggle('selected', key === this.#selected);
     el.classList.toggle('target', key === this.#target);
     el.setAttribute('aria-posinset', String(n + 1));
@@ -781,7 +785,7 @@ export class PlexusSession extends PlexusElement {
           </div>
           ${this.gone || this.trouble ? html`<div class="void"><h2>${this.gone ? w.gone : w.trouble(this.trouble)}</h2>${this.gone ? html`<p><a href=${plexus.href({ page: 'sessions' })}>${w.goneTo}</a></p>` : nothing}</div>`
             : !this.ready ? html`<div class="void">${stale ? words.shell.stale.unknown : w.loading}</div>`
-            : conversation && !conversation.rows.length ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
+            : conversation && !conversation.rows.slice(0, 2).some((row, n) => n > 0 || !isAttached(row)) ? html`<div class="void"><h2>${w.empty}</h2><p>${plexus.may('prompt') ? w.emptyHint : ''}</p></div>` : nothing}
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}

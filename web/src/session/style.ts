@@ -133,6 +133,7 @@ export const style = css`
   .row.request pre { margin: 2px 0 6px 20px; } .reason { padding: 2px 20px; color: var(--fg-soft); }
   .request-open { padding: 6px 0; }
 
+  .row.unsaid { display: none !important; }
   .row.line { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 5px 8px; color: var(--fg-mute); font-size: var(--t-s); }
   .row.line .note { flex: 1; display: flex; flex-direction: column; gap: 4px; }
   .row.line .note .said { color: var(--fg); font-size: var(--t-m); }
