@@ -22,7 +22,7 @@ try {
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
   const parts = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
-  const { agentWords, folderBeside, lineOf, projectOf, sameAs, wordsOf } = parts;
+  const { agentWords, folderBeside, lineOf, sameAs, wordsOf } = parts;
   const { clustered, entriesOf, indexAt, newOrder, offsetsOf, rangeOf } = parts;
   const { NONE, planOf, ranged, sendAll, stillChosen, toggled, toggledAll, leftOut } = parts;
   const { actionsOf, mainOf, markSeen, wasSeen, KEYS } = parts;
@@ -81,7 +81,6 @@ try {
   assert.equal(folderBeside(command('x'), '/w'), '');
   assert.equal(folderBeside(command('x'), '/elsewhere'), '/elsewhere');
   assert.equal(folderBeside(request({ display: 'in /w, or not' }), '/w'), '/w');
-  assert.deepEqual(['/home/me/plexus/', '/', '', undefined, 'C:\\work\\x'].map(projectOf), ['plexus', '/', '', '', 'x']);
   ok('card: what the agent says and the folder stand there once');
 
   // --- the answers of a card

@@ -105,12 +105,6 @@ export function agentWords(request: Request): { title: string; message: string }
   return { title, message: message && title && flat(title).includes(flat(oneLine(message))) ? '' : message };
 }
 
-/** The last part of a folder, which stands for the project. */
-export function projectOf(cwd: string | undefined): string {
-  const folder = (cwd ?? '').replace(/[/\\]+$/, '');
-  return oneLine(folder.slice(Math.max(folder.lastIndexOf('/'), folder.lastIndexOf('\\')) + 1)) || oneLine(cwd);
-}
-
 /** The folder of a session, unless the display says it already. */
 export function folderBeside(request: Request, cwd: string | undefined): string {
   const folder = oneLine(cwd);

@@ -28,6 +28,8 @@ function cardAround(from: Element | null): PlexusCard | null {
 export interface CardList extends HTMLElement {
   /** The open card of the row that contains an element. */
   cardAt(el: Element): PlexusCard | null;
+  /** Whether a key means the selection of the list; then the list has handled it. */
+  several(key: string): boolean;
 }
 
 const cards = new Set<PlexusCard>();
@@ -81,6 +83,7 @@ document.addEventListener('keydown', (event) => {
   if (writes(event.composedPath()[0]) || modalOpen()) return;
   const at = focused();
   const list = listAround(at);
+  if (list && !event.repeat && list.several(event.key)) return event.preventDefault();
   const mine = list && at ? list.cardAt(at) : cardAround(at);
   if (mine) {
     if (mine.key(event)) {

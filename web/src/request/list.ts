@@ -119,6 +119,7 @@ export class PlexusRequests extends PlexusElement {
       ...['j', ']'].map((key) => ({ key, run: () => this.#step(1) })),
       ...['k', '['].map((key) => ({ key, run: () => this.#step(-1) })),
       { key: 'x', run: () => this.#tickActive() },
+      { key: 'X', run: () => this.#choose(NONE) },
     ]);
     this.#sizes = new ResizeObserver(() => this.#measure());
     this.#sizes.observe(this);
@@ -162,6 +163,15 @@ export class PlexusRequests extends PlexusElement {
   cardAt(el: Element): PlexusCard | null {
     const id = el.closest<HTMLElement>('[role="row"]')?.dataset['request'];
     return id !== undefined && id === this.opened ? this.#card(id) : null;
+  }
+
+  /** While something is selected, the keys that allow and deny mean all of it. They only ask: a dialog lists what follows. */
+  several(key: string): boolean {
+    if (!this.#chosen.ids.size) return false;
+    if (/^[ya]$/.test(key)) this.#many('allow');
+    else if (/^[ndrD]$/.test(key)) this.#many('deny');
+    else return false;
+    return true;
   }
 
   #card(id: string): PlexusCard | null {

@@ -3,6 +3,7 @@
 
 import { css, html, nothing, type TemplateResult } from 'lit';
 import { PlexusElement } from '../lib/element.js';
+import { projectOf } from '../lib/project.js';
 import { oneLine } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
@@ -10,7 +11,7 @@ import '../ui/dialog.js';
 import { toast } from '../ui/say.js';
 import { Answering, type Sent } from './answering.js';
 import { Arming } from './arming.js';
-import { projectOf, wordsOf } from './asked.js';
+import { wordsOf } from './asked.js';
 import { outcomeOf } from './outcome.js';
 import { wasSeen } from './seen.js';
 import { post } from './send.js';
@@ -192,7 +193,10 @@ export class PlexusMany extends PlexusElement {
     </ul>`;
   }
 
-  #from = (request: Request): string => [oneLine(request.runtime_id), projectOf(plexus.sessions.value.get(request.session_id)?.cwd)].filter(Boolean).join(' · ');
+  #from = (request: Request): string => {
+    const session = plexus.sessions.value.get(request.session_id);
+    return [oneLine(request.runtime_id), session?.cwd ? projectOf(session).name : ''].filter(Boolean).join(' · ');
+  };
 
   #asking(plan: Plan): TemplateResult {
     const { will } = plan;

@@ -2,12 +2,13 @@
 
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
+import { projectOf } from '../lib/project.js';
 import { oneLine } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { span } from './age.js';
-import { lineOf, projectOf, wordsOf, type AskedLine } from './asked.js';
+import { lineOf, wordsOf, type AskedLine } from './asked.js';
 import type { Entry, Grouping } from './order.js';
 import { outcomeOf } from './outcome.js';
 import { wasSeen } from './seen.js';
@@ -38,7 +39,7 @@ function asked(line: AskedLine): TemplateResult {
 /** Agent and project. */
 function where(request: Request): TemplateResult {
   const session = plexus.sessions.value.get(request.session_id);
-  const project = projectOf(session?.cwd);
+  const project = session?.cwd ? projectOf(session).name : '';
   return html`<span class="where"><bdi>${oneLine(request.runtime_id) || text.request.runtimeUnknown}</bdi>${project ? html`<span aria-hidden="true">·</span><bdi>${project}</bdi>` : nothing}</span>`;
 }
 
