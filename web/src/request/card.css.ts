@@ -49,7 +49,8 @@ export const cardStyles = css`
   .changed { border-color: var(--danger-line); background: var(--danger-wash); color: var(--danger); }
   .changed .tool { color: inherit; font-weight: 650; text-decoration-line: underline; text-underline-offset: 2px; padding-inline: 0; }
   .why { margin: 0; line-height: 1.7; font-size: var(--t-m); color: var(--fg-soft); overflow-wrap: anywhere; }
-  .why .risk { line-height: 1.4; margin-inline-end: 6px; }
+  .why .risk { line-height: 1.4; margin-inline-end: 6px; vertical-align: middle; }
+  .why .risk + span { vertical-align: middle; }
   .unreadable { margin: 0 0 6px; color: var(--danger); font-size: var(--t-m); font-weight: 600; }
 
   blockquote { margin: 0; padding: 2px 0 2px 12px; border-inline-start: 3px solid var(--info); font-size: var(--t-m); min-inline-size: 0; }
@@ -120,7 +121,8 @@ export const cardStyles = css`
     button.answer[data-sense='deny']:hover:not([aria-disabled='true']) { background: var(--del-bg); }
   }
   button[aria-disabled='true'] { cursor: not-allowed; opacity: 0.55; }
-  .actions[data-arming='true'] :is(.answers, .lasting) { opacity: 0.6; }
+  /* Greyed, not paler: what cannot be pressed for a moment is to be read all the same. */
+  .actions[data-arming='true'] :is(.answers, .lasting) { filter: saturate(0.25); }
   kbd { font: 600 0.6875rem/1 var(--mono); color: var(--fg-mute); border: 1px solid var(--line); border-radius: 4px; padding: 2px 4px; }
   button.answer kbd { margin-inline-start: 8px; vertical-align: 1px; }
   @media (hover: none), (max-width: 640px) { kbd { display: none; } }
@@ -143,5 +145,5 @@ export const cardStyles = css`
   .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   :host([leaving]) article { opacity: 0; transition: opacity 260ms; }
   @media (prefers-reduced-motion: reduce) { *, :host([leaving]) article { transition: none !important; } }
-  @media (forced-colors: active) { article::before { background: CanvasText; } .actions[data-arming='true'] :is(.answers, .lasting) { opacity: 1; } }
+  @media (forced-colors: active) { article::before { background: CanvasText; } .actions[data-arming='true'] :is(.answers, .lasting) { filter: none; } }
 `;
