@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Run(Run),
     /// List sessions and runtimes
     Ls(Ls),
-    /// Resume a conversation stored by a runtime and follow it here; `plexus ls --resumable RUNTIME` lists them
+    /// Resume a conversation that a runtime has stored, and follow it here; `plexus ls --resumable RUNTIME` lists them
     Resume(Resume),
     /// Follow the events of one session or of all
     Tail(Tail),
@@ -303,7 +303,7 @@ pub(crate) struct Prompt {
 
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// The session to open [default: the list of sessions]
+    /// The session to open [default: the inbox if something waits, else the list of sessions]
     #[arg(add = ArgValueCandidates::new(session_ids))]
     pub(crate) session: Option<String>,
     /// Use the mouse: wheel and clicks (selecting text in the terminal then needs Shift)

@@ -209,7 +209,9 @@ async fn attach_shows_other_answers_in_place_and_to_a_late_joiner() {
     screen.shows("── done").await;
     // The composer has the keys again after the answer.
     screen.until("the end of the card", |text| !text.contains("Esc closes this") && text.contains("Enter send")).await;
-    screen.keys(&["Escape", "g"]);
+    screen.keys(&["Escape"]);
+    screen.shows("i write").await;
+    screen.keys(&["g"]);
     screen.shows("▌ stream 40 1").await;
 }
 
@@ -274,8 +276,8 @@ async fn attach_shows_a_list_and_a_session_side_by_side() {
     gateway.until_ended(&session, &gateway.prompt(&session, "plan ;; echo first words").await).await;
     let screen = Screen::open(&gateway, (200, 50), "");
     // The selected session is shown beside the list, with its plan at the right.
-    let text = screen.shows("first words").await;
-    assert!(text.contains("▌1 session") && text.matches("Plan 3/3").count() == 2, "{text}");
+    let beside = |text: &str| text.contains("▌1 session") && text.matches("Plan 3/3").count() == 2;
+    screen.until("the session and its plan, beside the list", beside).await;
     screen.shot("sessions-200x50");
     screen.keys(&["Tab"]);
     screen.shows("write to the agent").await;

@@ -125,8 +125,11 @@ impl Triage {
         self.selected.retain(|id| requests.get(id).is_some_and(|(_, outcome)| outcome.is_none()));
     }
 
-    /// The row with this key.
-    pub(crate) fn at(&self, key: &str) -> Option<usize> {
+    /// The row with this key; `hint`: where it probably is.
+    pub(crate) fn at(&self, key: &str, hint: Option<usize>) -> Option<usize> {
+        if hint.and_then(|at| self.rows.get(at)).is_some_and(|row| row.key() == key) {
+            return hint;
+        }
         self.rows.iter().position(|row| row.key() == key)
     }
 

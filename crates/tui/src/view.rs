@@ -34,6 +34,8 @@ pub(crate) const WIDTH_MIN: u16 = 40;
 pub(crate) const HEIGHT_MIN: u16 = 12;
 /// Below this many columns, a list has two lines for each row.
 const NARROW: u16 = 72;
+/// Below this many lines, a card has the room of what else is there.
+const LOW: u16 = 14;
 /// Below this many columns, the first line has only what tells the pages apart.
 const NARROW_TABS: u16 = 60;
 /// Most lines of the composer.
@@ -62,7 +64,10 @@ fn rows(app: &App) -> Rows {
     let all = panes.middle;
     let preview = app.page != TuiPage::Session;
     let lines = input::rows(&app.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX);
-    let composer = if preview { 0 } else { u16::try_from(lines).unwrap_or(1) + 1 };
+    // Where there is little room, a question has that of the empty composer.
+    let asked = app.card.as_ref().is_some_and(|card| card.closed_at.is_none()) && !app.writing;
+    let hidden = preview || all.height < LOW && asked && app.composer.is_empty();
+    let composer = if hidden { 0 } else { u16::try_from(lines).unwrap_or(1) + 1 };
     let session = app.conversation.as_ref().and_then(|conversation| app.sessions.get(&conversation.session));
     let queued = session.filter(|_| !preview).map_or(0, |session| session.queue.len()).min(3);
     let queue = u16::try_from(queued + if preview { 0 } else { app.slash().len() }).unwrap_or(0);
@@ -139,7 +144,7 @@ fn tabs(app: &App) -> Vec<(Option<TuiPage>, Span<'static>)> {
         let style = if here { theme.text.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { theme.dim };
         spans.push((Some(*page), Span::styled(format!(" {}", n + 1), theme.dim)));
         spans.push((Some(*page), Span::raw(" ")));
-        let name = if wide || here { (*name).to_owned() } else { name[..3].to_owned() };
+        let name = if wide || here && !narrow { (*name).to_owned() } else { name[..3].to_owned() };
         spans.push((Some(*page), Span::styled(name, style)));
         if *page == TuiPage::Inbox && open > 0 {
             let style = if danger { theme.bad } else { theme.warn };
@@ -250,92 +255,15 @@ impl Draw<'_> {
             );
             return self.put(1, y, Span::styled(sanitize::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
         }
-        let hints: &[(&str, &str)] = match app.page {
-            TuiPage::Inbox if !app.triage.selected.is_empty() => &[
-                ("y", "allow once"),
-                ("n", "deny"),
-                ("r", "deny with a reason"),
-                ("x", "select"),
-                ("X", "clear"),
-                ("?", "keys"),
-            ],
-            TuiPage::Inbox => &[
-                ("↑↓", "move"),
-                ("y", "allow"),
-                ("n", "deny"),
-                ("x", "select"),
-                ("Enter", "open session"),
-                ("?", "keys"),
-                ("q", "quit"),
-            ],
-            TuiPage::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all sessions")],
-            TuiPage::Sessions => &[
-                ("↑↓", "move"),
-                ("Enter", "open"),
-                ("←→", "fold"),
-                ("f", "filter"),
-                ("N", "new"),
-                ("a", "archived"),
-                (":", "commands"),
-                ("?", "keys"),
-                ("q", "quit"),
-            ],
-            TuiPage::Search if app.query_typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
-            TuiPage::Search => &[("↑↓", "move"), ("Enter", "open"), ("i", "new search"), ("?", "keys"), ("q", "quit")],
-            TuiPage::Runtimes => &[
-                ("↑↓", "move"),
-                ("N", "new session"),
-                ("R", "restart"),
-                ("x", "stop"),
-                ("l", "log"),
-                ("?", "keys"),
-                ("q", "quit"),
-            ],
-            TuiPage::Devices => {
-                &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "refresh"), ("?", "keys"), ("q", "quit")]
-            }
-            TuiPage::Session if app.surface_takes_text() => {
-                &[("Esc", "end of the text"), ("Tab", "next field"), ("Ctrl-K", "commands")]
-            }
-            TuiPage::Session if app.surface_is_open() => &[
-                ("Tab", "next"),
-                ("↑↓", "move"),
-                ("Enter", "press"),
-                ("[ ]", "surfaces"),
-                ("Esc", "back"),
-                ("?", "keys"),
-            ],
-            TuiPage::Session if app.writing && app.card.as_ref().is_some_and(|card| card.closed_at.is_none()) => {
-                &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
-            }
-            TuiPage::Session if app.writing => &[
-                ("Enter", "send"),
-                ("Alt-Enter", "new line"),
-                ("↑", "earlier"),
-                ("Esc", "read"),
-                ("Ctrl-K", "commands"),
-            ],
-            TuiPage::Session => &[
-                ("i", "write"),
-                ("↑↓", "scroll"),
-                ("G", "now"),
-                ("Space", "unfold"),
-                ("x", "cancel"),
-                ("c", "copy"),
-                ("E", "export"),
-                ("?", "keys"),
-                ("q", "back"),
-            ],
-        };
         let mut spans = vec![Span::raw(" ")];
         let mut left = usize::from(width).saturating_sub(2);
-        for (key, what) in hints {
+        for (key, what) in hints(app) {
             let wide = sanitize::width(key) + sanitize::width(what) + 3;
             if wide > left {
                 break;
             }
             left -= wide;
-            spans.push(Span::styled((*key).to_owned(), theme.accent));
+            spans.push(Span::styled(key, theme.accent));
             spans.push(Span::styled(format!(" {what}  "), theme.dim));
         }
         self.put(0, y, spans, width);
@@ -513,8 +441,11 @@ impl Draw<'_> {
         }
         let mut right = right.split_off(right.len().min(1));
         right.push(Span::raw(" "));
-        self.put(area.x, area.y, left, area.width);
-        self.right(area, right, area.width / 2 + 8);
+        // The name and the agent are cut, and not what the session does now.
+        let most = area.width / 2 + 8;
+        let wide = right.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(most));
+        self.put(area.x, area.y, left, area.width.saturating_sub(u16::try_from(wide).unwrap_or(most) + 1));
+        self.right(area, right, most);
     }
 
     fn scrollbar(&mut self, area: Rect, place: f32, end: bool) {
@@ -656,6 +587,83 @@ impl Draw<'_> {
             }
         }
     }
+}
+
+/// The keys that matter now, for the last line.
+fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
+    let hints: &[(&'static str, &'static str)] = match app.page {
+        TuiPage::Inbox if !app.triage.selected.is_empty() => &[
+            ("y", "allow once"),
+            ("n", "deny"),
+            ("r", "deny with a reason"),
+            ("x", "select"),
+            ("X", "clear"),
+            ("?", "keys"),
+        ],
+        TuiPage::Inbox => &[
+            ("↑↓", "move"),
+            ("y", "allow"),
+            ("n", "deny"),
+            ("x", "select"),
+            ("Enter", "open session"),
+            ("?", "keys"),
+            ("q", "quit"),
+        ],
+        TuiPage::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all sessions")],
+        TuiPage::Sessions => &[
+            ("↑↓", "move"),
+            ("Enter", "open"),
+            ("←→", "fold"),
+            ("f", "filter"),
+            ("N", "new"),
+            ("a", "archived"),
+            (":", "commands"),
+            ("?", "keys"),
+            ("q", "quit"),
+        ],
+        TuiPage::Search if app.query_typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
+        TuiPage::Search => &[("↑↓", "move"), ("Enter", "open"), ("i", "new search"), ("?", "keys"), ("q", "quit")],
+        TuiPage::Runtimes => &[
+            ("↑↓", "move"),
+            ("N", "new session"),
+            ("R", "restart"),
+            ("x", "stop"),
+            ("l", "log"),
+            ("?", "keys"),
+            ("q", "quit"),
+        ],
+        TuiPage::Devices => {
+            &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "refresh"), ("?", "keys"), ("q", "quit")]
+        }
+        TuiPage::Session if app.surface_takes_text() => {
+            &[("Esc", "end of the text"), ("Tab", "next field"), ("Ctrl-K", "commands")]
+        }
+        TuiPage::Session if app.surface_is_open() => {
+            &[("Tab", "next"), ("↑↓", "move"), ("Enter", "press"), ("[ ]", "surfaces"), ("Esc", "back"), ("?", "keys")]
+        }
+        TuiPage::Session if app.writing && app.card.as_ref().is_some_and(|card| card.closed_at.is_none()) => {
+            &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
+        }
+        TuiPage::Session if app.writing => {
+            &[("Enter", "send"), ("Alt-Enter", "new line"), ("↑", "earlier"), ("Esc", "read"), ("Ctrl-K", "commands")]
+        }
+        TuiPage::Session => &[
+            ("i", "write"),
+            ("↑↓", "scroll"),
+            ("G", "now"),
+            ("Space", "unfold"),
+            ("x", "cancel"),
+            ("c", "copy"),
+            ("E", "export"),
+            ("?", "keys"),
+            ("q", "back"),
+        ],
+    };
+    let mut hints = hints.to_vec();
+    if has_panes(app) && (app.page != TuiPage::Session || !app.writing) && !app.surface_is_open() {
+        hints.insert(1, ("Tab", if app.page == TuiPage::Session { "list" } else { "session" }));
+    }
+    hints
 }
 
 /// Sanitized text padded or cut to a column of a table.

@@ -377,6 +377,8 @@ impl App {
         if self.scroll_key(key.name()) {
             return;
         }
+        // Whoever reads on does not write after the answer.
+        self.yielded = false;
         match key.name() {
             "i" | "Enter" => self.writing = true,
             "Up" | "k" => self.with_conversation(|conversation, pen| conversation.scroll(-1, pen)),

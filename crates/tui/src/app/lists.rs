@@ -29,7 +29,7 @@ impl App {
             let at = self.inbox_at();
             let after: Vec<String> = self.triage.rows.iter().skip(at).map(|row| row.key().to_owned()).collect();
             self.triage.rebuild(&self.requests, self.inbox_here, self.now);
-            let at_now = match after.iter().find_map(|key| self.triage.at(key)) {
+            let at_now = match after.iter().find_map(|key| self.triage.at(key, None)) {
                 Some(found) => found,
                 None if after.is_empty() => self.triage.first(),
                 None => self.triage.rows.len().saturating_sub(1),
@@ -48,8 +48,10 @@ impl App {
                 Some(None) => at.min(self.session_rows.len().saturating_sub(1)),
                 None => self.session_rows.iter().position(|row| matches!(row, SessionRow::Session { .. })).unwrap_or(0),
             };
+            // The selected row stays where it is on the screen; the first rows begin at the top.
             let top = self.tops.get(&TuiPage::Sessions).copied().unwrap_or_default();
-            self.tops.insert(TuiPage::Sessions, (top + at_now).saturating_sub(at));
+            let top = if chosen.is_some() { (top + at_now).saturating_sub(at) } else { 0 };
+            self.tops.insert(TuiPage::Sessions, top);
             self.at.insert(TuiPage::Sessions, at_now);
         }
         for page in [TuiPage::Inbox, TuiPage::Sessions] {
@@ -63,7 +65,8 @@ impl App {
     /// Selects a row of the inbox that was at another place before.
     fn put_at(&mut self, page: TuiPage, before: usize, now: usize) {
         let top = self.tops.get(&page).copied().unwrap_or_default();
-        self.tops.insert(page, (top + now).saturating_sub(before));
+        let was_shown = self.chosen.contains_key(&page);
+        self.tops.insert(page, if was_shown { (top + now).saturating_sub(before) } else { 0 });
         self.at.insert(page, now);
         match self.triage.rows.get(now) {
             Some(row) => self.chosen.insert(page, row.key().to_owned()),
@@ -73,17 +76,19 @@ impl App {
 
     /// The selected row of the inbox.
     pub(crate) fn inbox_at(&self) -> usize {
-        let named = self.chosen.get(&TuiPage::Inbox).and_then(|key| self.triage.at(key));
+        let (chosen, hint) = (self.chosen.get(&TuiPage::Inbox), self.at.get(&TuiPage::Inbox));
+        let named = chosen.and_then(|key| self.triage.at(key, hint.copied()));
         let last = self.triage.rows.len().saturating_sub(1);
         named.unwrap_or_else(|| self.at.get(&TuiPage::Inbox).map_or_else(|| self.triage.first(), |at| (*at).min(last)))
     }
 
     /// The selected row of the session list.
     pub(crate) fn session_at(&self) -> usize {
-        let named = self
-            .chosen
-            .get(&TuiPage::Sessions)
-            .and_then(|key| self.session_rows.iter().position(|row| row.key() == key));
+        let hint = self.at.get(&TuiPage::Sessions).copied().unwrap_or_default();
+        let named = self.chosen.get(&TuiPage::Sessions).and_then(|key| {
+            let same = self.session_rows.get(hint).is_some_and(|row| row.key() == key);
+            if same { Some(hint) } else { self.session_rows.iter().position(|row| row.key() == key) }
+        });
         let last = self.session_rows.len().saturating_sub(1);
         named.unwrap_or_else(|| self.at.get(&TuiPage::Sessions).copied().unwrap_or_default().min(last))
     }
@@ -154,6 +159,9 @@ impl App {
             None => {
                 self.offered = None;
                 // A key meant for the question does not get into the next prompt.
+                if self.surface_is_open() {
+                    self.yielded = false;
+                }
                 let over = card.and_then(|card| card.closed_at).is_none_or(|at| self.now - at >= ARM_DELAY);
                 if over && std::mem::take(&mut self.yielded) {
                     self.writing = true;

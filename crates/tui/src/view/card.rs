@@ -88,18 +88,40 @@ impl Draw<'_> {
                 wide,
             );
         }
+        if outcome.is_none() {
+            y = self.card_input(Rect::new(x, y, width, end.saturating_sub(y)), card, ask);
+        }
+        let high = u16::try_from(words.options.len()).unwrap_or(0);
+        let mut y = end.saturating_sub(1 + high).max(y);
+        for line in words.options {
+            if y < end {
+                self.put(x, y, line, width);
+                y += 1;
+            }
+        }
+        if y < end {
+            self.put(x, y, words.hint, width);
+        }
+    }
+
+    /// What is typed or picked on the card; returns the first line below it.
+    fn card_input(&mut self, area: Rect, card: &Card, ask: &crate::view_model::RequestView) -> u16 {
+        let app = self.app;
+        let theme = &app.theme;
+        let (x, width, end, inner_width) = (area.x, area.width, area.y + area.height, usize::from(area.width));
+        let mut y = area.y;
         match &card.mode {
-            CardMode::Reason(text) | CardMode::Edit(text) | CardMode::Text(text) if outcome.is_none() => {
+            CardMode::Reason(text) | CardMode::Edit(text) | CardMode::Text(text) => {
                 let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
                 self.put(x, y, Span::styled("› ", theme.accent), 2);
                 self.field(
-                    Rect::new(x + 2, y, width.saturating_sub(2), high.min(end.saturating_sub(y))),
+                    Rect::new(x + 2, y, width.saturating_sub(2), high.min(area.height)),
                     text,
                     !app.writing || app.page == TuiPage::Inbox,
                 );
                 y += high;
             }
-            CardMode::Pick { at, picked } if outcome.is_none() => {
+            CardMode::Pick { at, picked } => {
                 let (shown, first) = window(ask.items.len(), *at, 8);
                 for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
                     let mark = match (ask.multi, picked.contains(&n)) {
@@ -123,16 +145,6 @@ impl Draw<'_> {
             }
             _ => {}
         }
-        let high = u16::try_from(words.options.len()).unwrap_or(0);
-        let mut y = end.saturating_sub(1 + high).max(y);
-        for line in words.options {
-            if y < end {
-                self.put(x, y, line, width);
-                y += 1;
-            }
-        }
-        if y < end {
-            self.put(x, y, words.hint, width);
-        }
+        y
     }
 }

@@ -18,15 +18,20 @@ fn risk_mark(app: &App, ask: &RequestView, outcome: Option<&RequestResult>) -> (
 }
 
 /// The most lines of the question about several requests that are on the screen.
-fn several_rows(app: &App) -> u16 {
-    app.size.1.saturating_sub(8).clamp(2, 20)
+fn several_rows(app: &App, question: &SeveralQuestion) -> u16 {
+    let most = app.size.1.saturating_sub(8).clamp(2, 20);
+    u16::try_from(several_lines(question)).unwrap_or(most).clamp(1, most)
+}
+
+/// All lines of that question.
+fn several_lines(question: &SeveralQuestion) -> usize {
+    let headings = usize::from(!question.plan.out.is_empty());
+    question.plan.will.len() + question.plan.out.len() + headings
 }
 
 /// How far that question can be scrolled.
 pub(crate) fn several_end(app: &App, question: &SeveralQuestion) -> usize {
-    let headings = usize::from(!question.plan.out.is_empty());
-    let all = question.plan.will.len() + question.plan.out.len() + headings;
-    all.saturating_sub(usize::from(several_rows(app)))
+    several_lines(question).saturating_sub(usize::from(several_rows(app, question)))
 }
 
 impl Draw<'_> {
@@ -176,7 +181,7 @@ impl Draw<'_> {
             (false, 1) => "Deny 1 request?".to_owned(),
             (false, many) => format!("Deny {many} requests?"),
         };
-        let rows = several_rows(app);
+        let rows = several_rows(app, question);
         let inside = self.window(76, rows + 5, &title);
         let width = usize::from(inside.width);
         let describe = |id: &str, why: &str| {
@@ -192,7 +197,7 @@ impl Draw<'_> {
                 Span::styled(tail, if why.is_empty() { theme.dim } else { theme.warn }),
             ])
         };
-        let many = will.len() + out.len() + usize::from(!out.is_empty());
+        let many = several_lines(question);
         for (y, n) in (inside.y..).zip(question.scroll..many.min(question.scroll + usize::from(rows))) {
             let line = match n.checked_sub(will.len()) {
                 None => describe(&will[n].0, ""),

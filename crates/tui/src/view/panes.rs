@@ -12,8 +12,6 @@ const DETAIL_MIN: u16 = 180;
 const LIST_COLUMNS: (u16, u16) = (40, 60);
 /// The same for the pane at the right.
 const DETAIL_COLUMNS: (u16, u16) = (50, 70);
-/// Below this many lines, the inbox above a card is its heading and one request.
-const LOW: u16 = 14;
 
 /// Where each pane is; without columns if it is not on the screen.
 #[derive(Clone, Copy, Debug, Default)]
