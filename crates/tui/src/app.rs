@@ -470,6 +470,11 @@ impl App {
     fn update_derived(&mut self, effects: &mut Vec<Effect>) {
         self.refresh_rows();
         self.update_preview(effects);
+        // A request that is open again, after a gateway came back, is a new card: it arms anew.
+        let again = self.card.as_ref().filter(|card| card.closed_at.is_some() && self.is_open(&card.id));
+        if let Some(id) = again.map(|card| card.id.clone()) {
+            self.show_card_of(Some(&id));
+        }
         // The card on the screen.
         let wanted_request = self.wanted_request();
         if self.card.as_ref().map(|card| &card.id) != wanted_request.as_ref() {
@@ -678,6 +683,10 @@ impl App {
             self.from = self.page;
         }
         self.page = TuiPage::Session;
+        if self.from != TuiPage::Inbox {
+            // The list beside the session shows which one it is.
+            self.chosen.insert(TuiPage::Sessions, id.clone());
+        }
         if self.conversation.as_ref().is_none_or(|conversation| conversation.session != id) {
             self.show_card_of(None);
             self.follow_session(&id, effects);

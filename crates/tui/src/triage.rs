@@ -153,6 +153,12 @@ impl Triage {
         }
     }
 
+    /// Selects all open requests.
+    pub(crate) fn select_all(&mut self, requests: &Requests) {
+        let open = requests.values().filter(|(_, outcome)| outcome.is_none());
+        self.selected = open.map(|(ask, _)| ask.id.clone()).collect();
+    }
+
     /// Folds or unfolds the group with this key.
     pub(crate) fn fold(&mut self, key: &str, fold: bool) {
         self.stale = true;

@@ -237,8 +237,8 @@ impl App {
                 self.archived = !self.archived;
                 self.sessions_changed = true;
             }
+            "N" => self.command("new", effects),
             // As on the page.
-            "N" | "n" => self.command("new", effects),
             "r" | "e" => {
                 if let Some(session) = selected {
                     let name = if key.name() == "r" { "rename" } else { "archive" };

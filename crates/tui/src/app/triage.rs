@@ -41,6 +41,7 @@ impl App {
         match key.name() {
             "x" => self.triage.toggle(at, &self.requests),
             " " if !picks => self.triage.toggle(at, &self.requests),
+            "C-a" => self.triage.select_all(&self.requests),
             "X" if selected => self.triage.selected.clear(),
             "Esc" if selected => self.triage.selected.clear(),
             "y" | "a" if selected => self.ask_several(Sense::Allow),

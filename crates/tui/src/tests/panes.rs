@@ -183,6 +183,21 @@ fn panes_request_has_the_keys_unless_something_was_typed() {
     stage.advance(ARM_DELAY);
     stage.type_text("next");
     assert_eq!(stage.app.composer.lines().concat(), "next");
+    // A request that was gone for a moment, as at a restart of the gateway, arms anew and has the keys again.
+    let mut back = Stage::new(80, 24, &sessions(), &[]);
+    back.open("s_1");
+    back.event("s_1", "request_opened", &question);
+    back.advance(ARM_DELAY);
+    back.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
+    back.msg(Msg::Event(ClientEvent::Live));
+    back.advance(2 * ARM_DELAY);
+    assert!(back.app.writing);
+    back.event("s_1", "request_opened", &question);
+    back.keys(&["y"]);
+    assert_eq!((back.answers().len(), back.app.writing), (0, false));
+    back.advance(ARM_DELAY);
+    back.keys(&["y"]);
+    assert_eq!(back.answers().len(), 1, "{}", back.screen());
     // With something typed, the card says how to get to it, and `i` goes back.
     stage.event("s_1", "request_opened", &ask("q_2", "s_1", "make clean", json!({})));
     stage.advance(LINGER_TIME);
