@@ -1,9 +1,8 @@
 // Push payloads, and the notifications made of them. Pure.
 
 import { oneLine } from '../lib/text.js';
-import { text } from '../text/en.js';
-
-const t = text.notify;
+import { notify as t } from '../text/notify.js';
+import { outcomes } from '../text/outcomes.js';
 
 /** An answer that a notification offers. */
 export type Action = 'allow_once' | 'deny';
@@ -105,15 +104,14 @@ export interface Done {
 /** The outcome for the gateway's reply to an answer. */
 export function doneOf(action: Action, status: number, body: unknown): Done {
   const reply = (typeof body === 'object' && body !== null ? body : {}) as { code?: string; ok?: boolean; state?: string; detail?: string; won?: boolean; resolved_by?: { name?: string } };
-  const request = text.request;
   if (status >= 200 && status < 300 && reply.won !== false) return { title: action === 'allow_once' ? t.allowed : t.denied, body: '', look: false };
   if (reply.state && reply.resolved_by) {
     const who = oneLine(reply.resolved_by.name);
-    const words = (request as unknown as Record<string, unknown>)[reply.state];
-    const what = reply.state === 'answered' ? `${reply.ok ? request.allowed : reply.ok === false ? request.denied : request.answered}${who ? request.by(who) : ''}` : typeof words === 'string' ? words : request.gone;
-    return { title: what, body: request.late, look: false };
+    const words = (outcomes as unknown as Record<string, unknown>)[reply.state];
+    const what = reply.state === 'answered' ? `${reply.ok ? outcomes.allowed : reply.ok === false ? outcomes.denied : outcomes.answered}${who ? outcomes.by(who) : ''}` : typeof words === 'string' ? words : outcomes.gone;
+    return { title: what, body: outcomes.late, look: false };
   }
   if (status === 401) return { title: t.notAnswered, body: t.signedOut, look: true };
-  const known = reply.code ? (request.refusals as Record<string, string>)[reply.code] : undefined;
+  const known = reply.code ? (outcomes.refusals as Record<string, string>)[reply.code] : undefined;
   return { title: t.notAnswered, body: `${known ?? oneLine(reply.detail ?? status)} ${t.tapToLook}`, look: true };
 }

@@ -2,12 +2,11 @@
 // The push part of the service worker. Shows notifications, opens the page, and answers requests if the device may act from the lock
 // screen: never allows a dangerous request, and always shows the outcome.
 
-import { text } from '../text/en.js';
+import { notify as t } from '../text/notify.js';
 import { doneOf, hashOf, parsePayload, shapeOf, type Action, type NotificationData } from './payload.js';
 import { tray } from './tray.js';
 import type { Me } from '../wire/types.js';
 
-const t = text.notify;
 /** Timeout of one call to the gateway, ms. Browsers end a worker that takes much longer. */
 const CALL_MS = 10_000;
 /** Attempts to send an answer, under the same key. */

@@ -143,7 +143,6 @@ export const cardStyles = css`
   .outcome p { margin: 2px 0 0; font-size: var(--t-m); color: var(--fg-mute); display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
   @media (pointer: fine) { .tools .tool, .tools .box, button.answer.small { min-block-size: 32px; } .lasting { --small: 32px; } }
   .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-  :host([leaving]) article { opacity: 0; transition: opacity 260ms; }
-  @media (prefers-reduced-motion: reduce) { *, :host([leaving]) article { transition: none !important; } }
+  @media (prefers-reduced-motion: reduce) { * { transition: none !important; } }
   @media (forced-colors: active) { article::before { background: CanvasText; } .actions[data-arming='true'] :is(.answers, .lasting) { filter: none; } }
 `;

@@ -1,8 +1,11 @@
 // The texts of the inbox and of the cards of requests; `text.request` of en.ts.
 
+import { outcomes } from './outcomes.js';
+
 const many = (n: number, one: string, more = `${one}s`): string => `${n.toLocaleString('en')} ${n === 1 ? one : more}`;
 
 export const request = {
+  ...outcomes,
   types: {
     permission: 'asks for permission',
     confirm: 'asks for confirmation',
@@ -116,39 +119,17 @@ export const request = {
   unknown: 'The connection was lost while your answer was being sent. Whether it arrived is not known yet.',
   unknownAsking: 'Asking the gateway for the result…',
   unknownNow: 'Ask now',
-  late: 'Your answer came too late and was not used.',
-  refusals: {
-    scope_missing: 'This device may no longer answer. Nothing was answered by you.',
-    risk_too_high: 'This device may not answer anything of this risk. Answer it on a device that may.',
-    stale_digest: 'The request has changed meanwhile. Nothing was answered. Read it again.',
-    digest_required: 'The complete request must be loaded and read before it can be allowed. Nothing was answered.',
-    unauthorized: 'The gateway no longer knows this device: it was revoked or signed out. Nothing was answered by you.',
-    request_not_found: 'The gateway no longer knows this request.',
-    observe_only: 'This can only be answered where the agent itself runs.',
-    runtime_gone: 'The agent has exited. This request can no longer be answered.',
-    storage: 'The gateway’s disk is full, so the answer cannot be stored. Nothing was answered.',
-    stopping: 'The gateway is stopping. Nothing was answered; try again in a moment.',
-    not_ready: 'The gateway is not ready. Nothing was answered; try again in a moment.',
-  } as Record<string, string>,
   refused: (words: string) => `Not accepted: ${words}`,
   you: (name: string) => `you (${name})`,
-  by: (who: string) => ` by ${who}`,
-  allowed: 'Allowed',
   allowedAlways: 'Allowed always',
-  denied: 'Denied',
   deniedAlways: 'Denied always',
-  answered: 'Answered',
   answeredWith: (label: string) => `Answered “${label}”`,
   cancelled: 'No answer given',
   chosen: (labels: string) => `Chosen: ${labels}`,
   edited: ', edited',
   editedTo: 'Edited to:',
   because: (reason: string) => `Reason given: ${reason}`,
-  expired: 'Expired: nobody answered in time',
-  withdrawn: 'Withdrawn: the run ended, or the agent withdrew the request',
   withdrawnBy: (who: string) => `Withdrawn by ${who}`,
-  orphaned: 'Orphaned: the agent is gone, so the request can no longer be answered',
-  gone: 'No longer open',
   rows: {
     edit: 'Edit',
     fetch: 'Fetch',
@@ -211,13 +192,11 @@ export const request = {
   },
   newOnes: (n: number) => (n === 1 ? '1 new request below' : `${n} new requests below`),
   none: 'No pending requests',
-  noneHint: 'When an agent asks something, it appears here and on every other screen.',
   opened: (runtime: string, what: string) => `New request from ${runtime}: ${what}.`,
   openedMany: (n: number) => `${n.toLocaleString('en')} new requests.`,
   resolvedMany: (n: number) => `${n.toLocaleString('en')} requests resolved.`,
   loading: 'Looking for this request…',
   notFound: 'There is no such request, or this device may not see it.',
   toInbox: 'To the inbox',
-  toSession: 'Open the session',
   list: 'Open requests',
 } as const;
