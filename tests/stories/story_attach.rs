@@ -227,8 +227,8 @@ async fn attach_opens_the_inbox_and_answers_several_requests_at_once() {
     }
     for (size, name) in [((40, 12), "40x12"), ((80, 24), "80x24"), ((200, 50), "200x50")] {
         let screen = Screen::open(&gateway, size, "");
-        let text = screen.shows("3 waiting").await;
-        assert!(text.contains("make part2") && text.contains("Allow once"), "{text}");
+        let shown = |text: &str| ["3 waiting", "make part2", "Allow once"].iter().all(|words| text.contains(words));
+        screen.until("the inbox with an open card", shown).await;
         screen.shot(&format!("inbox-{name}"));
         screen.keys(&["q"]);
         assert_eq!(screen.ended().await, "0");
@@ -236,15 +236,19 @@ async fn attach_opens_the_inbox_and_answers_several_requests_at_once() {
     let screen = Screen::open(&gateway, (80, 24), "");
     screen.shows("3 waiting").await;
     // The first two, each read for a moment.
-    for selected in ["1 selected", "2 selected"] {
-        screen.until("an armed card", |text| text.contains("will not ask about similar")).await;
+    for (command, selected) in [("make part2", "1 selected"), ("make part1", "2 selected")] {
+        let card = format!("│ │ {command}");
+        let armed = |text: &str| text.contains(&card) && text.contains("will not ask about similar");
+        screen.until("an armed card", armed).await;
         screen.keys(&["x"]);
         screen.shows(selected).await;
         screen.keys(&["j"]);
     }
     screen.keys(&["y"]);
-    let text = screen.shows("Allow 2 requests once?").await;
-    assert!(text.contains("make part2") && text.contains("make part1"), "{text}");
+    let asked = |text: &str| {
+        ["Allow 2 requests once?", "make part2", "make part1", "allow 2"].iter().all(|words| text.contains(words))
+    };
+    screen.until("the question which requests are meant", asked).await;
     screen.shot("several-80x24");
     // Not within the first moment.
     tokio::time::sleep(Duration::from_millis(500)).await;
