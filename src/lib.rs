@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::Config;
 use crate::ledger::Ledger;
+use crate::router::agents::{FindAgents, KnownAgent};
 use crate::router::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
 use crate::router::notify::Notifier;
 use crate::router::{AppState, ForwardedWish, Hosts, Presets, PublicAddresses, TlsError};
@@ -253,6 +254,8 @@ impl Gateway {
             url: format!("http://{address}"),
             public_addresses: Arc::clone(&public_addresses),
             listeners,
+            agents: agents(exe.clone()),
+            opened: router::new_session::OpenedSessions::default(),
             presets: presets(exe),
             started_at: SystemTime::now().into(),
             version: env!("CARGO_PKG_VERSION"),
@@ -438,6 +441,30 @@ fn presets(exe: PathBuf) -> Presets {
         }
         spec.env.extend(settings.env.clone());
         Ok(spec)
+    })
+}
+
+/// The agents of all presets, looked for on the gateway's `PATH`.
+fn agents(exe: PathBuf) -> FindAgents {
+    let env = |name: &str| std::env::var(name).ok();
+    Arc::new(move || {
+        let known = runtimes::presets().iter().filter_map(|preset| {
+            let spec = runtimes::preset(preset.name, &exe, env).ok()?;
+            let Connect::Command(command) = spec.connect else { return None };
+            let path = runtimes::presets::program_of(&command, env("PATH"));
+            Some(KnownAgent {
+                name: preset.name,
+                about: preset.about,
+                dialect: preset.dialect,
+                installed: path.is_some(),
+                path: path.map(|path| path.display().to_string()),
+                install: preset.install,
+                key: preset.key_set(env),
+                runtime_id: None,
+                command,
+            })
+        });
+        known.collect()
     })
 }
 

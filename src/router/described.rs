@@ -210,6 +210,21 @@ pub(super) const PROMPT_KEY: Parameter = Parameter::header(
     "A repeated prompt with the same key is run once: 1 to 128 visible ASCII characters",
     key,
 );
+pub(super) const SESSION_KEY: Parameter = Parameter::header(
+    "Idempotency-Key",
+    "A repeated request with the same key opens one session: 1 to 128 visible ASCII characters",
+    key,
+);
+pub(super) const FOLDERS_UNDER: Parameter = Parameter::query(
+    "under",
+    "An absolute path, or one that begins with `~/`: the folders in it; default the home folder. Needs `admin`",
+    || matching("^(~?/[^\\x00]*|~)?$"),
+);
+pub(super) const FOLDERS_PREFIX: Parameter = Parameter::query(
+    "prefix",
+    "Only folders whose names begin so; those that begin with a dot are left out otherwise",
+    || matching("^[^/\\x00]*$"),
+);
 pub(super) const ASK_WAIT: Parameter =
     Parameter::query("wait", "Wait this many seconds for its end, at most 45", number);
 pub(super) const DRAW_KEY: Parameter = Parameter::header(

@@ -180,6 +180,9 @@ pub struct ProblemMembers {
     /// `too_large`, `prompt_too_large`, `over_limit`: the limit, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+    /// `runtime_not_started`: the end of what the program wrote to stderr.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
     /// `runtime_refused`: the runtime's error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_code: Option<i64>,

@@ -28,12 +28,12 @@ use crate::auth::{Admin, Approve, Caller, Prompt, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::sessions::{
-    CommitEntry, FILE_QUERY_MAX, Filter, LISTED, LogPlace, OpenSession, PageLimit, ResumeVerdict, SessionError,
+    CommitEntry, FILE_QUERY_MAX, Filter, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
     StartAfter, WINDOW,
 };
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{
-    Answer, Connect, Cursor, NativeId, Origin, Request, RequestState, RestartPolicy, Risk, RunId, RunStatus, RuntimeId,
+    Answer, Connect, Cursor, Origin, Request, RequestState, RestartPolicy, Risk, RunId, RunStatus, RuntimeId,
     RuntimeSpec, RuntimeState, Serve, SessionId, SessionState, text_block,
 };
 
@@ -93,7 +93,7 @@ pub(super) struct StartRuntime {
     connect: Option<String>,
     /// The folder to run in, absolute.
     #[schema(value_type = Option<String>, pattern = "^/")]
-    cwd: Option<PathBuf>,
+    pub(super) cwd: Option<PathBuf>,
     /// Variables to set.
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ pub(super) struct StartRuntime {
     #[serde(default)]
     pass_env: Vec<String>,
     /// The runtime's name; made from the program's if absent.
-    id: Option<RuntimeId>,
+    pub(super) id: Option<RuntimeId>,
     /// `never`, `on-failure` or `always`.
     restart: Option<RestartPolicy>,
     /// The ACP authentication method to use without asking.
@@ -124,25 +124,32 @@ pub(super) struct StartRuntime {
 pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let wanted: StartRuntime = call.json()?;
-    if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
-        return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
-    }
     let named = wanted.id.is_some();
-    let mut spec = match &wanted.preset {
-        Some(preset) => {
-            if wanted.dialect.is_some() || wanted.command.is_some() || wanted.connect.is_some() {
-                return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
-            }
-            let wish = ForwardedWish { id: wanted.id, cwd: wanted.cwd, env: wanted.env };
-            (state.presets)(preset, &wish).map_err(Problem::invalid)?
-        }
-        None => spec_of(wanted)?,
-    };
+    let mut spec = start_spec(&state, wanted)?;
     if !named {
         spec.id = free_name(&state, spec.id);
     }
     let runtime = state.directory.start_runtime(&permit, spec).await?;
     created(&format!("/v1/runtimes/{}", runtime.runtime_id), &*runtime)
+}
+
+/// The settings of the runtime that is wanted; its name may be taken.
+pub(super) fn start_spec(state: &AppState, wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
+    if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
+        return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
+    }
+    match &wanted.preset {
+        Some(preset) => {
+            if wanted.dialect.is_some() || wanted.command.is_some() || wanted.connect.is_some() {
+                return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
+            }
+            let wish = ForwardedWish { id: wanted.id, cwd: wanted.cwd, env: wanted.env };
+            let mut spec = (state.presets)(preset, &wish).map_err(Problem::invalid)?;
+            spec.auth_method = wanted.auth_method.or(spec.auth_method);
+            Ok(spec)
+        }
+        None => spec_of(wanted),
+    }
 }
 
 fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
@@ -179,7 +186,8 @@ fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
     })
 }
 
-fn free_name(state: &AppState, id: RuntimeId) -> RuntimeId {
+/// The name, or the first free one of `NAME-2` …
+pub(super) fn free_name(state: &AppState, id: RuntimeId) -> RuntimeId {
     let others = (2..NAMES).filter_map(|n| format!("{id}-{n}").parse().ok());
     let mut free = std::iter::once(id.clone()).chain(others).filter(|name| state.directory.runtime(name).is_none());
     free.next().unwrap_or(id)
@@ -206,37 +214,6 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
     let limit = query.number("limit", SESSIONS_MAX)?;
     state.directory.renew_projects(None).await;
     json(StatusCode::OK, &listing(&state, caller, archived, limit, query.get("cursor"))?)
-}
-
-/// A session to open.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewSession {
-    /// The session's runtime.
-    runtime_id: RuntimeId,
-    /// The session's working folder; the runtime's if absent.
-    #[schema(pattern = "^/")]
-    cwd: Option<String>,
-    /// The session's title.
-    title: Option<String>,
-    /// The runtime's identifier of a conversation to resume.
-    native_id: Option<NativeId>,
-}
-
-pub(super) async fn open_session(state: AppState, call: Call) -> Outcome {
-    let new: NewSession = call.json()?;
-    let (_, permit) = runtime_for::<Prompt>(&state, call.caller()?, &new.runtime_id)?;
-    let native_id = new.native_id.map(|id| id.as_str().to_owned());
-    let open = OpenSession {
-        runtime_id: new.runtime_id,
-        cwd: new.cwd,
-        title: new.title,
-        native_id,
-        program: None,
-        mcp_servers: Vec::new(),
-    };
-    let session = state.directory.open_session(&permit, open).await?;
-    created(&format!("/v1/sessions/{}", session.session_id), &*session)
 }
 
 pub(super) async fn session(state: AppState, call: Call) -> Outcome {

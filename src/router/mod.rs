@@ -3,6 +3,7 @@
 pub mod acp;
 mod admin;
 mod agent_tools;
+pub mod agents;
 mod agui;
 mod asyncapi;
 mod client_link;
@@ -14,6 +15,7 @@ pub mod doctor;
 pub mod error;
 mod export;
 pub mod fanout;
+mod folders;
 mod follow;
 pub mod frames;
 pub mod guard;
@@ -27,6 +29,7 @@ pub mod listeners;
 mod listing;
 mod mcp;
 mod mirror;
+pub mod new_session;
 pub mod notify;
 mod openapi;
 mod own_frames;
@@ -105,6 +108,10 @@ pub struct AppState {
     pub auth: Auth,
     /// Presets.
     pub presets: Presets,
+    /// The agents that presets are for.
+    pub agents: agents::FindAgents,
+    /// The sessions that were opened with an idempotency key.
+    pub opened: new_session::OpenedSessions,
     /// The log's epoch.
     pub epoch: Epoch,
     /// The host names and origins of the gateway.

@@ -24,8 +24,9 @@ use super::listing::{Runtimes, Sessions};
 use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
-    AppState, PortState, Problem, acp, admin, agent_tools, agui, asyncapi, devices, doctor, export, http as api,
-    linking, listeners, mcp, mirror, notify, openapi, public_address, remote, resumable, surfaces, terminals, web,
+    AppState, PortState, Problem, acp, admin, agent_tools, agents, agui, asyncapi, devices, doctor, export, folders,
+    http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote, resumable, surfaces,
+    terminals, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
@@ -160,6 +161,10 @@ fn runtime_routes() -> Vec<Route<AppState>> {
             .gives::<ResumablePage>(200).with(&[&docs::RESUMABLE_LIMIT, &docs::RESUMABLE_CURSOR]),
         route(GET, "/v1/terminals", WATCH, NOTHING, "Shared terminals; none for a device that is limited to some runtimes or sessions", |s, c| answer(terminals::list(s, c)))
             .gives::<terminals::Terminals>(200),
+        route(GET, "/v1/agents", ADMIN, NOTHING, "The agents that the gateway knows how to start: which are installed, and how to install the others", |s, c| answer(agents::list(s, c)))
+            .gives::<agents::Agents>(200),
+        route(GET, "/v1/folders", PROMPTS, NOTHING, "Folders that sessions used; for administrators also the folders below a path", |s, c| answer(folders::list(s, c)))
+            .gives::<folders::Folders>(200).with(&[&docs::FOLDERS_UNDER, &docs::FOLDERS_PREFIX]),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
             .gives::<doctor::Checks>(200),
         route(GET, "/v1/link", ADMIN, NOTHING, "Agents with terminals of their own: whether they are linked, and what linking changes", |s, c| answer(linking::list(s, c)))
@@ -175,8 +180,8 @@ fn session_routes() -> Vec<Route<AppState>> {
     vec![
         route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", |s, c| answer(api::sessions(s, c)))
             .gives::<Sessions>(200).with(&[&docs::ARCHIVED, &docs::SESSIONS_LIMIT, &docs::SESSIONS_CURSOR]),
-        route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(api::open_session(s, c)))
-            .takes::<api::NewSession>().gives::<SessionInfo>(201),
+        route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", |s, c| answer(new_session::open(s, c)))
+            .takes::<new_session::NewSession>().gives::<SessionInfo>(201).with(&[&docs::SESSION_KEY]),
         route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", |s, c| answer(api::session(s, c)))
             .gives::<SessionInfo>(200),
         route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Rename or archive a session", |s, c| answer(api::edit_session(s, c)))

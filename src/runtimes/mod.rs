@@ -360,6 +360,18 @@ impl Launcher for Runtimes {
         })
     }
 
+    fn check_start<'a>(
+        &'a self,
+        spec: &'a RuntimeSpec,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
+        Box::pin(async move {
+            match &spec.connect {
+                Connect::Command(argv) => process::program(spec, argv, &self.settings.env).await.map(drop),
+                Connect::Endpoint(_) => Ok(()),
+            }
+        })
+    }
+
     fn clients(&self) -> ClientRouter {
         self.settings.clients.clone()
     }

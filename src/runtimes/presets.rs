@@ -37,6 +37,14 @@ pub struct Preset {
     session_meta: Option<&'static str>,
 }
 
+impl Preset {
+    /// The variable that it signs in by, of those that are set: `env` as for [`preset`].
+    pub fn key_set(&self, env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+        let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
+        self.auth.iter().map(|(name, _)| *name).find(|name| set(name))
+    }
+}
+
 /// The common part of the table.
 const NONE: Preset = Preset {
     name: "",
@@ -270,6 +278,12 @@ pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<Stri
         let method = preset.auth.iter().find(|(name, _)| set(name)).map(|(_, method)| (*method).to_owned());
         (preset.pass_env.iter().map(|&name| name.to_owned()).collect(), method)
     })
+}
+
+/// The program of a command, found as the gateway would find it in `path`; `None` if it is not installed.
+pub fn program_of(command: &[String], path: Option<String>) -> Option<PathBuf> {
+    let path = path.map(std::ffi::OsString::from);
+    super::process::find(command.first()?, path.as_deref(), Path::new("/")).ok()
 }
 
 /// How to install `program`, if a preset knows.

@@ -312,6 +312,17 @@ pub trait Launcher: Send + Sync + 'static {
     /// A message with the fix: an unknown dialect, an endpoint kind that is not supported.
     fn launch(&self, spec: RuntimeSpec) -> Result<RuntimeLink, String>;
 
+    /// Checks that a start of `spec` can begin: its folder and its program exist.
+    ///
+    /// # Errors
+    /// A message with the fix.
+    fn check_start<'a>(
+        &'a self,
+        _spec: &'a RuntimeSpec,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// The way from the runtimes to the clients of their sessions.
     fn clients(&self) -> ClientRouter {
         ClientRouter::default()

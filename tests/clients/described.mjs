@@ -280,6 +280,11 @@ await call('POST', '/v1/runtimes', { body: { preset: 'demo', id: 'second' }, sta
 await call('POST', '/v1/runtimes', { body: {}, status: 422 });
 await call('GET', '/v1/runtimes/{id}', { params: { id: 'second' }, status: 200 });
 await call('GET', '/v1/runtimes/{id}/resumable', { params: { id: 'demo' }, query: '?limit=1', status: 200 });
+await call('GET', '/v1/agents', { status: 200 });
+await call('GET', '/v1/folders', { query: '?under=/&prefix=et', status: 200 });
+await call('GET', '/v1/folders', { query: '?under=/no/such/folder', status: 404 });
+await call('POST', '/v1/sessions', { body: { start: { dialect: 'acp', command: ['false'] }, cwd: '/' }, status: 502 });
+await call('POST', '/v1/sessions', { body: {}, status: 422 });
 const made = await call('POST', '/v1/sessions', { body: { runtime_id: 'demo', title: 'made' }, status: 201 });
 const id = made.session_id;
 await call('GET', '/v1/sessions/{id}/mcp', { params: { id }, status: 409 });

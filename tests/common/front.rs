@@ -366,6 +366,8 @@ impl Front {
                 "fake" => Ok(spec(wish.id.as_ref().map_or("fake", |id| id.as_str()))),
                 _ => Err(format!("there is no preset {name}: use fake")),
             }),
+            agents: Arc::new(Vec::new),
+            opened: plexus::router::new_session::OpenedSessions::default(),
             epoch,
             hosts,
             url: format!("http://{address}"),

@@ -21,7 +21,8 @@ impl Directory {
         self.shared.changed.subscribe()
     }
 
-    /// Starts a runtime and returns at once; [`runtime`](Self::runtime) shows its progress.
+    /// Starts a runtime and returns at once; [`runtime`](Self::runtime) shows its progress. Nothing is started if its folder or its
+    /// program does not exist.
     ///
     /// # Errors
     /// [`SessionError::RuntimeExists`], [`SessionError::Invalid`].
@@ -30,6 +31,7 @@ impl Directory {
         _permit: &Permit<Admin>,
         spec: RuntimeSpec,
     ) -> Result<Arc<RuntimeInfo>, SessionError> {
+        self.shared.launcher.check_start(&spec).await.map_err(SessionError::Invalid)?;
         self.launch(spec)
     }
 

@@ -1,0 +1,263 @@
+//! `GET /v1/folders`: where a session can work. Folders that sessions used are for whoever may prompt; the folders of the machine for
+//! administrators.
+
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use http::StatusCode;
+use plexus_protocol::{Scope, Timestamp};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+
+use super::guard::Call;
+use super::reply::{Outcome, bad_query, gateway, json, parameter};
+use super::{AppState, Problem};
+use crate::auth::{Admin, Target};
+
+/// Most folders returned; `more` says that there are others.
+const FOLDERS_MAX: usize = 500;
+/// Most entries of a folder that are read; `more` says that it has others.
+const ENTRIES_MAX: usize = 20_000;
+/// Most folders returned that sessions used.
+const RECENT_MAX: usize = 20;
+/// Most folders looked for, of those that sessions used: some may be gone.
+const RECENT_SOUGHT: usize = 40;
+/// Time for the disk to answer; then the call fails with `folder_slow`.
+const DISK_WAIT: Duration = Duration::from_secs(5);
+/// Reads at once: a disk that hangs holds this many threads, and further calls fail with `folder_slow`.
+const READS: usize = 4;
+
+static READING: Semaphore = Semaphore::const_new(READS);
+
+/// A folder of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct FolderEntry {
+    /// Its name; any characters.
+    name: String,
+    /// Its path.
+    path: String,
+    /// Whether it has a git repository.
+    git: bool,
+    /// Whether it is a symbolic link to a folder.
+    link: bool,
+}
+
+/// A folder that a session used.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct RecentFolder {
+    /// Its path.
+    path: String,
+    /// The last part of its path.
+    name: String,
+    /// Whether it has a git repository.
+    git: bool,
+    /// When a session in it last changed.
+    used_at: Timestamp,
+}
+
+/// Folders.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Folders {
+    /// The folder whose folders are listed; absent for a device that may not see them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    under: Option<String>,
+    /// The folder above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    /// The folders in it, by name, at most 500. A name that is not UTF-8 is left out.
+    folders: Vec<FolderEntry>,
+    /// Whether there are more.
+    more: bool,
+    /// The folders that sessions used which the caller may see, newest first, at most 20.
+    recent: Vec<RecentFolder>,
+}
+
+/// Lists folders.
+pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+    let (under, prefix) = (parameter(&call, "under").filter(|under| !under.is_empty()), parameter(&call, "prefix"));
+    let caller = call.caller()?;
+    let administrates = caller.device().grant.covers(Scope::Admin, Target::Gateway);
+    if under.is_some() {
+        gateway::<Admin>(&call)?;
+    }
+    let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
+    let under = under.map_or_else(|| Ok(home.clone()), |text| folder_of(&text, &home))?;
+    let prefix = prefix.unwrap_or_default();
+    let mut known = HashSet::new();
+    let ranked = state.directory.ranked().into_iter().map(|(_, session)| session);
+    let used: Vec<(String, Timestamp)> = ranked
+        .filter(|session| caller.sees(&session.session_id, &session.runtime_id) && session.cwd.starts_with('/'))
+        .filter(|session| known.insert(session.cwd.clone()))
+        .take(RECENT_SOUGHT)
+        .map(|session| (session.cwd.clone(), session.updated_at))
+        .collect();
+    let slow = || {
+        let words = "the disk did not answer within 5 seconds: try again, or type the whole path";
+        Problem::new(StatusCode::GATEWAY_TIMEOUT, "folder_slow", words)
+    };
+    let turn = tokio::time::timeout(DISK_WAIT, READING.acquire()).await.map_err(|_| slow())?;
+    let turn = turn.map_err(|_| Problem::internal())?;
+    let look = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let recent = recent(used);
+        if !administrates {
+            return Ok(Folders { under: None, parent: None, folders: Vec::new(), more: false, recent });
+        }
+        let (folders, more) = below(&under, &prefix)?;
+        let parent = under.parent().map(|parent| parent.display().to_string());
+        Ok(Folders { under: Some(under.display().to_string()), parent, folders, more, recent })
+    });
+    let found: Result<Folders, Problem> =
+        tokio::time::timeout(DISK_WAIT, look).await.map_err(|_| slow())?.map_err(|_| Problem::internal())?;
+    json(StatusCode::OK, &found?)
+}
+
+/// The folder that a person named: absolute, or below the home folder; `.` and `..` are taken out.
+fn folder_of(text: &str, home: &Path) -> Result<PathBuf, Problem> {
+    let named = match text.strip_prefix('~') {
+        Some("") => home.to_owned(),
+        Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(text),
+    };
+    if !named.is_absolute() || text.contains('\0') {
+        return Err(bad_query("`under` must be an absolute path, or begin with `~/`".into()));
+    }
+    let mut clean = PathBuf::new();
+    for part in named.components() {
+        match part {
+            Component::ParentDir => drop(clean.pop()),
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    Ok(clean)
+}
+
+/// The folders in a folder whose names begin with `prefix`, by name, and whether there are more.
+fn below(under: &Path, prefix: &str) -> Result<(Vec<FolderEntry>, bool), Problem> {
+    let shown = under.display();
+    let entries = std::fs::read_dir(under).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("there is no folder {shown}"))
+        }
+        ErrorKind::NotADirectory => {
+            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("{shown} is a file, not a folder"))
+        }
+        _ => Problem::new(StatusCode::FORBIDDEN, "folder_unreadable", format!("{shown} cannot be read: {error}")),
+    })?;
+    let wanted = prefix.to_lowercase();
+    let mut found = Vec::new();
+    let mut more = false;
+    for (n, entry) in entries.enumerate() {
+        if n >= ENTRIES_MAX {
+            more = true;
+            break;
+        }
+        let Ok(entry) = entry else { continue };
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let lower = name.to_lowercase();
+        if !lower.starts_with(&wanted) || (name.starts_with('.') && !wanted.starts_with('.')) {
+            continue;
+        }
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() || (kind.is_symlink() && entry.path().is_dir()) {
+            found.push((lower, name, kind.is_symlink()));
+        }
+    }
+    found.sort_unstable();
+    more |= found.len() > FOLDERS_MAX;
+    found.truncate(FOLDERS_MAX);
+    let entry = |(_, name, link): (String, String, bool)| {
+        let path = under.join(&name);
+        let git = path.join(".git").exists();
+        Some(FolderEntry { path: path.to_str()?.to_owned(), name, git, link })
+    };
+    Ok((found.into_iter().filter_map(entry).collect(), more))
+}
+
+/// Those of the folders that exist.
+fn recent(used: Vec<(String, Timestamp)>) -> Vec<RecentFolder> {
+    let there = used.into_iter().filter(|(path, _)| Path::new(path).is_dir()).take(RECENT_MAX);
+    let folder = |(path, used_at): (String, Timestamp)| {
+        let name = path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("/");
+        RecentFolder { name: name.to_owned(), git: Path::new(&path).join(".git").exists(), path, used_at }
+    };
+    there.map(folder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn folders_are_sorted_marked_and_hostile_names_are_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["b", "A", "c/.git", ".hidden", "<img src=x>", "new\nline"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        std::fs::create_dir(dir.path().join(std::ffi::OsStr::from_bytes(b"bad\xff"))).unwrap();
+        std::fs::write(at("file"), "").unwrap();
+        symlink(at("b"), at("to-b")).unwrap();
+        symlink(at("file"), at("to-file")).unwrap();
+        symlink(at("nowhere"), at("dangling")).unwrap();
+        let names = |prefix: &str| {
+            let (found, more) = below(dir.path(), prefix).unwrap();
+            assert!(!more);
+            found.into_iter().map(|one| (one.name, one.git, one.link)).collect::<Vec<_>>()
+        };
+        let is = |name: &str, git, link| (name.to_owned(), git, link);
+        let all = [
+            is("<img src=x>", false, false),
+            is("A", false, false),
+            is("b", false, false),
+            is("c", true, false),
+            is("new\nline", false, false),
+            is("to-b", false, true),
+        ];
+        assert_eq!(names(""), all);
+        assert_eq!(names("a"), [is("A", false, false)], "however it is typed");
+        assert_eq!(names("."), [is(".hidden", false, false)]);
+        assert!(names("zz").is_empty());
+    }
+
+    #[test]
+    fn folders_beyond_the_most_are_left_out_and_it_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..=FOLDERS_MAX {
+            std::fs::create_dir(dir.path().join(format!("d{n:04}"))).unwrap();
+        }
+        let (found, more) = below(dir.path(), "").unwrap();
+        assert_eq!((found.len(), more), (FOLDERS_MAX, true));
+        let (found, more) = below(dir.path(), "d0500").unwrap();
+        assert_eq!((found.len(), more), (1, false), "a prefix finds those too");
+    }
+
+    #[test]
+    fn folder_that_is_missing_or_a_file_is_a_typed_error() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        for name in ["none", "file"] {
+            assert_eq!(below(&dir.path().join(name), "").unwrap_err().code, "folder_not_found");
+        }
+    }
+
+    #[test]
+    fn folder_is_named_as_in_a_shell() {
+        let home = Path::new("/home/me");
+        for (text, path) in
+            [("/", "/"), ("/a/../b/./c", "/b/c"), ("/../..", "/"), ("~", "/home/me"), ("~/x", "/home/me/x")]
+        {
+            assert_eq!(folder_of(text, home).unwrap(), Path::new(path), "{text}");
+        }
+        for text in ["a", "./a", "~other/x", "/a\0b"] {
+            assert_eq!(folder_of(text, home).unwrap_err().code, "bad_query", "{text}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! `POST /v1/sessions`: a session of a runtime that is there, or of an agent that is started for it.
+//!
+//! A start that fails, or whose client leaves before the session is open, leaves nothing: no runtime, and no name taken.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use parking_lot::Mutex;
+use plexus_protocol::{DeviceId, NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::agents::runs;
+use super::error::ProblemMembers;
+use super::guard::Call;
+use super::http::{StartRuntime, free_name, start_spec};
+use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for};
+use super::{AppState, Problem};
+use crate::auth::{Admin, Caller, Permit, Prompt, Target};
+use crate::sessions::{Directory, OpenSession, SessionError};
+
+/// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
+const READY_WAIT: Duration = Duration::from_secs(150);
+/// Time between two looks at a starting agent, should a notice of its state be missed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Keys that are remembered; a new one replaces the oldest, and a repeated request with that one then opens another session.
+const KEYS_KEPT: usize = 256;
+/// Starts tried if the runtime is removed meanwhile, by whoever started it.
+const TRIES: usize = 2;
+
+/// A session to open: in the runtime `runtime_id`, or in an agent to `start`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewSession {
+    /// The session's runtime.
+    runtime_id: Option<RuntimeId>,
+    /// The agent to start, in place of `runtime_id`; the response comes when it is ready and the session open. An agent that runs
+    /// already is used. Starting one needs `admin`.
+    start: Option<StartRuntime>,
+    /// The session's working folder; the runtime's if absent.
+    #[schema(pattern = "^/")]
+    cwd: Option<String>,
+    /// The session's title.
+    title: Option<String>,
+    /// The runtime's identifier of a conversation to resume.
+    native_id: Option<NativeId>,
+}
+
+/// The sessions that were opened with an idempotency key. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct OpenedSessions {
+    kept: Arc<Mutex<VecDeque<OpenedOnce>>>,
+}
+
+struct OpenedOnce {
+    device: DeviceId,
+    key: String,
+    /// Of the request's body.
+    digest: [u8; 32],
+    session: Arc<OnceCell<SessionId>>,
+}
+
+impl OpenedSessions {
+    /// The session of a key: empty until it is open, and again if that fails.
+    fn session(&self, device: &DeviceId, key: String, body: &[u8]) -> Result<Arc<OnceCell<SessionId>>, SessionError> {
+        let digest: [u8; 32] = Sha256::digest(body).into();
+        let mut kept = self.kept.lock();
+        if let Some(there) = kept.iter().find(|there| there.device == *device && there.key == key) {
+            let session = Arc::clone(&there.session);
+            return if there.digest == digest { Ok(session) } else { Err(SessionError::KeyReused) };
+        }
+        if kept.len() >= KEYS_KEPT {
+            kept.pop_front();
+        }
+        let session = Arc::default();
+        kept.push_back(OpenedOnce { device: device.clone(), key, digest, session: Arc::clone(&session) });
+        Ok(session)
+    }
+}
+
+/// Opens a session.
+pub(super) async fn open(state: AppState, call: Call) -> Outcome {
+    let new: NewSession = call.json()?;
+    let caller = call.caller()?;
+    let session = match idempotency_key(&call)? {
+        None => open_once(&state, &call, caller, new).await?,
+        Some(key) => {
+            let once = state.opened.session(&caller.device().device_id, key, &call.body)?;
+            let open = || async { Ok::<_, Problem>(open_once(&state, &call, caller, new).await?.session_id.clone()) };
+            let id = once.get_or_try_init(open).await?;
+            state.directory.session(id).ok_or_else(|| no_such("session_not_found", "session"))?
+        }
+    };
+    created(&format!("/v1/sessions/{}", session.session_id), &*session)
+}
+
+async fn open_once(
+    state: &AppState,
+    call: &Call,
+    caller: &Caller,
+    new: NewSession,
+) -> Result<Arc<SessionInfo>, Problem> {
+    let NewSession { runtime_id, start, mut cwd, title, native_id } = new;
+    let (runtime_id, started) = match (runtime_id, start) {
+        (Some(id), None) => (id, None),
+        (None, Some(mut start)) => {
+            match (&cwd, &start.cwd) {
+                (Some(cwd), None) => start.cwd = Some(cwd.into()),
+                (None, Some(folder)) => cwd = folder.to_str().map(str::to_owned),
+                _ => {}
+            }
+            ready_agent(state, call, caller, start).await?
+        }
+        _ => return Err(Problem::invalid("give either `runtime_id`, or the agent to `start`")),
+    };
+    let open = OpenSession {
+        runtime_id,
+        cwd,
+        title,
+        native_id: native_id.map(|id| id.as_str().to_owned()),
+        program: None,
+        mcp_servers: Vec::new(),
+    };
+    let opened = match runtime_for::<Prompt>(state, caller, &open.runtime_id) {
+        Ok((_, permit)) => state.directory.open_session(&permit, open).await.map_err(Problem::from),
+        Err(problem) => Err(problem),
+    };
+    match (opened, started) {
+        (Ok(session), started) => {
+            started.into_iter().for_each(StartedRuntime::keep);
+            Ok(session)
+        }
+        (Err(problem), Some(started)) => Err(started.remove(problem).await),
+        (Err(problem), None) => Err(problem),
+    }
+}
+
+/// A runtime that was started for a session which is not open yet: removed with this value, unless it is kept.
+struct StartedRuntime {
+    directory: Directory,
+    permit: Permit<Admin>,
+    id: RuntimeId,
+    kept: bool,
+}
+
+impl StartedRuntime {
+    fn keep(mut self) {
+        self.kept = true;
+    }
+
+    /// Removes the runtime; the problem, with what its program said.
+    async fn remove(mut self, mut problem: Problem) -> Problem {
+        self.kept = true;
+        if problem.more.stderr.is_none() {
+            problem.more.stderr = self.directory.runtime(&self.id).and_then(|info| words_of(&info));
+        }
+        // Spawned, so that it goes on if the client leaves.
+        let _ = tokio::spawn(removed(self.directory.clone(), self.permit.clone(), self.id.clone())).await;
+        problem
+    }
+}
+
+impl Drop for StartedRuntime {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // The client left.
+        if let Ok(tokio) = tokio::runtime::Handle::try_current() {
+            tokio.spawn(removed(self.directory.clone(), self.permit.clone(), self.id.clone()));
+        }
+    }
+}
+
+/// Removes a runtime, unless somebody else has opened a session in it.
+async fn removed(directory: Directory, permit: Permit<Admin>, id: RuntimeId) {
+    if directory.sessions().iter().any(|session| session.runtime_id == id) {
+        return;
+    }
+    if let Err(error) = directory.stop_runtime(&permit, &id).await {
+        tracing::debug!(%error, runtime_id = %id, "a runtime that was started in vain is gone already");
+    }
+}
+
+/// The end of what a runtime's program wrote to stderr.
+fn words_of(info: &RuntimeInfo) -> Option<String> {
+    let words = info.stderr_tail.trim();
+    (!words.is_empty()).then(|| words.to_owned())
+}
+
+/// A runtime of the agent that is ready: the one that runs already, else a new one.
+async fn ready_agent(
+    state: &AppState,
+    call: &Call,
+    caller: &Caller,
+    start: StartRuntime,
+) -> Result<(RuntimeId, Option<StartedRuntime>), Problem> {
+    let named = start.id.is_some();
+    let spec = start_spec(state, start)?;
+    let mut tries = TRIES;
+    loop {
+        tries -= 1;
+        let (id, started) = match there(state, caller, &spec, named) {
+            Some(there) => (there.runtime_id.clone(), None),
+            None => begin(state, call, spec.clone(), named).await?,
+        };
+        match (ready(state, &id).await, started) {
+            (Ok(()), started) => return Ok((id, started)),
+            (Err(problem), Some(started)) => return Err(started.remove(problem).await),
+            // Whoever started it gave up and removed it.
+            (Err(_), None) if tries > 0 && state.directory.runtime(&id).is_none() => {}
+            (Err(problem), None) => return Err(problem),
+        }
+    }
+}
+
+/// The runtime that runs the agent already, a ready one first. One process of these dialects serves any number of sessions.
+fn there(state: &AppState, caller: &Caller, spec: &RuntimeSpec, named: bool) -> Option<Arc<RuntimeInfo>> {
+    if !matches!(spec.dialect.as_str(), "acp" | "codex") {
+        return None;
+    }
+    let fits = |info: &Arc<RuntimeInfo>| {
+        info.state != RuntimeState::Exited
+            && runs(info, &spec.dialect, &spec.connect)
+            && (!named || info.runtime_id == spec.id)
+            && knows(caller, Target::Runtime(&info.runtime_id))
+    };
+    let all = state.directory.runtimes().into_iter().filter(fits);
+    all.min_by_key(|info| (info.state != RuntimeState::Ready, info.runtime_id != spec.id))
+}
+
+/// Starts the agent: under the name of one that has ended, if it is the same agent, else under a free one.
+async fn begin(
+    state: &AppState,
+    call: &Call,
+    mut spec: RuntimeSpec,
+    named: bool,
+) -> Result<(RuntimeId, Option<StartedRuntime>), Problem> {
+    let permit = gateway::<Admin>(call)?;
+    let ended = |info: &&Arc<RuntimeInfo>| {
+        info.state == RuntimeState::Exited && !info.unattended() && runs(info, &spec.dialect, &spec.connect)
+    };
+    let before = state.directory.runtimes();
+    let before = before.iter().filter(|info| !named || info.runtime_id == spec.id).find(ended);
+    match before {
+        Some(before) => spec.id = before.runtime_id.clone(),
+        None if named => {}
+        None => spec.id = free_name(state, spec.id),
+    }
+    // One that had ended before is not removed if it fails again: its sessions are still read.
+    let is_new = before.is_none();
+    let id = state.directory.start_runtime(&permit, spec).await?.runtime_id.clone();
+    let started = StartedRuntime { directory: state.directory.clone(), permit, id: id.clone(), kept: !is_new };
+    Ok((id, is_new.then_some(started)))
+}
+
+/// Waits until the runtime is ready.
+async fn ready(state: &AppState, id: &RuntimeId) -> Result<(), Problem> {
+    let failed = |why: &str, stderr| {
+        let problem =
+            Problem::new(StatusCode::BAD_GATEWAY, "runtime_not_started", format!("{id} did not start: {why}"));
+        problem.with(ProblemMembers { stderr, ..ProblemMembers::default() })
+    };
+    let mut changed = state.directory.runtimes_changed();
+    let until = Instant::now() + READY_WAIT;
+    loop {
+        changed.mark_unchanged();
+        let Some(info) = state.directory.runtime(id) else { return Err(failed("it was stopped meanwhile", None)) };
+        match info.state {
+            RuntimeState::Ready => return Ok(()),
+            RuntimeState::Exited => {
+                let why = info.problem.as_deref().unwrap_or("it ended");
+                return Err(failed(why, words_of(&info)));
+            }
+            RuntimeState::Starting | RuntimeState::Restarting if Instant::now() >= until => {
+                let seconds = READY_WAIT.as_secs();
+                return Err(failed(&format!("it was not ready after {seconds} seconds"), words_of(&info)));
+            }
+            RuntimeState::Starting | RuntimeState::Restarting => {}
+        }
+        if *state.stop.borrow() {
+            return Err(SessionError::Stopping.into());
+        }
+        let _ = tokio::time::timeout(LOOK_EVERY, changed.changed()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_names_one_session_of_one_device_and_request() {
+        let opened = OpenedSessions::default();
+        let (one, other) = (DeviceId::trusted("d_1"), DeviceId::trusted("d_2"));
+        let session = opened.session(&one, "k".into(), b"{}").unwrap();
+        session.set(SessionId::trusted("s_1")).unwrap();
+        assert_eq!(opened.session(&one, "k".into(), b"{}").unwrap().get(), session.get());
+        assert!(opened.session(&other, "k".into(), b"{}").unwrap().get().is_none());
+        assert!(matches!(opened.session(&one, "k".into(), b"{ }"), Err(SessionError::KeyReused)));
+        for n in 0..KEYS_KEPT {
+            opened.session(&other, format!("k{n}"), b"{}").unwrap();
+        }
+        assert!(opened.session(&one, "k".into(), b"{}").unwrap().get().is_none(), "the oldest keys are forgotten");
+        assert_eq!(opened.kept.lock().len(), KEYS_KEPT);
+    }
+}
