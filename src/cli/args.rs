@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Start an agent, open a session and follow it here; starts a gateway if none is running
     Run(Run),
+    /// Open a session with a prompt and leave it to work; starts the agent, and a gateway, if need be
+    New(New),
     /// List sessions and runtimes
     Ls(Ls),
     /// Resume a conversation that a runtime has stored, and follow it here; `plexus ls --resumable RUNTIME` lists them
@@ -176,7 +178,7 @@ fn known_agents() -> String {
     format!("A known agent: {}", names.join(", "))
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(override_usage = "plexus run PRESET [OPTIONS]\n       plexus run --dialect D [OPTIONS] -- CMD [ARGS]...")]
 pub(crate) struct Run {
     #[arg(help = known_agents(), add = ArgValueCandidates::new(preset_names), required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
@@ -208,6 +210,30 @@ pub(crate) struct Run {
     /// The program and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) cmd: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// A known agent, or a runtime that is running [default: one that is running]
+    pub(crate) agent: Option<String>,
+    /// The folder to work in [default: the current one]
+    #[arg(long = "in", value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
+    /// The model, as the agent names it
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
+    /// The mode, as the agent names it
+    #[arg(long, value_name = "M")]
+    pub(crate) mode: Option<String>,
+    /// The session's title
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Output the session as JSON; needs a running gateway
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The prompt; `-` reads it from stdin
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -626,6 +652,10 @@ mod tests {
             "run --dialect acp -- sh -c true",
             "run --dialect acp --id x -- agent --acp",
             "ls",
+            "new",
+            "new demo",
+            "new demo fix the tests",
+            "new demo - --in /tmp --model m --mode plan --title t --json",
             "ls --json",
             "ls --archived --json",
             "rename last title",

@@ -148,6 +148,11 @@ impl Client {
         if text.is_empty() { Ok(Value::Null) } else { read(&text, what) }
     }
 
+    /// A method of the WebSocket protocol; one that the gateway does not know goes to the session's runtime.
+    pub(crate) async fn call(&self, method: &str, params: &Value) -> Result<(), plexus_client::Error> {
+        self.gateway.call_alone(method, params).await.map(drop)
+    }
+
     /// A POST without a body.
     pub(crate) async fn post_nothing(&self, path: &str, what: &str) -> anyhow::Result<()> {
         self.send("POST", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;

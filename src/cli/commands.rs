@@ -272,7 +272,7 @@ async fn past(
 }
 
 /// The text of a prompt; `-` reads stdin.
-fn text_of(given: String) -> anyhow::Result<String> {
+pub(super) fn text_of(given: String) -> anyhow::Result<String> {
     if given != "-" {
         return Ok(given);
     }

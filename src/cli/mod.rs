@@ -23,6 +23,7 @@ mod hook;
 mod link;
 mod log_file;
 mod mcp;
+mod new;
 mod pair;
 mod phone;
 mod replay;
@@ -153,6 +154,7 @@ fn start(command: Command) -> CommandResult {
         match command {
             Command::Serve(args) => serve::serve(args).await,
             Command::Run(args) => run::run(args).await,
+            Command::New(args) => new::new(args).await,
             Command::Ls(args) => commands::ls(args).await,
             Command::Resume(args) => resume::resume(args).await,
             Command::Tail(args) => commands::tail(args).await,

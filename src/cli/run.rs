@@ -90,6 +90,23 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Comma
     Ok(())
 }
 
+/// What starts a preset as this shell would: with this shell's `PATH` and keys, which may differ from those of the gateway.
+///
+/// # Errors
+/// It is not installed.
+pub(super) fn preset_start(name: &str) -> anyhow::Result<Value> {
+    let args = args::Run { preset: Some(name.to_owned()), ..args::Run::default() };
+    let mut spec = spec_of(&args)?;
+    if let Ok(path) = std::env::var("PATH") {
+        spec.env.insert("PATH".into(), path);
+    }
+    let mut wanted = json!({ "preset": name, "env": spec.env });
+    if let Some(method) = spec.auth_method {
+        wanted["auth_method"] = method.into();
+    }
+    Ok(wanted)
+}
+
 /// An option that changes the agent's environment, if one was given.
 fn own_environment(args: &args::Run) -> Option<&'static str> {
     let given = [

@@ -24,6 +24,7 @@ mod story_log;
 mod story_metrics;
 mod story_mirror;
 mod story_native_codex;
+mod story_new;
 mod story_opencode2;
 mod story_pair;
 mod story_phone;

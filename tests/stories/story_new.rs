@@ -1,0 +1,177 @@
+//! New sessions: an agent is started for one if need be, and what fails leaves nothing.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use plexus_client::Client;
+use serde_json::{Value, json};
+
+use crate::common::gateway::{Gateway, demo, exe};
+use crate::common::moments::until_so;
+
+/// A client of its own, whose calls can be dropped and repeated.
+fn client(gateway: &Gateway) -> Client {
+    Client::new(&gateway.url, &gateway.token)
+}
+
+async fn runtimes(gateway: &Gateway) -> Vec<Value> {
+    gateway.get("/v1/runtimes").await.1["runtimes"].as_array().unwrap().clone()
+}
+
+/// A program of this text.
+fn script(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_session_starts_its_agent_once() {
+    let gateway = Gateway::start("").await;
+    let work = tempfile::tempdir().unwrap();
+    let wish = json!({ "start": { "preset": "demo", "outlive": false }, "cwd": work.path() });
+    let client = client(&gateway);
+    let open = || client.http("POST", "/v1/sessions", Some(&wish), Some("pressed-twice"));
+    let (one, two) = tokio::join!(open(), open());
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!((one.status, two.status), (201, 201), "{} {}", one.text, two.text);
+    assert_eq!(one.json()["session_id"], two.json()["session_id"]);
+    assert_eq!(one.json()["cwd"], json!(work.path()));
+    let other = json!({ "start": { "preset": "demo" }, "cwd": "/" });
+    let reused = client.http("POST", "/v1/sessions", Some(&other), Some("pressed-twice")).await.unwrap();
+    assert_eq!((reused.status, &reused.json()["code"]), (422, &json!("idempotency_key_reused")));
+
+    // Another folder: another session of the agent that runs.
+    let (status, made) = gateway.post("/v1/sessions", other).await;
+    assert_eq!((status, &made["runtime_id"], &made["cwd"]), (201, &json!("demo"), &json!("/")), "{made}");
+    assert_eq!(runtimes(&gateway).await.len(), 1);
+    let (status, both) =
+        gateway.post("/v1/sessions", json!({ "runtime_id": "demo", "start": { "preset": "demo" } })).await;
+    assert_eq!((status, &both["code"]), (422, &json!("invalid")));
+
+    let (_, all) = gateway.get("/v1/agents").await;
+    let named = |name: &str| all["agents"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    assert_eq!((&named("demo")["installed"], &named("demo")["runtime_id"]), (&json!(true), &json!("demo")));
+    assert!(named("kimi")["install"].as_str().unwrap().contains("kimi-cli"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_start_leaves_nothing_and_says_what_the_agent_said() {
+    let gateway = Gateway::start("").await;
+    let dir = tempfile::tempdir().unwrap();
+    let dies = script(dir.path(), "dies", "echo 'not signed in: run dies login' >&2\nexit 3");
+    let start = |command: &Path| json!({ "start": { "dialect": "acp", "command": [command] }, "cwd": dir.path() });
+    for _ in 0..2 {
+        let (status, why) = gateway.post("/v1/sessions", start(&dies)).await;
+        assert_eq!((status, &why["code"]), (502, &json!("runtime_not_started")), "{why}");
+        let detail = why["detail"].as_str().unwrap();
+        assert!(detail.starts_with("dies did not start: ") && detail.contains('3'), "the name is free again: {detail}");
+        assert!(why["stderr"].as_str().unwrap().contains("not signed in: run dies login"), "{why}");
+        assert_eq!(runtimes(&gateway).await, Vec::<Value>::new());
+    }
+    // Folder and program are looked for before anything is started.
+    let (status, why) = gateway.post("/v1/sessions", start(&dir.path().join("none"))).await;
+    assert_eq!(status, 422, "{why}");
+    assert!(why["detail"].as_str().unwrap().ends_with("none does not exist"), "{why}");
+    let nowhere = json!({ "preset": "demo", "cwd": dir.path().join("nowhere") });
+    for (path, body) in [("/v1/sessions", json!({ "start": nowhere })), ("/v1/runtimes", nowhere.clone())] {
+        let (status, why) = gateway.post(path, body).await;
+        assert_eq!(status, 422, "{why}");
+        assert!(why["detail"].as_str().unwrap().ends_with("nowhere does not exist"), "{why}");
+    }
+    assert_eq!(runtimes(&gateway).await, Vec::<Value>::new());
+    assert_eq!(gateway.get("/v1/sessions").await.1["sessions"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn abandoned_start_leaves_nothing() {
+    let gateway = Gateway::start("").await;
+    let dir = tempfile::tempdir().unwrap();
+    let hangs = script(dir.path(), "hangs", "exec sleep 600");
+    let wish = json!({ "start": { "dialect": "acp", "command": [hangs], "outlive": false }, "cwd": "/" });
+    {
+        let client = client(&gateway);
+        let waits = client.http("POST", "/v1/sessions", Some(&wish), None);
+        tokio::pin!(waits);
+        let started = until_so("it is starting", async || runtimes(&gateway).await.len() == 1);
+        tokio::select! {
+            done = &mut waits => panic!("it hangs, and yet: {done:?}"),
+            () = started => {}
+        }
+    }
+    until_so("it is gone with its client", async || runtimes(&gateway).await.is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn folders_are_for_administrators_and_recent_ones_for_prompters() {
+    let gateway = Gateway::start(&demo()).await;
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["project/.git", "<b>evil", ".cache"] {
+        std::fs::create_dir_all(dir.path().join(name)).unwrap();
+    }
+    let project = dir.path().join("project");
+    let (status, made) = gateway.post("/v1/sessions", json!({ "runtime_id": "demo", "cwd": project })).await;
+    assert_eq!(status, 201, "{made}");
+    let under = dir.path().display();
+    let (status, all) = gateway.get(&format!("/v1/folders?under={under}/")).await;
+    assert_eq!(status, 200, "{all}");
+    let names: Vec<_> = all["folders"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["<b>evil", "project"]);
+    assert_eq!((&all["folders"][1]["git"], &all["more"]), (&json!(true), &json!(false)));
+    assert_eq!((&all["recent"][0]["path"], &all["recent"][0]["git"]), (&json!(project), &json!(true)));
+    for (query, status, code) in [
+        (format!("{under}/none"), 404, "folder_not_found"),
+        ("relative".into(), 400, "bad_query"),
+        ("/dev/null".into(), 404, "folder_not_found"),
+    ] {
+        let (got, why) = gateway.get(&format!("/v1/folders?under={query}")).await;
+        assert_eq!((got, &why["code"]), (status, &json!(code)), "{why}");
+    }
+    // One that may prompt sees where sessions work, and nothing else of the machine.
+    let (_, phone) = gateway.post("/v1/devices", json!({ "name": "phone", "scopes": ["watch", "prompt"] })).await;
+    let client = Client::new(&gateway.url, phone["token"].as_str().unwrap());
+    let seen = client.http("GET", "/v1/folders", None, None).await.unwrap().json();
+    assert_eq!((&seen["folders"], seen.get("under"), &seen["recent"][0]["path"]), (&json!([]), None, &json!(project)));
+    for path in ["/v1/folders?under=/", "/v1/agents"] {
+        let refused = client.http("GET", path, None, None).await.unwrap();
+        assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("scope_missing")), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_command_starts_the_agent_and_leaves_the_session_to_work() {
+    let gateway = Gateway::start("").await;
+    let dir = tempfile::tempdir().unwrap();
+    let home = gateway.home.clone();
+    let run = async |args: &[&str]| {
+        let mut command = Command::new(exe());
+        command.arg("new").args(args).current_dir(dir.path()).env("PLEXUS_HOME", &home).env("NO_COLOR", "1");
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    };
+    let made = run(&["demo", "--title", "By hand", "echo", "from-the-shell"]).await;
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert_eq!(made.status.code(), Some(0), "{said}{}", String::from_utf8_lossy(&made.stderr));
+    let id = said.lines().next().unwrap().to_owned();
+    assert!(said.contains(&format!("plexus attach {id}")), "{said}");
+    let (_, session) = gateway.get(&format!("/v1/sessions/{id}")).await;
+    assert_eq!((&session["title"], &session["cwd"]), (&json!("By hand"), &json!(dir.path().canonicalize().unwrap())));
+    until_so("the agent answers", async || {
+        gateway.get(&format!("/v1/sessions/{id}/snapshot")).await.1["messages"].to_string().contains("from-the-shell")
+    })
+    .await;
+
+    // The same agent again, as JSON.
+    let made = run(&["demo", "--json", "--in", "/", "echo twice"]).await;
+    let session: Value = serde_json::from_slice(&made.stdout).unwrap();
+    assert_eq!((&session["runtime_id"], &session["cwd"]), (&json!("demo"), &json!("/")));
+    assert!(session["run_id"].as_str().is_some_and(|run| run.starts_with("r_")), "{session}");
+    assert_eq!(runtimes(&gateway).await.len(), 1);
+
+    let wrong = run(&["gemni", "x"]).await;
+    let words = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert_eq!(wrong.status.code(), Some(2), "{words}");
+    assert!(words.contains("did you mean gemini?"), "{words}");
+    assert_eq!(run(&["demo", "--in", "nowhere"]).await.status.code(), Some(1));
+}
