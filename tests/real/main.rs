@@ -35,6 +35,7 @@ mod story_together;
 mod story_ts_client;
 mod story_web;
 mod story_web_cards;
+mod story_web_new;
 mod story_web_session;
 mod story_web_surfaces;
 mod story_web_terminals;

@@ -86,7 +86,7 @@ try {
   await heading('Sessions');
   assert.match(await focusedIn(), /^main#main/, 'a new page has the focus');
   await page.keyboard.press('n');
-  await page.locator('plexus-dialog[heading="New session"] dialog[open], plexus-sessions plexus-dialog dialog[open]').first().waitFor();
+  await page.locator('plexus-dialog[heading="New session"] dialog[open]').first().waitFor();
   await judge(page, 'new-session', false);
   await page.locator('input[name="title"]').fill('Deploy the docs');
   await page.keyboard.press('Enter');
@@ -270,10 +270,7 @@ try {
   await visit(page, '#/runtimes');
   await page.locator('plexus-runtimes .row[data-runtime="demo"]').waitFor();
   await judge(page, 'runtimes');
-  await page.locator('plexus-runtimes #start').click();
-  await page.locator('plexus-runtimes input[value="demo"]').check();
-  await judge(page, 'start-runtime', false);
-  await page.locator('plexus-runtimes form button.primary').click();
+  await api('POST', '/v1/runtimes', { preset: 'demo', cwd: '/', outlive: false });
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] .chip', { hasText: 'Ready' }).waitFor();
   const { pid } = (await api('GET', '/v1/runtimes')).runtimes.find((one) => one.runtime_id === 'demo-2');
   const was = page.locator('plexus-runtimes .row[data-runtime="demo-2"] .facts span', { hasText: `${pid}` });
@@ -284,7 +281,11 @@ try {
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] button', { hasText: 'Stop' }).click();
   await page.locator('plexus-asking button[type="submit"]').click();
   await page.locator('plexus-runtimes .row[data-runtime="demo-2"] .chip', { hasText: 'Ready' }).waitFor({ state: 'detached' });
-  ok('runtimes: one is started, restarted and stopped');
+  await api('POST', '/v1/runtimes', { id: 'dead', dialect: 'acp', command: ['false'], cwd: '/', restart: 'never' });
+  await page.locator('plexus-runtimes .row[data-runtime="dead"] button', { hasText: 'Remove' }).click();
+  await page.locator('plexus-asking button[type="submit"]').click();
+  await page.locator('plexus-runtimes .row[data-runtime="dead"]').waitFor({ state: 'detached' });
+  ok('runtimes: one is restarted and stopped, and one that ended is removed');
   if (has('/v1/doctor')) {
     await page.locator('plexus-runtimes #doctor').click();
     await page.locator('plexus-runtimes .check').first().waitFor();

@@ -34,8 +34,8 @@ try {
   const find = past.locator('input');
   const open = async () => {
     await visit(page, '#/sessions');
-    await page.locator('#new').click();
-    await page.locator('plexus-sessions plexus-dialog dialog[open]').waitFor();
+    await page.locator('plexus-sessions #new').click();
+    await page.locator('plexus-dialog[heading="New session"] dialog[open]').waitFor();
   };
 
   await signIn(page, base, need('PLEXUS_CODE'));

@@ -46,6 +46,7 @@ export type Route =
   | { page: 'inbox'; request?: string }
   | { page: 'home' }
   | { page: 'sessions' }
+  | { page: 'new' }
   | { page: 'session'; session_id: string; at?: number }
   | { page: 'devices' }
   | { page: 'runtimes'; runtime_id?: string }
@@ -85,7 +86,7 @@ export interface Plexus {
   /** Calls a method of the WebSocket protocol. Throws `Refused` (with `.code`; `.status` is 0), or an `Error` without a connection. */
   call<T = any>(method: string, params?: { [name: string]: unknown }): Promise<T>;
   /** One HTTP call with the page's credentials. Throws `Refused` for a status that is not 2xx. */
-  http<T = any>(method: string, path: string, body?: Json | { [name: string]: unknown }): Promise<T>;
+  http<T = any>(method: string, path: string, body?: Json | { [name: string]: unknown }, more?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<T>;
   /** A WebSocket of the gateway, with the page's credentials. */
   socket(path: string): WebSocket;
   /** As `http`, for responses that are not JSON (exports); returns the checked response. */

@@ -7,11 +7,11 @@ import { plexus, Refused, why } from '../plexus.js';
 import { text } from '../text/en.js';
 import { confirm } from '../ui/dialog.js';
 import { icon } from '../ui/icons.js';
-import { attempt, command, empty, notYet, pageStyles } from '../ui/parts.js';
+import { attempt, empty, notYet, pageStyles } from '../ui/parts.js';
 import { toast } from '../ui/say.js';
 import type { Check, RuntimeInfo } from '../wire/types.js';
 import './links.js';
-import { split } from './split.js';
+import { newSession } from './new.js';
 
 const t = text.shell.runtimes;
 const TONE: Record<string, string> = { ready: 'ok', starting: 'info', restarting: 'warn', exited: '' };
@@ -19,13 +19,8 @@ const TONE: Record<string, string> = { ready: 'ok', starting: 'info', restarting
 /** The runtimes, and the gateway's self-check. */
 @customElement('plexus-runtimes')
 export class PlexusRuntimes extends PlexusElement {
-  @state() private starting = false;
-  @state() private busy = false;
-  @state() private problem = '';
-  @state() private custom = false;
   @state() private logs: { id: string; lines: Array<{ at?: string; text: string }> } | null = null;
   @state() private checks: Check[] | string | null = null;
-  #onStart = () => { if (plexus.may('admin')) { this.problem = ''; this.custom = false; this.starting = true; } };
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
     .row { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px var(--s3); padding: 13px 10px 13px 16px; align-items: start; }
@@ -35,10 +30,6 @@ export class PlexusRuntimes extends PlexusElement {
     .run { font-family: var(--mono); font-size: var(--t-s); color: var(--fg-soft); margin-top: 6px; }
     .why { grid-column: 1 / -1; margin-top: 6px; white-space: pre-wrap; }
     .does { display: flex; gap: 2px; flex-wrap: wrap; justify-content: flex-end; }
-    form { display: contents; }
-    .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: var(--s2); margin-top: 6px; }
-    .kinds label { display: flex; gap: 9px; align-items: center; padding: 8px 11px; border: 1px solid var(--line-strong); border-radius: var(--r-s); cursor: pointer; min-height: var(--control); }
-    .kinds label:has(:checked) { border-color: var(--accent); background: var(--accent-wash); }
     pre.log { margin: 0; padding: 12px 14px; background: var(--bg-code); border: 1px solid var(--line); border-radius: var(--r-m); max-height: 56vh; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: var(--t-s); line-height: 1.55; }
     pre.log time { color: var(--fg-mute); margin-right: 10px; }
     .check { display: grid; grid-template-columns: 20px minmax(0, 1fr); gap: 2px 10px; padding: 10px 14px; }
@@ -48,20 +39,16 @@ export class PlexusRuntimes extends PlexusElement {
     @media (max-width: 599px) { .row { grid-template-columns: minmax(0, 1fr); padding-right: 16px; } .does { justify-content: flex-start; margin: 6px 0 0 -8px; } }
   `];
 
-  override connectedCallback(): void { super.connectedCallback(); window.addEventListener('plexus-start-runtime', this.#onStart); }
-  override disconnectedCallback(): void { super.disconnectedCallback(); window.removeEventListener('plexus-start-runtime', this.#onStart); }
-
   override render() {
     const all = [...plexus.runtimes.value.values()].sort((a, b) => (a.runtime_id < b.runtime_id ? -1 : 1));
     const admin = plexus.may('admin');
     return html`<div class="page">
-      <header><h1 tabindex="-1">${t.title}</h1>${admin ? html`<button class="primary" id="start" @click=${this.#onStart}>${icon('plus')}${t.start}</button>` : nothing}</header>
+      <header><h1 tabindex="-1">${t.title}</h1>${admin ? html`<button class="primary" id="new" @click=${newSession}>${icon('plus')}${text.shell.sessions.new}</button>` : nothing}</header>
       ${admin ? nothing : html`<p class="mute">${t.needAdmin}</p>`}
       ${all.length ? html`<ul class="list">${repeat(all, (r) => r.runtime_id, (r) => this.#row(r, admin))}</ul>`
-        : plexus.loaded.value ? empty('runtimes', t.none, t.noneText, command(t.noneCommand)) : notYet()}
+        : plexus.loaded.value ? empty('runtimes', t.none, t.noneText) : notYet()}
       ${admin ? html`<section class="section"><header><h2>${t.doctor}</h2><button class="compact" id="doctor" @click=${() => void this.#doctor()}>${icon('heart')}${t.doctorRun}</button></header>
         <p class="mute">${t.doctorText}</p>${this.#checks()}</section><plexus-links></plexus-links>` : nothing}
-      ${this.#dialog()}
       <plexus-dialog size="wide" heading=${this.logs ? t.logsOf(oneLine(this.logs.id)) : ''} .open=${this.logs !== null} @close=${() => { this.logs = null; }}>${this.logs ? html`
         ${this.logs.lines.length ? html`<pre class="log" tabindex="0" role="region" aria-label=${t.logsOf(oneLine(this.logs.id))}>${this.logs.lines.map((l) => html`${l.at ? html`<time>${new Date(l.at).toLocaleTimeString('en', { hour12: false })}</time>` : nothing}${visible(str(l.text))}${'\n'}`)}</pre>` : html`<p class="mute">${t.noLogs}</p>`}
         <div><button class="compact" @click=${() => void this.#logs(this.logs?.id ?? '')}>${icon('restart')}${t.refresh}</button></div>` : nothing}</plexus-dialog>
@@ -81,7 +68,7 @@ export class PlexusRuntimes extends PlexusElement {
       ${admin ? html`<div class="does">
         <button class="ghost compact" @click=${() => void this.#logs(r.runtime_id)}>${icon('log')}${t.logs}</button>
         <button class="ghost compact" @click=${() => void this.#restart(r)}>${icon('restart')}${t.restart}</button>
-        ${ended ? nothing : html`<button class="ghost compact" @click=${() => void this.#end(r)}>${icon('stop')}${t.stop}</button>`}</div>` : nothing}
+        ${ended ? html`<button class="ghost compact" @click=${() => void this.#remove(r)}>${icon('trash')}${t.remove}</button>` : html`<button class="ghost compact" @click=${() => void this.#end(r)}>${icon('stop')}${t.stop}</button>`}</div>` : nothing}
       ${r.problem ? html`<p class="note ${ended ? 'danger' : 'warn'} why"><bdi>${readable(r.problem)}</bdi></p>` : nothing}
     </li>`;
   }
@@ -90,6 +77,10 @@ export class PlexusRuntimes extends PlexusElement {
 
   async #end(r: RuntimeInfo): Promise<void> {
     if (await confirm(t.stopTitle(oneLine(r.runtime_id)), t.stopText, t.stopDo, true)) await attempt(() => plexus.http('DELETE', this.#path(r.runtime_id)));
+  }
+
+  async #remove(r: RuntimeInfo): Promise<void> {
+    if (await confirm(t.removeTitle(oneLine(r.runtime_id)), t.removeText, t.remove, true)) await attempt(() => plexus.http('DELETE', this.#path(r.runtime_id)));
   }
 
   async #restart(r: RuntimeInfo): Promise<void> {
@@ -121,32 +112,5 @@ export class PlexusRuntimes extends PlexusElement {
       const tone = c.state === 'fail' ? 'bad' : c.state;
       return html`<li class="check ${tone}">${icon(tone === 'ok' ? 'check' : tone === 'bad' ? 'danger' : 'warn', 16, c.state)}<div><span class="strong">${oneLine(c.name)}</span> <bdi class="soft">${readable(str(c.detail))}</bdi></div>${c.fix ? html`<div class="fix">${readable(str(c.fix))}</div>` : nothing}</li>`;
     })}</ul>`;
-  }
-
-  #dialog() {
-    return html`<plexus-dialog heading=${t.start} .open=${this.starting} @close=${() => { this.starting = false; }}>${this.starting ? html`
-      <form @submit=${(e: Event) => void this.#start(e)}>
-        <fieldset><legend class="small strong">${t.presets}</legend><div class="kinds">${Object.entries(t.known).map(([id, name], i) => html`<label><input type="radio" name="preset" value=${id} ?checked=${i === 0} @change=${() => { this.custom = false; }}><span>${name}</span></label>`)}
-          <label><input type="radio" name="preset" value="" @change=${() => { this.custom = true; }}><span>${t.custom}</span></label></div></fieldset>
-        ${this.custom ? html`<label class="field">${t.command}<input name="command" required autocomplete="off" spellcheck="false" autocapitalize="off" class="mono" placeholder="my-agent --acp"><span class="hint mute small">${t.commandHint}</span></label>
-          <label class="field">${t.dialect}<select name="dialect">${Object.entries(t.dialects).map(([id, name]) => html`<option value=${id}>${name}</option>`)}</select></label>` : nothing}
-        <label class="field">${t.folder}<input name="cwd" autocomplete="off" spellcheck="false" autocapitalize="off"><span class="hint mute small">${t.folderHint}</span></label>
-        ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
-        <div class="actions"><button type="button" @click=${() => { this.starting = false; }}>${text.common.cancel}</button><button class="primary" ?disabled=${this.busy}>${t.start}</button></div></form>` : nothing}</plexus-dialog>`;
-  }
-
-  async #start(event: Event): Promise<void> {
-    event.preventDefault();
-    const form = new FormData(event.target as HTMLFormElement);
-    const cwd = String(form.get('cwd') ?? '').trim();
-    const preset = String(form.get('preset') ?? '');
-    const what = preset ? { preset } : { dialect: String(form.get('dialect')), command: split(String(form.get('command') ?? '')) };
-    this.busy = true;
-    this.problem = '';
-    try {
-      const got = await plexus.http('POST', '/v1/runtimes', { ...what, ...(cwd ? { cwd } : {}) });
-      this.starting = false;
-      toast(t.started(oneLine(got?.runtime_id)), { tone: 'ok' });
-    } catch (error) { this.problem = text.shell.failed(why(error)); } finally { this.busy = false; }
   }
 }

@@ -5,14 +5,14 @@ import { PlexusElement } from '../lib/element.js';
 import { bind, focused } from '../lib/keys.js';
 import { byProject, keepFolded, projectOf, readFolded, type ProjectGroup } from '../lib/project.js';
 import { oneLine } from '../lib/text.js';
-import { plexus, why } from '../plexus.js';
+import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { command, empty, notYet, pageStyles } from '../ui/parts.js';
 import '../ui/state.js';
-import type { Resumable, RuntimeInfo, SessionInfo } from '../wire/types.js';
+import type { SessionInfo } from '../wire/types.js';
 import { archive, menuOf, rename } from './session-actions.js';
-import './past.js';
+import { newSession } from './new.js';
 import './abilities.js';
 import './share.js';
 
@@ -21,20 +21,11 @@ const t = text.shell.sessions;
 const STEP = 200;
 /** Rows of one project that are drawn at first, so that a busy one does not hide the others; a button draws more. */
 const PROJECT_STEP = 20;
-/** Whether a runtime lists conversations that it can resume. */
-const lists = (r: RuntimeInfo | undefined): boolean => {
-  const can = r?.capabilities ?? [];
-  return can.includes('list') && (can.includes('load') || can.includes('resume'));
-};
-
 /** The list of all sessions. */
 @customElement('plexus-sessions')
 export class PlexusSessions extends PlexusElement {
   @state() private filter = '';
   @state() private archived = false;
-  @state() private creating = false;
-  @state() private starting = false;
-  @state() private problem = '';
   @state() private limit = STEP;
   /** The folded projects. */
   @state() private folded: ReadonlySet<string> = readFolded();
@@ -42,13 +33,7 @@ export class PlexusSessions extends PlexusElement {
   @state() private grown: ReadonlyMap<string, number> = new Map();
   /** The only project that is shown; empty: all. */
   @state() private only = '';
-  /** The runtime chosen for a new session; empty: the first ready one. */
-  @state() private chosen = '';
-  /** Whether a past conversation is to be resumed, and which. */
-  @state() private old = false;
-  @state() private picked: Resumable | null = null;
   #unbind: () => void = () => {};
-  #onNew = () => { if (plexus.may('prompt')) { [this.problem, this.chosen, this.old, this.picked, this.creating] = ['', '', false, null, true]; } };
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
     .tools { display: flex; gap: var(--s2); margin-bottom: var(--s4); align-items: center; flex-wrap: wrap; }
@@ -59,7 +44,6 @@ export class PlexusSessions extends PlexusElement {
     .seg button { border: 0; border-radius: 0; background: transparent; color: var(--fg-soft); }
     .seg button[aria-pressed="true"] { background: var(--bg-active); color: var(--fg); }
     .seg button:focus-visible { outline-offset: -2px; }
-    .seg.wide { display: flex; flex: none; } .seg.wide button { flex: 1; min-width: 0; }
     .project { margin-bottom: var(--s4); }
     .project.folded { margin-bottom: 2px; } .project.folded + .project:not(.folded) { margin-top: var(--s3); }
     .project > h2 { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: 2px; background: var(--bg); padding: 2px 0; }
@@ -93,11 +77,6 @@ export class PlexusSessions extends PlexusElement {
     .side .age { min-width: 44px; text-align: right; }
     .menu { position: relative; z-index: 1; }
     .who { display: inline-flex; gap: 4px; align-items: center; }
-    form { display: contents; }
-    .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(140px, 1fr)); gap: var(--s2); }
-    .kind { display: flex; flex-direction: column; align-items: flex-start; gap: 2px; padding: 9px 12px; min-height: 54px; height: auto; white-space: normal; text-align: left; }
-    .kind[aria-checked="true"] { border-color: var(--accent); background: var(--accent-wash); box-shadow: inset 0 0 0 1px var(--accent); }
-    .kind small { color: var(--fg-mute); font-weight: 400; font-size: var(--t-s); }
     @media (pointer: coarse) { .fold, .narrow, .rest { min-height: 44px; } .narrow { min-width: 44px; } }
     @media (max-width: 599px) { .fold .root { display: none; } .branch { max-width: 14ch; } .row { padding-right: 0; } .side .who, .side .q { display: none; } .side .age { min-width: 0; } .filter { max-width: none; } }
   `];
@@ -122,13 +101,11 @@ export class PlexusSessions extends PlexusElement {
       { key: 'p', run: () => { const key = this.#at(); if (key || this.only) this.#narrow(this.only ? '' : key); } },
       { key: '/', run: () => this.renderRoot.querySelector('input')?.focus() },
     ]);
-    window.addEventListener('plexus-new-session', this.#onNew);
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#unbind();
-    window.removeEventListener('plexus-new-session', this.#onNew);
   }
 
   /** The project that has the focus: its header, or a row of it. */
@@ -216,7 +193,7 @@ export class PlexusSessions extends PlexusElement {
     }).filter(({ rows, folded }) => rows.length || folded);
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>
-        ${plexus.may('prompt') ? html`<button class="primary" id="new" @click=${this.#onNew}>${icon('plus')}${t.new}</button>` : nothing}</header>
+        ${plexus.may('prompt') ? html`<button class="primary" id="new" @click=${newSession}>${icon('plus')}${t.new}</button>` : nothing}</header>
       <div class="tools">
         <div class="filter">${icon('search')}<input type="search" aria-label=${t.filter} placeholder=${t.filterHint} .value=${this.filter} @input=${(e: Event) => { this.filter = (e.target as HTMLInputElement).value; this.limit = STEP; }}
           @keydown=${(e: KeyboardEvent) => { if (e.key === 'ArrowDown' || e.key === 'Enter') { e.preventDefault(); this.renderRoot.querySelector<HTMLElement>('.row > a')?.focus(); } }}></div>
@@ -224,7 +201,7 @@ export class PlexusSessions extends PlexusElement {
       </div>
       ${shown.length ? repeat(shown, ({ group }) => group.key, ({ group, rows, folded }) => this.#group(group, rows, folded, open)) : this.#none()}
       ${more ? html`<p><button id="more" @click=${() => { this.limit += STEP; }}>${text.common.more} (${more})</button></p>` : nothing}
-      ${this.#dialog()}<plexus-share></plexus-share><plexus-abilities></plexus-abilities>
+      <plexus-share></plexus-share><plexus-abilities></plexus-abilities>
     </div>`;
   }
 
@@ -267,70 +244,5 @@ export class PlexusSessions extends PlexusElement {
         ${open ? html`<span class="chip warn">${t.requests(open)}</span>` : nothing}
         <span class="age"><plexus-age .at=${at} short></plexus-age></span></span>
       <plexus-menu class="menu" label=${t.menu(title)} .items=${menuOf(s)}></plexus-menu></li>`;
-  }
-
-  #dialog() {
-    const all = this.#startable();
-    const chosen = this.#chosen();
-    const old = this.old && lists(chosen);
-    return html`<plexus-dialog heading=${t.newTitle} .open=${this.creating} @close=${() => { this.creating = false; }}>
-      ${!this.creating ? nothing : all.length === 0 ? html`<p class="soft">${t.noRuntime}</p><div class="actions"><a class="btn primary" href="#/runtimes">${t.toRuntimes}</a></div>` : html`
-      <form @submit=${(e: Event) => void this.#create(e)}>
-        <fieldset><legend class="small strong">${t.runtime}</legend><div class="kinds" role="radiogroup" aria-label=${t.runtime}>${all.map((r) => html`
-          <button type="button" class="kind" role="radio" data-runtime=${r.runtime_id} aria-checked=${r.runtime_id === chosen?.runtime_id} aria-disabled=${r.state !== 'ready'} @click=${this.#choose} @keydown=${this.#arrows}>
-            <bdi class="strong">${oneLine(r.runtime_id)}</bdi><small>${r.state === 'ready' ? oneLine(r.agent) || oneLine(r.dialect) : text.shell.runtimes.state[r.state]}</small></button>`)}</div></fieldset>
-        ${lists(chosen) ? html`<div class="seg wide" role="group" aria-label=${t.past.which}>${[false, true].map((o) => html`<button type="button" id=${o ? 'old' : 'fresh'} aria-pressed=${old === o} @click=${() => { [this.old, this.picked, this.problem] = [o, null, '']; }}>${o ? t.past.old : t.past.fresh}</button>`)}</div>` : nothing}
-        ${old && chosen ? html`<plexus-past .runtime=${chosen.runtime_id} @pick=${(e: CustomEvent<Resumable>) => { [this.picked, this.problem] = [e.detail, '']; }} @resume=${() => this.renderRoot.querySelector('form')?.requestSubmit()}></plexus-past>` : html`
-        <label class="field">${t.folder}<input name="cwd" autocomplete="off" spellcheck="false" autocapitalize="off"><span class="hint mute small">${t.folderHint}</span></label>
-        <label class="field">${t.name}<input name="title" ?autofocus=${matchMedia('(pointer: fine)').matches} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>`}
-        ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
-        <div class="actions"><button type="button" @click=${() => { this.creating = false; }}>${text.common.cancel}</button><button class="primary" id="start" ?disabled=${this.starting || (old && !this.picked)}>${old ? (this.starting ? t.past.resuming : this.picked?.session_id ? t.past.go : t.past.resume) : this.starting ? t.starting : t.start}</button></div>
-      </form>`}</plexus-dialog>`;
-  }
-
-  /** The runtimes for a new session: not those whose sessions begin in their own terminals, and last the one of Codex's terminals. */
-  #startable(): RuntimeInfo[] {
-    const begunThere = (r: RuntimeInfo) => 'endpoint' in r.connect && r.connect.endpoint.startsWith('link:');
-    const terminals = (r: RuntimeInfo) => Number(r.runtime_id === 'codex-terminal');
-    return [...plexus.runtimes.value.values()].filter((r) => !begunThere(r)).sort((a, b) => terminals(a) - terminals(b));
-  }
-
-  #chosen(): RuntimeInfo | undefined {
-    const ready = this.#startable().filter((r) => r.state === 'ready');
-    return ready.find((r) => r.runtime_id === this.chosen) ?? ready[0];
-  }
-
-  #choose = (event: Event) => {
-    const to = event.currentTarget as HTMLElement;
-    if (to.getAttribute('aria-disabled') === 'true') return;
-    [this.chosen, this.picked, this.problem] = [to.dataset['runtime'] ?? '', null, ''];
-    to.focus();
-  };
-
-  #arrows = (event: KeyboardEvent) => {
-    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    const all = [...this.renderRoot.querySelectorAll<HTMLElement>('.kind[aria-disabled="false"]')];
-    all[(all.indexOf(event.currentTarget as HTMLElement) + by + all.length) % all.length]?.click();
-  };
-
-  async #create(event: Event): Promise<void> {
-    event.preventDefault();
-    if (this.starting) return;
-    const form = new FormData(event.target as HTMLFormElement);
-    const runtime = this.#chosen()?.runtime_id;
-    if (!runtime) return;
-    const kept = this.old && lists(this.#chosen()) ? this.picked : undefined;
-    if (kept === null) return;
-    const cwd = String(form.get('cwd') ?? '').trim();
-    const title = String(form.get('title') ?? '').trim();
-    this.starting = true;
-    this.problem = '';
-    try {
-      const got = kept?.session_id ? { session_id: kept.session_id } : await plexus.http('POST', '/v1/sessions', { runtime_id: runtime, ...(kept ? { native_id: kept.native_id, ...(kept.cwd ? { cwd: kept.cwd } : {}) } : {}), ...(cwd ? { cwd } : {}), ...(title ? { title } : {}) });
-      this.creating = false;
-      plexus.go({ page: 'session', session_id: (got?.session ?? got).session_id });
-    } catch (error) { this.problem = t.failed(why(error)); } finally { this.starting = false; }
   }
 }

@@ -2,6 +2,7 @@
 
 import { css, html, nothing } from 'lit';
 import { PlexusElement } from '../lib/element.js';
+import { IMAGES, pasted, promptBody, readShots, type Shot } from '../lib/shots.js';
 import { plexus, why } from '../plexus.js';
 import { oneLine } from '../render/visible.js';
 import { rendered } from '../render/style.js';
@@ -15,21 +16,16 @@ import { style } from './style.js';
 
 const w = words.session;
 
-/** The largest picture that may be added, bytes. */
-const IMAGE_MAX = 8 << 20;
 /** Prompts remembered for the arrow keys. */
 const HISTORY_MAX = 100;
 /** Most slash commands and files offered. */
 const OFFERS_MAX = 8;
 /** Delay after typing before files are asked for, ms. */
 const FILES_REST_MS = 120;
-const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const DRAFT = 'plexus.draft.';
 
 /** What is offered while a word is typed: a command of the agent, or a file by its path. */
 type Offered = { command: SlashCommand } | { file: string };
-
-interface Shot { mime: string; data: string; url: string }
 
 export class PlexusComposer extends PlexusElement {
   static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, filesNote: { state: true }, chosen: { state: true }, starting: { state: true }, drafted: { state: true } };
@@ -237,8 +233,7 @@ export class PlexusComposer extends PlexusElement {
     const shots = this.shots;
     if (!text && !shots.length) return;
     const session = this.sessionId;
-    const images = shots.map((shot) => ({ type: 'image', mimeType: shot.mime, data: shot.data }));
-    const body = images.length ? { content: [...(text ? [{ type: 'text', text: text }] : []), ...images] } : { text: text };
+    const body = promptBody(text, shots);
     field.value = '';
     this.shots = [];
     this.trouble = '';
@@ -260,20 +255,11 @@ export class PlexusComposer extends PlexusElement {
   }
 
   #images(files: Iterable<File>): void {
-    for (const file of files) {
-      if (!IMAGES.includes(file.type)) continue;
-      if (file.size > IMAGE_MAX) { this.trouble = w.imageTooBig; continue; }
-      const reader = new FileReader();
-      reader.onload = () => {
-        const data = String(reader.result).split(',')[1] ?? '';
-        this.shots = [...this.shots, { mime: file.type, data, url: URL.createObjectURL(file) }];
-      };
-      reader.readAsDataURL(file);
-    }
+    if (readShots(files, (shot) => { this.shots = [...this.shots, shot]; })) this.trouble = w.imageTooBig;
   }
 
   #paste(event: ClipboardEvent): void {
-    const files = [...(event.clipboardData?.files ?? [])].filter((file) => IMAGES.includes(file.type));
+    const files = pasted(event);
     if (!files.length) return;
     event.preventDefault();
     this.#images(files);

@@ -1,6 +1,6 @@
 // The frame around every page: navigation, connection state, and global keys.
 import { css, html, nothing } from 'lit';
-import { customElement } from 'lit/decorators.js';
+import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
 import { watchKeyboard } from '../lib/keyboard.js';
 import { bind, focused } from '../lib/keys.js';
@@ -24,6 +24,7 @@ import type { PlexusPalette } from './palette.js';
 import { installer } from './install.js';
 import { leave } from './leave.js';
 import '../pages/inbox.js';
+import '../pages/new.js';
 import '../pages/sessions.js';
 import '../pages/session.js';
 import '../pages/devices.js';
@@ -57,6 +58,9 @@ const RECENT = 9;
 export class PlexusApp extends PlexusElement {
   #unbind: () => void = () => {};
   #stop: Array<() => void> = [];
+  /** Whether "New session" is open. */
+  @state() private making = false;
+  #onNew = () => { if (plexus.may('prompt')) this.making = true; };
   #page = '';
   #wasLive: boolean | null = null;
 
@@ -104,6 +108,9 @@ export class PlexusApp extends PlexusElement {
     main:focus-visible { outline: none; }
     main.session, main.inbox { overflow: hidden; scrollbar-gutter: auto; }
     .bottom { display: none; }
+    .new-page { max-width: 620px; margin: 0 auto; padding: var(--s5) var(--s4) 96px; }
+    .new-page h1 { margin-bottom: var(--s4); }
+    .new-page h1:focus-visible { outline: none; }
 
     @media (max-width: 1023px) {
       :host { --rail: 60px; }
@@ -148,7 +155,8 @@ export class PlexusApp extends PlexusElement {
       { key: 'g b', run: () => history.back() },
       { key: 'mod+k', typing: true, run: () => this.#palette?.toggle() },
       { key: '?', run: () => this.#help?.show() },
-      ...['n', 'N'].map((key) => ({ key, run: () => { plexus.go({ page: 'sessions' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-new-session')), 0); } })),
+      { key: 'n', run: () => this.#onNew() },
+      { key: 'N', run: () => this.#onNew() },
       { key: 't', run: () => { const next = nextTheme(); setTheme(next); announce(`${t.theme}: ${t.themes[next]}`); } },
       { key: 'Escape', typing: true, run: () => (focused() as HTMLElement | null)?.blur() },
     ]);
@@ -169,10 +177,12 @@ export class PlexusApp extends PlexusElement {
       effect(() => { if (plexus.live.value) void readTerminals(); }),
     );
     if (!signinWanted.peek()) resume();
+    window.addEventListener('plexus-new-session', this.#onNew);
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
+    window.removeEventListener('plexus-new-session', this.#onNew);
     this.#unbind();
     for (const stop of this.#stop) stop();
   }
@@ -208,6 +218,7 @@ export class PlexusApp extends PlexusElement {
         <main id="main" tabindex="-1" class=${route.page} aria-label=${t.pages[route.page]}>${this.#body(route)}</main>
         <nav class="bottom" aria-label=${t.nav}><ul>${nav.filter(([page]) => page !== 'search' || nav.length <= NAV.length).map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
       </div>
+      <plexus-dialog id="new-session" heading=${t.pages.new} .open=${this.making} @close=${() => { this.making = false; }}>${this.making ? html`<plexus-new-session @done=${() => { this.making = false; }}></plexus-new-session>` : nothing}</plexus-dialog>
       <plexus-palette></plexus-palette><plexus-help></plexus-help><plexus-asking></plexus-asking><plexus-say></plexus-say>`;
   }
 
@@ -216,6 +227,7 @@ export class PlexusApp extends PlexusElement {
       case 'inbox': return html`<plexus-inbox .request=${route.request ?? ''}></plexus-inbox>`;
       case 'home': loadHome(); return html`<plexus-home></plexus-home>`;
       case 'sessions': return html`<plexus-sessions></plexus-sessions>`;
+      case 'new': return html`<div class="new-page"><h1 tabindex="-1">${t.pages.new}</h1><plexus-new-session></plexus-new-session></div>`;
       case 'session': return html`<plexus-session-page .sessionId=${route.session_id} .at=${route.at}></plexus-session-page>`;
       case 'devices': return html`<plexus-devices></plexus-devices>`;
       case 'runtimes': return html`<plexus-runtimes></plexus-runtimes>`;

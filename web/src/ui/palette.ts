@@ -88,14 +88,13 @@ export class PlexusPalette extends PlexusElement {
       all.push({ section: s.session, label: oneLine(one.title) || text.common.untitled, hint: [oneLine(one.runtime_id), oneLine(one.cwd)].filter(Boolean).join(' · '), state: one.state,
         run: () => plexus.go({ page: 'session', session_id: one.session_id }) });
     }
-    if (plexus.may('prompt')) all.push({ section: s.act, label: t.sessions.new, icon: 'plus', keys: 'n', run: () => { plexus.go({ page: 'sessions' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-new-session')), 0); } });
+    if (plexus.may('prompt')) all.push({ section: s.act, label: t.sessions.new, icon: 'plus', keys: 'n', run: () => { setTimeout(() => dispatchEvent(new CustomEvent('plexus-new-session')), 0); } });
     if (route.page === 'session') {
       const ev = (what: string) => () => dispatchEvent(new CustomEvent('plexus-session-do', { detail: what }));
       if (plexus.may('prompt')) all.push({ section: s.act, label: t.sessions.rename, icon: 'pencil', run: ev('rename') }, { section: s.act, label: t.sessions.archive, icon: 'archive', run: ev('archive') });
       if (admin) all.push({ section: s.act, label: t.sessions.share, icon: 'share', run: ev('share') });
     }
-    if (admin) all.push({ section: s.act, label: t.devices.add, icon: 'phone', run: () => { plexus.go({ page: 'devices' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-add-device')), 0); } },
-      { section: s.act, label: t.runtimes.start, icon: 'play', run: () => { plexus.go({ page: 'runtimes' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-start-runtime')), 0); } });
+    if (admin) all.push({ section: s.act, label: t.devices.add, icon: 'phone', run: () => { plexus.go({ page: 'devices' }); setTimeout(() => dispatchEvent(new CustomEvent('plexus-add-device')), 0); } });
     all.push({ section: s.act, label: t.signOut, icon: 'out', run: () => void leave() });
     for (const one of ['auto', 'light', 'dark'] as Theme[]) all.push({ section: s.theme, label: `${t.theme}: ${t.themes[one]}`, icon: one === 'light' ? 'sun' : one === 'dark' ? 'moon' : 'auto', run: () => setTheme(one) });
     return all;

@@ -513,7 +513,7 @@ export const gateway: Plexus = {
     return () => listeners.delete(listener);
   },
   call: (method, params = {}) => socket.call(method, params),
-  http: (method, path, body) => http.json(method, path, body),
+  http: (method, path, body, more) => http.json(method, path, body, more),
   fetch: (path, init = {}) => http.fetch(path, init),
   answer,
   reread,

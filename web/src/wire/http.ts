@@ -76,7 +76,7 @@ export class Http {
     return response;
   }
 
-  async json<T = any>(method: string, path: string, body?: unknown, more: { headers?: Record<string, string>; anonymous?: boolean; patience?: number } = {}): Promise<T> {
+  async json<T = any>(method: string, path: string, body?: unknown, more: { headers?: Record<string, string>; anonymous?: boolean; patience?: number; signal?: AbortSignal } = {}): Promise<T> {
     const response = await this.fetch(path, { method, body, ...more });
     const got = await response.text();
     try { return (got ? JSON.parse(got) : null) as T; } catch { throw new Refused(response.status, { detail: text.wire.notJson }, 0, false); }

@@ -9,6 +9,7 @@ export function parseRoute(hash: string): Route {
   switch (page) {
     case 'home': return { page };
     case 'sessions': return { page };
+    case 'new': return { page };
     case 's': {
       if (!id) return { page: 'sessions' };
       const at = word === 'at' ? Number(place) : NaN;
