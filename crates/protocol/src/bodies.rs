@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::schema::Json;
-use super::{Answers, RequestId, RequestState, Resolver, RunId, RunStatus, Timestamp};
+use super::{Answers, RequestId, RequestState, Resolver, RunId, RunStatus, Spending, Timestamp};
 
 /// The state of a run: the body of `run_started`, `run_status` and `run_ended`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,12 +30,15 @@ pub struct RunBody<'a> {
     /// Whether the run is being cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelling: bool,
+    /// What the run spent, as far as the agent told: only of a run that ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<&'a Spending>,
 }
 
 impl<'a> RunBody<'a> {
     /// A body with a status and no other detail.
     pub const fn new(run_id: &'a RunId, status: RunStatus) -> Self {
-        Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false }
+        Self { run_id, status, by: None, key: None, stop_reason: None, message: None, cancelling: false, usage: None }
     }
 }
 

@@ -17,6 +17,7 @@ mod session;
 pub mod text;
 mod time;
 pub mod transcript;
+mod usage;
 
 pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};
 pub use bodies::{ClientServed, ErrorBody, RawBody, Resolution, RunBody, RuntimeExit, RuntimeStatusBody};
@@ -36,3 +37,4 @@ pub use request::{
 pub use runtime::{CODEX_TERMINAL, Connect, LINK_SCHEME, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
 pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionState};
 pub use time::Timestamp;
+pub use usage::{CURRENCIES_MAX, MONEY_MAX, Money, SpendReport, Spending, TOKENS_MAX, lenient_tokens, tokens_told};

@@ -1,0 +1,261 @@
+//! What agents spend: tokens, and money where they tell it.
+//!
+//! There is one meaning of each count, whatever the agent's own protocol calls it: `input` is everything that the model read, with what
+//! came from its cache; `output` is everything that it wrote, with its reasoning. A count that the agent does not tell is absent, never 0.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// Most tokens that one report, run or sum may count; a larger number is no count and is left out, a larger sum stays here.
+pub const TOKENS_MAX: u64 = 1 << 40;
+/// Most money of one amount, in any currency; a larger one is left out, a larger sum stays here.
+pub const MONEY_MAX: f64 = 1e9;
+/// Currencies in one sum; amounts in further ones are left out.
+pub const CURRENCIES_MAX: usize = 8;
+/// Fractions of a currency's unit that are kept: amounts are rounded to a billionth.
+const FRACTIONS: f64 = 1e9;
+
+/// An amount of money in the currency that the agent told. Amounts of different currencies are never added or converted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Money {
+    /// The amount.
+    #[schema(minimum = 0)]
+    pub amount: f64,
+    /// The currency by ISO 4217: three capital letters.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    pub currency: String,
+}
+
+impl Money {
+    /// An amount that an agent told; `None` unless it is a finite number from 0 to [`MONEY_MAX`] and the currency has three letters.
+    pub fn told(amount: f64, currency: &str) -> Option<Self> {
+        let currency = currency.trim();
+        let known = currency.len() == 3 && currency.bytes().all(|letter| letter.is_ascii_alphabetic());
+        let bounded = amount.is_finite() && (0.0..=MONEY_MAX).contains(&amount);
+        (known && bounded).then(|| Self { amount: rounded(amount), currency: currency.to_ascii_uppercase() })
+    }
+}
+
+/// A count of tokens that an agent told; `None` unless it is a number from 0 to [`TOKENS_MAX`].
+pub fn tokens_told(count: f64) -> Option<u64> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // in bounds
+    (count.is_finite() && (0.0..=TOKENS_MAX as f64).contains(&count)).then_some(count as u64)
+}
+
+/// For `deserialize_with`: a count of tokens. Whatever is no count reads as absent, so that the rest of the message can be read.
+///
+/// # Errors
+/// The input is not JSON.
+pub fn lenient_tokens<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    Ok(Value::deserialize(input)?.as_f64().and_then(tokens_told))
+}
+
+/// Tokens and money spent: by a step, a run, a session, or since some time. What was not told is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Spending {
+    /// Tokens that the model read, with those from its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that the model wrote, with its reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// The part of `input_tokens` that came from the model's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_read_tokens: Option<u64>,
+    /// The part of `input_tokens` that was stored in the model's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_write_tokens: Option<u64>,
+    /// The part of `output_tokens` that was reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
+    /// What it cost, as the agent told it: an amount for each currency.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<Money>,
+}
+
+impl Spending {
+    /// The counts, in a fixed order.
+    pub const fn counts(&self) -> [Option<u64>; 5] {
+        let Self { input_tokens, output_tokens, cached_read_tokens, cached_write_tokens, reasoning_tokens, .. } = self;
+        [*input_tokens, *output_tokens, *cached_read_tokens, *cached_write_tokens, *reasoning_tokens]
+    }
+
+    /// Spending of these counts, in the order of [`counts`](Self::counts), and these costs.
+    pub const fn of([input, output, read, write, reasoning]: [Option<u64>; 5], costs: Vec<Money>) -> Self {
+        Self {
+            input_tokens: input,
+            output_tokens: output,
+            cached_read_tokens: read,
+            cached_write_tokens: write,
+            reasoning_tokens: reasoning,
+            costs,
+        }
+    }
+
+    /// Spending of money alone.
+    pub fn money(cost: Option<Money>) -> Self {
+        Self { costs: cost.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Tokens read and written.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.unwrap_or(0).saturating_add(self.output_tokens.unwrap_or(0))
+    }
+
+    /// Whether nothing was spent: every figure is absent or 0.
+    pub fn is_nothing(&self) -> bool {
+        self.counts().iter().flatten().all(|count| *count == 0) && self.costs.iter().all(|cost| cost.amount <= 0.0)
+    }
+
+    /// The amount in a currency, if one was told.
+    pub fn cost_in(&self, currency: &str) -> Option<f64> {
+        self.costs.iter().find(|cost| cost.currency == currency).map(|cost| cost.amount)
+    }
+
+    /// Whether nothing is known: every figure is absent.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds further spending. Sums stay within [`TOKENS_MAX`] and [`MONEY_MAX`].
+    pub fn add(&mut self, more: &Self) {
+        let sum = |known: Option<u64>, more: Option<u64>| match (known, more) {
+            (known, None) => known,
+            (known, Some(more)) => Some(known.unwrap_or(0).saturating_add(more).min(TOKENS_MAX)),
+        };
+        let (mine, theirs) = (self.counts(), more.counts());
+        let counts = std::array::from_fn(|nth| sum(mine[nth], theirs[nth]));
+        let mut costs = std::mem::take(&mut self.costs);
+        for cost in &more.costs {
+            match costs.iter().position(|known| known.currency == cost.currency) {
+                Some(at) => costs[at].amount = rounded((costs[at].amount + cost.amount).min(MONEY_MAX)),
+                None if costs.len() < CURRENCIES_MAX => costs.push(cost.clone()),
+                None => {}
+            }
+        }
+        costs.sort_by(|a, b| a.currency.cmp(&b.currency));
+        *self = Self::of(counts, costs);
+    }
+}
+
+/// What a runtime told of its spending, in one message.
+///
+/// A figure is told as what a step spent (a model call or a turn, told once), or as the sum since the conversation began. A sum is turned
+/// into what was spent since the last one by whoever keeps the last one; a step beside it is used only if there is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpendReport {
+    /// What the step spent.
+    pub step: Spending,
+    /// What the conversation spent so far, with the step.
+    pub total: Spending,
+}
+
+impl SpendReport {
+    /// A report of a step, unless it has no figures.
+    pub fn step(step: Spending) -> Option<Self> {
+        (!step.is_unknown()).then(|| Self { step, total: Spending::default() })
+    }
+
+    /// A report of sums, unless it has no figures.
+    pub fn total(total: Spending) -> Option<Self> {
+        (!total.is_unknown()).then(|| Self { step: Spending::default(), total })
+    }
+}
+
+fn rounded(amount: f64) -> f64 {
+    (amount * FRACTIONS).round() / FRACTIONS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usd(amount: f64) -> Vec<Money> {
+        vec![Money { amount, currency: "USD".into() }]
+    }
+
+    #[test]
+    fn spending_takes_only_figures_that_can_be_true() {
+        for (told, count) in [(0.0, Some(0)), (12.9, Some(12)), (-1.0, None), (1e300, None), (f64::NAN, None)] {
+            assert_eq!(tokens_told(told), count, "{told}");
+        }
+        assert_eq!(tokens_told(f64::INFINITY), None);
+        for (amount, currency, known) in [
+            (0.25, "USD", Some("USD")),
+            (0.25, " eur ", Some("EUR")),
+            (-0.1, "USD", None),
+            (f64::NAN, "USD", None),
+            (1e300, "USD", None),
+            (1.0, "credits", None),
+            (1.0, "<b>", None),
+            (1.0, "", None),
+            (1.0, "€€", None),
+        ] {
+            assert_eq!(Money::told(amount, currency).map(|m| m.currency).as_deref(), known, "{amount} {currency}");
+        }
+    }
+
+    #[test]
+    fn spending_adds_what_was_told_and_keeps_currencies_apart() {
+        let mut sum = Spending::of([Some(1), None, None, Some(3), None], usd(0.1));
+        sum.add(&Spending::of([Some(2), Some(5), None, None, None], usd(0.2)));
+        sum.add(&Spending::money(Money::told(4.0, "EUR")));
+        assert_eq!(sum.counts(), [Some(3), Some(5), None, Some(3), None]);
+        assert_eq!(
+            serde_json::to_value(&sum.costs).unwrap(),
+            serde_json::json!([
+                { "amount": 4.0, "currency": "EUR" }, { "amount": 0.3, "currency": "USD" }
+            ])
+        );
+        assert_eq!(sum.tokens(), 8);
+        let json = serde_json::to_value(&sum).unwrap();
+        assert!(json.get("cached_read_tokens").is_none(), "what was not told is absent: {json}");
+        assert_eq!(serde_json::from_value::<Spending>(json).unwrap(), sum);
+    }
+
+    #[test]
+    fn spending_sums_stay_in_bounds() {
+        let mut sum = Spending::default();
+        for nth in 0..40_u8 {
+            let currency = format!("A{}{}", char::from(b'A' + nth / 26), char::from(b'A' + nth % 26));
+            let mut more = Spending::of([Some(TOKENS_MAX); 5], usd(MONEY_MAX));
+            more.costs.extend(Money::told(1.0, &currency));
+            sum.add(&more);
+        }
+        assert_eq!(sum.counts(), [Some(TOKENS_MAX); 5]);
+        assert_eq!((sum.costs.len(), sum.cost_in("USD")), (CURRENCIES_MAX, Some(MONEY_MAX)));
+    }
+
+    #[test]
+    fn spending_of_zeros_is_nothing() {
+        assert!(Spending::default().is_nothing());
+        assert!(Spending::of([Some(0), Some(0), None, None, None], usd(0.0)).is_nothing());
+        assert!(!Spending::of([None, Some(1), None, None, None], vec![]).is_nothing());
+        assert!(!Spending::money(Money::told(0.000_001, "USD")).is_nothing());
+        assert_eq!(SpendReport::step(Spending::default()), None);
+        assert_eq!(SpendReport::total(Spending::default()), None);
+    }
+
+    #[test]
+    fn spending_counts_of_a_message_are_read_leniently() {
+        #[derive(Deserialize)]
+        struct Tokens {
+            #[serde(default, deserialize_with = "lenient_tokens")]
+            input: Option<u64>,
+            output: u64,
+        }
+        for (text, input) in [
+            (r#"{"input":7,"output":1}"#, Some(7)),
+            (r#"{"input":-7,"output":1}"#, None),
+            (r#"{"input":1e300,"output":1}"#, None),
+            (r#"{"input":"7","output":1}"#, None),
+            (r#"{"input":{"a":[7]},"output":1}"#, None),
+            (r#"{"input":null,"output":1}"#, None),
+            (r#"{"output":1}"#, None),
+        ] {
+            let tokens: Tokens = crate::object::from_str(text).unwrap();
+            assert_eq!((tokens.input, tokens.output), (input, 1), "{text}");
+        }
+    }
+}
