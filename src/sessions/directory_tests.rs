@@ -11,7 +11,7 @@ use super::{
 use plexus_protocol::*;
 use plexus_store::{
     Batch, BlockInfo, EventsAcross, MemoryStore, ReadLimit, RequestPage, RequestQuery, RequestRow, SearchHit,
-    SessionEntry, SessionRow, Store, StoreError, Trim, Usage,
+    SessionEntry, SessionRow, SpendQuery, SpendRow, Store, StoreError, Trim, Usage,
 };
 
 /// A launcher that starts nothing.
@@ -278,6 +278,12 @@ impl Store for CountingStore {
     }
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         self.store.pushes()
+    }
+    fn spending(&self, query: SpendQuery<'_>) -> Result<Vec<SpendRow>, StoreError> {
+        self.store.spending(query)
+    }
+    fn spending_since(&self) -> Timestamp {
+        self.store.spending_since()
     }
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {
         self.store.trim(trims)

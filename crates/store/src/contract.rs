@@ -7,8 +7,11 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+mod spending;
+
 use super::*;
 use plexus_protocol::{Event, Kind, Origin, RunId};
+use spending::{store_adds_up_what_is_spent, store_sums_of_spending_are_bounded};
 
 /// No limit.
 pub(super) const ALL: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
@@ -38,6 +41,8 @@ macro_rules! contract {
                 store_keeps_prompts_until_they_are_reported;
                 store_keeps_surfaces_as_a_whole_and_changes;
                 store_forget_leaves_only_the_head;
+                store_adds_up_what_is_spent;
+                store_sums_of_spending_are_bounded;
                 large_batches_make_several_blocks;
                 reads_run_beside_commits;
             );

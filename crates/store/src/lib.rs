@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{
-    Epoch, Event, Origin, Position, RequestId, RequestState, RunId, RuntimeId, SessionId, Timestamp,
+    Epoch, Event, Origin, Position, RequestId, RequestState, RunId, RuntimeId, SessionId, Spending, Timestamp,
 };
 
 mod block;
@@ -41,6 +41,8 @@ pub struct Batch {
     pub prompts: Vec<PromptChange>,
     /// Changes to the surfaces of sessions. A session's row comes with or before its first surface.
     pub surfaces: Vec<SurfaceChange>,
+    /// What runs spent, to be added. A session's row comes with or before its first spending.
+    pub spent: Vec<SpendChange>,
     /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
     pub sync: bool,
 }
@@ -57,6 +59,7 @@ pub struct BatchShare {
     marks: usize,
     prompts: usize,
     surfaces: usize,
+    spent: usize,
     sync: bool,
 }
 
@@ -73,6 +76,7 @@ impl Batch {
             marks: other.marks.len(),
             prompts: other.prompts.len(),
             surfaces: other.surfaces.len(),
+            spent: other.spent.len(),
             sync: other.sync,
         };
         self.events.append(&mut other.events);
@@ -84,6 +88,7 @@ impl Batch {
         self.marks.append(&mut other.marks);
         self.prompts.append(&mut other.prompts);
         self.surfaces.append(&mut other.surfaces);
+        self.spent.append(&mut other.spent);
         self.sync |= other.sync;
         share
     }
@@ -94,7 +99,7 @@ impl Batch {
         let (mut requests, mut texts) = (self.requests.into_iter(), self.texts.into_iter());
         let (mut devices, mut pushes) = (self.devices.into_iter(), self.pushes.into_iter());
         let (mut marks, mut prompts) = (self.marks.into_iter(), self.prompts.into_iter());
-        let mut surfaces = self.surfaces.into_iter();
+        let (mut surfaces, mut spent) = (self.surfaces.into_iter(), self.spent.into_iter());
         let one = |share: &BatchShare| Self {
             events: events.by_ref().take(share.events).collect(),
             sessions: sessions.by_ref().take(share.sessions).collect(),
@@ -105,6 +110,7 @@ impl Batch {
             marks: marks.by_ref().take(share.marks).collect(),
             prompts: prompts.by_ref().take(share.prompts).collect(),
             surfaces: surfaces.by_ref().take(share.surfaces).collect(),
+            spent: spent.by_ref().take(share.spent).collect(),
             sync: share.sync,
         };
         shares.iter().map(one).collect()
@@ -162,6 +168,65 @@ pub enum SurfaceWrite {
     Change(Vec<u8>),
     /// The surface was closed: everything stored of it is deleted.
     Closed,
+}
+
+/// What a run spent, as of one report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpendChange {
+    /// The session.
+    pub session_id: SessionId,
+    /// The run.
+    pub run_id: RunId,
+    /// When it was told.
+    pub at: Timestamp,
+    /// What was spent since the report before.
+    pub spending: Spending,
+}
+
+/// The length of the spans of time that the sums of spending are kept by: every time zone's day is a number of them.
+pub const SPAN_MILLIS: i64 = 15 * 60 * 1000;
+/// A day.
+pub const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+/// Which sums of spending are wanted. They are kept by spans of [`SPAN_MILLIS`]: `from`, `to` and `offset_millis` are multiples of it.
+#[derive(Clone, Copy, Debug)]
+pub struct SpendQuery<'a> {
+    /// Only what was told at or after this time.
+    pub from: Timestamp,
+    /// Only what was told before this time.
+    pub to: Timestamp,
+    /// Only of this session.
+    pub session: Option<&'a SessionId>,
+    /// What a row is the sum of, beside its session.
+    pub by: SpendGroup,
+    /// How far the reader's clock is ahead of UTC: where a day begins.
+    pub offset_millis: i64,
+}
+
+/// What a [`SpendRow`] is the sum of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpendGroup {
+    /// A session.
+    Session,
+    /// A run.
+    Run,
+    /// A session on one day.
+    Day,
+}
+
+/// A sum of spending.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpendRow {
+    /// The session and its runtime.
+    pub origin: Arc<Origin>,
+    /// The run; only by [`SpendGroup::Run`].
+    pub run_id: Option<RunId>,
+    /// The day, in days since the epoch by the reader's clock; only by [`SpendGroup::Day`].
+    pub day: Option<i64>,
+    /// The beginning of the last span of time in it.
+    pub at: Timestamp,
+    /// The sum.
+    pub spending: Spending,
 }
 
 /// How much of its runtime's output a session has stored: the output up to here is in the session's events, and nothing after it.
@@ -530,6 +595,16 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Io`].
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+
+    /// Sums of what was spent, in no order. Reads the rows of the time asked for, and no events; a sum outlives the events that told it, and
+    /// is deleted with its session.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn spending(&self, query: SpendQuery<'_>) -> Result<Vec<SpendRow>, StoreError>;
+
+    /// Since when spending is kept: the making of the store, or its update to a version that keeps it.
+    fn spending_since(&self) -> Timestamp;
 
     /// Removes old events, whole blocks at a time, never at or past a session's `spare_from`, and the texts found there. None of it is read
     /// any more, also after a crash; the bytes are removed by [`sweep`](Store::sweep). A [`Trim::base`] of `None` keeps the one of an

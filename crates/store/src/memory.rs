@@ -7,14 +7,16 @@ use std::sync::Arc;
 use super::block::{Budget, group};
 use super::search_words::{self, MARK_END, MARK_START};
 use super::{
-    Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
-    SearchHit, SessionEntry, SessionRow, Store, StoreError, SurfaceWrite, TextRow, Trim, Usage,
+    Batch, BlockInfo, DAY_MILLIS, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow,
+    RuntimeMark, SPAN_MILLIS, SearchHit, SessionEntry, SessionRow, SpendGroup, SpendQuery, SpendRow, Store, StoreError,
+    SurfaceWrite, TextRow, Trim, Usage,
 };
-use plexus_protocol::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Timestamp};
+use plexus_protocol::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Spending, Timestamp};
 
 /// A store in memory. It keeps the contract of the store on disk except durability; its search folds case by letter only (no diacritics).
 pub struct MemoryStore {
     epoch: Epoch,
+    made_at: Timestamp,
     contents: Mutex<Contents>,
 }
 
@@ -27,6 +29,8 @@ struct Contents {
     events: BTreeMap<Position, Arc<Event>>,
     prompts: BTreeMap<(SessionId, RunId), Vec<u8>>,
     surfaces: BTreeMap<(SessionId, String), BTreeMap<u64, Vec<u8>>>,
+    /// By the number of the span of time.
+    spending: BTreeMap<(i64, SessionId, RunId), Spending>,
     /// By number, in order of creation.
     requests: BTreeMap<u64, RequestRow>,
     request_numbers: HashMap<RequestId, u64>,
@@ -58,7 +62,7 @@ impl MemoryStore {
     /// [`StoreError::Io`] if the system has no random bytes.
     pub fn new() -> Result<Self, StoreError> {
         let epoch = Epoch::new(&search_words::random_epoch()?).map_err(|e| StoreError::Io(e.to_string()))?;
-        Ok(Self { epoch, contents: Mutex::default() })
+        Ok(Self { epoch, made_at: std::time::SystemTime::now().into(), contents: Mutex::default() })
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
@@ -112,6 +116,7 @@ impl Store for MemoryStore {
         let named = named.chain(batch.marks.iter().map(|(session, _)| session));
         let named = named.chain(batch.prompts.iter().map(|prompt| &prompt.session_id));
         let named = named.chain(batch.surfaces.iter().map(|change| &change.session_id));
+        let named = named.chain(batch.spent.iter().map(|change| &change.session_id));
         if let Some(id) = named.into_iter().find(|id| !has_row(id)) {
             return Err(StoreError::Gone(id.clone()));
         }
@@ -174,6 +179,11 @@ impl Store for MemoryStore {
                     contents.surfaces.remove(&key);
                 }
             }
+        }
+        for change in &batch.spent {
+            let span = change.at.as_millis().div_euclid(SPAN_MILLIS);
+            let key = (span, change.session_id.clone(), change.run_id.clone());
+            contents.spending.entry(key).or_default().add(&change.spending);
         }
         let texts =
             batch.texts.iter().map(|row| TextRow { text: search_words::without_marks(&row.text), ..row.clone() });
@@ -285,6 +295,7 @@ impl Store for MemoryStore {
         contents.texts.retain(|row| row.session_id != *session);
         contents.prompts.retain(|(of, _), _| of != session);
         contents.surfaces.retain(|(of, _), _| of != session);
+        contents.spending.retain(|(_, of, _), _| of != session);
         Ok(true)
     }
 
@@ -363,6 +374,38 @@ impl Store for MemoryStore {
 
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         Ok(self.contents().pushes.iter().map(|(name, body)| (name.clone(), body.clone())).collect())
+    }
+
+    fn spending(&self, query: SpendQuery<'_>) -> Result<Vec<SpendRow>, StoreError> {
+        let contents = self.contents();
+        let (from, to) = (query.from.as_millis().div_euclid(SPAN_MILLIS), query.to.as_millis().div_euclid(SPAN_MILLIS));
+        let mut rows: Vec<SpendRow> = Vec::new();
+        for ((span, session, run), spending) in &contents.spending {
+            if !(from..to).contains(span) || query.session.is_some_and(|wanted| wanted != session) {
+                continue;
+            }
+            let Some(row) = contents.session(session).map(|session| &session.row) else { continue };
+            let at = Timestamp::from_millis(span * SPAN_MILLIS);
+            let run_id = (query.by == SpendGroup::Run).then(|| run.clone());
+            let day =
+                (query.by == SpendGroup::Day).then(|| (at.as_millis() + query.offset_millis).div_euclid(DAY_MILLIS));
+            let same = |known: &&mut SpendRow| {
+                known.origin.session_id == *session && known.run_id == run_id && known.day == day
+            };
+            if let Some(known) = rows.iter_mut().find(same) {
+                known.at = known.at.max(at);
+                known.spending.add(spending);
+                continue;
+            }
+            let (session_id, runtime_id) = (row.session_id.clone(), row.runtime_id.clone());
+            let origin = Arc::new(Origin { session_id, runtime_id, dialect: row.dialect.as_str().into() });
+            rows.push(SpendRow { origin, run_id, day, at, spending: spending.clone() });
+        }
+        Ok(rows)
+    }
+
+    fn spending_since(&self) -> Timestamp {
+        self.made_at
     }
 
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::block::{self, Budget, Group, POSITION_MAX};
 use super::search_words::{self, MARK_END, MARK_START};
 use super::{
-    Batch, BlockInfo, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark,
-    SearchHit, SessionEntry, SessionRow, Store, StoreError, TextRow, Trim, Usage,
+    Batch, BlockInfo, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow, RuntimeMark, SearchHit,
+    SessionEntry, SessionRow, SpendQuery, SpendRow, Store, StoreError, TextRow, Trim, Usage,
 };
 use plexus_protocol::{
     Epoch, Event, Origin, Position, RequestId, RequestState, RunId, RuntimeId, SessionId, Timestamp,
@@ -24,8 +24,10 @@ mod across;
 mod checkpoint;
 mod open;
 mod readers;
+mod spending;
 mod surfaces;
 mod sweep;
+mod targets;
 #[cfg(test)]
 mod tests;
 
@@ -76,6 +78,7 @@ pub struct SqliteStore {
     event_bytes: AtomicU64,
     /// The next commit also copies the write-ahead log into the database, which syncs both.
     checkpoint_due: AtomicBool,
+    spending_since: Timestamp,
     epoch: Epoch,
     dir: PathBuf,
     durability: Durability,
@@ -159,6 +162,7 @@ impl SqliteStore {
         let fail = |e: rusqlite::Error| open::translate(dir, &e);
         let (epoch, mut head, mut event_bytes) = begin_epoch(&connection, durability, &fresh).map_err(fail)?;
         let (index, sweeps) = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
+        let spending_since = spending::since(&connection).map_err(fail)?;
         let lookback = connection.query_row("SELECT lookback FROM meta", [], |row| row.get(0)).map_err(fail)?;
         if durability == Durability::Process {
             connection.execute_batch("PRAGMA synchronous = NORMAL").map_err(fail)?;
@@ -182,6 +186,7 @@ impl SqliteStore {
             blocks_read: AtomicU64::new(0),
             event_bytes: AtomicU64::new(event_bytes),
             checkpoint_due: AtomicBool::new(false),
+            spending_since,
             epoch,
             dir: dir.to_owned(),
             durability,
@@ -306,33 +311,17 @@ impl SqliteStore {
             let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| session_gone(&change.session_id))?;
             surfaces::put(connection, known.no, change)?;
         }
+        for change in &batch.spent {
+            let known = self.find(&change.session_id, &new_sessions).ok_or_else(|| session_gone(&change.session_id))?;
+            spending::add(connection, known.no, change)?;
+        }
         for (session, mark) in &batch.marks {
             let known = self.find(session, &new_sessions).ok_or_else(|| session_gone(session))?;
             connection
                 .prepare_cached("INSERT OR REPLACE INTO marks (session_no, generation, heard) VALUES (?1, ?2, ?3)")?
                 .execute(params![known.no, mark.generation.cast_signed(), mark.offset.cast_signed()])?;
         }
-        for change in &batch.devices {
-            match change {
-                DeviceChange::Put { device_id, body } => connection
-                    .prepare_cached(
-                        "INSERT INTO devices (device_id, body) VALUES (?1, ?2)
-                         ON CONFLICT (device_id) DO UPDATE SET body = excluded.body",
-                    )?
-                    .execute(params![device_id, body])?,
-                DeviceChange::Delete { device_id } => {
-                    connection.prepare_cached("DELETE FROM devices WHERE device_id = ?1")?.execute([device_id])?
-                }
-            };
-        }
-        for change in &batch.pushes {
-            match &change.body {
-                Some(body) => connection
-                    .prepare_cached("INSERT OR REPLACE INTO pushes (name, body) VALUES (?1, ?2)")?
-                    .execute(params![change.name, body])?,
-                None => connection.prepare_cached("DELETE FROM pushes WHERE name = ?1")?.execute([&change.name])?,
-            };
-        }
+        targets::put(connection, batch)?;
         Ok((new_sessions, bytes))
     }
 
@@ -679,6 +668,14 @@ impl Store for SqliteStore {
             let mut statement = connection.prepare_cached("SELECT name, body FROM pushes ORDER BY name")?;
             statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
         })
+    }
+
+    fn spending(&self, query: SpendQuery<'_>) -> Result<Vec<SpendRow>, StoreError> {
+        self.spending_rows(query)
+    }
+
+    fn spending_since(&self) -> Timestamp {
+        self.spending_since
     }
 
     fn trim(&self, trims: &[Trim]) -> Result<Vec<(SessionId, Position)>, StoreError> {

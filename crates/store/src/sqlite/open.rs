@@ -156,8 +156,29 @@ CREATE TABLE surfaces (
 );
 ";
 
+/// Added by schema 6: what was spent, added up for each run by spans of a quarter of an hour; a row for tokens (without a currency), and one
+/// for each currency. Spending before the update is not known, and `spending_since` says so.
+const SPENDING: &str = "
+CREATE TABLE spending (
+    span INTEGER NOT NULL,
+    session_no INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    input INTEGER,
+    output INTEGER,
+    cached_read INTEGER,
+    cached_write INTEGER,
+    reasoning INTEGER,
+    cost REAL,
+    PRIMARY KEY (span, session_no, run_id, currency)
+) WITHOUT ROWID;
+CREATE INDEX spending_by_session ON spending (session_no, span);
+ALTER TABLE meta ADD COLUMN spending_since INTEGER NOT NULL DEFAULT 0;
+UPDATE meta SET spending_since = unixepoch() * 1000;
+";
+
 /// The additions of each schema after the first, in order: opening an older store applies the missing ones.
-const ADDED: [&str; 4] = [MARKS, PUSHES, SWEEPING, SURFACES];
+const ADDED: [&str; 5] = [MARKS, PUSHES, SWEEPING, SURFACES, SPENDING];
 
 /// The held lock. Dropping it releases it at once, even if a starting child has inherited the descriptor.
 pub(super) struct Lock(File);
@@ -227,7 +248,8 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
             let transaction = connection.transaction()?;
             transaction.execute_batch(TABLES)?;
             transaction.execute_batch(&ADDED.concat())?;
-            transaction.execute("INSERT INTO meta (id, epoch) VALUES (1, ?1)", [epoch])?;
+            transaction
+                .execute("INSERT INTO meta (id, epoch, spending_since) VALUES (1, ?1, unixepoch() * 1000)", [epoch])?;
             transaction
                 .execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA};"))?;
             transaction.commit()?;

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::open;
 use super::{
     BlockInfo, KnownSession, POSITION_BITS, POSITION_MAX, Position, SessionId, SqliteStore, StoreError, Timestamp,
     Trim, Writer, as_sql, count, number, position, write_tally,
 };
+use super::{open, spending};
 
 /// Maximum number of blocks removed by one step.
 const STEP_BLOCKS: usize = 64;
@@ -24,6 +24,8 @@ const STEP_REQUESTS: usize = 128;
 const STEP_PROMPTS: usize = 4;
 /// Rows of surfaces removed by one step.
 const STEP_SURFACES: usize = 4;
+/// Rows of spending removed by one step.
+const STEP_SPENDING: usize = 256;
 /// Pages returned to the disk by one step (2 MiB).
 const STEP_PAGES: u32 = 256;
 /// Free pages kept for later commits (4 MiB).
@@ -262,7 +264,8 @@ fn step(connection: &Connection, sweep: &Sweep) -> rusqlite::Result<Step> {
             "DELETE FROM surfaces WHERE rowid IN (SELECT rowid FROM surfaces WHERE session_no = ?1 LIMIT ?2)",
         )?
         .execute(params![sweep.no, count(STEP_SURFACES)])?;
-    if requests + prompts + surfaces > 0 {
+    let spending = spending::remove(connection, sweep.no, STEP_SPENDING)?;
+    if requests + prompts + surfaces + spending > 0 {
         return Ok(Step { freed: 0, done: false });
     }
     connection.prepare_cached("DELETE FROM marks WHERE session_no = ?1")?.execute([sweep.no])?;

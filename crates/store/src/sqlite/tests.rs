@@ -227,6 +227,7 @@ fn downgrade(dir: &Path, schema: u32) {
     raw.execute_batch(&format!(
         "DROP INDEX events_by_position; DROP INDEX requests_by_session; DROP INDEX requests_by_closing;
          ALTER TABLE meta DROP COLUMN lookback; ALTER TABLE sessions DROP COLUMN doomed; DROP TABLE prompts; DROP TABLE surfaces;
+         DROP TABLE spending; ALTER TABLE meta DROP COLUMN spending_since;
          ALTER TABLE requests DROP COLUMN closed_at; {older}
          PRAGMA user_version = {schema}; PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
     ))
@@ -261,6 +262,8 @@ fn sqlite_migrates_an_older_schema() {
         let mark = RuntimeMark { generation: 1, offset: 5 };
         store.commit(&Batch { marks: vec![(session(1), mark)], ..Batch::default() }).unwrap();
         assert!(store.pushes().unwrap().is_empty());
+        // What was spent before is not known, which is said.
+        assert!(store.spending_since() > Timestamp::from_millis(1_700_000_000_000));
         // Requests that were closed before count as closed now.
         assert!(!store.retire(Some(Timestamp::from_millis(1_700_000_000_000)), 9).unwrap());
         assert!(store.request(&RequestId::trusted("q_1")).unwrap().unwrap().closed_at.is_some());

@@ -1,0 +1,139 @@
+//! The sums of what was spent: rows by a span of time, session, run and currency. The tokens are in the row without a currency.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, Row, params};
+
+use super::{Failure, RunId, SqliteStore, Timestamp, count};
+use crate::{DAY_MILLIS, SPAN_MILLIS, SpendChange, SpendGroup, SpendQuery, SpendRow, StoreError};
+use plexus_protocol::{MONEY_MAX, Money, Spending, TOKENS_MAX};
+
+/// Adds to the sum that a row holds; what is not told leaves it as it is. Sums stay within [`TOKENS_MAX`] and [`MONEY_MAX`], so that no sum
+/// of rows overflows.
+const ADD: &str = "
+INSERT INTO spending (span, session_no, run_id, currency, input, output, cached_read, cached_write, reasoning, cost)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+ON CONFLICT DO UPDATE SET
+    input = ifnull(min(ifnull(input, 0) + excluded.input, ?11), input),
+    output = ifnull(min(ifnull(output, 0) + excluded.output, ?11), output),
+    cached_read = ifnull(min(ifnull(cached_read, 0) + excluded.cached_read, ?11), cached_read),
+    cached_write = ifnull(min(ifnull(cached_write, 0) + excluded.cached_write, ?11), cached_write),
+    reasoning = ifnull(min(ifnull(reasoning, 0) + excluded.reasoning, ?11), reasoning),
+    cost = ifnull(min(ifnull(cost, 0) + excluded.cost, ?12), cost)";
+
+pub(super) fn add(connection: &Connection, session_no: i64, change: &SpendChange) -> Result<(), Failure> {
+    let span = change.at.as_millis().div_euclid(SPAN_MILLIS);
+    let most = signed(TOKENS_MAX);
+    let mut add = connection.prepare_cached(ADD)?;
+    let run_id = change.run_id.as_str();
+    let counts = change.spending.counts();
+    if counts.iter().any(Option::is_some) {
+        let [input, output, read, write, reasoning] =
+            counts.map(|told| told.map(|count| signed(count.min(TOKENS_MAX))));
+        let none = None::<f64>;
+        add.execute(params![
+            span, session_no, run_id, "", input, output, read, write, reasoning, none, most, MONEY_MAX
+        ])?;
+    }
+    for Money { amount, currency } in &change.spending.costs {
+        let none = None::<i64>;
+        add.execute(params![
+            span, session_no, run_id, currency, none, none, none, none, none, amount, most, MONEY_MAX
+        ])?;
+    }
+    Ok(())
+}
+
+/// Removes some rows of a session; returns how many.
+pub(super) fn remove(connection: &Connection, session_no: i64, most: usize) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached(
+            "DELETE FROM spending WHERE (span, session_no, run_id, currency) IN (
+                 SELECT span, session_no, run_id, currency FROM spending WHERE session_no = ?1 LIMIT ?2)",
+        )?
+        .execute(params![session_no, count(most)])
+}
+
+pub(super) fn since(connection: &Connection) -> rusqlite::Result<Timestamp> {
+    connection.query_row("SELECT spending_since FROM meta", [], |row| Ok(Timestamp::from_millis(row.get(0)?)))
+}
+
+/// One row of the answer, of one currency.
+struct Found {
+    session_no: i64,
+    run_id: Option<RunId>,
+    day: Option<i64>,
+    span: i64,
+    spending: Spending,
+}
+
+impl Found {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let told = |column| -> rusqlite::Result<Option<u64>> {
+            Ok(row.get::<_, Option<i64>>(column)?.and_then(|count| u64::try_from(count).ok()))
+        };
+        let counts = [told(4)?, told(5)?, told(6)?, told(7)?, told(8)?];
+        let cost = row.get::<_, Option<f64>>(9)?.unwrap_or(0.0);
+        let currency = row.get_ref(10)?.as_str()?;
+        let mut spending = Spending::default();
+        // Sums of rows are bounded like any other.
+        spending.add(&Spending::of(counts, Money::told(cost.min(MONEY_MAX), currency).into_iter().collect()));
+        Ok(Self {
+            session_no: row.get(0)?,
+            run_id: row.get_ref(1)?.as_str_or_null()?.map(RunId::trusted),
+            day: row.get(2)?,
+            span: row.get(3)?,
+            spending,
+        })
+    }
+}
+
+impl SqliteStore {
+    pub(super) fn spending_rows(&self, query: SpendQuery<'_>) -> Result<Vec<SpendRow>, StoreError> {
+        let session_no = match query.session {
+            Some(session) => match self.known(session) {
+                Some(known) => Some(known.no),
+                None => return Ok(Vec::new()),
+            },
+            None => None,
+        };
+        let (run, day) = match query.by {
+            SpendGroup::Session => ("NULL", "NULL"),
+            SpendGroup::Run => ("run_id", "NULL"),
+            SpendGroup::Day => ("NULL", "(span * ?4 + ?5) / ?6"),
+        };
+        let of_session = if session_no.is_some() { "session_no = ?3" } else { "?3 IS NULL" };
+        let sql = format!(
+            "SELECT session_no, {run}, {day}, max(span), sum(input), sum(output), sum(cached_read), sum(cached_write),
+                 sum(reasoning), sum(cost), currency
+             FROM spending WHERE span >= ?1 AND span < ?2 AND {of_session} AND ?4 + ?5 + ?6 IS NOT NULL
+             GROUP BY 1, 2, 3, currency"
+        );
+        let found: Vec<Found> = self.reading(|connection| {
+            let (from, to) =
+                (query.from.as_millis().div_euclid(SPAN_MILLIS), query.to.as_millis().div_euclid(SPAN_MILLIS));
+            let params = params![from, to, session_no, SPAN_MILLIS, query.offset_millis, DAY_MILLIS];
+            connection.prepare_cached(&sql)?.query_map(params, Found::read)?.collect()
+        })?;
+        let index = self.index();
+        let mut rows: Vec<SpendRow> = Vec::new();
+        let mut places: HashMap<(i64, Option<RunId>, Option<i64>), usize> = HashMap::new();
+        for Found { session_no, run_id, day, span, spending } in found {
+            // A session that is being deleted has spent nothing.
+            let Some(known) = index.of(session_no) else { continue };
+            let at = Timestamp::from_millis(span.saturating_mul(SPAN_MILLIS));
+            let place = *places.entry((session_no, run_id.clone(), day)).or_insert_with(|| {
+                let origin = std::sync::Arc::clone(&known.origin);
+                rows.push(SpendRow { origin, run_id, day, at, spending: Spending::default() });
+                rows.len() - 1
+            });
+            rows[place].at = rows[place].at.max(at);
+            rows[place].spending.add(&spending);
+        }
+        Ok(rows)
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
