@@ -41,6 +41,8 @@ const FLUSH_TIME: Duration = Duration::from_millis(250);
 const PACE: Duration = Duration::from_millis(5);
 /// Bytes of text in a chunk of `flood N`.
 const FLOOD_TEXT: usize = 24;
+/// Bytes of text that count as a token.
+const TOKEN: u64 = 4;
 /// Exit code of `crash`.
 const CRASH_CODE: i32 = 3;
 
@@ -293,6 +295,8 @@ struct Turn {
 #[derive(Default)]
 struct TurnState {
     cancelled: bool,
+    /// Whether the end of the turn tells its tokens.
+    tells: bool,
     answers: HashMap<u64, Decision>,
 }
 
@@ -437,7 +441,7 @@ impl Agent {
         let blocks = prompt.ok_or((INVALID_PARAMS, "missing field `prompt`".to_owned()))?;
         let text: String = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
         let turn = Arc::new(Turn::default());
-        let cwd = {
+        let (cwd, before) = {
             let mut state = lock(&self.state);
             let session = state.session(&session_id)?;
             if session.turn.is_some() {
@@ -445,16 +449,20 @@ impl Agent {
             }
             session.turn = Some(Arc::clone(&turn));
             session.used += text.len() as u64;
-            session.cwd.clone()
+            (session.cwd.clone(), session.used)
         };
         let stage = Stage { agent: Arc::clone(self), turn, session: session_id.clone(), cwd };
         let id = id.clone();
         let play = move || {
             let outcome = text.split(" ;; ").try_for_each(|step| stage.play(step));
             let reason = if outcome.is_ok() && stage.check().is_ok() { "end_turn" } else { "cancelled" };
+            let mut response = json!({"stopReason": reason});
+            if lock(&stage.turn.state).tells {
+                response["usage"] = stage.tokens(text.len() as u64, before);
+            }
             // The turn ends first: the client may prompt again as soon as it reads the response.
             stage.with_session(|session| session.turn = None);
-            stage.agent.answer(&id, &json!({"stopReason": reason}));
+            stage.agent.answer(&id, &response);
         };
         if let Err(why) = std::thread::Builder::new().name("prompt".into()).spawn(play) {
             lock(&self.state).session(&session_id)?.turn = None;

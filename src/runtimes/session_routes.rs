@@ -195,6 +195,10 @@ impl SessionRoutes {
                     self.put(&sender, RuntimeEvent::Checkpoint { native, state });
                 }
             }
+            RuntimeEvent::Spent { native, report } => match self.natives.get(&native).cloned() {
+                Some(sender) => self.put(&sender, RuntimeEvent::Spent { native, report }),
+                None => self.keep(RuntimeEvent::Spent { native, report }),
+            },
             RuntimeEvent::Done { native, end } => match self.natives.get(&native).cloned() {
                 Some(sender) => self.put(&sender, RuntimeEvent::Done { native, end }),
                 None => self.keep(RuntimeEvent::Done { native, end }),

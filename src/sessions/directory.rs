@@ -36,7 +36,7 @@ use plexus_protocol::{
     Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
     RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
 };
-use plexus_store::{ReadLimit, RequestQuery, SearchHit, StoreError, Trim};
+use plexus_store::{ReadLimit, RequestQuery, SearchHit, SpendGroup, SpendQuery, SpendRow, StoreError, Trim};
 
 /// Limit of one read of events.
 pub(super) const PAGE: ReadLimit = ReadLimit { events: 8192, bytes: 8 << 20 };
@@ -714,6 +714,23 @@ impl Directory {
     pub async fn search(&self, text: String, limit: usize) -> Result<Vec<SearchHit>, SessionError> {
         let log = self.shared.log.clone();
         blocking(move || log.store().search(&text, limit)).await
+    }
+
+    /// Sums of what was spent from one time up to another, in no order.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`].
+    pub async fn spending(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        session: Option<SessionId>,
+        by: SpendGroup,
+        offset_millis: i64,
+    ) -> Result<Vec<SpendRow>, SessionError> {
+        let log = self.shared.log.clone();
+        let read = move || log.store().spending(SpendQuery { from, to, session: session.as_ref(), by, offset_millis });
+        blocking(read).await
     }
 
     // === helpers ===

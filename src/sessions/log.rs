@@ -19,7 +19,7 @@ use crate::metrics::metrics;
 use plexus_protocol::{Cursor, Epoch, ErrorBody, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
 use plexus_store::{
     DamagedBlock, DeviceChange, EventsAcross, PromptChange, PushChange, ReadLimit, RequestRow, RuntimeMark, SessionRow,
-    Store, StoreError, SurfaceChange, TextRow, Trim,
+    SpendChange, Store, StoreError, SurfaceChange, TextRow, Trim,
 };
 
 /// Bytes of events that the ring keeps in memory; older ones are read from the store.
@@ -109,6 +109,8 @@ pub struct CommitRows {
     pub prompts: Vec<PromptChange>,
     /// Changes to surfaces.
     pub surfaces: Vec<SurfaceChange>,
+    /// What was spent.
+    pub spent: Vec<SpendChange>,
 }
 
 /// One commit: all of it is stored, or nothing.
@@ -290,6 +292,11 @@ impl Log {
         let head = self.head();
         let last = |session| self.shared.marks.get(session).map_or(Position::START, |mark| mark.last);
         (after <= head && sessions.iter().all(|session| last(session) <= after)).then_some(head)
+    }
+
+    /// Since when spending is kept.
+    pub fn spending_since(&self) -> Timestamp {
+        self.shared.store.spending_since()
     }
 
     /// The store below, for reads that are no events.

@@ -232,6 +232,7 @@ impl LogWriter {
         let of_rows = of_rows.chain(rows.marks.iter().map(|(session, _)| session));
         let of_rows = of_rows.chain(rows.prompts.iter().map(|prompt| &prompt.session_id));
         let of_rows = of_rows.chain(rows.surfaces.iter().map(|change| &change.session_id));
+        let of_rows = of_rows.chain(rows.spent.iter().map(|change| &change.session_id));
         of_events.chain(of_rows).find(|session| !there(session)).cloned()
     }
 
@@ -263,7 +264,7 @@ impl LogWriter {
                     native: event.native,
                 })
             });
-            let CommitRows { sessions, requests, texts, devices, pushes, marks, prompts, surfaces } = rows;
+            let CommitRows { sessions, requests, texts, devices, pushes, marks, prompts, surfaces, spent } = rows;
             let events = events.collect();
             shares.push(batch.append(Batch {
                 events,
@@ -275,6 +276,7 @@ impl LogWriter {
                 marks,
                 prompts,
                 surfaces,
+                spent,
                 sync: entry.sync,
             }));
             pieces.push(CommitNotice { first, kept: entry.kept, heard: entry.heard, done });

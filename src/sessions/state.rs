@@ -7,6 +7,7 @@ mod ends;
 mod open_requests;
 mod prompts;
 mod rows;
+mod spending;
 mod surface_asks;
 
 use activity::RunActivity;
@@ -14,6 +15,7 @@ pub(super) use edits::SessionEdit;
 pub(super) use open_requests::{ClosedRequests, late};
 use prompts::text_of_body;
 use rows::{Large, MessageCounts};
+use spending::SpendMeter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,9 +43,9 @@ use plexus_dialects::{
 use plexus_protocol::{
     Answer, CallDigest, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project, QueuedPrompt, Receipt, Request,
     RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus, RuntimeStatusBody,
-    SessionInfo, SessionState, Ticket, Timestamp,
+    SessionInfo, SessionState, Spending, Ticket, Timestamp,
 };
-use plexus_store::{RuntimeMark, SurfaceChange};
+use plexus_store::{RuntimeMark, SpendChange, SurfaceChange};
 
 /// Requests open at once in one session; a further one is withdrawn at once, with an `error` event.
 const OPEN_MAX: usize = 256;
@@ -98,6 +100,8 @@ pub(super) struct Plan {
     pub(super) doing: Option<usize>,
     /// Rows of surfaces.
     pub(super) surfaces: Vec<SurfaceChange>,
+    /// What was spent, stored with the events.
+    pub(super) spent: Vec<SpendChange>,
     /// Whether the events must be on disk (synced) before anything else is done.
     pub(super) sync: bool,
     /// Whether the session's row and summary changed.
@@ -149,6 +153,8 @@ struct SessionCore {
     /// Absent in rows of gateways that did not count messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     messages: Option<MessageCounts>,
+    #[serde(default, skip_serializing_if = "SpendMeter::is_new")]
+    meter: SpendMeter,
     generation: u64,
     /// Identifies the runtime process that the session runs in. Absent in rows of the release 0.1.0, and for endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,6 +221,9 @@ struct ActiveRun {
     tools: Large<BTreeMap<String, bool>>,
     #[serde(default)]
     doing: RunActivity,
+    /// What it spent so far.
+    #[serde(default, skip_serializing_if = "Spending::is_unknown")]
+    spent: Spending,
     /// Unfinished calls of the gateway's own tools, where they are checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     own_calls: Vec<(String, CallDigest)>,
@@ -293,6 +302,7 @@ impl SessionStateMachine {
             prompted_at: None,
             updated_at: now,
             messages: Some(MessageCounts::default()),
+            meter: SpendMeter::default(),
             generation,
             instance: None,
             exited: None,
@@ -406,6 +416,7 @@ impl SessionStateMachine {
             // Another start of the runtime numbers its requests from the beginning: earlier decisions do not apply to them.
             self.core.decided.clear();
         }
+        self.core.meter.go_on();
         self.reopening = true;
     }
 
@@ -574,6 +585,9 @@ impl SessionStateMachine {
         plan: &mut Plan,
     ) {
         let again = std::mem::take(&mut self.reopening);
+        if how == OpenedAs::New {
+            self.core.meter.begin();
+        }
         let body = RuntimeStatusBody {
             status: "attached",
             runtime_id: self.origin.runtime_id.as_str(),
@@ -642,6 +656,7 @@ impl SessionStateMachine {
                 self.core.checkpoint = Some(state);
                 plan.dirty = true;
             }
+            RuntimeEvent::Spent { report, .. } => self.spent(&report, env, plan),
             RuntimeEvent::AnswerLost { key, elsewhere, .. } => self.answer_lost(&key, elsewhere, env, plan),
             RuntimeEvent::Began { by, .. } => self.begin_foreign_run(by, env, plan),
             RuntimeEvent::Done { end, .. } => {
@@ -726,37 +741,6 @@ impl SessionStateMachine {
             Some(_) => {}
             None => self.start_next(env, plan),
         }
-    }
-
-    /// Updates the stored request keys from those that the runtime waits for. Bare keys (without an occurrence) get theirs;
-    /// of several decisions under one bare key only the last can have been lost. Decisions on requests that the runtime does
-    /// not wait for have arrived, and are dropped.
-    fn sync_request_keys(&mut self, asks: &[RequestKey]) {
-        for open in self.open.values_mut().filter(|open| open.key.is_bare()) {
-            if let Some(known) = asks.iter().find(|known| open.key.means(known)) {
-                open.key.clone_from(known);
-            }
-        }
-        self.core.asks = self.open.iter().map(|(id, open)| (id.clone(), open.key.clone())).collect();
-        let mut undelivered: VecDeque<(RequestKey, Decision)> = VecDeque::new();
-        for (key, decision) in std::mem::take(&mut self.core.decided).into_iter().rev() {
-            let Some(known) = asks.iter().find(|known| key.means(known)) else { continue };
-            let covered =
-                undelivered.iter().any(|(key, _)| key == known) || self.open.values().any(|o| o.key == *known);
-            if !covered {
-                undelivered.push_front((known.clone(), decision));
-            }
-        }
-        self.core.decided = undelivered;
-    }
-
-    /// The keys of the session's requests, open or answered, and the ticket of its running prompt.
-    pub(super) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
-        // No runtime knows of a question by a surface.
-        let of_runtime = self.open.iter().filter(|(id, _)| !self.core.surface_asks.contains_key(*id));
-        let open = of_runtime.map(|(_, open)| &open.key);
-        let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
-        (asks, self.core.run.as_ref().and_then(|run| run.ticket))
     }
 
     fn record_event(&mut self, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use plexus_dialects::{
     Dialect, EventDraft, HttpBase, HttpReply, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent, find,
 };
-use plexus_protocol::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
+use plexus_protocol::{Choice, Connect, Decision, MONEY_MAX, NativeId, RuntimeId, RuntimeSpec, TOKENS_MAX, Ticket};
 use serde_json::value::RawValue;
 
 /// Most open requests of a dialect: above every bound that a dialect sets itself.
@@ -593,6 +593,13 @@ impl Bench {
             | RuntimeEvent::Began { .. }
             | RuntimeEvent::Done { .. }
             | RuntimeEvent::Checkpoint { .. } => {}
+            RuntimeEvent::Spent { report, .. } => {
+                // Whatever an agent says, no figure is more than one sum may hold.
+                for spending in [&report.step, &report.total] {
+                    assert!(spending.counts().iter().flatten().all(|count| *count <= 4 * TOKENS_MAX), "{report:?}");
+                    assert!(spending.costs.iter().all(|cost| (0.0..=MONEY_MAX).contains(&cost.amount)), "{report:?}");
+                }
+            }
         }
     }
 

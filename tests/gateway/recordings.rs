@@ -252,6 +252,9 @@ fn play_served(name: &str) -> (String, String) {
             }
             // The checkpoint for another gateway has tests of its own.
             RuntimeEvent::Checkpoint { .. } => return None,
+            RuntimeEvent::Spent { report, .. } => {
+                format!("spent {} of {}", serde_json::json!(report.step), serde_json::json!(report.total))
+            }
             RuntimeEvent::TakenBack { elsewhere, .. } => format!("taken back {elsewhere:?}"),
             RuntimeEvent::Ended { end, .. } => format!("ended {:?} {:?}", end.status, end.stop_reason),
             other => format!("{other:?}"),

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use plexus_protocol::{
     CallDigest, Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RawBody, RequestType,
-    RunStatus, RuntimeSpec, Ticket,
+    RunStatus, RuntimeSpec, SpendReport, Ticket,
 };
 
 mod acp;
@@ -266,6 +266,13 @@ pub enum RuntimeEvent {
         /// The dialect's own data, of bounded length, to report the rest once.
         state: String,
     },
+    /// The runtime told what it spent. Not what a replay of the past repeats of single steps; repeated sums do no harm.
+    Spent {
+        /// The session.
+        native: NativeId,
+        /// The figures.
+        report: SpendReport,
+    },
     /// The reply to a [`RuntimeCommand::Call`].
     Replied {
         /// The call.
@@ -283,6 +290,7 @@ impl RuntimeEvent {
             | Self::Began { native, .. }
             | Self::Done { native, .. }
             | Self::Closed { native, .. }
+            | Self::Spent { native, .. }
             | Self::Ended { native, .. } => Some(native),
             Self::Event { native, .. }
             | Self::Asked { native, .. }

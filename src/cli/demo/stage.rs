@@ -334,10 +334,19 @@ impl Stage {
         self.text("The answer is 42.\n")
     }
 
+    /// The tokens of the turn, by the prompt's length and what the session had used before the reply.
+    pub(super) fn tokens(&self, asked: u64, before: u64) -> Value {
+        let mut said = 0;
+        self.with_session(|session| said = session.used.saturating_sub(before));
+        let (input, output) = (asked / TOKEN, said / TOKEN);
+        json!({"inputTokens": input, "outputTokens": output, "totalTokens": input + output})
+    }
+
     pub(super) fn usage(&self) -> Result<(), Cancelled> {
+        lock(&self.turn.state).tells = true;
         let mut used = 0;
-        // About four bytes a token, and a made-up price.
-        self.with_session(|session| used = session.used / 4);
+        // A made-up price.
+        self.with_session(|session| used = session.used / TOKEN);
         self.update(&json!({
             "sessionUpdate": "usage_update", "used": used, "size": 200_000,
             "cost": {"amount": used as f64 / 1e6, "currency": "USD"},

@@ -142,7 +142,7 @@ impl Persister {
         let prompts_now = dirty.then(|| self.prompt_changes(state));
         let (prompts, prompts_now) = prompts_now.map_or((Vec::new(), None), |(changes, now)| (changes, Some(now)));
         let mark = plan.heard.map(|offset| state.mark(offset));
-        let surfaces = plan.surfaces.clone();
+        let (surfaces, spent) = (plan.surfaces.clone(), plan.spent.clone());
         let epoch = self.log.epoch().clone();
         let changes: Vec<(Request, Option<String>, usize)> =
             plan.requests.iter().map(|c| (Request::clone(&c.request), c.key.clone(), c.event)).collect();
@@ -167,6 +167,7 @@ impl Persister {
                     sessions: sessions.into_iter().collect(),
                     prompts,
                     surfaces,
+                    spent,
                     marks: mark.map(|mark| (origin.session_id.clone(), mark)).into_iter().collect(),
                     ..CommitRows::default()
                 }

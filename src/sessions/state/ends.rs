@@ -148,10 +148,13 @@ impl SessionStateMachine {
         }
         // The runtime's own status counts: it may have completed in spite of a cancel.
         let status = end.status;
+        let spent = self.core.run.as_mut().map(|run| std::mem::take(&mut run.spent));
+        let spent = spent.filter(|spent| !spent.is_nothing());
         let body = RunBody {
             stop_reason: end.stop_reason.as_deref(),
             message: end.message.as_deref(),
             cancelling,
+            usage: spent.as_ref(),
             ..RunBody::new(&run_id, status)
         };
         let draft = EventDraft { native: end.native.clone(), ..EventDraft::new(Kind::RunEnded, &body) };

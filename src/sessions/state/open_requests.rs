@@ -3,6 +3,37 @@
 use super::*;
 
 impl SessionStateMachine {
+    /// Updates the stored request keys from those that the runtime waits for. Bare keys (without an occurrence) get theirs;
+    /// of several decisions under one bare key only the last can have been lost. Decisions on requests that the runtime does
+    /// not wait for have arrived, and are dropped.
+    pub(super) fn sync_request_keys(&mut self, asks: &[RequestKey]) {
+        for open in self.open.values_mut().filter(|open| open.key.is_bare()) {
+            if let Some(known) = asks.iter().find(|known| open.key.means(known)) {
+                open.key.clone_from(known);
+            }
+        }
+        self.core.asks = self.open.iter().map(|(id, open)| (id.clone(), open.key.clone())).collect();
+        let mut undelivered: VecDeque<(RequestKey, Decision)> = VecDeque::new();
+        for (key, decision) in std::mem::take(&mut self.core.decided).into_iter().rev() {
+            let Some(known) = asks.iter().find(|known| key.means(known)) else { continue };
+            let covered =
+                undelivered.iter().any(|(key, _)| key == known) || self.open.values().any(|o| o.key == *known);
+            if !covered {
+                undelivered.push_front((known.clone(), decision));
+            }
+        }
+        self.core.decided = undelivered;
+    }
+
+    /// The keys of the session's requests, open or answered, and the ticket of its running prompt.
+    pub(in crate::sessions) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
+        // No runtime knows of a question by a surface.
+        let of_runtime = self.open.iter().filter(|(id, _)| !self.core.surface_asks.contains_key(*id));
+        let open = of_runtime.map(|(_, open)| &open.key);
+        let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
+        (asks, self.core.run.as_ref().and_then(|run| run.ticket))
+    }
+
     pub(in crate::sessions) fn open_requests(&self) -> Vec<Arc<Request>> {
         self.open.values().map(|open| Arc::clone(&open.request)).collect()
     }

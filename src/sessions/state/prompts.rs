@@ -96,6 +96,7 @@ impl SessionStateMachine {
             cancelling: false,
             tools: Large::default(),
             doing: RunActivity::default(),
+            spent: Spending::default(),
             own_calls: Vec::new(),
         });
         self.core.archived = false;
@@ -213,6 +214,7 @@ impl SessionStateMachine {
             cancelling: false,
             tools: Large::default(),
             doing: RunActivity::default(),
+            spent: Spending::default(),
             own_calls: Vec::new(),
         });
         let key = queued.once.as_ref().map(StoredPromptKey::key);

@@ -40,6 +40,7 @@ pub(super) mod schema_tests;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
+mod usage;
 
 use std::collections::{HashMap, HashSet};
 
@@ -480,7 +481,15 @@ impl Acp {
             _ => jsonrpc::slice(frame, update),
         };
         let draft = EventDraft { kind, body, native: Some(frame.clone()), tool, title };
-        out.events.push(RuntimeEvent::Event { native: Some(native), draft });
+        let spent = match kind {
+            Kind::UsageUpdate => usage::of_update(update),
+            Kind::AgentMessageChunk if !replayed && quirks::spends_in_chunks(self.agent.as_deref()) => {
+                usage::of_chunk(update)
+            }
+            _ => None,
+        };
+        out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
+        out.events.extend(spent.map(|report| RuntimeEvent::Spent { native, report }));
         if let Some((native, tool, said)) = news {
             self.known.record(&native, &tool, said);
             self.asks_again(frame, &native, &tool, out);
@@ -550,6 +559,9 @@ impl Acp {
                 self.seen.retain(|(session, _)| *session != native);
                 self.known.turn_over(&native);
                 let stopped = self.withdrawn.remove(&native).unwrap_or_default();
+                if let Some(report) = usage::of_turn(self.agent.as_deref(), result) {
+                    out.events.push(RuntimeEvent::Spent { native: native.clone(), report });
+                }
                 let end = ended(result, frame, stopped);
                 out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }

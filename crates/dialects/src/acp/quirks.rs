@@ -18,7 +18,7 @@ pub(super) struct Quirk {
     /// Why the dialect cares, or why the agent does it.
     #[cfg(test)]
     pub(super) why: &'static str,
-    /// The test, in `acp/open_tests.rs` or `acp/reading_tests.rs`.
+    /// The test, in `acp/open_tests.rs`, `acp/reading_tests.rs` or `acp/usage.rs`.
     #[cfg(test)]
     pub(super) test: &'static str,
     /// What the dialect does about it.
@@ -47,6 +47,10 @@ pub(super) enum Treatment {
     },
     /// Waits for the beginning of a replay that comes after the response, in seconds at most.
     ReplaysLate { ticks: u32 },
+    /// Reads the tokens in the response to a prompt as the sum of the session.
+    SumsUsage,
+    /// Reads the tokens of each model call from the chunk that tells them.
+    SpendsInChunks,
 }
 
 /// How an agent is told that all tools of an MCP server are allowed.
@@ -177,6 +181,22 @@ quirks! {
         then: commands!([Input], "vibe")
     }
     {
+        agent: "@mistralai/mistral-vibe",
+        versions: "3.0.2",
+        what: "tells the tokens of the whole session in the response to each prompt",
+        why: "other agents tell those of the turn; added up, a session would cost many times what it did",
+        test: "acp_usage_of_vibe_is_the_sum_of_its_session",
+        then: Treatment::SumsUsage
+    }
+    {
+        agent: "qwen",
+        versions: "0.24.4",
+        what: "tells the tokens of each model call in an empty chunk of its message, and none in the response",
+        why: "there is no other place where it tells them",
+        test: "acp_usage_of_a_model_call_is_read_from_a_chunk",
+        then: Treatment::SpendsInChunks
+    }
+    {
         agent: "Kimi",
         versions: "1.51.0",
         what: "sends no input: the announced call has it as text, and the question says it in words",
@@ -197,7 +217,9 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
         Treatment::OwnTools(_)
         | Treatment::AllowedTools(_)
         | Treatment::LoadLater { .. }
-        | Treatment::ReplaysLate { .. } => None,
+        | Treatment::ReplaysLate { .. }
+        | Treatment::SumsUsage
+        | Treatment::SpendsInChunks => None,
     })
 }
 
@@ -208,7 +230,9 @@ pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
         Treatment::Commands { .. }
         | Treatment::OwnTools(_)
         | Treatment::AllowedTools(_)
-        | Treatment::ReplaysLate { .. } => None,
+        | Treatment::ReplaysLate { .. }
+        | Treatment::SumsUsage
+        | Treatment::SpendsInChunks => None,
     })
 }
 
@@ -219,7 +243,9 @@ pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
         Treatment::Commands { .. }
         | Treatment::OwnTools(_)
         | Treatment::AllowedTools(_)
-        | Treatment::LoadLater { .. } => None,
+        | Treatment::LoadLater { .. }
+        | Treatment::SumsUsage
+        | Treatment::SpendsInChunks => None,
     })
 }
 
@@ -230,7 +256,9 @@ pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
         Treatment::Commands { .. }
         | Treatment::AllowedTools(_)
         | Treatment::LoadLater { .. }
-        | Treatment::ReplaysLate { .. } => None,
+        | Treatment::ReplaysLate { .. }
+        | Treatment::SumsUsage
+        | Treatment::SpendsInChunks => None,
     })
 }
 
@@ -241,8 +269,20 @@ pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
         Treatment::Commands { .. }
         | Treatment::OwnTools(_)
         | Treatment::LoadLater { .. }
-        | Treatment::ReplaysLate { .. } => None,
+        | Treatment::ReplaysLate { .. }
+        | Treatment::SumsUsage
+        | Treatment::SpendsInChunks => None,
     })
+}
+
+/// Whether the tokens in the response to a prompt are the sum of the session, and not of the turn.
+pub(super) fn sums_usage(agent: Option<&str>) -> bool {
+    of(agent).any(|quirk| matches!(quirk.then, Treatment::SumsUsage))
+}
+
+/// Whether the tokens of each model call are in a chunk of the agent's message.
+pub(super) fn spends_in_chunks(agent: Option<&str>) -> bool {
+    of(agent).any(|quirk| matches!(quirk.then, Treatment::SpendsInChunks))
 }
 
 #[cfg(test)]
@@ -251,12 +291,12 @@ mod tests {
 
     #[test]
     fn acp_quirk_rows_are_described_and_name_an_existing_test() {
-        let tests = concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"));
+        let tests = concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"), include_str!("usage.rs"));
         for quirk in QUIRKS {
             let Quirk { agent, versions, what, why, test, .. } = quirk;
             assert!(versions.starts_with(|c: char| c.is_ascii_digit()), "{agent}: {versions}");
             assert!(what.len() > 20 && why.len() > 20, "{agent}: {what}: {why}");
-            assert!(tests.contains(&format!("#[test]\nfn {test}() {{")), "{agent}: no test is called {test}");
+            assert!(tests.contains(&format!("fn {test}() {{")), "{agent}: no test is called {test}");
         }
     }
 

@@ -19,7 +19,7 @@ use super::super::fnv::{FNV, fnv};
 use super::super::jsonrpc::{self, object, string};
 use super::super::{EventDraft, Outbox, RuntimeEvent, ToolCallRef};
 use super::{Codex, Params, ThreadHead, TurnHead, error_event, error_message, text};
-use plexus_protocol::{Kind, NativeId};
+use plexus_protocol::{Kind, NativeId, SpendReport, Spending, lenient_tokens};
 
 /// Items remembered in one thread; beyond that all are dropped, and a running one is reported anew at its end.
 const ITEMS_MAX: usize = 4096;

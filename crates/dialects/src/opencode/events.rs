@@ -17,7 +17,7 @@ use super::super::fnv::fnv;
 use super::super::jsonrpc::{object, owned, string};
 use super::super::{EventDraft, ToolCallRef};
 use super::error_event;
-use plexus_protocol::{CallDigest, Kind, OWN_SERVER_PREFIX};
+use plexus_protocol::{CallDigest, Kind, Money, OWN_SERVER_PREFIX, SpendReport, Spending, tokens_told};
 
 /// Parts remembered of one session; beyond that those of complete messages are dropped, and their updates ignored.
 const PARTS_MAX: usize = 4096;
@@ -39,6 +39,9 @@ pub(super) struct Telling {
     parts: HashMap<String, Part>,
     /// The id of the assistant's last message.
     last: Option<String>,
+    /// What the steps reported since the last call of [`take_spent`](Self::take_spent) spent.
+    #[serde(skip)]
+    spent: Spending,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -520,6 +523,7 @@ impl Telling {
             "step-finish" => {
                 if self.first(part) {
                     said.extend(usage(native, part, context));
+                    self.spent.add(&spending(part));
                 }
             }
             // OpenCode's own bookkeeping, without content for people.
@@ -538,6 +542,11 @@ impl Telling {
                 }
             }
         }
+    }
+
+    /// Takes what the steps spent that were reported since the last call.
+    pub(super) fn take_spent(&mut self) -> Option<SpendReport> {
+        SpendReport::step(std::mem::take(&mut self.spent))
     }
 
     /// Whether a part is new.
@@ -692,6 +701,29 @@ fn path_in(input: &RawValue) -> Option<String> {
 fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
     let file = object::<File>(input).filter(|_| tool == "write")?;
     Some((file.path, file.content?))
+}
+
+/// What a step spent. OpenCode counts the cache's part and the reasoning beside the rest; it always tells dollars.
+fn spending(part: &PartIn<'_>) -> Spending {
+    let Some(tokens) = &part.tokens else { return Spending::money(part.cost.and_then(in_dollars)) };
+    let cache = tokens.cache.as_ref();
+    step_spending(
+        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)],
+        part.cost,
+    )
+}
+
+/// What a step of either version spent, of what it tells: input, output, reasoning, read from the cache, written to it.
+pub(super) fn step_spending(told: [Option<f64>; 5], cost: Option<f64>) -> Spending {
+    let [input, output, reasoning, read, write] = told.map(|count| count.and_then(tokens_told));
+    let with = |own: Option<u64>, beside: [Option<u64>; 2]| own.map(|own| own + beside.iter().flatten().sum::<u64>());
+    let counts = [with(input, [read, write]), with(output, [reasoning, None]), read, write, reasoning];
+    Spending::of(counts, cost.and_then(in_dollars).into_iter().collect())
+}
+
+/// A cost; 0 stands for a model whose price OpenCode does not know, too.
+fn in_dollars(cost: f64) -> Option<Money> {
+    Money::told(cost, "USD").filter(|cost| cost.amount > 0.0)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53

@@ -449,7 +449,11 @@ impl OpenCode {
             let context = self.models.context(session.telling.model());
             session.telling.part(frame, &part, context, &mut said);
         }
+        let spent = session.telling.take_spent();
         self.emit_all(native, said, out);
+        if let Some(report) = spent {
+            self.emit(native, RuntimeEvent::Spent { native: native.clone(), report }, out);
+        }
     }
 
     pub(super) fn delta(&mut self, native: &NativeId, frame: &Bytes, read: &Properties<'_>, out: &mut Outbox) {

@@ -563,6 +563,9 @@ impl OpenCode {
             .filter_map(|message| Some((object::<Info<'_>>(message.info)?, message.parts)))
             .collect();
         let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
+        let spent = |report| RuntimeEvent::Spent { native: native.clone(), report };
+        // What a conversation of the past spent was spent before the gateway knew it.
+        let history = matches!(session.stage, Stage::Opening { goes_on: false, .. });
         // Everything before the first reported message was reported, too.
         let mut skip = 0;
         if !session.telling.is_new() && !read.is_empty() {
@@ -618,6 +621,7 @@ impl OpenCode {
                         let mut end = Vec::new();
                         session.telling.part(&bytes, &part, context, &mut end);
                         rest.extend(end.into_iter().map(event));
+                        rest.extend(session.telling.take_spent().map(spent));
                     }
                     continue;
                 }
@@ -632,6 +636,7 @@ impl OpenCode {
                 past.push(began);
             }
             past.extend(mine.into_iter().map(event));
+            past.extend(session.telling.take_spent().filter(|_| !history).map(spent));
             let works = !over && (session.prompt.is_some() || session.began);
             if works {
                 session.failed(info, works);

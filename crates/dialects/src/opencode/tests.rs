@@ -200,6 +200,9 @@ fn describe(said: &RuntimeEvent) -> String {
         RuntimeEvent::Found { native, title, .. } => {
             format!("found {} {}", native.as_str(), title.as_deref().unwrap_or("-"))
         }
+        RuntimeEvent::Spent { report, .. } => {
+            format!("spent {:?} {:?}", report.step.counts().map(Option::unwrap_or_default), report.step.cost_in("USD"))
+        }
         RuntimeEvent::Replied { reply, .. } => format!("replied {}", reply.is_ok()),
     }
 }
@@ -1541,14 +1544,22 @@ fn opencode_reports_other_events() {
     stage.event("todo.updated", json!({ "todos": [{ "content": "a", "status": "in_progress", "priority": "high" }] }));
     stage.event("session.updated", json!({ "info": { "id": "s", "title": "Better" } }));
     stage.event("session.updated", json!({ "info": { "id": "s", "title": "Better" } }));
-    let finish = json!({ "id": "f", "messageID": "m2", "type": "step-finish", "tokens": { "input": 10, "output": 5 } });
+    let tokens = json!({ "input": 10, "output": 5, "reasoning": 2, "cache": { "read": 30, "write": 4 } });
+    let finish = json!({ "id": "f", "messageID": "m2", "type": "step-finish", "tokens": tokens, "cost": 0.25 });
+    stage.event("message.part.updated", json!({ "part": finish }));
+    // Told again, it is not spent again.
     stage.event("message.part.updated", json!({ "part": finish }));
     stage.event("session.compacted", json!({}));
     let said = stage.rig.said();
     let reported: Vec<_> = said.iter().map(describe).collect();
-    assert_eq!(reported, ["plan", "session_info_update", "usage_update", "raw"]);
+    let spent = "spent [44, 7, 30, 4, 2] Some(0.25)";
+    assert_eq!(reported, ["plan", "session_info_update", "usage_update", spent, "raw"]);
     let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
-    assert_eq!(parsed(&draft.body), json!({ "sessionUpdate": "usage_update", "used": 15, "size": 1000 }));
+    assert_eq!(
+        parsed(&draft.body),
+        json!({ "sessionUpdate": "usage_update", "used": 51, "size": 1000,
+        "cost": { "amount": 0.25, "currency": "USD" } })
+    );
     stage.rig.feed(&b"{\"payload\":{\"type\":\"plugin.added\",\"properties\":{\"id\":\"x\"}}}"[..]);
     stage.rig.feed(&b"{\"payload\":{\"type\":\"sync\",\"syncEvent\":{}}}"[..]);
     assert!(stage.reported().is_empty(), "the server's own affairs, and the same again");

@@ -47,6 +47,9 @@ pub fn describe(event: &RuntimeEvent) -> Value {
         RuntimeEvent::Checkpoint { native, state } => {
             json!({ "type": "checkpoint", "native": native.as_str(), "state": state })
         }
+        RuntimeEvent::Spent { native, report } => {
+            json!({ "type": "spent", "native": native.as_str(), "step": report.step, "total": report.total })
+        }
         RuntimeEvent::Replied { ticket, reply } => {
             let reply = match reply {
                 Ok(result) => json!({ "result": serde_json::from_str::<Value>(result.get()).unwrap_or_default() }),

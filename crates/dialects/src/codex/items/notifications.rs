@@ -38,27 +38,53 @@ pub(super) fn plan(steps: &RawValue) -> EventDraft {
     EventDraft::new(Kind::Plan, &serde_json::json!({ "sessionUpdate": "plan", "entries": entries }))
 }
 
+/// `tokenUsage` of a thread: of the last model call, and of the whole thread.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenUsage {
+    last: Tokens,
+    total: Tokens,
+    model_context_window: Option<u64>,
+}
+
+/// Codex counts the cache's part in the input, and the reasoning in the output.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    total_tokens: u64,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    cached_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    cache_write_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    reasoning_output_tokens: Option<u64>,
+}
+
+impl Tokens {
+    fn spending(&self) -> Spending {
+        let cached = [self.cached_input_tokens, self.cache_write_input_tokens];
+        let counts = [self.input_tokens, self.output_tokens, cached[0], cached[1], self.reasoning_output_tokens];
+        Spending::of(counts, Vec::new())
+    }
+}
+
 pub(super) fn usage(raw: &RawValue) -> Option<EventDraft> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Usage {
-        last: Tokens,
-        total: Tokens,
-        model_context_window: Option<u64>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Tokens {
-        total_tokens: u64,
-    }
-    let Usage { last, total, model_context_window } = object(raw)?;
-    Some(EventDraft::new(
-        Kind::UsageUpdate,
-        &serde_json::json!({
-            "sessionUpdate": "usage_update", "used": last.total_tokens, "size": model_context_window.unwrap_or_default(),
-            "_meta": { "totalTokens": total.total_tokens },
-        }),
-    ))
+    let TokenUsage { last, total, model_context_window } = object(raw)?;
+    let body = serde_json::json!({
+        "sessionUpdate": "usage_update", "used": last.total_tokens, "size": model_context_window.unwrap_or_default(),
+        "_meta": { "totalTokens": total.total_tokens },
+    });
+    Some(EventDraft::new(Kind::UsageUpdate, &body))
+}
+
+/// What a thread spent, by the same message.
+fn spent(raw: &RawValue) -> Option<SpendReport> {
+    let TokenUsage { last, total, .. } = object(raw)?;
+    SpendReport::total(total.spending()).map(|report| SpendReport { step: last.spending(), ..report })
 }
 
 impl Codex {
@@ -98,6 +124,12 @@ impl Codex {
         for draft in drafts {
             let draft = EventDraft { native: Some(frame.clone()), ..draft };
             out.events.push(RuntimeEvent::Event { native: native.clone(), draft });
+        }
+        if let ("thread/tokenUsage/updated", Some(native)) = (method, native)
+            && (self.alone || self.state.threads.contains_key(&native))
+            && let Some(report) = params.token_usage.and_then(spent)
+        {
+            out.events.push(RuntimeEvent::Spent { native, report });
         }
     }
 

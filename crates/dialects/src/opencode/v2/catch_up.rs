@@ -75,6 +75,7 @@ impl OpenCode2 {
             drafts.extend(session.title.as_deref().map(titled));
             out.events.push(RuntimeEvent::Opened { ticket, native: native.clone(), drafts, how: OpenedAs::Resumed });
             session.silent = known && !goes_on;
+            session.past = !goes_on;
             if goes_on && session.progress.began {
                 out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
             }
@@ -104,6 +105,7 @@ impl OpenCode2 {
             }
         }
         session.reading = false;
+        session.past = false;
         session.queued = 0;
         let overflowed = std::mem::take(&mut session.overflowed);
         for frame in std::mem::take(&mut session.queue) {

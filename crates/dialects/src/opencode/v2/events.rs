@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use super::super::super::jsonrpc::{object, owned};
 use super::super::super::{EventDraft, Outbox, RunEnd, RuntimeEvent, ToolCallRef};
-use super::super::events::{checksum, chunk, gap, plan, sort_of, stop_reason};
+use super::super::events::{checksum, chunk, gap, plan, sort_of, step_spending, stop_reason};
 use super::super::stream::titled;
 use super::super::{ANOTHER, SOON, error_event};
 use super::{Frame, ModelRef, OpenCode2, Phase, Progress, QUEUE_BYTES, QUEUE_MAX, Stage, UNSURE, parse};
-use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus};
+use plexus_protocol::{ErrorBody, Kind, NativeId, RunStatus, SpendReport, Spending};
 
 /// Most items of a session's inbox; beyond that the oldest is dropped, and an event says so when it is begun.
 const INBOX_MAX: usize = 64;
@@ -212,6 +212,15 @@ fn is_activity(sort: &str) -> bool {
         || sort == "form.created"
 }
 
+/// What a step spent.
+fn spending(tokens: &Tokens, cost: Option<f64>) -> Spending {
+    let cache = tokens.cache.as_ref();
+    step_spending(
+        [tokens.input, tokens.output, tokens.reasoning, cache.and_then(|c| c.read), cache.and_then(|c| c.write)],
+        cost,
+    )
+}
+
 /// The use of tokens in ACP's form.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // tokens: whole, not negative, far below 2^53
 fn usage(frame: &Bytes, tokens: &Tokens, cost: Option<f64>, context: Option<u64>) -> EventDraft {
@@ -401,6 +410,7 @@ impl OpenCode2 {
             return out.events.push(said(EventDraft::raw(frame.clone(), "an event that could not be parsed")));
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
+        let counts = live || !session.past;
         let progress = &mut session.progress;
         let message = data.message.unwrap_or_default();
         let part = |sort: &str| format!("{message}/{sort}/{}", data.ordinal.unwrap_or_default());
@@ -429,6 +439,11 @@ impl OpenCode2 {
                     let model = progress.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
                     let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
                     out.events.push(said(draft));
+                    // What a log repeats of a conversation's past was spent before it was opened here.
+                    if counts {
+                        let report = SpendReport::step(spending(tokens, data.cost));
+                        out.events.extend(report.map(|report| RuntimeEvent::Spent { native: native.clone(), report }));
+                    }
                 }
             }
             "step.failed" => progress.error = data.error.and_then(ErrorIn::words),

@@ -181,6 +181,8 @@ struct Session {
     overflowed: bool,
     /// Whether events are applied without being reported: our log has them already.
     silent: bool,
+    /// Whether the events that are read are of the past before the gateway knew the session.
+    past: bool,
     /// It works.
     busy: bool,
     /// How many pauses of [`SOON`] are left for it to continue.
@@ -216,6 +218,7 @@ impl Session {
             queued: 0,
             overflowed: false,
             silent: false,
+            past: false,
             busy: false,
             unsure: 0,
             spread: None,

@@ -316,6 +316,13 @@ fn short(events: &[RuntimeEvent]) -> Vec<String> {
                 format!("taken back {} {}", key.id(), elsewhere.as_ref().map_or("", |elsewhere| &elsewhere.by))
             }
             RuntimeEvent::AnswerLost { key, .. } => format!("lost {}", key.id()),
+            RuntimeEvent::Spent { report, .. } => {
+                format!(
+                    "spent {:?} {:?}",
+                    report.step.counts().map(Option::unwrap_or_default),
+                    report.step.cost_in("USD")
+                )
+            }
             RuntimeEvent::Ended { ticket, end, .. } => format!("ended {} {:?}", ticket.0, end.status),
             RuntimeEvent::Began { .. } => "began".into(),
             RuntimeEvent::Done { end, .. } => format!("done {:?}", end.status),
@@ -359,6 +366,7 @@ fn opencode2_prompt_streams_runs_tools_and_ends() {
         "tool_call_update in_progress",
         "tool_call_update completed",
         "usage_update ",
+        "spent [11, 5, 1, 0, 0] Some(0.5)",
         "ended 7 Completed",
     ];
     assert_eq!(short(&events), expected);
