@@ -73,6 +73,10 @@ fn matching(pattern: &str) -> Value {
     json!({ "type": "string", "pattern": pattern })
 }
 
+fn day() -> Value {
+    json!({ "type": "string", "format": "date" })
+}
+
 fn number() -> Value {
     json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
 }
@@ -184,6 +188,23 @@ pub(super) const FILES_SOUGHT: Parameter = Parameter::query(
 );
 pub(super) const FILES_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of files (default 20, at most 100)", number);
+const USAGE_FROM: Parameter =
+    Parameter::query("from", "The first day, by your clock (default: 29 days before `to`)", day);
+const USAGE_TO: Parameter = Parameter::query("to", "The last day, by your clock (default: today)", day);
+const USAGE_BY: Parameter = Parameter::query("by", "What the rows are the sums of; default day", || {
+    words(&["day", "runtime", "project", "session", "run"])
+});
+const USAGE_SESSION: Parameter = Parameter::query("session_id", "Only of this session", id);
+const USAGE_RUNTIME: Parameter = Parameter::query("runtime_id", "Only of this runtime", id);
+const USAGE_OFFSET: Parameter = Parameter::query(
+    "utc_offset",
+    "How far your clock is ahead of UTC, in minutes: where a day begins (default 0)",
+    || json!({ "type": "integer", "minimum": -840, "maximum": 840, "multipleOf": 15 }),
+);
+const USAGE_LIMIT: Parameter = Parameter::query("limit", "Maximum number of rows (default 1000, at most 5000)", number);
+/// The parameters of `/v1/usage`.
+pub(super) const USAGE: &[&Parameter] =
+    &[&USAGE_FROM, &USAGE_TO, &USAGE_BY, &USAGE_SESSION, &USAGE_RUNTIME, &USAGE_OFFSET, &USAGE_LIMIT];
 pub(super) const PAIRING_WAIT: Parameter =
     Parameter::query("wait", "Seconds to wait until the state differs from `known` (default 0, at most 60)", number);
 pub(super) const PAIRING_KNOWN: Parameter =

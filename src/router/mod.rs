@@ -49,6 +49,7 @@ mod surfaces;
 mod talk;
 mod terminals;
 mod ui;
+mod usage;
 mod web;
 pub mod wire;
 mod ws;

@@ -132,7 +132,10 @@ pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(super) fn of(call: &Call) -> Self {
-        let text = call.parts.uri.query().unwrap_or_default();
+        Self::parse(call.parts.uri.query().unwrap_or_default())
+    }
+
+    pub(super) fn parse(text: &str) -> Self {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 

@@ -25,8 +25,7 @@ use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agents, agui, asyncapi, devices, doctor, export, folders,
-    http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote, resumable, surfaces,
-    terminals, web,
+    http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote, resumable, surfaces, terminals, usage, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
@@ -234,6 +233,8 @@ fn session_routes() -> Vec<Route<AppState>> {
             .takes::<Answer>().gives::<Receipt>(200).with(&[&docs::ANSWER_KEY]),
         route(GET, "/v1/search", WATCH, NOTHING, "Search for messages with all of the words", |s, c| answer(api::search(s, c)))
             .gives::<api::Hits>(200).with(&[&docs::WORDS_SOUGHT, &docs::HITS_LIMIT]),
+        route(GET, "/v1/usage", WATCH, NOTHING, "What agents spent: tokens and money, by day, runtime, project, session or run", |s, c| answer(usage::usage(s, c)))
+            .gives::<usage::UsageSums>(200).with(docs::USAGE),
     ]
 }
 

@@ -1,0 +1,350 @@
+//! `GET /v1/usage`: what agents spent, added up by run, session, project, runtime or day.
+
+use std::collections::HashMap;
+
+use http::StatusCode;
+use jiff::civil::{Date, date};
+use plexus_protocol::{RunId, RuntimeId, SessionId, SessionInfo, Spending, Timestamp};
+use plexus_store::{DAY_MILLIS, SPAN_MILLIS, SpendGroup, SpendRow};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::guard::Call;
+use super::reply::{Outcome, Query, bad_query, json, no_such, session_for};
+use super::{AppState, Problem};
+use crate::auth::Watch;
+
+/// Days in an answer without `from`.
+const DAYS: i64 = 30;
+/// Most days in an answer; a longer time is cut at its beginning.
+const DAYS_MAX: i64 = 3660;
+/// Default number of rows.
+const ROWS: usize = 1000;
+/// Most rows of an answer; a larger limit is cut to it.
+const ROWS_MAX: usize = 5000;
+/// Furthest a clock is from UTC, in minutes.
+const OFFSET_MAX: i64 = 14 * 60;
+/// A step of `utc_offset`, in minutes: no clock is between two of them, and sums are not kept by finer spans.
+const OFFSET_STEP: i64 = SPAN_MILLIS / 60_000;
+
+/// What rows are the sums of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum UsageBy {
+    /// A day.
+    Day,
+    /// An agent: a runtime.
+    Runtime,
+    /// A project.
+    Project,
+    /// A session.
+    Session,
+    /// A run.
+    Run,
+}
+
+impl UsageBy {
+    const ALL: [(&'static str, Self); 5] = [
+        ("day", Self::Day),
+        ("runtime", Self::Runtime),
+        ("project", Self::Project),
+        ("session", Self::Session),
+        ("run", Self::Run),
+    ];
+
+    const fn group(self) -> SpendGroup {
+        match self {
+            Self::Day => SpendGroup::Day,
+            Self::Run => SpendGroup::Run,
+            Self::Runtime | Self::Project | Self::Session => SpendGroup::Session,
+        }
+    }
+}
+
+/// What was spent, of what the caller may see.
+#[derive(Serialize, ToSchema)]
+pub(super) struct UsageSums {
+    /// What rows are the sums of.
+    by: UsageBy,
+    /// The first day.
+    #[schema(format = Date)]
+    from: String,
+    /// The last day.
+    #[schema(format = Date)]
+    to: String,
+    /// Where the days begin: minutes ahead of UTC.
+    utc_offset: i64,
+    /// Since when spending is known: nothing before it is counted.
+    known_since: Timestamp,
+    /// The sum of all rows, also of those that are left out.
+    total: Spending,
+    /// Days in their order, runs newest first, others by the most tokens.
+    rows: Vec<UsageRow>,
+    /// Whether rows were left out by `limit`.
+    truncated: bool,
+}
+
+/// A sum. It has the names that belong to what it is the sum of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+struct UsageRow {
+    /// What was spent.
+    usage: Spending,
+    /// The day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Date)]
+    day: Option<String>,
+    /// The project's root folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    /// The runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime_id: Option<RuntimeId>,
+    /// The session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<SessionId>,
+    /// The session's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// The run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<RunId>,
+    /// When the last of it was told, to a quarter of an hour.
+    at: Timestamp,
+}
+
+/// What is asked for: days by the reader's clock, counted from the epoch.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    by: UsageBy,
+    first: i64,
+    last: i64,
+    offset: i64,
+    limit: usize,
+}
+
+impl Wanted {
+    fn of(query: &Query, now: Timestamp) -> Result<Self, Problem> {
+        let by = query.get("by").unwrap_or("day");
+        let by = UsageBy::ALL.iter().find(|(name, _)| *name == by).map(|(_, by)| *by);
+        let by = by.ok_or_else(|| bad_query("`by` must be day, runtime, project, session or run".into()))?;
+        let offset = query.number("utc_offset", 0_i64)?;
+        if !(-OFFSET_MAX..=OFFSET_MAX).contains(&offset) || offset % OFFSET_STEP != 0 {
+            let range = format!("-{OFFSET_MAX} to {OFFSET_MAX}, a multiple of {OFFSET_STEP}");
+            return Err(bad_query(format!(
+                "`utc_offset` must be minutes from {range}: how far your clock is ahead of UTC"
+            )));
+        }
+        let day = |name: &str| -> Result<Option<i64>, Problem> {
+            let Some(text) = query.get(name) else { return Ok(None) };
+            let day = text.parse::<Date>().ok().filter(|day| day.to_string() == text);
+            let day = day.ok_or_else(|| bad_query(format!("`{name}` must be a day: YYYY-MM-DD")))?;
+            Ok(Some(days_of(day)))
+        };
+        let today = (now.as_millis() + offset * 60_000).div_euclid(DAY_MILLIS);
+        let last = day("to")?.unwrap_or(today);
+        let first = day("from")?.unwrap_or(last - DAYS + 1).max(last - DAYS_MAX + 1);
+        Ok(Self { by, first, last, offset, limit: query.number("limit", ROWS)?.clamp(1, ROWS_MAX) })
+    }
+
+    /// The beginning of a day.
+    const fn begins(&self, day: i64) -> Timestamp {
+        Timestamp::from_millis(day * DAY_MILLIS - self.offset * 60_000)
+    }
+}
+
+fn days_of(day: Date) -> i64 {
+    day.since((jiff::Unit::Day, date(1970, 1, 1))).map_or(0, |span| span.get_days().into())
+}
+
+/// A day as text; far days, which no query names, are the epoch.
+fn day_of(days: i64) -> String {
+    let span = jiff::Span::new().try_days(days);
+    let day = span.ok().and_then(|span| date(1970, 1, 1).checked_add(span).ok());
+    day.unwrap_or(date(1970, 1, 1)).to_string()
+}
+
+/// The root of the project that a session works in; its folder, while the project is not known.
+fn project_of(session: &SessionInfo) -> String {
+    session.project.as_ref().map_or_else(|| session.cwd.clone(), |project| project.root.clone())
+}
+
+pub(super) async fn usage(state: AppState, call: Call) -> Outcome {
+    let (query, caller) = (Query::of(&call), call.caller()?);
+    let wanted = Wanted::of(&query, std::time::SystemTime::now().into())?;
+    let session = match query.get("session_id") {
+        Some(id) => {
+            let id: SessionId = id.parse().map_err(|_| no_such("session_not_found", "session"))?;
+            Some(session_for::<Watch>(&state, caller, &id)?.0.session_id.clone())
+        }
+        None => None,
+    };
+    let (from, to) = (wanted.begins(wanted.first), wanted.begins(wanted.last + 1));
+    let (by, offset_millis) = (wanted.by.group(), wanted.offset * 60_000);
+    let found = state.directory.spending(from, to, session, by, offset_millis).await?;
+    let of_runtime = query.get("runtime_id");
+    let seen = found.into_iter().filter(|row| {
+        caller.sees(&row.origin.session_id, &row.origin.runtime_id)
+            && of_runtime.is_none_or(|wanted| row.origin.runtime_id.as_str() == wanted)
+    });
+    let about = |id: &SessionId| state.directory.session(id);
+    let (total, mut rows) =
+        summed(wanted.by, seen, |id| about(id).map(|session| (session.title.clone(), project_of(&session))));
+    let truncated = rows.len() > wanted.limit;
+    rows.truncate(wanted.limit);
+    let known_since = state.directory.log().spending_since();
+    let (from, to) = (day_of(wanted.first), day_of(wanted.last));
+    json(
+        StatusCode::OK,
+        &UsageSums { by: wanted.by, from, to, utc_offset: wanted.offset, known_since, total, rows, truncated },
+    )
+}
+
+/// Adds up rows of sessions, and sorts them. `about`: a session's title and project.
+fn summed(
+    by: UsageBy,
+    found: impl Iterator<Item = SpendRow>,
+    about: impl Fn(&SessionId) -> Option<(Option<String>, String)>,
+) -> (Spending, Vec<UsageRow>) {
+    let (mut total, mut rows) = (Spending::default(), Vec::<UsageRow>::new());
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for SpendRow { origin, run_id, day, at, spending } in found {
+        total.add(&spending);
+        let (session_id, runtime_id) = (origin.session_id.clone(), origin.runtime_id.clone());
+        let (key, row) = match by {
+            UsageBy::Day => {
+                let day = day_of(day.unwrap_or_default());
+                (day.clone(), UsageRow { day: Some(day), ..UsageRow::default() })
+            }
+            UsageBy::Runtime => {
+                (runtime_id.to_string(), UsageRow { runtime_id: Some(runtime_id), ..UsageRow::default() })
+            }
+            UsageBy::Project => {
+                let project = about(&session_id).map(|(_, project)| project).unwrap_or_default();
+                (project.clone(), UsageRow { project: Some(project), ..UsageRow::default() })
+            }
+            UsageBy::Session | UsageBy::Run => {
+                let (title, project) = about(&session_id).map_or((None, None), |(title, of)| (title, Some(of)));
+                let key = format!("{session_id} {}", run_id.as_ref().map_or("", RunId::as_str));
+                let (runtime_id, session_id) = (Some(runtime_id), Some(session_id));
+                (key, UsageRow { project, runtime_id, session_id, title, run_id, ..UsageRow::default() })
+            }
+        };
+        let place = *places.entry(key).or_insert_with(|| {
+            rows.push(row);
+            rows.len() - 1
+        });
+        rows[place].usage.add(&spending);
+        rows[place].at = rows[place].at.max(at);
+    }
+    let cost = |row: &UsageRow| row.usage.costs.iter().map(|cost| cost.amount).fold(0.0, f64::max);
+    match by {
+        UsageBy::Day => rows.sort_by(|a, b| a.day.cmp(&b.day)),
+        UsageBy::Run => rows.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.run_id.cmp(&b.run_id))),
+        UsageBy::Runtime | UsageBy::Project | UsageBy::Session => rows.sort_by(|a, b| {
+            let most = b.usage.tokens().cmp(&a.usage.tokens()).then_with(|| cost(b).total_cmp(&cost(a)));
+            let name = |row: &UsageRow| (row.project.clone(), row.runtime_id.clone(), row.session_id.clone());
+            most.then_with(|| name(a).cmp(&name(b)))
+        }),
+    }
+    (total, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plexus_protocol::{Money, Origin};
+
+    use super::*;
+
+    /// 2026-11-26, 02:30 by UTC.
+    const NOW: Timestamp = Timestamp::from_millis(1_795_660_200_000);
+
+    fn wanted(query: &str) -> Result<(UsageBy, String, String, i64, usize), u16> {
+        let wanted = Wanted::of(&Query::parse(query), NOW).map_err(|problem| problem.status.as_u16())?;
+        Ok((wanted.by, day_of(wanted.first), day_of(wanted.last), wanted.offset, wanted.limit))
+    }
+
+    #[test]
+    fn usage_queries_name_days_by_the_readers_clock() {
+        let told = |by, from: &str, to: &str, offset, limit| Ok((by, from.to_owned(), to.to_owned(), offset, limit));
+        for (query, expected) in [
+            ("", told(UsageBy::Day, "2026-10-28", "2026-11-26", 0, ROWS)),
+            // In New York it is still the day before.
+            ("utc_offset=-300&by=run", told(UsageBy::Run, "2026-10-27", "2026-11-25", -300, ROWS)),
+            ("utc_offset=345", told(UsageBy::Day, "2026-10-28", "2026-11-26", 345, ROWS)),
+            ("from=2026-11-01&by=project&limit=7", told(UsageBy::Project, "2026-11-01", "2026-11-26", 0, 7)),
+            ("to=2026-02-28&limit=0", told(UsageBy::Day, "2026-01-30", "2026-02-28", 0, 1)),
+            ("from=0001-01-01&limit=999999", told(UsageBy::Day, "2016-11-19", "2026-11-26", 0, ROWS_MAX)),
+            ("from=2027-01-01", told(UsageBy::Day, "2027-01-01", "2026-11-26", 0, ROWS)),
+            ("from=2026-02-30", Err(400)),
+            ("from=2026-2-3", Err(400)),
+            ("from=20260203", Err(400)),
+            ("to=today", Err(400)),
+            ("by=week", Err(400)),
+            ("utc_offset=7", Err(400)),
+            ("utc_offset=855", Err(400)),
+            ("utc_offset=9223372036854775807", Err(400)),
+            ("limit=-1", Err(400)),
+        ] {
+            assert_eq!(wanted(query), expected, "{query}");
+        }
+        let berlin = Wanted::of(&Query::parse("from=2026-11-26&utc_offset=60"), NOW).unwrap();
+        assert_eq!(berlin.begins(berlin.first).to_string(), "2026-11-25T23:00:00.000Z");
+    }
+
+    #[test]
+    fn usage_is_added_up_by_every_name() {
+        let row = |session: &str, runtime: &str, run: &str, day, quarter, input, cost: f64| {
+            let (session_id, runtime_id) = (SessionId::trusted(session), RuntimeId::trusted(runtime));
+            let mut spending = Spending::of([Some(input), None, None, None, None], vec![]);
+            spending.costs.extend(Money::told(cost, "USD").filter(|_| cost > 0.0));
+            SpendRow {
+                origin: Arc::new(Origin { session_id, runtime_id, dialect: "acp".into() }),
+                run_id: Some(RunId::trusted(run)),
+                day: Some(day),
+                at: Timestamp::from_millis(quarter),
+                spending,
+            }
+        };
+        let rows = [
+            row("s_1", "gemini", "r_1", 20_000, 1, 10, 0.0),
+            row("s_1", "gemini", "r_2", 20_001, 2, 20, 0.0),
+            row("s_2", "gemini", "r_3", 20_001, 3, 40, 0.5),
+            row("s_3", "codex", "r_4", 20_000, 4, 100, 0.25),
+        ];
+        let about = |id: &SessionId| match id.as_str() {
+            "s_1" => Some((Some("One".to_owned()), "/a".to_owned())),
+            "s_2" => Some((None, "/b".to_owned())),
+            _ => Some((None, "/a".to_owned())),
+        };
+        let shown = |by| {
+            let (total, rows) = summed(by, rows.iter().cloned(), about);
+            assert_eq!((total.input_tokens, total.cost_in("USD")), (Some(170), Some(0.75)));
+            let names = |row: &UsageRow| {
+                let names = [
+                    row.day.clone(),
+                    row.project.clone(),
+                    row.runtime_id.as_ref().map(ToString::to_string),
+                    row.session_id.as_ref().map(ToString::to_string),
+                    row.title.clone(),
+                    row.run_id.as_ref().map(ToString::to_string),
+                ];
+                let names: Vec<String> = names.into_iter().flatten().collect();
+                format!("{} {}", names.join(" "), row.usage.tokens())
+            };
+            rows.iter().map(names).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(UsageBy::Day), ["2024-10-04 110", "2024-10-05 60"]);
+        assert_eq!(shown(UsageBy::Runtime), ["codex 100", "gemini 70"]);
+        assert_eq!(shown(UsageBy::Project), ["/a 130", "/b 40"]);
+        assert_eq!(
+            shown(UsageBy::Run),
+            ["/a codex s_3 r_4 100", "/b gemini s_2 r_3 40", "/a gemini s_1 One r_2 20", "/a gemini s_1 One r_1 10"]
+        );
+        let of_session = rows.iter().cloned().map(|row| SpendRow { run_id: None, day: None, ..row });
+        let (_, sessions) = summed(UsageBy::Session, of_session, about);
+        let sums: Vec<u64> = sessions.iter().map(|row| row.usage.tokens()).collect();
+        assert_eq!(sums, [100, 40, 30]);
+    }
+}
