@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Export(Export),
     /// Search all sessions
     Search(Search),
+    /// Show what agents spent: tokens and money, as far as they tell
+    Usage(super::usage::Usage),
     /// Open the web page, signed in with a one-time code
     Open(Open),
     /// Let a phone in, in one go: an address that it reaches, the certificate that it has to trust, and its pairing

@@ -33,6 +33,7 @@ mod serve;
 mod term;
 mod terminal;
 mod tls;
+mod usage;
 mod view;
 mod wrap;
 
@@ -168,6 +169,7 @@ fn start(command: Command) -> CommandResult {
             Command::Answer(args) => commands::answer(args).await,
             Command::Export(args) => export::export(args).await,
             Command::Search(args) => commands::search(args).await,
+            Command::Usage(args) => usage::usage(args).await,
             Command::Open(args) => commands::open(args).await,
             Command::Phone(args) => phone::phone(args).await,
             Command::Pair(args) => pair::pair(args).await,
