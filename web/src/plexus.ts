@@ -51,6 +51,7 @@ export type Route =
   | { page: 'devices' }
   | { page: 'runtimes'; runtime_id?: string }
   | { page: 'terminals'; terminal_id?: string }
+  | { page: 'usage'; session_id?: string }
   | { page: 'search'; q?: string };
 
 export interface Plexus {

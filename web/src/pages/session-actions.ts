@@ -58,7 +58,8 @@ export function menuOf(s: SessionInfo): MenuItem[] {
     if (s.state !== 'exited') items.push({ label: t.restartRun, icon: 'restart', separate: !busy, run: () => void attempt(() => plexus.http('POST', `${path(s)}/restart`, {})) });
   }
   if (prompt && tells(s)) items.push({ label: t.abilities, icon: 'info', separate: true, run: () => { dispatchEvent(new CustomEvent('plexus-abilities', { detail: s.session_id })); } });
-  items.push({ label: t.copyLink, icon: 'link', separate: true, run: () => void copy(`${location.origin}/${plexus.href({ page: 'session', session_id: s.session_id })}`) });
+  if (plexus.me.peek()?.kind !== 'share') items.push({ label: t.usage, icon: 'usage', separate: true, href: plexus.href({ page: 'usage', session_id: s.session_id }) });
+  items.push({ label: t.copyLink, icon: 'link', separate: plexus.me.peek()?.kind === 'share', run: () => void copy(`${location.origin}/${plexus.href({ page: 'session', session_id: s.session_id })}`) });
   if (plexus.may('admin')) items.push({ label: t.share, icon: 'share', run: () => share(s) });
   for (const [format, name] of Object.entries(t.exports)) items.push({ label: t.exportAs(name), icon: 'download', separate: format === 'md', run: () => void download(s, format) });
   if (prompt) items.push({ label: t.remove, icon: 'trash', danger: true, separate: true, run: () => void remove(s) });

@@ -9,11 +9,13 @@ import { icon, type Icon } from '../ui/icons.js';
 import { codeBlock, markdown, safeUrl } from '../render/markdown.js';
 import { button, copy, h, morph } from '../render/dom.js';
 import { outputView } from '../render/output.js';
+import { short } from '../surface/plot.js';
 import { longLine } from '../render/lines.js';
 import { segments } from '../render/segment.js';
 import { cut, oneLine, readable, visible, visibleOutput } from '../render/visible.js';
 import { absorbed, countsOf, folds, type Stretch } from './reads.js';
 import { depthOf, finished, itemMarkdown, parentItem, type FoldedItem, type Item, type LineItem, type MessageItem, type PlanItem, type RequestItem, type Row, type SurfaceItem, type ToolItem } from './model.js';
+import type { Money } from '../wire/types.js';
 
 const w = words.session;
 
@@ -493,6 +495,14 @@ function request(item: RequestItem, el: HTMLElement, host: Host): void {
   el.replaceChildren(...parts);
 }
 
+/** What a run spent, for its end: tokens and money, as far as the agent told. */
+function spent(usage: { input_tokens?: unknown; output_tokens?: unknown; costs?: unknown } | undefined): string {
+  const count = (n: unknown) => (typeof n === 'number' && Number.isFinite(n) ? n : 0);
+  const tokens = count(usage?.input_tokens) + count(usage?.output_tokens);
+  const costs = (Array.isArray(usage?.costs) ? (usage.costs as Array<Partial<Money>>) : []).map((cost) => `${count(cost?.amount).toFixed(count(cost?.amount) < 0.995 ? 4 : 2)} ${oneLine(str(cost?.currency))}`);
+  return [tokens ? w.spentTokens(short(tokens)) : '', ...costs].filter(Boolean).map((words) => ` · ${words}`).join('');
+}
+
 function line(item: LineItem, el: HTMLElement, host: Host): void {
   const body = item.body ?? {};
   const at = h('span', 'at', host.time(item.at));
@@ -503,7 +513,7 @@ function line(item: LineItem, el: HTMLElement, host: Host): void {
       const took = item.took === undefined ? '' : host.span(item.took);
       const reason = w.stopReasons[str(body.stop_reason)] ?? '';
       el.classList.add(status === 'error' ? 'bad' : 'calm');
-      el.replaceChildren(h('span', 'rule'), h('span', 'label', (w.end[status] ?? ((t: string) => `${oneLine(status)} ${t}`))(took) + (reason ? `: ${reason}` : '')), h('span', 'rule'));
+      el.replaceChildren(h('span', 'rule'), h('span', 'label', (w.end[status] ?? ((t: string) => `${oneLine(status)} ${t}`))(took) + (reason ? `: ${reason}` : '') + spent(body.usage)), h('span', 'rule'));
       if (str(body.message)) el.append(h('p', 'message', readable(cut(str(body.message), 4_000))));
       break;
     }

@@ -35,8 +35,10 @@ import { signinWanted } from '../pages/signin.js';
 import { readTerminals, terminals } from '../wire/terminals.js';
 
 const t = text.shell;
-type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals';
+type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals' | 'usage';
 type Place = readonly [Page, Icon, string];
+/** What agents spent; on a phone it is in the account's menu. */
+const USAGE: Place = ['usage', 'usage', 'g u'];
 /** Shared terminals, where there are any. */
 const TERMINALS: Place = ['terminals', 'terminal', 'g t'];
 const NAV: readonly Place[] = [
@@ -49,6 +51,9 @@ const loadHome = (): void => { loadingHome ??= import('../pages/home.js').catch(
 /** The same for terminals, with their emulator. */
 let loadingTerminals: Promise<unknown> | null = null;
 const loadTerminals = (): void => { loadingTerminals ??= import('../pages/terminals.js').catch(() => { loadingTerminals = null; }); };
+/** The same for what agents spent. */
+let loadingUsage: Promise<unknown> | null = null;
+const loadUsage = (): void => { loadingUsage ??= import('../pages/usage.js').catch(() => { loadingUsage = null; }); };
 /** Pages that a share link may open. */
 const SHARED: readonly Page[] = ['sessions', 'search'];
 /** Sessions listed in the navigation. */
@@ -150,7 +155,7 @@ export class PlexusApp extends PlexusElement {
   override connectedCallback(): void {
     super.connectedCallback();
     this.#unbind = bind([
-      ...[...NAV, TERMINALS].map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
+      ...[...NAV, TERMINALS, USAGE].map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
       { key: 'g /', run: () => plexus.go({ page: 'search', q: '' }) },
       { key: 'g b', run: () => history.back() },
       { key: 'mod+k', typing: true, run: () => this.#palette?.toggle() },
@@ -202,7 +207,7 @@ export class PlexusApp extends PlexusElement {
         <header class="rail">
           <a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
           <button class="cmd" aria-keyshortcuts="Control+K" @click=${() => this.#palette?.toggle()}>${icon('search')}<span class="label">${t.jump}</span><kbd aria-hidden="true">${MOD} K</kbd></button>
-          <nav aria-label=${t.nav}><ul>${nav.map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
+          <nav aria-label=${t.nav}><ul>${(plexus.me.value?.kind === 'share' ? nav : [...nav, USAGE]).map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
           ${this.#recent()}
           <div class="foot">${this.#link()}
             <div class="tools">
@@ -232,6 +237,7 @@ export class PlexusApp extends PlexusElement {
       case 'devices': return html`<plexus-devices></plexus-devices>`;
       case 'runtimes': return html`<plexus-runtimes></plexus-runtimes>`;
       case 'terminals': loadTerminals(); return html`<plexus-terminals .terminalId=${route.terminal_id ?? ''}></plexus-terminals>`;
+      case 'usage': loadUsage(); return html`<plexus-usage .session=${route.session_id ?? ''}></plexus-usage>`;
       case 'search': return html`<plexus-search .q=${route.q ?? ''}></plexus-search>`;
     }
   }
@@ -269,6 +275,7 @@ export class PlexusApp extends PlexusElement {
     const set = (value: Theme) => ({ label: `${t.theme}: ${t.themes[value]}`, icon: value === 'light' ? 'sun' as const : value === 'dark' ? 'moon' as const : 'auto' as const, checked: theme.value === value, run: () => setTheme(value) });
     return html`<plexus-menu label="${t.account}${me ? `: ${oneLine(me.name)}` : ''}" icon="user" .items=${[
       set('auto'), set('light'), set('dark'),
+      ...(me?.kind === 'share' ? [] : [{ label: t.pages.usage, icon: 'usage' as const, separate: true, href: '#/usage' }]),
       { label: t.keys, icon: 'keyboard' as const, separate: true, run: () => this.#help?.show() },
       ...(installer.value ? [{ label: t.install, icon: 'download' as const, run: () => void installer.value?.() }] : []),
       { label: me?.kind === 'share' ? t.leaveShare : t.signOut, icon: 'out' as const, separate: true, run: () => void leave() },

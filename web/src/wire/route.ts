@@ -19,6 +19,7 @@ export function parseRoute(hash: string): Route {
     case 'devices': return { page };
     case 'runtimes': return id ? { page, runtime_id: id } : { page };
     case 'terminals': return id ? { page, terminal_id: id } : { page };
+    case 'usage': { const session = new URLSearchParams(query).get('session'); return session ? { page, session_id: session } : { page }; }
     case 'search': return { page, q: new URLSearchParams(query).get('q') ?? '' };
     default: return { page: 'inbox' };
   }
@@ -32,6 +33,7 @@ export function href(route: Route): string {
     case 'session': return `#/s/${e(route.session_id)}${route.at === undefined ? '' : `/at/${route.at}`}`;
     case 'runtimes': return route.runtime_id ? `#/runtimes/${e(route.runtime_id)}` : '#/runtimes';
     case 'terminals': return route.terminal_id ? `#/terminals/${e(route.terminal_id)}` : '#/terminals';
+    case 'usage': return route.session_id ? `#/usage?session=${e(route.session_id)}` : '#/usage';
     case 'search': return route.q ? `#/search?q=${e(route.q)}` : '#/search';
     default: return `#/${route.page}`;
   }
