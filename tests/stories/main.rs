@@ -41,4 +41,5 @@ mod story_schemathesis;
 mod story_secrets;
 mod story_surfaces;
 mod story_term;
+mod story_usage;
 mod story_wrap;
