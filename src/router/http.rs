@@ -28,8 +28,7 @@ use crate::auth::{Admin, Approve, Caller, Prompt, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::sessions::{
-    CommitEntry, FILE_QUERY_MAX, Filter, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
-    StartAfter, WINDOW,
+    CommitEntry, FILE_QUERY_MAX, Filter, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, WINDOW,
 };
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{

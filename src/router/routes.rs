@@ -25,7 +25,8 @@ use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agents, agui, asyncapi, devices, doctor, export, folders,
-    http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote, resumable, surfaces, terminals, usage, web,
+    http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote, resumable,
+    surfaces, terminals, usage, web,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
