@@ -42,7 +42,8 @@ export class PlexusMany extends PlexusElement {
   #arming = new Arming(performance.now());
   #timer: ReturnType<typeof setInterval> | undefined;
   #size = -1;
-  #all: readonly Answering[] = [];
+  /** How many are sent, with those whose outcome is known already. */
+  #total = 0;
   #outcomes = new Map<Answering, Sent>();
 
   constructor() {
@@ -140,7 +141,7 @@ export class PlexusMany extends PlexusElement {
 
   async #send(all: readonly Answering[]): Promise<void> {
     this.phase = 'sending';
-    this.#all = all;
+    this.#total = this.#outcomes.size + all.length;
     await sendAll(all, (answering, sent) => {
       this.#outcomes.set(answering, sent);
       if (sent.is === 'refused') void plexus.reread(answering.request.request_id);
@@ -168,6 +169,7 @@ export class PlexusMany extends PlexusElement {
 
   #again = (): void => {
     const unknown = this.#by('unknown').map(([answering]) => answering);
+    for (const answering of unknown) this.#outcomes.delete(answering);
     if (unknown.length) void this.#send(unknown);
   };
 
@@ -180,7 +182,7 @@ export class PlexusMany extends PlexusElement {
   override render() {
     const plan = this.phase === 'asking' ? this.#plan() : null;
     const n = plan?.will.length ?? 0;
-    const heading = this.phase === 'asking' ? (this.#sense === 'allow' ? t.allowTitle(n) : t.denyTitle(n)) : this.phase === 'sending' ? t.sending(this.#outcomes.size, this.#all.length) : this.phase === 'done' ? this.#sum() : '';
+    const heading = this.phase === 'asking' ? (this.#sense === 'allow' ? t.allowTitle(n) : t.denyTitle(n)) : this.phase === 'sending' ? t.sending(this.#outcomes.size, this.#total) : this.phase === 'done' ? this.#sum() : '';
     return html`<plexus-dialog .open=${this.phase !== 'closed'} heading=${heading} @close=${this.#closed}>
       ${plan ? this.#asking(plan) : this.phase === 'done' ? this.#done() : this.phase === 'sending' ? html`<p class="said" role="status">${t.wait}</p>` : nothing}
     </plexus-dialog>`;
