@@ -178,10 +178,6 @@ impl SessionRoutes {
                     self.put(&sender, RuntimeEvent::AnswerLost { native, key, elsewhere });
                 }
             }
-            RuntimeEvent::Began { native, by } => match self.natives.get(&native).cloned() {
-                Some(sender) => self.put(&sender, RuntimeEvent::Began { native, by }),
-                None => self.keep(RuntimeEvent::Began { native, by }),
-            },
             RuntimeEvent::Closed { native, why } => {
                 if let Some(sender) = self.natives.remove(&native) {
                     self.sessions.retain(|session| !session.same(&sender));
@@ -195,13 +191,11 @@ impl SessionRoutes {
                     self.put(&sender, RuntimeEvent::Checkpoint { native, state });
                 }
             }
-            RuntimeEvent::Spent { native, report } => match self.natives.get(&native).cloned() {
-                Some(sender) => self.put(&sender, RuntimeEvent::Spent { native, report }),
-                None => self.keep(RuntimeEvent::Spent { native, report }),
-            },
-            RuntimeEvent::Done { native, end } => match self.natives.get(&native).cloned() {
-                Some(sender) => self.put(&sender, RuntimeEvent::Done { native, end }),
-                None => self.keep(RuntimeEvent::Done { native, end }),
+            RuntimeEvent::Began { ref native, .. }
+            | RuntimeEvent::Spent { ref native, .. }
+            | RuntimeEvent::Done { ref native, .. } => match self.natives.get(native).cloned() {
+                Some(sender) => self.put(&sender, event),
+                None => self.keep(event),
             },
             RuntimeEvent::Ended { native, ticket, end } => {
                 let by_ticket = self.tickets.remove(&ticket);

@@ -8,8 +8,8 @@ use super::block::{Budget, group};
 use super::search_words::{self, MARK_END, MARK_START};
 use super::{
     Batch, BlockInfo, DAY_MILLIS, DeviceChange, EventsAcross, ReadLimit, RequestPage, RequestQuery, RequestRow,
-    RuntimeMark, SPAN_MILLIS, SearchHit, SessionEntry, SessionRow, SpendGroup, SpendQuery, SpendRow, Store, StoreError,
-    SurfaceWrite, TextRow, Trim, Usage,
+    RuntimeMark, SPAN_MILLIS, SearchHit, SessionEntry, SessionRow, SpendChange, SpendGroup, SpendQuery, SpendRow,
+    Store, StoreError, SurfaceWrite, TextRow, Trim, Usage,
 };
 use plexus_protocol::{Epoch, Event, Origin, Position, RequestId, RunId, SessionId, Spending, Timestamp};
 
@@ -83,6 +83,14 @@ impl Session {
 }
 
 impl Contents {
+    fn spend(&mut self, spent: &[SpendChange]) {
+        for change in spent {
+            let span = change.at.as_millis().div_euclid(SPAN_MILLIS);
+            let key = (span, change.session_id.clone(), change.run_id.clone());
+            self.spending.entry(key).or_default().add(&change.spending);
+        }
+    }
+
     fn session(&self, session: &SessionId) -> Option<&Session> {
         self.sessions.get(*self.session_indexes.get(session)?)
     }
@@ -180,11 +188,7 @@ impl Store for MemoryStore {
                 }
             }
         }
-        for change in &batch.spent {
-            let span = change.at.as_millis().div_euclid(SPAN_MILLIS);
-            let key = (span, change.session_id.clone(), change.run_id.clone());
-            contents.spending.entry(key).or_default().add(&change.spending);
-        }
+        contents.spend(&batch.spent);
         let texts =
             batch.texts.iter().map(|row| TextRow { text: search_words::without_marks(&row.text), ..row.clone() });
         contents.texts.extend(texts);

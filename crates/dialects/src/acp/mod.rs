@@ -41,6 +41,8 @@ pub(super) mod schema_tests;
 mod tests;
 mod tool_calls;
 mod usage;
+#[cfg(test)]
+mod usage_tests;
 
 use std::collections::{HashMap, HashSet};
 

@@ -18,7 +18,7 @@ pub(super) struct Quirk {
     /// Why the dialect cares, or why the agent does it.
     #[cfg(test)]
     pub(super) why: &'static str,
-    /// The test, in `acp/open_tests.rs`, `acp/reading_tests.rs` or `acp/usage.rs`.
+    /// The test, in `acp/open_tests.rs`, `acp/reading_tests.rs` or `acp/usage_tests.rs`.
     #[cfg(test)]
     pub(super) test: &'static str,
     /// What the dialect does about it.
@@ -291,7 +291,8 @@ mod tests {
 
     #[test]
     fn acp_quirk_rows_are_described_and_name_an_existing_test() {
-        let tests = concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"), include_str!("usage.rs"));
+        let tests =
+            concat!(include_str!("open_tests.rs"), include_str!("reading_tests.rs"), include_str!("usage_tests.rs"));
         for quirk in QUIRKS {
             let Quirk { agent, versions, what, why, test, .. } = quirk;
             assert!(versions.starts_with(|c: char| c.is_ascii_digit()), "{agent}: {versions}");

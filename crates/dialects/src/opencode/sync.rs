@@ -564,14 +564,9 @@ impl OpenCode {
             .collect();
         let event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let spent = |report| RuntimeEvent::Spent { native: native.clone(), report };
-        // What a conversation of the past spent was spent before the gateway knew it.
-        let history = matches!(session.stage, Stage::Opening { goes_on: false, .. });
-        // Everything before the first reported message was reported, too.
-        let mut skip = 0;
-        if !session.telling.is_new() && !read.is_empty() {
-            let first = read.iter().position(|(info, _)| session.telling.knows(&info.id));
-            skip = first.unwrap_or_default();
-        }
+        // What was spent before the gateway knew the conversation does not count. Everything before the first reported message was reported, too.
+        let first = || read.iter().position(|(info, _)| session.telling.knows(&info.id));
+        let skip = if session.telling.is_new() { 0 } else { first().unwrap_or_default() };
         if !opening && !read.is_empty() {
             past.extend(session.missed(&read).map(event));
         }
@@ -599,7 +594,6 @@ impl OpenCode {
             let old = known || at < skip || session.telling.told_before(&info.id);
             let over = old || session.telling.is_complete(&info.id);
             session.telling.message(info);
-            let began = RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() };
             let mut mine = Vec::new();
             for raw in parts {
                 let Some(part) = object::<PartIn<'_>>(raw) else { continue };
@@ -620,8 +614,7 @@ impl OpenCode {
                         let context = self.models.context(session.telling.model());
                         let mut end = Vec::new();
                         session.telling.part(&bytes, &part, context, &mut end);
-                        rest.extend(end.into_iter().map(event));
-                        rest.extend(session.telling.take_spent().map(spent));
+                        rest.extend(end.into_iter().map(event).chain(session.telling.take_spent().map(spent)));
                     }
                     continue;
                 }
@@ -633,10 +626,13 @@ impl OpenCode {
             let begin = begins == Some(at) || (!opening && !seen && info.role == "user" && !mine.is_empty());
             if begin && !session.began && session.prompt.is_none() && !ours {
                 session.began = true;
-                past.push(began);
+                past.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
             }
-            past.extend(mine.into_iter().map(event));
-            past.extend(session.telling.take_spent().filter(|_| !history).map(spent));
+            let told = session
+                .telling
+                .take_spent()
+                .filter(|_| !matches!(session.stage, Stage::Opening { goes_on: false, .. }));
+            past.extend(mine.into_iter().map(event).chain(told.map(spent)));
             let works = !over && (session.prompt.is_some() || session.began);
             if works {
                 session.failed(info, works);

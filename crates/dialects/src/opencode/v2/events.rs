@@ -439,7 +439,6 @@ impl OpenCode2 {
                     let model = progress.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
                     let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
                     out.events.push(said(draft));
-                    // What a log repeats of a conversation's past was spent before it was opened here.
                     if counts {
                         let report = SpendReport::step(spending(tokens, data.cost));
                         out.events.extend(report.map(|report| RuntimeEvent::Spent { native: native.clone(), report }));
