@@ -74,6 +74,12 @@ export interface AgentLinks {
   agents: AgentLink[];
 }
 
+/** The agents, in the order of the presets. */
+export interface Agents {
+  /** The agents. */
+  agents: KnownAgent[];
+}
+
 /**
  * A client's answer to a request. Exactly one of `option_id`, `ok`, `value`, `ids`, `answers` is given (`value: null`, `ids: []` and
  * `answers: {}` mean "cancelled").
@@ -474,6 +480,20 @@ export interface Fetch {
   wait?: number | null;
 }
 
+/** A file of a session's folder. */
+export interface FileMatch {
+  /** Its path below the session's folder. It may have any characters: escape control characters to show it. */
+  path: string;
+}
+
+/** Files of a session's folder. */
+export interface Files {
+  /** The files whose paths fit, best first. */
+  files: FileMatch[];
+  /** Whether the folder has more files than were looked at. */
+  truncated: boolean;
+}
+
 /** Bounds of an answer to a `Question`: the value of a number, the characters of a text, the number of choices; and the format of a text. */
 export interface Fits {
   /** `email`, `uri`, `date` or `date-time` (JSON Schema's `format`); other formats are left to the agent. */
@@ -497,6 +517,32 @@ export interface Focus {
   focused: boolean;
   /** The session shown; `null` for a page without one. */
   session_id?: SessionId | null;
+}
+
+/** A folder of the machine. */
+export interface FolderEntry {
+  /** Whether it has a git repository. */
+  git: boolean;
+  /** Whether it is a symbolic link to a folder. */
+  link: boolean;
+  /** Its name; any characters. */
+  name: string;
+  /** Its path. */
+  path: string;
+}
+
+/** Folders. */
+export interface Folders {
+  /** The folders in it, by name, at most 500. A name that is not UTF-8 is left out. */
+  folders: FolderEntry[];
+  /** Whether there are more. */
+  more: boolean;
+  /** The folder above it. */
+  parent?: string;
+  /** The folders that sessions used which the caller may see, newest first, at most 20. */
+  recent: RecentFolder[];
+  /** The folder whose folders are listed; absent for a device that may not see them. */
+  under?: string;
 }
 
 /** The gateway. */
@@ -650,6 +696,26 @@ export type JsonObject = { [member: string]: unknown };
 
 /** What sort of event. */
 export type Kind = 'user_message_chunk' | 'agent_message_chunk' | 'agent_thought_chunk' | 'tool_call' | 'tool_call_update' | 'plan' | 'available_commands_update' | 'current_mode_update' | 'config_option_update' | 'session_info_update' | 'usage_update' | 'run_started' | 'run_status' | 'run_ended' | 'request_opened' | 'request_resolved' | 'surface_updated' | 'hook' | 'runtime_status' | 'client_joined' | 'client_left' | 'error' | 'raw' | 'request_updated' | 'client_served';
+
+/** An agent that has a preset. */
+export interface KnownAgent {
+  /** What it is, in a line. */
+  about: string;
+  /** The dialect it speaks. */
+  dialect: string;
+  /** How to install it; absent for what is built in. */
+  install?: string;
+  /** Whether its program was found. */
+  installed: boolean;
+  /** The variable of the gateway's environment that it signs in by. Without one it uses its own login. */
+  key?: string;
+  /** The name of its preset. */
+  name: string;
+  /** Where its program was found. */
+  path?: string;
+  /** The runtime that runs it, if one is ready or about to be. */
+  runtime_id?: RuntimeId;
+}
 
 /** The client fell behind, and caught up: nothing was lost. */
 export interface Lag {
@@ -808,6 +874,14 @@ export interface Meta {
   runtime_id: RuntimeId;
 }
 
+/** An amount of money in the currency that the agent told. Amounts of different currencies are never added or converted. */
+export interface Money {
+  /** The amount. */
+  amount: number;
+  /** The currency by ISO 4217: three capital letters. */
+  currency: string;
+}
+
 /** A session's identifier inside its runtime: opaque text that the gateway never interprets. */
 export type NativeId = string;
 
@@ -889,14 +963,25 @@ export interface NewPrompt {
   text?: string | null;
 }
 
-/** A session to open. */
+/** A proxy on this machine. */
+export interface NewProxy {
+  /** The origin at which it serves the gateway, without a path: `https://machine.tailnet.ts.net`. */
+  public_url: string;
+}
+
+/** A session to open: in the runtime `runtime_id`, or in an agent to `start`. */
 export interface NewSession {
   /** The session's working folder; the runtime's if absent. */
   cwd?: string | null;
   /** The runtime's identifier of a conversation to resume. */
   native_id?: NativeId | null;
   /** The session's runtime. */
-  runtime_id: RuntimeId;
+  runtime_id?: RuntimeId | null;
+  /**
+   * The agent to start, in place of `runtime_id`; the response comes when it is ready and the session open. An agent that runs
+   * already is used. Starting one needs `admin`.
+   */
+  start?: StartRuntime | null;
   /** The session's title. */
   title?: string | null;
 }
@@ -929,6 +1014,12 @@ export interface NewSurface {
   text?: string | null;
   /** Its title. */
   title?: string | null;
+}
+
+/** A TLS listener to add. */
+export interface NewTlsListener {
+  /** The address to listen on: `0.0.0.0:7443`, or one address of this machine. Port 0 takes a free one. */
+  listen: string;
 }
 
 /** A device and its token, which is shown only once; or `csrf` if the token is a cookie. */
@@ -1106,10 +1197,37 @@ export type ProblemMembers = Partial<Receipt> & {
   runtime_data?: Json;
   /** `scope_missing`: the missing scope. */
   scope?: Scope;
+  /** `runtime_not_started`: the end of what the program wrote to stderr. */
+  stderr?: string;
 };
+
+/** The project of a session: the git repository that its folder lies in, else the folder itself. */
+export interface Project {
+  /** The branch that is checked out, safe to show; absent if none is, and outside of repositories. */
+  branch?: string;
+  /** The project's name: the last part of `root`, safe to show. */
+  name: string;
+  /**
+   * The folder that all sessions of the project have in common: a repository's main working tree (of a bare repository,
+   * the repository), else the session's folder.
+   */
+  root: string;
+  /** The linked worktree that the session's folder lies in, by the name of its folder, safe to show; absent elsewhere. */
+  worktree?: string;
+}
 
 /** The parts of an event that a subscriber gets. */
 export type Projection = 'canonical' | 'native';
+
+/** How other machines reach the gateway. */
+export interface PublicAccess {
+  /** The origin at which a proxy on this machine serves the gateway, if one was added. */
+  proxy?: string;
+  /** The origin that links begin with. */
+  public_url?: string;
+  /** The TLS listener, if there is one. */
+  tls?: TlsListenerView;
+}
 
 /** What a device subscribes to notifications with, and what it chose. */
 export interface Push {
@@ -1265,6 +1383,18 @@ export interface Receipt {
   value?: string;
   /** Whether the reader of this receipt made the decision. */
   won: boolean;
+}
+
+/** A folder that a session used. */
+export interface RecentFolder {
+  /** Whether it has a git repository. */
+  git: boolean;
+  /** The last part of its path. */
+  name: string;
+  /** Its path. */
+  path: string;
+  /** When a session in it last changed. */
+  used_at: Timestamp;
 }
 
 /**
@@ -1505,6 +1635,8 @@ export interface RunBody {
   status: RunStatus;
   /** The agent's own stop reason. */
   stop_reason?: string;
+  /** What the run spent, as far as the agent told: only of a run that ended. */
+  usage?: Spending;
 }
 
 /** The part of the model's context that is left. */
@@ -1676,6 +1808,8 @@ export interface Session {
   native_id: NativeId | null;
   /** The number of open requests. */
   open_requests: number;
+  /** The project that the folder belongs to; absent while it is not known yet. A session that has ended keeps its last one. */
+  project?: Project;
   /** When a run last began; absent until the first run. */
   prompted_at?: Timestamp;
   /** Queued prompts, next one first. */
@@ -1837,6 +1971,22 @@ export interface Snapshots {
   /** The subscription: a session, or `*`; absent in a stream over HTTP. */
   session_id: string;
   snapshots: Snapshot[];
+}
+
+/** Tokens and money spent: by a step, a run, a session, or since some time. What was not told is absent. */
+export interface Spending {
+  /** The part of `input_tokens` that came from the model's cache. */
+  cached_read_tokens?: number;
+  /** The part of `input_tokens` that was stored in the model's cache. */
+  cached_write_tokens?: number;
+  /** What it cost, as the agent told it: an amount for each currency. */
+  costs?: Money[];
+  /** Tokens that the model read, with those from its cache. */
+  input_tokens?: number;
+  /** Tokens that the model wrote, with its reasoning. */
+  output_tokens?: number;
+  /** The part of `output_tokens` that was reasoning. */
+  reasoning_tokens?: number;
 }
 
 /** A prompt: `text`, ACP's `content` blocks, or the UI protocol's `input`. */
@@ -2099,6 +2249,18 @@ export interface Ticket {
  */
 export type Timestamp = string;
 
+/** The TLS listener. */
+export interface TlsListenerView {
+  /** The address that it listens on. */
+  address: string;
+  /** Whether the configuration has it, and so it cannot be removed. */
+  configured: boolean;
+  /** The names of its certificate. */
+  names: string[];
+  /** The origins that it can be reached at, of which the network may allow only some. */
+  origins: string[];
+}
+
 /** One tool call in its latest state. */
 export interface Tool {
   /** The tool call that it stands under: this is what a subagent does. */
@@ -2149,6 +2311,49 @@ export interface UiCapabilities {
 export interface Update {
   sessionUpdate: string;
   [member: string]: unknown;
+}
+
+/** What rows are the sums of. */
+export type UsageBy = 'day' | 'runtime' | 'project' | 'session' | 'run';
+
+/** A sum. It has the names that belong to what it is the sum of. */
+export interface UsageRow {
+  /** When the last of it was told, to a quarter of an hour. */
+  at: Timestamp;
+  /** The day. */
+  day?: string;
+  /** The project's root folder. */
+  project?: string;
+  /** The run. */
+  run_id?: RunId;
+  /** The runtime. */
+  runtime_id?: RuntimeId;
+  /** The session. */
+  session_id?: SessionId;
+  /** The session's title. */
+  title?: string;
+  /** What was spent. */
+  usage: Spending;
+}
+
+/** What was spent, of what the caller may see. */
+export interface UsageSums {
+  /** What rows are the sums of. */
+  by: UsageBy;
+  /** The first day. */
+  from: string;
+  /** Since when spending is known: nothing before it is counted. */
+  known_since: Timestamp;
+  /** Days in their order, runs newest first, others by the most tokens. */
+  rows: UsageRow[];
+  /** The last day. */
+  to: string;
+  /** The sum of all rows, also of those that are left out. */
+  total: Spending;
+  /** Whether rows were left out by `limit`. */
+  truncated: boolean;
+  /** Where the days begin: minutes ahead of UTC. */
+  utc_offset: number;
 }
 
 /** The severity of a check's result. */
