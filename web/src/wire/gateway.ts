@@ -50,6 +50,8 @@ function signalMap<V>() {
     set(id: string, value: V) { current.set(id, value); publish(); },
     delete(id: string) { if (current.delete(id)) publish(); },
     clear() { current.clear(); view.value = new Map(); },
+    /** Publishes now what would be published with the next frame. */
+    flush() { view.value = new Map(current); },
   };
 }
 
@@ -222,6 +224,9 @@ async function readLists(): Promise<void> {
       for (const r of list<RuntimeInfo>(programs?.runtimes)) applyRuntime(r);
       for (const id of runtimes.keys()) if (!running.has(id)) runtimes.delete(id);
       markNewSessions();
+      // Whoever sees that the lists are loaded sees them whole.
+      sessions.flush();
+      runtimes.flush();
       loaded.value = true;
     });
   } catch (error) {
