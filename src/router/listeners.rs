@@ -1,5 +1,5 @@
 //! How other machines reach the gateway: the TLS listener of the configuration, or one that was added while the gateway runs
-//! (`plexus phone`), or a proxy on this machine. What was added is remembered in [`LISTENERS_FILE`] and is there after a restart.
+//! (`plexus phone`), or a proxy on this machine. What was added is remembered in the state folder and is there after a restart.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
