@@ -86,6 +86,9 @@ pub(super) async fn list(state: AppState, call: Call) -> Outcome {
     let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
     let under = under.map_or_else(|| Ok(home.clone()), |text| folder_of(&text, &home))?;
     let prefix = prefix.unwrap_or_default();
+    if prefix.contains(['/', '\0']) {
+        return Err(bad_query("`prefix` is the beginning of a name: give the folder above it as `under`".into()));
+    }
     let mut known = HashSet::new();
     let ranked = state.directory.ranked().into_iter().map(|(_, session)| session);
     let used: Vec<(String, Timestamp)> = ranked

@@ -181,10 +181,13 @@ pub(super) async fn usage(state: AppState, call: Call) -> Outcome {
     let (from, to) = (wanted.begins(wanted.first), wanted.begins(wanted.last + 1));
     let (by, offset_millis) = (wanted.by.group(), wanted.offset * 60_000);
     let found = state.directory.spending(from, to, session, by, offset_millis).await?;
-    let of_runtime = query.get("runtime_id");
+    let of_runtime = match query.get("runtime_id") {
+        None => None,
+        Some(id) => Some(id.parse::<RuntimeId>().map_err(|_| bad_query("`runtime_id` is not an identifier".into()))?),
+    };
     let seen = found.into_iter().filter(|row| {
         caller.sees(&row.origin.session_id, &row.origin.runtime_id)
-            && of_runtime.is_none_or(|wanted| row.origin.runtime_id.as_str() == wanted)
+            && of_runtime.as_ref().is_none_or(|wanted| row.origin.runtime_id == *wanted)
     });
     let about = |id: &SessionId| state.directory.session(id);
     let (total, mut rows) =
