@@ -396,7 +396,7 @@ pub(super) struct TlsListenerView {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewTlsListener {
     /// The address to listen on: `0.0.0.0:7443`, or one address of this machine. Port 0 takes a free one.
-    #[schema(value_type = String, example = "0.0.0.0:7443")]
+    #[schema(value_type = String, example = "0.0.0.0:7443", pattern = r"^[1-9]?[0-9](\.[1-9]?[0-9]){3}:[1-9][0-9]{0,3}$")]
     listen: SocketAddr,
 }
 
@@ -405,7 +405,7 @@ pub(super) struct NewTlsListener {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewProxy {
     /// The origin at which it serves the gateway, without a path: `https://machine.tailnet.ts.net`.
-    #[schema(max_length = 300)]
+    #[schema(max_length = 300, pattern = r"^https://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,4})?$")]
     public_url: String,
 }
 

@@ -172,7 +172,14 @@ pub fn parse_origin(text: &str) -> Result<String, String> {
     let Some(named) = named.filter(|name| !name.as_str().contains('@') && !name.host().is_empty()) else {
         return Err(format!("\"{text}\" is not an origin: {fix}"));
     };
-    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&named.host());
+    let (host, port) = (named.host(), authority.get(named.host().len()..).unwrap_or_default());
+    let digits = port.strip_prefix(':').filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let named_well =
+        host.starts_with('[') || host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    if !named_well || !(port.is_empty() || digits.is_some_and(|port| port.parse::<u16>().is_ok())) {
+        return Err(format!("\"{text}\" is not an origin: {fix}"));
+    }
+    let here = ["localhost", "127.0.0.1", "[::1]"].contains(&host);
     match scheme {
         "https" => {}
         "http" if here => {}
@@ -329,6 +336,33 @@ mod tests {
         }
         let nobody = Proxies::default();
         assert_eq!(nobody.client("127.0.0.1".parse().unwrap(), &told(&["1.1.1.1"])).to_string(), "127.0.0.1");
+    }
+
+    #[test]
+    fn origin_has_a_name_and_a_port_that_exist() {
+        for (text, origin) in [
+            ("https://Box.ts.net", "https://box.ts.net"),
+            ("https://box:443/", "https://box"),
+            ("https://[fd00::1]:7443", "https://[fd00::1]:7443"),
+            ("http://localhost:80", "http://localhost"),
+        ] {
+            assert_eq!(parse_origin(text).as_deref(), Ok(origin));
+        }
+        for wrong in [
+            "",
+            "box",
+            "https://",
+            "https://w:001*",
+            "https://w:",
+            "https://w:70000",
+            "https://w*",
+            "http://box",
+            "ftp://box",
+            "https://a/b",
+            "https://u@a",
+        ] {
+            assert!(parse_origin(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
