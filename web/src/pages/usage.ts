@@ -65,7 +65,7 @@ export class PlexusUsage extends PlexusElement {
     section > header { display: flex; flex-wrap: wrap; align-items: center; gap: 6px var(--s3); margin-bottom: var(--s2); min-height: 0; }
     section h2 { font-size: var(--t-m); flex: 1 1 auto; }
     .chart { border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); padding: 12px; min-height: 258px; }
-    .box { overflow-x: auto; border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); }
+    .box { position: relative; overflow-x: auto; border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); }
     table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
     th, td { padding: 0 10px; height: 40px; text-align: end; white-space: nowrap; border-bottom: 1px solid var(--line); font-weight: 450; }
     thead th { padding: 0; color: var(--fg-mute); font-size: var(--t-s); height: 36px; }
