@@ -194,6 +194,10 @@ mod tests {
         assert!(script >= 4, "{names:?}");
         for name in names.iter().filter(|name| name.ends_with(".js") || name.ends_with(".css")) {
             assert!(name.starts_with(HASHED) || name == "sw.js", "{name} has a name for good");
+            // As `web/pack.mjs`: less than that grows when it is packed.
+            if Files::get(name).unwrap().data.len() < 600 {
+                continue;
+            }
             for (_, end) in PACKED {
                 let packed = Files::get(&format!("{name}{end}")).unwrap_or_else(|| panic!("{name}{end} is missing"));
                 assert!(packed.data.len() < Files::get(name).unwrap().data.len(), "{name}{end}");

@@ -75,8 +75,9 @@ async fn project_that_a_session_had_stays_when_its_folder_is_gone() {
     let (status, _) = gateway.delete("/v1/runtimes/demo").await;
     assert!(status < 300, "{status}");
     std::fs::remove_dir_all(&repo).unwrap();
-    let (_, session) = gateway.get(&format!("/v1/sessions/{id}")).await;
-    assert_eq!(session["state"], "exited");
+    let path = format!("/v1/sessions/{id}");
+    until_so("the session has ended", async || gateway.get(&path).await.1["state"] == "exited").await;
+    let (_, session) = gateway.get(&path).await;
     assert_eq!(session["project"], made["project"]);
     gateway.stop().await;
     gateway.again().await;

@@ -67,10 +67,12 @@ try {
     assert.match(await line.innerText(), /Search 3, Read 6/);
     assert.equal(await root.locator('.row.tool:visible .card').count(), 1, 'the other one is drawn');
     await shoot(page, process.env.PLEXUS_SHOTS, 'conversation-reads');
+    const opened = (/** @type {boolean} */ open) => root.locator(`.row .reads[aria-expanded="${open}"]`).waitFor();
     await line.click();
-    assert.equal(await line.getAttribute('aria-expanded'), 'true');
+    await opened(true);
     assert.equal(await root.locator('.row.tool:visible .card').count(), 10);
     await line.click();
+    await opened(false);
     assert.equal(await root.locator('.row.tool:visible .card').count(), 1);
     // What is looked for is shown.
     await page.keyboard.press('/');
