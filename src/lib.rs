@@ -372,6 +372,7 @@ impl Gateway {
         }
         shutdown.await;
         let _ = self.stop.send(true);
+        self.state.listeners.stop().await;
         retaining.abort();
         attaching.iter().for_each(tokio::task::JoinHandle::abort);
         let stopped = async {

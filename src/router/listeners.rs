@@ -233,6 +233,13 @@ impl Listeners {
         }
     }
 
+    /// Nothing more is accepted, and connections are told to end.
+    pub async fn stop(&self) {
+        if let Some((end, _)) = self.shared.changing.lock().await.tls.as_ref().and_then(|tls| tls.serving.as_ref()) {
+            let _ = end.send(true);
+        }
+    }
+
     /// Ends what is served; returns once it has ended.
     pub async fn shut_down(&self) {
         let tls = self.shared.changing.lock().await.tls.take();
