@@ -30,6 +30,7 @@ mod story_qwen_terminal;
 mod story_screens;
 mod story_suite;
 mod story_surfaces;
+mod story_tasks;
 mod story_term_agents;
 mod story_together;
 mod story_ts_client;

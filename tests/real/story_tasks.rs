@@ -1,0 +1,174 @@
+//! What people come for, each on a desk, on a phone and in a terminal: the presses are real, counted, and printed as lines that begin with
+//! `task` (the table in docs/screens.md). The page's side is `tests/web/tasks.mjs`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use crate::common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::browser::play;
+use common::gateway::{Gateway, PATIENCE, exe};
+use common::terminal::Terminal;
+use serde_json::{Value, json};
+
+/// Where a task is done on the page.
+const SIZES: [&str; 2] = ["desk", "phone"];
+/// Longer than the terminal's screen ignores keys after something appeared.
+const ARMED: Duration = Duration::from_millis(500);
+
+async fn on_the_page(task: &str, size: &str, gateway: &Gateway, more: &[(&str, &str)]) {
+    let mut env = vec![("PLEXUS_TASK", task), ("PLEXUS_SIZE", size)];
+    env.extend_from_slice(more);
+    play("tasks.mjs", gateway, &env).await;
+}
+
+/// Somebody at a terminal with `plexus attach` in it.
+struct Person {
+    terminal: Terminal,
+    task: &'static str,
+    keys: usize,
+    texts: usize,
+    began: Instant,
+}
+
+impl Person {
+    fn sits_down(task: &'static str, gateway: &Gateway) -> Self {
+        let home = gateway.home.display().to_string();
+        let env = [("PLEXUS_HOME", home.as_str()), ("COLORTERM", "truecolor")];
+        let terminal = Terminal::open(None, (120, 40), &env, &[exe(), "attach"]);
+        Self { terminal, task, keys: 0, texts: 0, began: Instant::now() }
+    }
+
+    async fn sees(&self, words: &str) -> String {
+        self.terminal.until(words, Terminal::text, |text| text.contains(words)).await
+    }
+
+    async fn sees_all(&self, words: &[&str]) {
+        self.terminal.until(&words.join(", "), Terminal::text, |text| words.iter().all(|one| text.contains(one))).await;
+    }
+
+    fn presses(&mut self, key: &str) {
+        self.keys += 1;
+        self.terminal.keys(&[key]);
+    }
+
+    fn types(&mut self, words: &str) {
+        self.texts += 1;
+        self.terminal.words(words);
+    }
+
+    fn done(self) {
+        let Self { task, keys, texts, began, .. } = &self;
+        println!("task {task} terminal: 0 presses, {keys} keys, {texts} texts, {:.1} s", began.elapsed().as_secs_f64());
+    }
+}
+
+async fn asked(gateway: &Gateway, at_least: usize) -> Vec<Value> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (_, list) = gateway.get("/v1/requests?state=open").await;
+        let open = list["requests"].as_array().unwrap().clone();
+        if open.len() == at_least {
+            return open;
+        }
+        assert!(Instant::now() < deadline, "{} requests are open, not {at_least}", open.len());
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+}
+
+/// Five agents, each of which asks four things at once; four of the twenty are dangerous.
+async fn five_agents(folder: &Path) -> Gateway {
+    let demo = json!([exe(), "agent", "demo"]);
+    let gateway = Gateway::start("").await;
+    for agent in ["ada", "bea", "cyd", "dan", "eve"] {
+        let body = json!({ "id": agent, "dialect": "acp", "command": demo, "cwd": folder });
+        let (status, made) = gateway.post("/v1/runtimes", body).await;
+        assert_eq!(status, 201, "{made}");
+    }
+    gateway
+}
+
+async fn twenty_requests(gateway: &Gateway) {
+    for (n, agent) in ["ada", "bea", "cyd", "dan", "eve"].iter().enumerate() {
+        for m in 0..4 {
+            let session = gateway.session(agent).await;
+            let command = match (n, m) {
+                (0..4, 3) => format!("rm -rf /srv/{agent}"),
+                (_, 0) => format!("cat notes-{n}.md"),
+                (_, 1) => format!("cargo test -p part-{n}"),
+                _ => format!("touch made-{n}-{m}.txt"),
+            };
+            gateway.prompt(&session, &format!("ask {command}")).await;
+        }
+    }
+    asked(gateway, 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_twenty_requests_of_five_agents_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = five_agents(folder.path()).await;
+    for size in SIZES {
+        twenty_requests(&gateway).await;
+        on_the_page("questions", size, &gateway, &[]).await;
+    }
+    twenty_requests(&gateway).await;
+    let mut person = Person::sits_down("questions", &gateway);
+    person.sees("20 waiting").await;
+    for _ in 0..20 {
+        tokio::time::sleep(ARMED).await;
+        person.presses("j");
+    }
+    tokio::time::sleep(ARMED).await;
+    person.presses("C-a");
+    person.sees("20 selected").await;
+    person.presses("y");
+    person.sees("Allow 16 requests once?").await;
+    tokio::time::sleep(ARMED).await;
+    person.presses("y");
+    asked(&gateway, 4).await;
+    person.sees("4 waiting").await;
+    person.presses("C-a");
+    person.sees("4 selected").await;
+    person.presses("n");
+    person.sees("Deny 4 requests?").await;
+    tokio::time::sleep(ARMED).await;
+    person.presses("y");
+    asked(&gateway, 0).await;
+    person.done();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_a_stopped_session_is_understood_and_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in ["desk", "phone", "terminal"] {
+        let gateway = Gateway::demo().await;
+        let busy = gateway.session("demo").await;
+        gateway.until_ended(&busy, &gateway.prompt(&busy, "echo something else").await).await;
+        let command = json!([exe(), "agent", "demo"]);
+        let body = json!({ "id": "night", "dialect": "acp", "command": command, "restart": "never", "cwd": folder.path() });
+        let (status, made) = gateway.post("/v1/runtimes", body).await;
+        assert_eq!(status, 201, "{made}");
+        let (status, session) =
+            gateway.post("/v1/sessions", json!({ "runtime_id": "night", "title": "Nightly" })).await;
+        assert_eq!(status, 201, "{session}");
+        let session = session["session_id"].as_str().unwrap();
+        gateway.until_ended(session, &gateway.prompt(session, "echo half-way").await).await;
+        gateway.until_ended(session, &gateway.prompt(session, "crash").await).await;
+        if place != "terminal" {
+            on_the_page("stopped", place, &gateway, &[]).await;
+            continue;
+        }
+        let mut person = Person::sits_down("stopped", &gateway);
+        person.sees_all(&["Nightly", "something else"]).await;
+        person.presses("Enter");
+        person.sees_all(&["code 3", "again"]).await;
+        person.presses("Enter");
+        person.sees("write to the agent").await;
+        person.types("echo it-goes-on");
+        person.presses("Enter");
+        person.terminal.wrote("it-goes-on", 2).await;
+        person.done();
+    }
+}

@@ -1,0 +1,192 @@
+// What people come for, done as they would do it: with a mouse and keys on a desk, with a finger on a phone. Everything they do is counted,
+// and the time that it took is printed; signing in is not part of it.
+//
+//   PLEXUS_TASK   which of the tasks below
+//   PLEXUS_SIZE   desk or phone
+//   and what kit.mjs reads, PLEXUS_URL, PLEXUS_TOKEN, and what a task says
+//
+// Prints `task NAME SIZE: ...`; exit code 1 if it could not be done.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DESK, launch, live, need, PATIENCE_MS, PHONE, signIn, watch } from './kit.mjs';
+
+const base = need('PLEXUS_URL').replace(/\/$/, '');
+const token = need('PLEXUS_TOKEN');
+const task = need('PLEXUS_TASK');
+const size = need('PLEXUS_SIZE');
+const shots = process.env.PLEXUS_SHOTS;
+/** A real agent that starts on a busy machine takes its time, ms; reaching it is a failure. */
+const START_MS = 150_000;
+/** Longer than what has just appeared ignores presses, ms. */
+const ARMED_MS = 450;
+
+async function api(/** @type {string} */ method, /** @type {string} */ path, /** @type {unknown} */ body) {
+  const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+  return text ? JSON.parse(text) : null;
+}
+
+/** Until `look` gives something. */
+async function until(/** @type {string} */ what, /** @type {() => Promise<any>} */ look) {
+  for (const deadline = Date.now() + PATIENCE_MS; ;) {
+    const got = await look();
+    if (got) return got;
+    assert.ok(Date.now() < deadline, `never came: ${what}`);
+    await new Promise((go) => { setTimeout(go, 40); });
+  }
+}
+
+/** The hands of a person: what they do is counted. */
+class Hands {
+  presses = 0;
+  keys = 0;
+  texts = 0;
+  began = Date.now();
+
+  /** @param {import('playwright-core').Page} page */
+  constructor(page) { this.page = page; }
+
+  /** A click, or on a phone a tap. */
+  async press(/** @type {import('playwright-core').Locator} */ what) {
+    this.presses += 1;
+    await (size === 'phone' ? what.tap({ timeout: PATIENCE_MS }) : what.click({ timeout: PATIENCE_MS }));
+  }
+
+  /** A key: only where there is a keyboard. */
+  async key(/** @type {string} */ name) {
+    assert.equal(size, 'desk', 'a phone has no such keys');
+    this.keys += 1;
+    await this.page.keyboard.press(name);
+  }
+
+  /** Types into what has the focus. However long it is, it is counted once. */
+  async write(/** @type {string} */ text) {
+    this.texts += 1;
+    await this.page.keyboard.type(text);
+  }
+
+  /** A row of the rail, which on a phone stands at the bottom. */
+  go = (/** @type {string} */ hash) => this.press(this.page.locator(`nav a[href="${hash}"]:visible`).first());
+}
+
+/** @type {Record<string, (page: import('playwright-core').Page, hands: Hands, kit: Awaited<ReturnType<typeof launch>>) => Promise<void>>} */
+const tasks = {
+  // The first page of an empty gateway; PATH has a real agent.
+  async first(page, hands) {
+    await hands.press(page.locator('plexus-new-session .kind[data-preset="gemini"]'));
+    await hands.press(page.locator('plexus-new-session #say'));
+    await hands.write('FAKE:text it-is-here');
+    await hands.press(page.locator('plexus-new-session #start'));
+    await page.locator('plexus-session', { hasText: 'it-is-here' }).waitFor({ timeout: START_MS });
+  },
+
+  // Twenty requests of five agents are open, of which four are dangerous: those are denied, the others are allowed.
+  async questions(page, hands) {
+    const { requests } = await api('GET', '/v1/requests?state=open');
+    assert.equal(requests.length, 20);
+    const dangerous = new Set(requests.filter((/** @type {any} */ one) => one.risk === 'danger').map((/** @type {any} */ one) => one.request_id));
+    assert.equal(dangerous.size, 4);
+    await until('all rows', async () => (await page.locator('plexus-inbox #count, plexus-inbox', { hasText: '20' }).count()) > 0);
+    if (size === 'desk') {
+      // Each is read, then all are answered.
+      for (let n = 0; n < 20; n += 1) {
+        await hands.key('j');
+        await page.locator('plexus-requests [role="row"][aria-current="true"]:not([data-unread])').waitFor();
+      }
+      await hands.key('Control+a');
+      await hands.key('y');
+      await hands.press(page.locator('plexus-many #go[aria-disabled="false"]', { hasText: 'Allow 16 once' }));
+      await until('four are left', async () => (await api('GET', '/v1/requests?state=open')).requests.length === 4);
+      await page.locator('plexus-many dialog[open]').waitFor({ state: 'detached' });
+      // What was left out is still selected.
+      await page.locator('.bar', { hasText: '4 selected' }).waitFor();
+      await hands.key('n');
+      await hands.press(page.locator('plexus-many #go[aria-disabled="false"]', { hasText: 'Deny 4' }));
+    } else {
+      // The first row opens, and each answer is followed by a step to the next.
+      const step = page.locator('plexus-requests .steps button').nth(1);
+      if (!(await step.isVisible())) await hands.press(page.locator('plexus-requests [role="row"][data-request] .words').first());
+      for (let n = 0; n < 20; n += 1) {
+        const card = page.locator('plexus-card:not([hidden]) article[data-request]:visible');
+        await card.locator('.actions[data-arming="false"]').waitFor();
+        const id = (await card.getAttribute('data-request')) ?? '';
+        await page.waitForTimeout(ARMED_MS);
+        await hands.press(card.locator(`button.answer[data-key="${dangerous.has(id) ? 'd' : 'a'}"]`));
+        await until('the answer', async () => (await api('GET', `/v1/requests/${id}`)).state === 'answered');
+        if (n < 19) await hands.press(step);
+      }
+    }
+    await until('an empty inbox', async () => (await api('GET', '/v1/requests?state=open')).requests.length === 0);
+    for (const one of requests) {
+      const { receipt } = await api('GET', `/v1/requests/${one.request_id}`);
+      assert.equal(receipt.option_id, dangerous.has(one.request_id) ? 'reject_once' : 'allow_once', one.display);
+    }
+  },
+
+  // The agent of the session "Nightly" ended in the middle of its run.
+  async stopped(page, hands) {
+    await hands.go('#/sessions');
+    await hands.press(page.locator('plexus-sessions .row', { hasText: 'Nightly' }).first());
+    // Why it stopped stands where one would answer.
+    await page.locator('plexus-session', { hasText: /exit(?:ed with)? code 3|code 3/ }).waitFor();
+    await hands.press(page.locator('plexus-session #start-again'));
+    await page.locator('plexus-session #prompt').waitFor();
+    await hands.press(page.locator('plexus-session #prompt'));
+    await hands.write('echo it-goes-on');
+    if (size === 'desk') await hands.key('Enter');
+    else await hands.press(page.locator('plexus-session #send'));
+    await page.locator('plexus-session', { hasText: 'it-goes-on' }).waitFor();
+    await page.locator('plexus-session #session-state[state="idle"]').waitFor();
+  },
+
+  // Another device joins; what the person who joins does is counted, too.
+  async phone(page, hands, kit) {
+    await hands.go('#/devices');
+    await hands.press(page.locator('plexus-devices #add'));
+    await hands.press(page.locator('plexus-pairing #make'));
+    const code = (await page.locator('plexus-pairing #code').textContent())?.trim();
+    // The QR code is this address.
+    const other = await (await kit.context({ viewport: PHONE, hasTouch: true, isMobile: true })).newPage();
+    await other.goto(`${base}/#pair=${code}`);
+    hands.presses += 1;
+    await other.locator('plexus-signin #join').tap();
+    const number = (await other.locator('plexus-signin #number').textContent())?.trim() ?? '';
+    await page.locator('plexus-pairing .number', { hasText: number }).waitFor();
+    await hands.press(page.locator('plexus-pairing #confirm'));
+    await live(other);
+  },
+
+  // What today cost, over all sessions: 5.50 USD were told.
+  async cost(page, hands) {
+    if (size === 'phone') await hands.press(page.locator('nav button[aria-haspopup]:visible, nav #more:visible').first());
+    await hands.go('#/usage');
+    await page.locator('plexus-usage', { hasText: need('PLEXUS_COST') }).waitFor();
+  },
+};
+
+const kit = await launch({ shots });
+let failed = false;
+/** @type {import('playwright-core').Page | undefined} */
+let page;
+try {
+  const work = tasks[task];
+  assert.ok(work, `no task ${task}`);
+  page = await (await kit.context(size === 'phone' ? { viewport: PHONE, hasTouch: true, isMobile: true } : { viewport: DESK })).newPage();
+  const seen = watch(page);
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
+  await signIn(page, base, code);
+  const hands = new Hands(page);
+  await work(page, hands, kit);
+  const seconds = ((Date.now() - hands.began) / 1000).toFixed(1);
+  console.log(`task ${task} ${size}: ${hands.presses} presses, ${hands.keys} keys, ${hands.texts} texts, ${seconds} s`);
+  if (shots) await page.screenshot({ path: join(shots, `task-${task}-${size}.png`) });
+  assert.deepEqual(seen.complaints, []);
+} catch (error) {
+  failed = true;
+  console.error(`not ok task ${task} ${size}\n`, error);
+  if (shots) await page?.screenshot({ path: join(shots, `task-failure-${task}-${size}.png`) }).catch(() => {});
+} finally {
+  await kit.close();
+}
+process.exit(failed ? 1 : 0);
