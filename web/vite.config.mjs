@@ -17,8 +17,8 @@ const LIBRARIES = /node_modules\/(?:@?lit|@preact|dompurify|marked|diff)/;
 const PLACE = '__PLEXUS_FILES__';
 /** Public files that the shell does not need to draw itself. The frame of agents' pages has a policy of its own, and comes from the gateway. */
 const APART = ['frame.html', 'icon-180.png', 'icon-512.png', 'icon-maskable-512.png', 'icon-badge.png'];
-/** Scripts that are loaded when their page is opened, and are of no use offline: the terminal emulator. */
-const LAZY = /^assets\/terminals-/;
+/** Scripts that are loaded when their page is opened, and are of no use offline. A first visit does not fetch them. */
+const LAZY = /^assets\/(?:changes|settings|terminals|usage)-/;
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 

@@ -27,9 +27,6 @@ import '../pages/inbox.js';
 import '../pages/new.js';
 import '../pages/sessions.js';
 import '../pages/session.js';
-import '../pages/devices.js';
-import '../pages/runtimes.js';
-import '../pages/search.js';
 import '../pages/signin.js';
 import { signinWanted } from '../pages/signin.js';
 import { readTerminals, terminals } from '../wire/terminals.js';
@@ -45,15 +42,21 @@ const NAV: readonly Place[] = [
   ['inbox', 'inbox', 'g i'], ['home', 'home', 'g h'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
-/** Loads the page of pinned surfaces, which the first visit does not need. A file that is missing is reported as for any other part. */
-let loadingHome: Promise<unknown> | null = null;
-const loadHome = (): void => { loadingHome ??= import('../pages/home.js').catch(() => { loadingHome = null; }); };
-/** The same for terminals, with their emulator. */
-let loadingTerminals: Promise<unknown> | null = null;
-const loadTerminals = (): void => { loadingTerminals ??= import('../pages/terminals.js').catch(() => { loadingTerminals = null; }); };
-/** The same for what agents spent. */
-let loadingUsage: Promise<unknown> | null = null;
-const loadUsage = (): void => { loadingUsage ??= import('../pages/usage.js').catch(() => { loadingUsage = null; }); };
+/** Pages that a first visit seldom needs: each is loaded when it is opened. A file that is missing is reported as for any other part. */
+const LATER = {
+  home: () => import('../pages/home.js'),
+  devices: () => import('../pages/devices.js'),
+  runtimes: () => import('../pages/runtimes.js'),
+  search: () => import('../pages/search.js'),
+  terminals: () => import('../pages/terminals.js'),
+  usage: () => import('../pages/usage.js'),
+};
+const loading = new Map<string, Promise<unknown>>();
+/** Loads a page if it is one of those, once; one that failed is tried again when it is opened again. */
+function load(page: string): void {
+  if (!(page in LATER) || loading.has(page)) return;
+  loading.set(page, LATER[page as keyof typeof LATER]().catch(() => { loading.delete(page); }));
+}
 /** Pages that a share link may open. */
 const SHARED: readonly Page[] = ['sessions', 'search'];
 /** Sessions listed in the navigation. */
@@ -228,16 +231,17 @@ export class PlexusApp extends PlexusElement {
   }
 
   #body(route: Route) {
+    load(route.page);
     switch (route.page) {
       case 'inbox': return html`<plexus-inbox .request=${route.request ?? ''}></plexus-inbox>`;
-      case 'home': loadHome(); return html`<plexus-home></plexus-home>`;
+      case 'home': return html`<plexus-home></plexus-home>`;
       case 'sessions': return html`<plexus-sessions></plexus-sessions>`;
       case 'new': return html`<div class="new-page"><h1 tabindex="-1">${t.pages.new}</h1><plexus-new-session></plexus-new-session></div>`;
       case 'session': return html`<plexus-session-page .sessionId=${route.session_id} .at=${route.at}></plexus-session-page>`;
       case 'devices': return html`<plexus-devices></plexus-devices>`;
       case 'runtimes': return html`<plexus-runtimes></plexus-runtimes>`;
-      case 'terminals': loadTerminals(); return html`<plexus-terminals .terminalId=${route.terminal_id ?? ''}></plexus-terminals>`;
-      case 'usage': loadUsage(); return html`<plexus-usage .session=${route.session_id ?? ''}></plexus-usage>`;
+      case 'terminals': return html`<plexus-terminals .terminalId=${route.terminal_id ?? ''}></plexus-terminals>`;
+      case 'usage': return html`<plexus-usage .session=${route.session_id ?? ''}></plexus-usage>`;
       case 'search': return html`<plexus-search .q=${route.q ?? ''}></plexus-search>`;
     }
   }
