@@ -48,6 +48,7 @@ export type Route =
   | { page: 'sessions' }
   | { page: 'new' }
   | { page: 'session'; session_id: string; at?: number }
+  | { page: 'changes'; session_id: string }
   | { page: 'devices' }
   | { page: 'runtimes'; runtime_id?: string }
   | { page: 'terminals'; terminal_id?: string }

@@ -33,7 +33,10 @@ export class PlexusSessionPage extends PlexusElement {
     window.addEventListener('plexus-session-do', act);
     this.#stop = [
       () => window.removeEventListener('plexus-session-do', act),
-      bind([{ key: 'u', run: () => plexus.go({ page: 'sessions' }) }]),
+      bind([
+        { key: 'u', run: () => plexus.go({ page: 'sessions' }) },
+        { key: 'g c', run: () => { if (plexus.me.peek()?.kind !== 'share') plexus.go({ page: 'changes', session_id: this.sessionId }); } },
+      ]),
       effect(() => {
         plexus.now.value;
         if (!document.hidden && plexus.unread.value.has(this.sessionId)) queueMicrotask(() => plexus.seen(this.sessionId));

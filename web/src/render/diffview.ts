@@ -157,8 +157,8 @@ const plain = (text: string): Node => {
   return document.createTextNode(text.length > LINE_SHOWN ? `${shown} ${words.session.restOfLine(text.length - LINE_SHOWN)}` : shown);
 };
 
-/** Two lines with the different words marked. */
-function compare(a: string, b: string): [Node[], Node[]] {
+/** Two lines with the different words marked; without marks if they have little in common or are long. */
+export function compare(a: string, b: string): [Node[], Node[]] {
   if (a.length > WORDS_MAX || b.length > WORDS_MAX) return [[plain(a)], [plain(b)]];
   const left: Node[] = [];
   const right: Node[] = [];

@@ -770,6 +770,7 @@ export class PlexusSession extends PlexusElement {
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
         ${session?.linked ? html`<span class="mute" id="linked" title=${words.common.linked}>${icon('terminal', 14, words.common.linked)}</span>` : nothing}
         ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
+        ${session && plexus.me.value?.kind !== 'share' ? html`<a class="btn ghost icon" id="changes" href=${plexus.href({ page: 'changes', session_id: this.sessionId })} aria-label=${w.changes} title="${w.changes} (g c)">${icon('changes')}</a>` : nothing}
         <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
         ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => void this.#copyAll() }, ...this.#choices(pinned)]}></plexus-menu>` : nothing}
       </header>

@@ -50,6 +50,7 @@ const LATER = {
   search: () => import('../pages/search.js'),
   terminals: () => import('../pages/terminals.js'),
   usage: () => import('../pages/usage.js'),
+  changes: () => import('../pages/changes.js'),
 };
 const loading = new Map<string, Promise<unknown>>();
 /** Loads a page if it is one of those, once; one that failed is tried again when it is opened again. */
@@ -242,13 +243,14 @@ export class PlexusApp extends PlexusElement {
       case 'runtimes': return html`<plexus-runtimes></plexus-runtimes>`;
       case 'terminals': return html`<plexus-terminals .terminalId=${route.terminal_id ?? ''}></plexus-terminals>`;
       case 'usage': return html`<plexus-usage .session=${route.session_id ?? ''}></plexus-usage>`;
+      case 'changes': return html`<plexus-changes .sessionId=${route.session_id}></plexus-changes>`;
       case 'search': return html`<plexus-search .q=${route.q ?? ''}></plexus-search>`;
     }
   }
 
   #nav([page, mark, key]: Place) {
     const at = plexus.route.value.page;
-    const here = at === page || (page === 'sessions' && at === 'session');
+    const here = at === page || (page === 'sessions' && (at === 'session' || at === 'changes'));
     const open = page === 'inbox' ? [...plexus.requests.value.values()].filter((r) => r.state === 'open') : [];
     const count = open.length;
     return html`<a class="nav" href="#/${page}" title="${t.pages[page]} (${key})" aria-current=${here ? 'page' : nothing}>${icon(mark, 18)}<span class="label">${t.pages[page]}</span>

@@ -12,6 +12,7 @@ export function parseRoute(hash: string): Route {
     case 'new': return { page };
     case 's': {
       if (!id) return { page: 'sessions' };
+      if (word === 'changes') return { page: 'changes', session_id: id };
       const at = word === 'at' ? Number(place) : NaN;
       return Number.isSafeInteger(at) && at >= 0 ? { page: 'session', session_id: id, at } : { page: 'session', session_id: id };
     }
@@ -31,6 +32,7 @@ export function href(route: Route): string {
   switch (route.page) {
     case 'inbox': return route.request ? `#/r/${e(route.request)}` : '#/inbox';
     case 'session': return `#/s/${e(route.session_id)}${route.at === undefined ? '' : `/at/${route.at}`}`;
+    case 'changes': return `#/s/${e(route.session_id)}/changes`;
     case 'runtimes': return route.runtime_id ? `#/runtimes/${e(route.runtime_id)}` : '#/runtimes';
     case 'terminals': return route.terminal_id ? `#/terminals/${e(route.terminal_id)}` : '#/terminals';
     case 'usage': return route.session_id ? `#/usage?session=${e(route.session_id)}` : '#/usage';

@@ -1,0 +1,138 @@
+// What the page of a session's changes knows: the list, the rows of a file, and the comments that are not sent yet. No document.
+import { unifiedLines } from '../surface/unified.js';
+
+/** One changed file, as `GET /v1/sessions/{id}/changes` lists it. */
+export interface ChangedFile {
+  path: string;
+  from?: string | null;
+  status: 'added' | 'modified' | 'deleted' | 'renamed';
+  added?: number | null;
+  removed?: number | null;
+  /** Anything but `text` has no diff; `reason` says why. */
+  compared: string;
+  reason?: string | null;
+  /** Another when either side changed. */
+  digest: string;
+  by: 'session' | 'others' | 'both';
+  runs: string[];
+}
+export interface ChangeList {
+  source: 'git' | 'tools' | 'none';
+  root?: string | null;
+  rev: string;
+  files: ChangedFile[];
+  left_off: number;
+  runs: { run_id: string; at: string; prompt?: string | null; files: number }[];
+  notes: { code: string; text: string }[];
+}
+/** The diff of one file. */
+export interface FileDiff { path: string; digest: string; diff: string; compared: string; reason?: string | null; truncated: boolean }
+
+export type Side = 'old' | 'new';
+/** One line of a hunk. `mate`: the line that it replaces or is replaced by, if its words can be compared. */
+export interface Row { kind: 'same' | 'add' | 'del'; a: number; b: number; text: string; mate?: string }
+export interface Hunk { index: number; heading: string; rows: Row[] }
+/** A comment that was not sent yet. Its lines are of one side of one version of the file. */
+export interface Comment { id: string; path: string; side: Side; line: number; end: number; text: string; digest: string }
+
+/** The hunks of a unified diff of one file. */
+export function hunksOf(diff: string): Hunk[] {
+  const hunks: Hunk[] = [];
+  for (const line of unifiedLines(diff)) {
+    if (line.kind === 'hunk') hunks.push({ index: hunks.length, heading: line.text, rows: [] });
+    else if (line.kind !== 'head') hunks.at(-1)?.rows.push({ kind: line.kind, a: line.a, b: line.b, text: line.text });
+  }
+  for (const { rows } of hunks) pair(rows);
+  return hunks;
+}
+
+/** As many removed lines as added ones after them: each replaces another. */
+function pair(rows: Row[]): void {
+  for (let from = 0; from < rows.length;) {
+    let added = from;
+    while (rows[added]?.kind === 'del') added++;
+    let end = added;
+    while (rows[end]?.kind === 'add') end++;
+    if (added - from === end - added) {
+      for (let n = 0; n < added - from; n++) {
+        const [gone, come] = [rows[from + n] as Row, rows[added + n] as Row];
+        gone.mate = come.text;
+        come.mate = gone.text;
+      }
+    }
+    from = Math.max(end, from + 1);
+  }
+}
+
+/** Rows beside each other: what was, and what is. */
+export function sides(rows: readonly Row[]): [Row | null, Row | null][] {
+  const out: [Row | null, Row | null][] = [];
+  for (let at = 0; at < rows.length;) {
+    const row = rows[at] as Row;
+    if (row.kind === 'same') { out.push([row, row]); at++; continue; }
+    const gone: Row[] = [];
+    const come: Row[] = [];
+    while (rows[at]?.kind === 'del') gone.push(rows[at++] as Row);
+    while (rows[at]?.kind === 'add') come.push(rows[at++] as Row);
+    for (let n = 0; n < Math.max(gone.length, come.length); n++) out.push([gone[n] ?? null, come[n] ?? null]);
+  }
+  return out;
+}
+
+/** Where a row can be commented: on what is, or for a removed line on what was. */
+export const placeOf = (row: Row): { side: Side; line: number } => (row.kind === 'del' ? { side: 'old', line: row.a } : { side: 'new', line: row.b });
+
+// --- what is kept on this device
+
+/** Most sessions whose comments and marks are kept; the oldest are dropped. */
+const SESSIONS_MAX = 50;
+/** Most comments of one review, and the longest of them; as the gateway takes. */
+export const COMMENTS_MAX = 200;
+export const COMMENT_CHARS = 10_000;
+/** Most marks of one session. */
+const VIEWED_MAX = 3_000;
+const COMMENTS_KEY = 'plexus.review';
+const VIEWED_KEY = 'plexus.viewed';
+
+type Kept<T> = [session: string, value: T][];
+function read<T>(key: string): Kept<T> {
+  try {
+    const value: unknown = JSON.parse(localStorage.getItem(key) ?? '[]');
+    return Array.isArray(value) ? value.filter((one): one is [string, T] => Array.isArray(one) && typeof one[0] === 'string') : [];
+  } catch { return []; }
+}
+function write<T>(key: string, session: string, value: T | null): void {
+  const others = read<T>(key).filter(([id]) => id !== session).slice(0, SESSIONS_MAX - 1);
+  try { localStorage.setItem(key, JSON.stringify(value === null ? others : [[session, value], ...others])); } catch { /* storage is off: they last as long as the page */ }
+}
+
+const isComment = (one: unknown): one is Comment => {
+  const c = one as Comment | null;
+  return typeof c === 'object' && c !== null && [c.id, c.path, c.text, c.digest].every((part) => typeof part === 'string') && [c.line, c.end].every(Number.isSafeInteger) && (c.side === 'old' || c.side === 'new');
+};
+export function keptComments(session: string): Comment[] {
+  const found: unknown = read<Comment[]>(COMMENTS_KEY).find(([id]) => id === session)?.[1];
+  return Array.isArray(found) ? found.filter(isComment).slice(0, COMMENTS_MAX) : [];
+}
+export const keepComments = (session: string, all: readonly Comment[]): void => write(COMMENTS_KEY, session, all.length ? all : null);
+
+/** The versions of files that were marked as viewed: by path, the digest. */
+export function keptViewed(session: string): Map<string, string> {
+  const found: unknown = read<[string, string][]>(VIEWED_KEY).find(([id]) => id === session)?.[1];
+  return new Map(Array.isArray(found) ? found.filter((one): one is [string, string] => Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'string') : []);
+}
+export const keepViewed = (session: string, all: ReadonlyMap<string, string>): void => write(VIEWED_KEY, session, all.size ? [...all].slice(-VIEWED_MAX) : null);
+
+const WIDE_KEY = 'plexus.changes.sides';
+export function sideBySide(): boolean {
+  try { return localStorage.getItem(WIDE_KEY) === '1'; } catch { return false; }
+}
+export function setSideBySide(on: boolean): void {
+  try { if (on) localStorage.setItem(WIDE_KEY, '1'); else localStorage.removeItem(WIDE_KEY); } catch { /* storage is off: as long as the page */ }
+}
+
+/** What the gateway makes one prompt of. */
+export function reviewOf(comments: readonly Comment[], text: string): { comments: { path: string; side: Side; line: number; end_line?: number; text: string }[]; text?: string } {
+  const sent = comments.map(({ path, side, line, end, text: words }) => ({ path, side, line, ...(end > line ? { end_line: end } : {}), text: words }));
+  return { comments: sent, ...(text.trim() ? { text: text.trim() } : {}) };
+}
