@@ -256,6 +256,7 @@ impl Gateway {
             listeners,
             agents: agents(exe.clone()),
             opened: router::new_session::OpenedSessions::default(),
+            worktrees: sessions::Worktrees::new(&absolute(&home)),
             presets: presets(exe),
             started_at: SystemTime::now().into(),
             version: env!("CARGO_PKG_VERSION"),

@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Open a session with a prompt and leave it to work; starts the agent, and a gateway, if need be
     New(New),
+    /// List the git worktrees that were made for sessions, or remove one
+    Worktrees(super::worktrees::WorktreeArgs),
     /// List sessions and runtimes
     Ls(Ls),
     /// Resume a conversation that a runtime has stored, and follow it here; `plexus ls --resumable RUNTIME` lists them
@@ -221,6 +223,15 @@ pub(crate) struct New {
     /// The folder to work in [default: the current one]
     #[arg(long = "in", value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
+    /// Work in a new git worktree and branch of this name; `plexus worktrees` lists and removes them
+    #[arg(long, value_name = "BRANCH", conflicts_with = "earlier")]
+    pub(crate) worktree: Option<String>,
+    /// Where the branch of --worktree begins [default: what is checked out]
+    #[arg(long, value_name = "COMMIT", requires = "worktree")]
+    pub(crate) base: Option<String>,
+    /// Go on with the agent's newest conversation in the folder, or with the newest one that has these words
+    #[arg(long = "continue", value_name = "TEXT", id = "earlier", num_args = 0..=1)]
+    pub(crate) earlier: Option<Option<String>>,
     /// The model, as the agent names it
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,

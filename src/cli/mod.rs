@@ -35,6 +35,7 @@ mod terminal;
 mod tls;
 mod usage;
 mod view;
+mod worktrees;
 mod wrap;
 
 use args::{Agent, Cli, Command, Description};
@@ -156,6 +157,7 @@ fn start(command: Command) -> CommandResult {
             Command::Serve(args) => serve::serve(args).await,
             Command::Run(args) => run::run(args).await,
             Command::New(args) => new::new(args).await,
+            Command::Worktrees(args) => worktrees::worktrees(args).await,
             Command::Ls(args) => commands::ls(args).await,
             Command::Resume(args) => resume::resume(args).await,
             Command::Tail(args) => commands::tail(args).await,

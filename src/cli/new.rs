@@ -1,17 +1,20 @@
 //! `plexus new`: opens a session and leaves it to work; starts its agent if need be.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::Context as _;
 use plexus::config::nearest;
 use plexus::runtimes::presets;
-use plexus_protocol::{RuntimeInfo, RuntimeState};
+use plexus_protocol::{RuntimeId, RuntimeInfo, RuntimeState, SessionId};
 use serde_json::{Value, json};
 
 use super::args;
 use super::client::{Client, Refused, failure};
 use super::commands::{print, print_json, text_of};
-use super::run::{gateway, preset_start};
+use super::resume::{newest, stored_conversations};
+use super::run::{AGENT_START, POLL_EVERY, gateway, preset_start};
 use super::term::{Paint, line};
 use super::{CommandFailure, CommandResult, USAGE};
 
@@ -34,12 +37,27 @@ pub(crate) async fn new(args: args::New) -> CommandResult {
     };
     let client = if args.json { Client::find().await? } else { gateway().await? };
     let mut wanted = agent(&client.runtimes().await?, args.agent.as_deref())?;
-    wanted["cwd"] = json!(cwd);
+    let mut there = None;
+    match &args.earlier {
+        None => wanted["cwd"] = json!(cwd),
+        Some(words) => (wanted, there) = earlier(&client, wanted, &cwd, words.as_deref()).await?,
+    }
     if let Some(title) = &args.title {
         wanted["title"] = title.as_str().into();
     }
-    let opened = client.try_post("/v1/sessions", &wanted, None, "opening a session").await?;
-    let session: Value = serde_json::from_str(&opened.map_err(|refused| explained(&refused))?)?;
+    if let Some(branch) = &args.worktree {
+        wanted["worktree"] = json!({ "branch": branch });
+        if let Some(base) = &args.base {
+            wanted["worktree"]["base"] = base.as_str().into();
+        }
+    }
+    let session: Value = match there {
+        Some(id) => client.get(&format!("/v1/sessions/{id}"), "reading the session").await?,
+        None => {
+            let opened = client.try_post("/v1/sessions", &wanted, None, "opening a session").await?;
+            serde_json::from_str(&opened.map_err(|refused| explained(&refused))?)?
+        }
+    };
     let id = session["session_id"].as_str().unwrap_or_default().to_owned();
     for (method, name, value) in [("model.set", "name", &args.model), ("session.set_mode", "modeId", &args.mode)] {
         let Some(value) = value else { continue };
@@ -61,10 +79,88 @@ pub(crate) async fn new(args: args::New) -> CommandResult {
     } else {
         let (paint, runtime) = (Paint::stdout(), line(session["runtime_id"].as_str().unwrap_or_default(), 80));
         print(&format!("{}\n", paint.bold(&id)))?;
+        if args.worktree.is_some() || args.earlier.is_some() {
+            let title = line(session["title"].as_str().unwrap_or_default(), 80);
+            let folder = line(session["cwd"].as_str().unwrap_or_default(), 200);
+            print(&paint.dim(&format!("in {folder}{}{title}\n", if title.is_empty() { "" } else { ": " })))?;
+        }
         let hint = format!("{runtime} works on it; follow it: plexus attach {id} (or `plexus tail {id}`)\n");
         print(&paint.dim(&hint))?;
     }
     Ok(0)
+}
+
+/// What is wanted of the gateway to go on with an earlier conversation of the agent, which is started if need be; and the session in which
+/// it is open already.
+async fn earlier(
+    client: &Client,
+    wanted: Value,
+    folder: &Path,
+    words: Option<&str>,
+) -> anyhow::Result<(Value, Option<SessionId>)> {
+    let runtime = runtime(client, wanted, folder).await?;
+    let (all, more) = stored_conversations(client, &runtime).await?;
+    let shown = folder.to_string_lossy();
+    let Some(one) = newest(all, &shown, words) else {
+        let which = words.map_or_else(|| format!(" in {shown}"), |words| format!(" with {:?}", line(words, 80)));
+        let most = if more { " among the first that it lists" } else { "" };
+        let fix = format!("`plexus ls --resumable {runtime}` lists them");
+        return Err(CommandFailure::plain(format!("{runtime} has no conversation{which}{most}: {fix}")));
+    };
+    let cwd = one.cwd.as_deref().unwrap_or(&shown);
+    Ok((json!({ "runtime_id": runtime, "native_id": one.native_id, "cwd": cwd }), one.session_id))
+}
+
+/// The runtime that is wanted, started if need be. It is ready.
+async fn runtime(client: &Client, wanted: Value, folder: &Path) -> anyhow::Result<RuntimeId> {
+    if let Some(id) = wanted["runtime_id"].as_str() {
+        return Ok(id.parse()?);
+    }
+    let mut start = wanted["start"].clone();
+    let name = start["preset"].as_str().unwrap_or_default().to_owned();
+    let agents: Value = client.get("/v1/agents", "listing the agents").await?;
+    let known = agents["agents"].as_array().and_then(|all| all.iter().find(|one| one["name"] == name.as_str()));
+    let runs = known.and_then(|one| one["runtime_id"].as_str());
+    let id: RuntimeId = match runs {
+        Some(id) => id.parse()?,
+        None => {
+            start["cwd"] = json!(folder);
+            let what = format!("starting {name}");
+            let started: RuntimeInfo = serde_json::from_value(client.post("/v1/runtimes", &start, &what).await?)?;
+            started.runtime_id
+        }
+    };
+    match ready(client, &id).await {
+        Ok(()) => Ok(id),
+        Err(error) => {
+            // A start that fails leaves nothing. It may be gone already.
+            if runs.is_none() {
+                let _ = client.delete(&format!("/v1/runtimes/{id}"), "removing the runtime").await;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Waits until a runtime is ready.
+async fn ready(client: &Client, id: &RuntimeId) -> anyhow::Result<()> {
+    let until = Instant::now() + AGENT_START;
+    loop {
+        let info: RuntimeInfo = client.get(&format!("/v1/runtimes/{id}"), "reading the runtime").await?;
+        let why = match info.state {
+            RuntimeState::Ready => return Ok(()),
+            RuntimeState::Exited => info.problem.unwrap_or_else(|| "it ended".into()),
+            RuntimeState::Starting | RuntimeState::Restarting if Instant::now() >= until => {
+                format!("it was not ready after {} seconds", AGENT_START.as_secs())
+            }
+            RuntimeState::Starting | RuntimeState::Restarting => {
+                tokio::time::sleep(POLL_EVERY).await;
+                continue;
+            }
+        };
+        let why = line(&why, SAID_LINE);
+        return Err(CommandFailure::plain(format!("{id} did not start: {why}; `plexus doctor` checks it")));
+    }
 }
 
 /// What is wanted of the gateway for the agent that a person named: a preset to start, or a runtime that runs.

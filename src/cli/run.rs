@@ -20,9 +20,9 @@ use super::{CommandFailure, CommandResult, USAGE, follow_session};
 /// Time for a newly started gateway to answer.
 const GATEWAY_START: Duration = Duration::from_secs(20);
 /// Time between two checks of a starting gateway or agent.
-const POLL_EVERY: Duration = Duration::from_millis(50);
+pub(super) const POLL_EVERY: Duration = Duration::from_millis(50);
 /// Time for an agent to be ready; the gateway's timeout of the handshake is shorter.
-const AGENT_START: Duration = Duration::from_secs(150);
+pub(super) const AGENT_START: Duration = Duration::from_secs(150);
 /// Lines of a failed gateway's log that are shown.
 const LOG_LINES: usize = 10;
 

@@ -12,7 +12,7 @@ use utoipa::openapi::{Ref, RefOr};
 
 use crate::auth::{AuthError, Denied, PairingFault};
 use crate::ledger::{Class, LedgerFull};
-use crate::sessions::{ResumeVerdict, SessionError};
+use crate::sessions::{ResumeVerdict, SessionError, WorktreeError, WorktreeLosses};
 use plexus_protocol::schema::Json;
 use plexus_protocol::{Cursor, Receipt, RequestState, Risk, Scope};
 use plexus_store::StoreError;
@@ -183,6 +183,9 @@ pub struct ProblemMembers {
     /// `runtime_not_started`: the end of what the program wrote to stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+    /// `worktree_unsaved`: what would be lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<WorktreeLosses>,
     /// `runtime_refused`: the runtime's error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_code: Option<i64>,
@@ -271,6 +274,29 @@ impl IntoResponse for Problem {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+}
+
+impl From<WorktreeError> for Problem {
+    fn from(error: WorktreeError) -> Self {
+        let words = error.to_string();
+        let (status, code) = match &error {
+            WorktreeError::NoRepository(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_repository"),
+            WorktreeError::BadBranch(_) | WorktreeError::BadBase(_) => (StatusCode::UNPROCESSABLE_ENTITY, "bad_branch"),
+            WorktreeError::BranchExists(_) | WorktreeError::FolderExists(_) => {
+                (StatusCode::CONFLICT, "worktree_exists")
+            }
+            WorktreeError::TooMany => (StatusCode::CONFLICT, "too_many_worktrees"),
+            WorktreeError::Unknown(_) => (StatusCode::NOT_FOUND, "worktree_not_found"),
+            WorktreeError::InUse(_) => (StatusCode::CONFLICT, "worktree_in_use"),
+            WorktreeError::Unsaved(_) => (StatusCode::CONFLICT, "worktree_unsaved"),
+            WorktreeError::NoGit(_) | WorktreeError::Git { .. } | WorktreeError::Disk { .. } => {
+                (StatusCode::BAD_GATEWAY, "git_failed")
+            }
+            WorktreeError::Slow(_) => (StatusCode::GATEWAY_TIMEOUT, "git_slow"),
+        };
+        let unsaved = if let WorktreeError::Unsaved(lost) = error { Some(*lost) } else { None };
+        Self::new(status, code, words).with(ProblemMembers { unsaved, ..ProblemMembers::default() })
     }
 }
 

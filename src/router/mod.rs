@@ -52,6 +52,7 @@ mod ui;
 mod usage;
 mod web;
 pub mod wire;
+mod worktrees;
 mod ws;
 
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ pub use public_address::{Authority, Network, Proxies, PublicAddresses, PublicRea
 
 use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
 use crate::ledger::{Account, Ledger};
-use crate::sessions::{Directory, SessionError};
+use crate::sessions::{Directory, SessionError, Worktrees};
 use plexus_protocol::{Answer, Epoch, Receipt, RequestId, RuntimeId, RuntimeSpec, Timestamp};
 
 /// `openapi.json` of a gateway of this version.
@@ -113,6 +114,8 @@ pub struct AppState {
     pub agents: agents::FindAgents,
     /// The sessions that were opened with an idempotency key.
     pub opened: new_session::OpenedSessions,
+    /// The git worktrees that were made for sessions.
+    pub worktrees: Worktrees,
     /// The log's epoch.
     pub epoch: Epoch,
     /// The host names and origins of the gateway.

@@ -1,6 +1,7 @@
 //! `POST /v1/sessions`: a session of a runtime that is there, or of an agent that is started for it.
 //!
-//! A start that fails, or whose client leaves before the session is open, leaves nothing: no runtime, and no name taken.
+//! A start that fails, or whose client leaves before the session is open, leaves nothing: no runtime, no name taken, and no git
+//! worktree.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::http::{StartRuntime, free_name, start_spec};
 use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Caller, Permit, Prompt, Target};
-use crate::sessions::{Directory, OpenSession, SessionError};
+use crate::sessions::{Directory, MadeWorktree, NewWorktree, OpenSession, SessionError};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
@@ -49,6 +50,8 @@ pub(super) struct NewSession {
     title: Option<String>,
     /// The runtime's identifier of a conversation to resume.
     native_id: Option<NativeId>,
+    /// A new git branch and worktree for the session, made of the repository that `cwd` is in. Needs `admin`.
+    worktree: Option<NewWorktree>,
 }
 
 /// The sessions that were opened with an idempotency key. Cheap to clone.
@@ -105,19 +108,37 @@ async fn open_once(
     caller: &Caller,
     new: NewSession,
 ) -> Result<Arc<SessionInfo>, Problem> {
-    let NewSession { runtime_id, start, mut cwd, title, native_id } = new;
+    let NewSession { runtime_id, start, mut cwd, title, native_id, worktree } = new;
+    if let (Some(folder), None) = (start.as_ref().and_then(|start| start.cwd.as_ref()), &cwd) {
+        cwd = folder.to_str().map(str::to_owned);
+    }
+    let made = match worktree {
+        None => None,
+        Some(_) if native_id.is_some() => {
+            return Err(Problem::invalid("a conversation that goes on stays in its folder: leave out `worktree`"));
+        }
+        Some(wanted) => {
+            gateway::<Admin>(call)?;
+            let folder = cwd.as_deref().filter(|cwd| cwd.starts_with('/'));
+            let folder =
+                folder.ok_or_else(|| Problem::invalid("a `worktree` needs `cwd`, a folder of a repository"))?;
+            Some(state.worktrees.make(folder.as_ref(), &wanted).await?)
+        }
+    };
     let (runtime_id, started) = match (runtime_id, start) {
         (Some(id), None) => (id, None),
         (None, Some(mut start)) => {
-            match (&cwd, &start.cwd) {
-                (Some(cwd), None) => start.cwd = Some(cwd.into()),
-                (None, Some(folder)) => cwd = folder.to_str().map(str::to_owned),
-                _ => {}
+            // Its process stays in the repository: it may outlive the worktree.
+            if let (Some(cwd), None) = (&cwd, &start.cwd) {
+                start.cwd = Some(cwd.into());
             }
             ready_agent(state, call, caller, start).await?
         }
         _ => return Err(Problem::invalid("give either `runtime_id`, or the agent to `start`")),
     };
+    if let Some(made) = &made {
+        cwd = Some(made.cwd().to_str().map(str::to_owned).ok_or_else(|| Problem::invalid("the folder is not UTF-8"))?);
+    }
     let open = OpenSession {
         runtime_id,
         cwd,
@@ -133,6 +154,7 @@ async fn open_once(
     match (opened, started) {
         (Ok(session), started) => {
             started.into_iter().for_each(StartedRuntime::keep);
+            made.into_iter().for_each(MadeWorktree::keep);
             Ok(session)
         }
         (Err(problem), Some(started)) => Err(started.remove(problem).await),

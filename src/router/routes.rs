@@ -26,7 +26,7 @@ use super::schemas::{AcpMessage, Shape};
 use super::{
     AppState, PortState, Problem, acp, admin, agent_tools, agents, agui, asyncapi, devices, doctor, export, folders,
     http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote, resumable,
-    surfaces, terminals, usage, web,
+    surfaces, terminals, usage, web, worktrees,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
@@ -165,6 +165,10 @@ fn runtime_routes() -> Vec<Route<AppState>> {
             .gives::<agents::Agents>(200),
         route(GET, "/v1/folders", PROMPTS, NOTHING, "Folders that sessions used; for administrators also the folders below a path", |s, c| answer(folders::list(s, c)))
             .gives::<folders::Folders>(200).with(&[&docs::FOLDERS_UNDER, &docs::FOLDERS_PREFIX]),
+        route(GET, "/v1/worktrees", ADMIN, NOTHING, "The git worktrees that were made for sessions, and what is in each only", |s, c| answer(worktrees::list(s, c)))
+            .gives::<worktrees::ListedWorktrees>(200),
+        route(POST, "/v1/worktrees/remove", ADMIN, JSON, "Remove a worktree that no session works in; what would be lost must have been shown", |s, c| answer(worktrees::remove(s, c)))
+            .takes::<worktrees::RemoveWorktree>().empty(204),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
             .gives::<doctor::Checks>(200),
         route(GET, "/v1/link", ADMIN, NOTHING, "Agents with terminals of their own: whether they are linked, and what linking changes", |s, c| answer(linking::list(s, c)))

@@ -47,6 +47,7 @@ mod surface_form;
 mod surfaces;
 mod unattached;
 mod watching;
+mod worktrees;
 
 pub use client_calls::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
 pub use directory::{
@@ -74,3 +75,4 @@ pub use state::{AskView, zero_of};
 pub use stderr_log::{StderrLine, StderrLog};
 pub use surfaces::{Acted, AskCall, Drawn, PinnedSurface, Presser, SurfaceCall};
 pub use watching::EventWatch;
+pub use worktrees::{MadeWorktree, NewWorktree, WorktreeError, WorktreeLosses, WorktreeView, Worktrees};

@@ -368,6 +368,7 @@ impl Front {
             }),
             agents: Arc::new(Vec::new),
             opened: plexus::router::new_session::OpenedSessions::default(),
+            worktrees: plexus::sessions::Worktrees::new(home.path()),
             epoch,
             hosts,
             url: format!("http://{address}"),

@@ -175,3 +175,116 @@ async fn new_command_starts_the_agent_and_leaves_the_session_to_work() {
     assert!(words.contains("did you mean gemini?"), "{words}");
     assert_eq!(run(&["demo", "--in", "nowhere"]).await.status.code(), Some(1));
 }
+
+/// A repository with one commit.
+fn repository(path: &Path) {
+    std::fs::create_dir_all(path).unwrap();
+    std::fs::write(path.join("file"), "one\n").unwrap();
+    for words in ["init --quiet -b main", "add .", "-c user.name=t -c user.email=t@example.org commit --quiet -m first"]
+    {
+        let done = Command::new("git").arg("-C").arg(path).args(words.split(' ')).output().unwrap();
+        assert!(done.status.success(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn worktree_for_a_session_is_made_with_it_and_removed_on_request() {
+    let gateway = Gateway::start(&demo()).await;
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    repository(&top.join("project"));
+    let wish = |worktree: Value| json!({ "runtime_id": "demo", "cwd": top.join("project"), "worktree": worktree });
+    let (status, made) = gateway.post("/v1/sessions", wish(json!({ "branch": "try/it" }))).await;
+    assert_eq!(status, 201, "{made}");
+    let path = top.join("project.worktrees/try/it");
+    assert_eq!((&made["cwd"], &made["project"]["branch"]), (&json!(path), &json!("try/it")));
+    assert!(path.join("file").exists());
+    for (worktree, status, code) in [
+        (json!({ "branch": "try/it" }), 409, "worktree_exists"),
+        (json!({ "branch": "no good" }), 422, "bad_branch"),
+        (json!({ "branch": "other", "base": "nowhere" }), 422, "bad_branch"),
+    ] {
+        let (got, why) = gateway.post("/v1/sessions", wish(worktree)).await;
+        assert_eq!((got, &why["code"]), (status, &json!(code)), "{why}");
+    }
+    let outside = json!({ "runtime_id": "demo", "cwd": top, "worktree": { "branch": "x" } });
+    let (status, why) = gateway.post("/v1/sessions", outside).await;
+    assert_eq!((status, &why["code"]), (422, &json!("no_repository")), "{why}");
+    // A session that cannot be opened takes its worktree with it.
+    let fails = json!({ "start": { "dialect": "acp", "command": ["false"] }, "cwd": top.join("project"), "worktree": { "branch": "vain" } });
+    assert_eq!(gateway.post("/v1/sessions", fails).await.0, 502);
+    let listed = async || gateway.get("/v1/worktrees").await.1["worktrees"].as_array().unwrap().clone();
+    until_so("the worktree made in vain is gone", async || listed().await.len() == 1).await;
+    assert!(!top.join("project.worktrees/vain").exists());
+
+    let one = listed().await.remove(0);
+    assert_eq!(
+        (&one["path"], &one["sessions"][0], &one["unsaved"]["changed"]),
+        (&json!(path), &made["session_id"], &json!(0))
+    );
+    let remove = async |lost: Option<&Value>| {
+        gateway.post("/v1/worktrees/remove", json!({ "path": path, "delete_branch": true, "lost": lost })).await
+    };
+    let (status, why) = remove(None).await;
+    assert_eq!((status, &why["code"]), (409, &json!("worktree_in_use")), "{why}");
+    let id = made["session_id"].as_str().unwrap();
+    assert_eq!(gateway.patch(&format!("/v1/sessions/{id}"), json!({ "archived": true })).await.0, 200);
+    std::fs::write(path.join("new"), "").unwrap();
+    let (status, why) = remove(None).await;
+    assert_eq!(
+        (status, &why["code"], &why["unsaved"]["files"]),
+        (409, &json!("worktree_unsaved"), &json!(["new"])),
+        "{why}"
+    );
+    assert_eq!(remove(Some(&why["unsaved"]["digest"])).await.0, 204);
+    assert!(!top.join("project.worktrees").exists());
+    // Only for administrators, as any folder outside of the agent's own.
+    let (_, phone) = gateway.post("/v1/devices", json!({ "name": "phone", "scopes": ["watch", "prompt"] })).await;
+    let client = Client::new(&gateway.url, phone["token"].as_str().unwrap());
+    let wish = wish(json!({ "branch": "phone" }));
+    let refused = client.http("POST", "/v1/sessions", Some(&wish), None).await.unwrap();
+    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("scope_missing")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_command_makes_worktrees_and_continues_conversations() {
+    let gateway = Gateway::start("").await;
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    repository(&top.join("project"));
+    let (home, project) = (gateway.home.clone(), top.join("project"));
+    let run = async |args: &[&str]| {
+        let mut command = Command::new(exe());
+        command.args(args).current_dir(&project).env("PLEXUS_HOME", &home).env("NO_COLOR", "1");
+        let done = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (done.status.code(), words(&done.stdout), words(&done.stderr))
+    };
+    let (code, said, why) = run(&["new", "demo", "--worktree", "by-hand", "--title", "First"]).await;
+    assert_eq!(code, Some(0), "{said}{why}");
+    assert!(said.contains("project.worktrees/by-hand"), "{said}");
+    let id = said.lines().next().unwrap().to_owned();
+    let (_, said, _) = run(&["worktrees"]).await;
+    assert!(said.contains("by-hand") && said.contains("clean") && said.contains(&id), "{said}");
+    let (code, _, why) = run(&["worktrees", "remove", "by-hand"]).await;
+    assert_eq!(code, Some(1), "{why}");
+    assert!(why.contains(&id), "{why}");
+    assert_eq!(run(&["archive", &id]).await.0, Some(0));
+    std::fs::write(top.join("project.worktrees/by-hand/new"), "").unwrap();
+    let (code, said, why) = run(&["worktrees", "remove", "by-hand"]).await;
+    assert_eq!(code, Some(1), "{said}{why}");
+    assert!(said.contains("changed  new") && why.contains("--force"), "{said}{why}");
+    let (code, said, why) = run(&["worktrees", "remove", "by-hand", "--force"]).await;
+    assert_eq!(code, Some(0), "{why}");
+    assert!(said.contains("the branch by-hand is kept"), "{said}");
+
+    // A conversation of the folder, when the agent does not even run.
+    let (code, said, why) = run(&["new", "demo", "echo", "remember-me"]).await;
+    assert_eq!(code, Some(0), "{said}{why}");
+    let first = said.lines().next().unwrap().to_owned();
+    let (code, said, why) = run(&["new", "demo", "--continue", "nothing like this"]).await;
+    assert_eq!(code, Some(1), "{said}{why}");
+    assert!(why.contains("plexus ls --resumable demo"), "{why}");
+    let (code, said, why) = run(&["new", "demo", "go on", "--continue"]).await;
+    assert_eq!((code, said.lines().next()), (Some(0), Some(first.as_str())), "it is open already: {why}");
+}
