@@ -362,6 +362,53 @@ async fn attach_palette_chooses_agent_settings_and_makes_a_link() {
 }
 
 #[tokio::test]
+async fn attach_starts_the_first_session_from_nothing() {
+    let gateway = Gateway::start("").await;
+    let folder = tempfile::tempdir().unwrap();
+    // Low, where the line of the agent has only the chosen one.
+    let screen = Screen::open(&gateway, (80, 16), "");
+    screen.shows("▌Agent").await;
+    screen.shows("installed ·").await;
+    let chosen = |text: &str| text.lines().find(|line| line.contains("▌Agent")).map(str::to_owned).unwrap_or_default();
+    for _ in 0..40 {
+        let before = chosen(&screen.text());
+        if before.contains("demo") {
+            break;
+        }
+        screen.keys(&["Down"]);
+        screen.until("the next agent", |text| chosen(text) != before).await;
+    }
+    screen.shot("new-80x16");
+    screen.keys(&["Enter"]);
+    screen.shows("▌Folder").await;
+    // A folder that is not there: it says so, and what was typed stays.
+    screen.keys(&["C-a", "C-k"]);
+    screen.words(&format!("{}/none", folder.path().display()));
+    screen.keys(&["Enter"]);
+    screen.shows("▌Title").await;
+    screen.keys(&["Enter"]);
+    screen.words("echo hello from there");
+    screen.shows("hello from there").await;
+    screen.keys(&["Enter"]);
+    let failed = screen.shows("That did not work").await;
+    assert!(failed.contains("hello from there"), "{failed}");
+    screen.shot("new-failed-80x16");
+    assert_eq!(gateway.get("/v1/runtimes").await.1["runtimes"], json!([]), "nothing is left");
+    screen.keys(&["BTab", "BTab"]);
+    screen.shows("▌Folder").await;
+    screen.keys(&["BSpace", "BSpace", "BSpace", "BSpace", "BSpace"]);
+    screen.keys(&["BTab", "Tab", "Enter"]);
+    screen.shows("▌Title").await;
+    screen.keys(&["Enter", "Enter"]);
+    screen.shows("── done").await;
+    let (_, all) = gateway.get("/v1/sessions").await;
+    assert_eq!(all["sessions"][0]["cwd"], json!(folder.path()), "{all}");
+    let session = all["sessions"][0]["session_id"].as_str().unwrap();
+    assert!(said(&gateway.events(session).await, None).contains("hello from there"));
+    screen.shot("new-opened-80x16");
+}
+
+#[tokio::test]
 async fn attach_restores_the_terminal_however_it_ends() {
     let gateway = Gateway::demo().await;
     let session = gateway.session("demo").await;

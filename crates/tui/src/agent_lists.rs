@@ -72,9 +72,9 @@ fn wrap_indented(words: &str, width: usize) -> String {
 /// A conversation stored by a runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastConversation {
-    /// Its name in the palette.
+    /// Its title, and its identifier.
     pub(crate) name: String,
-    /// Its description in the palette.
+    /// When it was last used, or that it is open; and its folder.
     pub(crate) what: String,
     /// The open session of the conversation, if any.
     pub(crate) session: Option<String>,
@@ -96,7 +96,7 @@ pub(crate) fn past_conversations(runtime: &str, value: &Value) -> Vec<PastConver
             wanted["cwd"] = kept["cwd"].clone();
         }
         Some(PastConversation {
-            name: format!("past {} · {}", title.as_deref().unwrap_or("untitled"), sanitize::line(native, 60)),
+            name: format!("{} · {}", title.as_deref().unwrap_or("untitled"), sanitize::line(native, 60)),
             what: words.join(" · "),
             session: open,
             open: wanted,

@@ -6,6 +6,7 @@ mod events;
 mod keys;
 mod lists;
 mod mouse;
+mod new_session;
 mod surfaces;
 mod triage;
 
@@ -17,11 +18,12 @@ use ratatui::layout::Rect;
 use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
 
-use super::agent_lists::{self, PastConversation};
+use super::agent_lists;
 use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
 use super::conversation::{Conversation, DrawContext, PageOf};
 use super::help::COMMANDS;
 use super::input::{self, Key};
+use super::new_session::NewSessionForm;
 use super::sanitize;
 use super::session_list::SessionRow;
 use super::settings::SettingChoice;
@@ -55,6 +57,7 @@ const WHEEL_LINES: i64 = 3;
 /// How long a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
 const PREVIEW_DELAY: i64 = 300;
 
+pub(crate) use new_session::FormCall;
 pub(crate) use triage::SeveralQuestion;
 
 /// A page.
@@ -103,14 +106,11 @@ pub(crate) enum CallTag {
     /// A whole request of which only the beginning was sent.
     FullRequest(String),
     Prompt(String),
-    New,
     TextPage(&'static str),
     /// The MCP servers of a session's agent.
     Servers,
     /// The skills of a session's agent.
     Skills,
-    /// The resumable conversations of a runtime.
-    Past(String),
     /// A share link to show and copy.
     Link,
     /// A press on a surface of a session.
@@ -120,6 +120,8 @@ pub(crate) enum CallTag {
     },
     /// The surfaces of a session, after a change was missed.
     Surfaces(String),
+    /// What the form of a new session asks for.
+    Form(FormCall),
     /// Shows this text when the call is done.
     Notice(String),
 }
@@ -137,6 +139,15 @@ pub(crate) enum Effect {
         body: Option<Value>,
         key: bool,
     },
+    /// Open a session, or send its first prompt, under this key: the same again counts once. It can be given up.
+    Start {
+        tag: CallTag,
+        path: String,
+        body: Value,
+        key: String,
+    },
+    /// Give up what was started: nothing is left of it.
+    GiveUp,
     /// Call a method of the gateway, or through it of the agent, for a session.
     Ask {
         tag: CallTag,
@@ -285,8 +296,6 @@ pub(crate) struct App {
     pub(crate) devices: Vec<DeviceItem>,
     pub(crate) list_errors: HashMap<&'static str, String>,
     pub(crate) hits: Vec<SearchItem>,
-    /// The resumable conversations of the runtime being chosen from.
-    past_conversations: Vec<PastConversation>,
     pub(crate) searched: Option<String>,
     pub(crate) query: TextArea<'static>,
     pub(crate) query_typing: bool,
@@ -323,6 +332,17 @@ pub(crate) struct App {
     pub(crate) card: Option<Card>,
     /// Unfinished forms that are not on the screen, each with the revision of its request.
     form_drafts: HashMap<String, (u64, CardMode)>,
+    /// The form of a new session, while it is on the screen.
+    pub(crate) form: Option<NewSessionForm>,
+    /// The prompt of a form that was closed.
+    form_prompt: String,
+    /// The starts so far.
+    attempts: u64,
+    /// The folder that the screen was started in.
+    pub(crate) here: String,
+    /// Whether the runtimes were read, and whether the form is the first screen if there are none.
+    runtimes_read: bool,
+    first: bool,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) toast: Option<(String, bool, i64)>,
     interrupted: i64,
@@ -376,7 +396,6 @@ impl App {
             devices: Vec::new(),
             list_errors: HashMap::new(),
             hits: Vec::new(),
-            past_conversations: Vec::new(),
             searched: None,
             query: input::area(""),
             query_typing: true,
@@ -402,6 +421,12 @@ impl App {
             drafts: HashMap::new(),
             card: None,
             form_drafts: HashMap::new(),
+            form: None,
+            form_prompt: String::new(),
+            attempts: 0,
+            here: String::new(),
+            runtimes_read: false,
+            first: false,
             overlay: None,
             toast: None,
             interrupted: i64::MIN / 2,
@@ -439,7 +464,7 @@ impl App {
         match msg {
             Msg::Key(event) => {
                 if let Some(key) = Key::of(event) {
-                    self.undecided = false;
+                    (self.undecided, self.first) = (false, false);
                     self.key(&key, &mut effects);
                 }
             }
@@ -510,6 +535,7 @@ impl App {
             }
             self.card = Some(card);
         }
+        self.update_form(effects);
         self.update_writing();
         self.update_surfaces(effects);
         self.read_older_sessions(effects);
@@ -531,7 +557,7 @@ impl App {
         let session = self
             .conversation
             .as_ref()
-            .filter(|_| self.page == TuiPage::Session)
+            .filter(|_| self.page == TuiPage::Session && self.form.is_none())
             .map(|conversation| conversation.session.clone());
         // A negative difference means that the clock was set back: it counts as idle.
         let touched = (0..PRESENCE_TIMEOUT).contains(&(self.now - self.touched));
@@ -814,11 +840,6 @@ impl App {
             None => usize::from(self.viewed_at.get(&session.id).is_some_and(|at| *at != session.updated)),
         }
     }
-}
-
-/// Lists the resumable conversations of a runtime.
-fn list_past_conversations(runtime: &str) -> Effect {
-    get(CallTag::Past(runtime.to_owned()), format!("/v1/runtimes/{runtime}/resumable?limit=1000"))
 }
 
 fn get(tag: CallTag, path: String) -> Effect {

@@ -548,7 +548,7 @@ impl Card {
                 CardOutcome::Taken
             }
             // Keys of other requests do nothing here.
-            "y" | "n" | "A" | "N" => CardOutcome::Taken,
+            "y" | "n" | "A" => CardOutcome::Taken,
             _ => CardOutcome::Nothing,
         }
     }

@@ -30,6 +30,7 @@ mod highlight;
 mod image;
 mod input;
 mod markdown;
+mod new_session;
 mod sanitize;
 mod session_list;
 mod settings;
@@ -93,6 +94,7 @@ pub async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Pat
         .unwrap_or_default();
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
+    app.here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
     guard.plain = app.theme.depth == Depth::Ansi;
     let mut shell = Shell::new(client, guard, dir.to_owned(), size)?;
@@ -112,6 +114,10 @@ struct Shell {
     open_session: Option<(u64, Follow)>,
     tx: mpsc::Sender<Msg>,
     rx: mpsc::Receiver<Msg>,
+    /// The start of a session that can be given up.
+    starting: Option<tokio::task::AbortHandle>,
+    /// Distinguishes the starts of this run from those of others.
+    run: String,
     suspend: bool,
 }
 
@@ -130,7 +136,19 @@ impl Shell {
         let viewport = Viewport::Fixed(Rect::new(0, 0, size.0.max(1), size.1.max(1)));
         let terminal = Terminal::with_options(CrosstermBackend::new(guard.frames()), TerminalOptions { viewport })?;
         let all_sessions = client.attach(None, FollowStart::Now);
-        Ok(Self { client, guard, terminal, dir, all_sessions, open_session: None, tx, rx, suspend: false })
+        Ok(Self {
+            client,
+            guard,
+            terminal,
+            dir,
+            all_sessions,
+            open_session: None,
+            tx,
+            rx,
+            starting: None,
+            run: key(),
+            suspend: false,
+        })
     }
 
     async fn run_loop(&mut self, app: &mut App) -> anyhow::Result<End> {
@@ -190,7 +208,10 @@ impl Shell {
             }
             for msg in first {
                 // The clock alone changes ages, once a second, and arms cards.
-                stale |= !matches!(msg, Msg::Tick) || app.card.is_some() || now() / 1000 != app.now / 1000;
+                stale |= !matches!(msg, Msg::Tick)
+                    || app.card.is_some()
+                    || app.form.is_some()
+                    || now() / 1000 != app.now / 1000;
                 let effects = app.update(msg, now());
                 self.perform(app, effects);
             }
@@ -257,10 +278,21 @@ impl Shell {
                 Effect::Call { tag, method, path, body, key } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
                     tokio::spawn(async move {
-                        let outcome = call(&client, method, &path, body.as_ref(), key).await;
+                        let key = key.then(self::key);
+                        let outcome = call(&client, method, &path, body.as_ref(), key.as_deref()).await;
                         let _ = tx.send(Msg::Done(tag, outcome)).await;
                     });
                 }
+                Effect::Start { tag, path, body, key } => {
+                    let (client, tx, key) = (self.client.clone(), self.tx.clone(), format!("{}-{key}", self.run));
+                    let task = tokio::spawn(async move {
+                        let outcome = call(&client, "POST", &path, Some(&body), Some(&key)).await;
+                        let _ = tx.send(Msg::Done(tag, outcome)).await;
+                    });
+                    self.starting = Some(task.abort_handle());
+                }
+                // The connection closes with the task, and the gateway takes back what was begun.
+                Effect::GiveUp => drop(self.starting.take().map(|task| task.abort())),
                 Effect::Ask { tag, method, params } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
                     tokio::spawn(async move {
@@ -318,14 +350,13 @@ async fn call(
     method: &'static str,
     path: &str,
     body: Option<&Value>,
-    keyed: bool,
+    key: Option<&str>,
 ) -> Result<(u16, Value), String> {
-    let key = keyed.then(key);
     let mut tries = 0;
     loop {
-        match client.http(method, path, body, key.as_deref()).await {
+        match client.http(method, path, body, key).await {
             Ok(reply) => return Ok((reply.status, reply.json())),
-            Err(Error::Lost(_) | Error::Unreached(_)) if (keyed || method == "GET") && tries < TRIES => {
+            Err(Error::Lost(_) | Error::Unreached(_)) if (key.is_some() || method == "GET") && tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
             }
@@ -348,7 +379,7 @@ fn key() -> String {
 async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, String), String> {
     let page = past(client, session, "now").await?;
     let (status, snapshot) =
-        call(client, "GET", &format!("/v1/sessions/{session}/snapshot?max_bytes=0"), None, false).await?;
+        call(client, "GET", &format!("/v1/sessions/{session}/snapshot?max_bytes=0"), None, None).await?;
     let next = page["next"].as_str().filter(|_| status == 200).ok_or("no page")?;
     Ok((PageOf::read(&page), snapshot, next.to_owned()))
 }
@@ -357,7 +388,7 @@ async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, Strin
 async fn past(client: &Client, session: &str, before: &str) -> Result<Value, String> {
     let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
     let path = format!("/v1/sessions/{session}/events?merge=true&limit={PAGE}&max_bytes={PAGE_BYTES}&before={before}");
-    let (status, page) = call(client, "GET", &path, None, false).await?;
+    let (status, page) = call(client, "GET", &path, None, None).await?;
     match status {
         200 => Ok(page),
         _ => Err(format!("earlier events: {}", page["detail"].as_str().unwrap_or("the gateway did not say why"))),

@@ -48,7 +48,32 @@ pub(crate) struct SettingChoice {
     pub(crate) params: Value,
 }
 
+/// A choice for a session that is not open yet: the call, without its session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SettingPick {
+    pub(crate) name: String,
+    pub(crate) method: &'static str,
+    pub(crate) params: Value,
+}
+
 impl Settings {
+    /// The modes and the models that a new session can be given.
+    pub(crate) fn offers(&self) -> (Vec<SettingPick>, Vec<SettingPick>) {
+        let pick = |choice: &NamedChoice, method, params| SettingPick { name: choice.name.clone(), method, params };
+        let mode = |choice: &NamedChoice| pick(choice, "session.set_mode", json!({ "modeId": choice.id }));
+        let model = |choice: &NamedChoice| pick(choice, "model.set", json!({ "name": choice.id }));
+        let models = self.options.iter().find(|setting| setting.model);
+        let mut modes: Vec<SettingPick> = self.modes.iter().map(mode).collect();
+        if modes.is_empty() {
+            // Agents may report their modes as an option.
+            let option = self.options.iter().find(|setting| setting.option.id == "mode");
+            let value = |choice: &NamedChoice| json!({ "configId": "mode", "value": choice.id });
+            let choices = option.into_iter().flat_map(|setting| &setting.choices);
+            modes = choices.map(|choice| pick(choice, "session.set_config_option", value(choice))).collect();
+        }
+        (modes, models.into_iter().flat_map(|setting| &setting.choices).map(model).collect())
+    }
+
     /// Applies `current_mode_update`; the first of a session lists the modes.
     pub(crate) fn take_mode(&mut self, body: &Value) {
         body["currentModeId"].as_str().unwrap_or_default().clone_into(&mut self.mode);

@@ -46,6 +46,7 @@ fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
     ask
 }
 
+mod new_session;
 mod panes;
 mod surfaces;
 mod triage;
@@ -1258,34 +1259,6 @@ fn tui_shows_servers_and_skills_or_their_absence() {
         stage.msg(Msg::Done(tag, Ok((409, json!({ "code": "listing_unsupported", "detail": "it does not tell" })))));
         assert!(stage.screen().contains(type_text), "{}", stage.screen());
     }
-}
-
-#[test]
-fn tui_resumes_a_past_conversation_chosen_by_title() {
-    let mut stage = Stage::new(80, 24, &sessions(), &[]);
-    let kept = |n: usize| json!({ "native_id": format!("c{n}"), "title": format!("Talk {n}"), "cwd": "/w", "updated_at": "2026-01-02T03:04:05.000Z" });
-    let mut all: Vec<Value> = (0..300).map(kept).collect();
-    all[7]["session_id"] = "s_2".into();
-    let page = json!({ "resumable": all });
-    stage.keys(&[":"]);
-    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, page.clone()))));
-    let screen = stage.screen();
-    assert!(screen.contains("past Talk 0 · c0") && screen.contains("2026-01-02 · /w"), "{screen}");
-    stage.type_text("talk 298");
-    stage.effects.clear();
-    stage.keys(&["Enter"]);
-    let open = json!({ "runtime_id": "demo", "native_id": "c298", "cwd": "/w" });
-    assert_eq!(called(&mut stage), [("POST /v1/sessions".into(), Some(open))]);
-    // An open conversation is switched to.
-    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, page))));
-    stage.type_text("talk 7 c7");
-    stage.effects.clear();
-    stage.keys(&["Enter"]);
-    assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
-    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((200, json!({ "resumable": [] })))));
-    assert!(stage.screen().contains("has no conversation"), "{}", stage.screen());
-    stage.msg(Msg::Done(CallTag::Past("demo".into()), Ok((409, json!({ "detail": "it lists none" })))));
-    assert!(stage.screen().contains("it lists none"), "{}", stage.screen());
 }
 
 #[test]

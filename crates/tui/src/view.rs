@@ -2,6 +2,7 @@
 
 mod card;
 mod inbox;
+mod new_session;
 mod pages;
 mod panes;
 mod sessions;
@@ -9,6 +10,7 @@ mod surfaces;
 
 pub(crate) use card::option_at;
 pub(crate) use inbox::several_end;
+pub(crate) use new_session::form_hit;
 pub(crate) use panes::{Pane, has_panes, list_top, pane_at, row_at};
 
 use ratatui::buffer::Buffer;
@@ -108,7 +110,7 @@ fn card_max(app: &App, middle: u16) -> u16 {
 
 /// The room of a card: its width and greatest height.
 pub(crate) fn card_area(app: &App) -> Option<Rect> {
-    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.overlay.is_some() {
+    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.overlay.is_some() || app.form.is_some() {
         return None;
     }
     app.card.as_ref()?;
@@ -195,6 +197,7 @@ pub(crate) fn draw(app: &App, buf: &mut Buffer) {
     let mut draw = Draw { app, buf };
     draw.top();
     match app.page {
+        _ if app.form.is_some() => app.form.iter().for_each(|form| draw.form(form)),
         TuiPage::Search => draw.search(),
         TuiPage::Runtimes => draw.runtimes(),
         TuiPage::Devices => draw.devices(),
@@ -591,6 +594,9 @@ impl Draw<'_> {
 
 /// The keys that matter now, for the last line.
 fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
+    if let Some(form) = &app.form {
+        return new_session::form_hints(app, form);
+    }
     let hints: &[(&'static str, &'static str)] = match app.page {
         TuiPage::Inbox if !app.triage.selected.is_empty() => &[
             ("y", "allow once"),

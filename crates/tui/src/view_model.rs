@@ -320,6 +320,10 @@ pub(crate) struct RuntimeItem {
     pub(crate) state: String,
     pub(crate) agent: String,
     pub(crate) connect: String,
+    /// Whether the gateway is attached to it, and did not start it.
+    pub(crate) endpoint: bool,
+    /// Whether it lists conversations that it can resume.
+    pub(crate) lists: bool,
     pub(crate) cwd: String,
     pub(crate) pid: Option<u64>,
     pub(crate) problem: String,
@@ -333,7 +337,10 @@ impl RuntimeItem {
         let words = connect["command"]
             .as_array()
             .map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+        let can = |name: &str| value["capabilities"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
         Some(Self {
+            endpoint: connect["endpoint"].is_string(),
+            lists: can("list") && (can("load") || can("resume")),
             id: value["runtime_id"].as_str()?.to_owned(),
             dialect: field(&value["dialect"]),
             state: field(&value["state"]),
@@ -345,6 +352,11 @@ impl RuntimeItem {
             stderr: raw(&value["stderr_tail"]),
             updated: millis(&value["updated_at"]).unwrap_or_default(),
         })
+    }
+
+    /// Whether new sessions begin in it, now or soon: not if it has ended, or if its sessions begin in terminals of their own.
+    pub(crate) fn takes_sessions(&self) -> bool {
+        self.state != "exited" && !(self.endpoint && self.connect.starts_with("link:"))
     }
 }
 

@@ -69,11 +69,6 @@ impl App {
                 ));
             }
         }
-        if words.starts_with("past") {
-            for past in self.past_conversations.iter().filter(|past| fits(&past.name)) {
-                list.push((rank(&past.name.to_lowercase()), past.name.clone(), past.what.clone()));
-            }
-        }
         for runtime in &self.runtimes {
             let name = format!("resume {}", runtime.id);
             if fits(&name) {
@@ -108,18 +103,11 @@ impl App {
         if let Some(id) = name.strip_prefix("go ") {
             return self.open(id.to_owned(), effects);
         }
-        if let Some(past) = self.past_conversations.iter().find(|past| past.name == name).cloned() {
-            self.past_conversations.clear();
-            return match past.session {
-                Some(session) => self.open(session, effects),
-                None => effects.push(post(CallTag::New, "/v1/sessions".into(), past.open)),
-            };
-        }
         if let Some(runtime) = name.strip_prefix("resume ") {
-            return effects.push(list_past_conversations(runtime));
+            return self.open_form(Some(runtime), true, effects);
         }
         if let Some(runtime) = name.strip_prefix("new ") {
-            return effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": runtime })));
+            return self.open_form(Some(runtime), false, effects);
         }
         match name {
             "inbox" => self.go(TuiPage::Inbox, effects),
@@ -150,14 +138,13 @@ impl App {
             }
             "resume" => match self.runtimes.as_slice() {
                 [] => self.say("no runtime is attached: start one with `plexus run`", true),
-                [only] => effects.push(list_past_conversations(&only.id)),
+                [only] => {
+                    let id = only.id.clone();
+                    self.open_form(Some(&id), true, effects);
+                }
                 _ => self.overlay = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
             },
-            "new" => match self.runtimes.as_slice() {
-                [] => self.say("no runtime is attached: start one with `plexus run`", true),
-                [only] => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": only.id }))),
-                _ => self.overlay = Some(Overlay::Palette { area: input::area("new "), at: 0 }),
-            },
+            "new" => self.open_form(None, false, effects),
             _ => {
                 let Some(session) = session else { return self.say("open a session first", true) };
                 self.session_command(name, &session, effects);

@@ -14,7 +14,7 @@ impl App {
     }
 
     /// Applies a session's update: if it has news, it comes before all known ones.
-    fn apply_update(&mut self, mut session: SessionItem) {
+    pub(super) fn apply_update(&mut self, mut session: SessionItem) {
         let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
         session.place = match self.sessions.get(&session.id) {
             Some(known) if known.updated == session.updated => known.place,
@@ -293,6 +293,7 @@ impl App {
             CallTag::Runtimes => {
                 if let Some(all) = self.list_of("runtimes", &value["runtimes"], good, why, RuntimeItem::read) {
                     self.runtimes = all;
+                    self.runtimes_read = true;
                 }
             }
             CallTag::Devices => {
@@ -317,8 +318,7 @@ impl App {
                 }
                 self.say(&format!("not sent: {why}"), true);
             }
-            CallTag::New if good && value["session_id"].is_string() => self.opened_new(&value, effects),
-            CallTag::New => self.say(&format!("no new session: {why}"), true),
+            CallTag::Form(call) => self.on_form_reply(call, (status, &value), &why, effects),
             CallTag::TextPage(title) if good => self.show_text(title, &value),
             CallTag::TextPage(_) => self.say(&why, true),
             CallTag::Servers if good => self.show_list("MCP servers", agent_lists::servers(&value)),
@@ -328,8 +328,6 @@ impl App {
                 self.show_list("skills", words);
             }
             CallTag::Skills => self.say(&format!("Skills list unavailable: {why}"), true),
-            CallTag::Past(runtime) if good => self.on_past_conversations(&runtime, &value),
-            CallTag::Past(_) => self.say(&why, true),
             CallTag::Link => match value["url"].as_str().filter(|_| good) {
                 Some(url) => self.show_link(sanitize::line(url, LINK_MAX), effects),
                 None => self.say(&format!("no link: {why}"), true),
@@ -350,15 +348,6 @@ impl App {
         }
     }
 
-    /// Offers the conversations of a runtime that can be resumed.
-    fn on_past_conversations(&mut self, runtime: &str, value: &Value) {
-        self.past_conversations = agent_lists::past_conversations(runtime, value);
-        if self.past_conversations.is_empty() {
-            return self.say(&format!("{runtime} has no conversation that can be resumed"), false);
-        }
-        self.overlay = Some(Overlay::Palette { area: input::area("past "), at: 0 });
-    }
-
     /// The items of a page's list; on an error the page shows the message.
     fn list_of<T>(
         &mut self,
@@ -374,14 +363,6 @@ impl App {
         }
         self.list_errors.insert(page, why);
         None
-    }
-
-    /// Opens a session that was just created.
-    fn opened_new(&mut self, value: &Value, effects: &mut Vec<Effect>) {
-        if let Some(session) = SessionItem::read(value) {
-            self.apply_update(session);
-        }
-        self.open(value["session_id"].as_str().unwrap_or_default().to_owned(), effects);
     }
 
     /// Shows and copies a share link.

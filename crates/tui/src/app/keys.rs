@@ -5,7 +5,7 @@ use super::*;
 impl App {
     pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
-            "C-c" => {
+            "C-c" if self.form.is_none() || self.overlay.is_some() => {
                 if self.overlay.take().is_some() {
                     return;
                 }
@@ -25,6 +25,9 @@ impl App {
         }
         if self.overlay.is_some() {
             return self.overlay_key(key, effects);
+        }
+        if self.form.is_some() {
+            return self.form_key(key, effects);
         }
         if key.name() == "C-k" {
             return self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 });
@@ -183,8 +186,10 @@ impl App {
     }
 
     fn inbox_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        if key.name() == "Enter" {
-            return self.open_selected(effects);
+        match key.name() {
+            "Enter" => return self.open_selected(effects),
+            "N" => return self.open_form(None, false, effects),
+            _ => {}
         }
         let list = self.row_keys(TuiPage::Inbox);
         self.step_from(TuiPage::Inbox, self.inbox_at(), &list, key);
@@ -299,9 +304,14 @@ impl App {
 
     fn runtimes_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         let list: Vec<String> = self.runtimes.iter().map(|runtime| runtime.id.clone()).collect();
-        let Some(id) = list.get(self.index(TuiPage::Runtimes, &list)).cloned() else { return };
+        let Some(id) = list.get(self.index(TuiPage::Runtimes, &list)).cloned() else {
+            if key.name() == "N" {
+                self.open_form(None, false, effects);
+            }
+            return;
+        };
         match key.name() {
-            "N" | "Enter" => effects.push(post(CallTag::New, "/v1/sessions".into(), json!({ "runtime_id": id }))),
+            "N" | "Enter" => self.open_form(Some(&id), false, effects),
             "R" => self.confirm(
                 format!("Restart {id}? Its current work is stopped."),
                 AfterConfirm::Call {
@@ -453,6 +463,9 @@ impl App {
             }
             Some(_) => return,
             None => {}
+        }
+        if let Some(form) = &mut self.form {
+            return form.paste(&words, self.now);
         }
         let writing = self.page == TuiPage::Session && self.writing || self.surface_takes_text();
         if !writing

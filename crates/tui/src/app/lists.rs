@@ -172,7 +172,11 @@ impl App {
 
     /// Chooses the first page: the inbox if something waits, else the sessions.
     pub(super) fn choose_first_page(&mut self) {
-        if std::mem::take(&mut self.undecided) && self.open_asks().0 > 0 {
+        if !std::mem::take(&mut self.undecided) {
+            return;
+        }
+        self.first = self.open_asks().0 == 0;
+        if !self.first {
             (self.page, self.from) = (TuiPage::Inbox, TuiPage::Inbox);
         }
     }

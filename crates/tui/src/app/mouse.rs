@@ -16,6 +16,9 @@ impl App {
         if self.overlay.is_some() {
             return;
         }
+        if self.form.is_some() {
+            return;
+        }
         let by = if down { WHEEL_LINES } else { -WHEEL_LINES };
         let inside = |area: Rect| area.contains((event.column, event.row).into());
         if view::card_area(self).is_some_and(inside)
@@ -61,6 +64,9 @@ impl App {
     pub(super) fn click(&mut self, column: u16, row: u16, effects: &mut Vec<Effect>) {
         if self.overlay.is_some() {
             return;
+        }
+        if self.form.is_some() {
+            return self.form_click(column, row, effects);
         }
         if row == 0
             && let Some(page) = view::tab_at(self, column)

@@ -56,7 +56,7 @@ impl App {
             "A" | "N" | "e" | "m" if selected => {
                 self.say("several are selected: y allows, n denies, X clears the selection", false);
             }
-            "y" | "a" | "n" | "d" | "A" | "N" | "r" | "D"
+            "y" | "a" | "n" | "d" | "A" | "r" | "D"
                 if matches!(self.triage.rows.get(at), Some(InboxRow::Group { .. })) =>
             {
                 self.say("this is a group: x selects its requests, Enter folds it", false);

@@ -1,0 +1,917 @@
+//! The form of a new session: its agent, its folder, its settings and its prompt. Pure: keys change it, and say what is wanted of the
+//! gateway.
+
+use ratatui_textarea::TextArea;
+use serde_json::{Value, json};
+
+use super::agent_lists::{PastConversation, past_conversations};
+use super::input::{self, Key};
+use super::sanitize;
+use super::settings::{SettingPick, Settings};
+use super::view_model::{RuntimeItem, field};
+
+/// How long nothing is typed before folders are looked for, in milliseconds.
+const FOLDER_PAUSE: i64 = 120;
+/// Most folders, commands and agents that are kept of an answer.
+const LIST_MAX: usize = 500;
+/// Commands of the agent that are offered below the prompt.
+const SLASH_MAX: usize = 4;
+/// Longest text of a failed agent that is kept, in bytes; the last ones count.
+const SAID_MAX: usize = 16 << 10;
+
+/// A field of the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormField {
+    Agent,
+    /// A new conversation, or an earlier one.
+    Way,
+    Folder,
+    Mode,
+    Model,
+    Title,
+    Prompt,
+    /// The earlier conversations.
+    Earlier,
+}
+
+/// What an agent of the list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentChoiceKind {
+    /// A runtime, and whether it is ready.
+    Runtime(bool),
+    /// A preset whose program is there: it is started.
+    Installed,
+    /// A preset whose program is not there.
+    Missing,
+}
+
+/// An agent of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AgentChoice {
+    /// Of the runtime, or of the preset.
+    pub(crate) name: String,
+    pub(crate) kind: AgentChoiceKind,
+    pub(crate) about: String,
+    /// Whether it works in a folder of its own.
+    endpoint: bool,
+    /// Whether it lists conversations that it can resume.
+    lists: bool,
+}
+
+impl AgentChoice {
+    fn is_usable(&self) -> bool {
+        matches!(self.kind, AgentChoiceKind::Runtime(true) | AgentChoiceKind::Installed)
+    }
+}
+
+/// A preset, as the gateway tells it.
+#[derive(Clone, Debug)]
+struct PresetItem {
+    name: String,
+    about: String,
+    installed: bool,
+    install: String,
+    key: String,
+    runtime: String,
+}
+
+impl PresetItem {
+    fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            name: value["name"].as_str()?.to_owned(),
+            about: field(&value["about"]),
+            installed: value["installed"] == true,
+            install: field(&value["install"]),
+            key: field(&value["key"]),
+            runtime: value["runtime_id"].as_str().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+/// A folder that is offered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FolderItem {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) git: bool,
+}
+
+impl FolderItem {
+    fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            name: value["name"].as_str()?.to_owned(),
+            path: value["path"].as_str()?.to_owned(),
+            git: value["git"] == true,
+        })
+    }
+
+    fn list(value: &Value) -> Vec<Self> {
+        value.as_array().into_iter().flatten().filter_map(Self::read).take(LIST_MAX).collect()
+    }
+}
+
+/// A setting to choose: the agent's own, or one of these.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingField {
+    pub(crate) choices: Vec<SettingPick>,
+    /// The chosen one; `None`: as the agent has it.
+    pub(crate) at: Option<usize>,
+    pub(crate) filter: TextArea<'static>,
+}
+
+impl SettingField {
+    fn new(choices: Vec<SettingPick>) -> Self {
+        Self { choices, at: None, filter: input::area("") }
+    }
+
+    /// Those that match what is typed.
+    pub(crate) fn shown(&self) -> Vec<Option<usize>> {
+        let words = words_of(&self.filter);
+        let own = words.is_empty().then_some(None);
+        let fits = |pick: &SettingPick| {
+            let name = pick.name.to_lowercase();
+            words.iter().all(|word| name.contains(word.as_str()))
+        };
+        let all = self.choices.iter().enumerate().filter(|(_, pick)| fits(pick)).map(|(n, _)| Some(n));
+        own.into_iter().chain(all).collect()
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.at.and_then(|at| self.choices.get(at)).map(|pick| pick.name.as_str())
+    }
+}
+
+/// The conversations of an agent that can be continued.
+#[derive(Clone, Debug)]
+pub(crate) struct EarlierList {
+    /// The runtime that was asked.
+    runtime: String,
+    all: Vec<PastConversation>,
+    /// What is said instead of the list.
+    pub(crate) words: String,
+    pub(crate) filter: TextArea<'static>,
+    pub(crate) at: usize,
+}
+
+impl EarlierList {
+    fn new() -> Self {
+        Self { runtime: String::new(), all: Vec::new(), words: String::new(), filter: input::area(""), at: 0 }
+    }
+
+    /// Those that match the filter.
+    pub(crate) fn shown(&self) -> Vec<&PastConversation> {
+        let words = words_of(&self.filter);
+        let fits = |past: &&PastConversation| {
+            let all = format!("{} {}", past.name, past.what).to_lowercase();
+            words.iter().all(|word| all.contains(word.as_str()))
+        };
+        self.all.iter().filter(fits).collect()
+    }
+}
+
+/// A session that is being opened.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionStart {
+    /// Its number: replies to others are ignored.
+    pub(crate) attempt: u64,
+    pub(crate) since: i64,
+    /// What happens now.
+    pub(crate) words: String,
+    /// The session, once it is open.
+    pub(crate) session: Option<String>,
+    /// The settings that it still gets.
+    pub(crate) settings: Vec<SettingPick>,
+    /// The agents as they were when it began: the list stays so meanwhile.
+    agents: Vec<AgentChoice>,
+}
+
+/// Why there is no session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StartProblem {
+    pub(crate) words: String,
+    /// What the agent said; empty if it is not known.
+    pub(crate) said: String,
+}
+
+/// What a key of the form leads to.
+#[derive(Debug, PartialEq)]
+pub(crate) enum FormOutcome {
+    Stay,
+    Close,
+    Start,
+    /// Give up the start.
+    Cancel,
+    /// Open this session.
+    Open(String),
+    Copy(String),
+    /// Show all of the problem.
+    Problem,
+}
+
+/// A place of the form that was clicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormHit {
+    Field(FormField),
+    /// A row of the list of a field.
+    Row(FormField, usize),
+}
+
+/// The form.
+#[derive(Clone, Debug)]
+pub(crate) struct NewSessionForm {
+    presets: Option<Vec<PresetItem>>,
+    recent: Vec<FolderItem>,
+    /// The home folder, if this client may see the machine's folders.
+    home: Option<String>,
+    /// The folder that the screen was started in.
+    here: String,
+    pub(crate) folder: TextArea<'static>,
+    /// Whether the folder is what a person typed or chose.
+    folder_typed: bool,
+    folders: Vec<FolderItem>,
+    /// What is said below the folder.
+    pub(crate) folder_words: String,
+    /// The number of the last question for folders, when the next one is due, and whether its answer completes what is typed.
+    asked: u64,
+    due: Option<i64>,
+    completes: bool,
+    pub(crate) folder_at: Option<usize>,
+    chosen: String,
+    /// The session whose settings are offered.
+    told: String,
+    pub(crate) mode: SettingField,
+    pub(crate) model: SettingField,
+    commands: Vec<(String, String)>,
+    pub(crate) earlier: bool,
+    pub(crate) past: EarlierList,
+    pub(crate) title: TextArea<'static>,
+    pub(crate) prompt: TextArea<'static>,
+    pub(crate) focus: FormField,
+    pub(crate) start: Option<SessionStart>,
+    attempt: u64,
+    /// The last wish without an outcome: the same again is the same attempt.
+    last: Value,
+    pub(crate) problem: Option<StartProblem>,
+}
+
+/// The words of a filter, in lower case.
+fn words_of(area: &TextArea<'_>) -> Vec<String> {
+    area.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
+}
+
+fn line_of(area: &TextArea<'_>) -> String {
+    area.lines().join(" ")
+}
+
+impl NewSessionForm {
+    pub(crate) fn new(here: &str, prompt: &str, runtimes: &[RuntimeItem], attempt: u64) -> Self {
+        let mut form = Self {
+            presets: None,
+            recent: Vec::new(),
+            home: None,
+            here: here.to_owned(),
+            folder: input::area(here),
+            folder_typed: false,
+            folders: Vec::new(),
+            folder_words: String::new(),
+            asked: 0,
+            due: None,
+            completes: false,
+            folder_at: None,
+            chosen: String::new(),
+            told: String::new(),
+            mode: SettingField::new(Vec::new()),
+            model: SettingField::new(Vec::new()),
+            commands: Vec::new(),
+            earlier: false,
+            past: EarlierList::new(),
+            title: input::area(""),
+            prompt: input::area(prompt),
+            focus: FormField::Prompt,
+            start: None,
+            attempt,
+            last: Value::Null,
+            problem: None,
+        };
+        // With an agent that runs, only the prompt is missing.
+        if form.choice(runtimes).is_none() {
+            form.focus = FormField::Agent;
+        }
+        form
+    }
+
+    /// Chooses this agent, and whether an earlier conversation is wanted.
+    pub(crate) fn choose(&mut self, agent: &str, earlier: bool) {
+        agent.clone_into(&mut self.chosen);
+        (self.earlier, self.focus) = (earlier, if earlier { FormField::Earlier } else { FormField::Prompt });
+    }
+
+    /// The number of the last attempt.
+    pub(crate) fn attempt(&self) -> u64 {
+        self.attempt
+    }
+
+    // === what is shown
+
+    /// Whether the agents are still being looked for.
+    pub(crate) fn is_looking(&self) -> bool {
+        self.presets.is_none()
+    }
+
+    /// The agents: those that run, those that can be started, those that are not installed.
+    pub(crate) fn agents(&self, runtimes: &[RuntimeItem]) -> Vec<AgentChoice> {
+        if let Some(start) = &self.start {
+            return start.agents.clone();
+        }
+        let mut running: Vec<&RuntimeItem> = runtimes.iter().filter(|one| one.takes_sessions()).collect();
+        running.sort_by_key(|one| (one.state != "ready", one.id == "codex-terminal", one.id.clone()));
+        let mut all: Vec<AgentChoice> = Vec::new();
+        for one in &running {
+            let about = if one.agent.is_empty() { &one.dialect } else { &one.agent };
+            let words = if one.state == "ready" { "running" } else { one.state.as_str() };
+            all.push(AgentChoice {
+                name: one.id.clone(),
+                kind: AgentChoiceKind::Runtime(one.state == "ready"),
+                about: format!("{words} · {about}"),
+                endpoint: one.endpoint,
+                lists: one.lists,
+            });
+        }
+        let presets = self.presets.iter().flatten();
+        let (there, missing): (Vec<&PresetItem>, Vec<&PresetItem>) = presets.partition(|one| one.installed);
+        let runs = |one: &PresetItem| running.iter().any(|at| at.id == one.name || at.id == one.runtime);
+        let preset = |one: &PresetItem, kind, about| AgentChoice {
+            name: one.name.clone(),
+            kind,
+            about,
+            endpoint: false,
+            lists: false,
+        };
+        for one in there.into_iter().filter(|one| !runs(one)) {
+            let how = if one.key.is_empty() { one.about.clone() } else { format!("signs in by {}", one.key) };
+            all.push(preset(one, AgentChoiceKind::Installed, format!("installed · {how}")));
+        }
+        for one in missing {
+            all.push(preset(one, AgentChoiceKind::Missing, format!("not installed: {}", one.install)));
+        }
+        all
+    }
+
+    /// The place of the selected agent.
+    pub(crate) fn agent_at(&self, all: &[AgentChoice]) -> usize {
+        let chosen = all.iter().position(|one| one.name == self.chosen);
+        chosen.or_else(|| all.iter().position(AgentChoice::is_usable)).unwrap_or_default()
+    }
+
+    /// The agent that gets the session.
+    pub(crate) fn choice(&self, runtimes: &[RuntimeItem]) -> Option<AgentChoice> {
+        let all = self.agents(runtimes);
+        let at = self.agent_at(&all);
+        all.into_iter().nth(at).filter(AgentChoice::is_usable)
+    }
+
+    /// Whether earlier conversations are shown.
+    pub(crate) fn is_earlier(&self, runtimes: &[RuntimeItem]) -> bool {
+        self.earlier && self.choice(runtimes).is_some_and(|choice| choice.lists)
+    }
+
+    /// The fields, in their order.
+    pub(crate) fn fields(&self, runtimes: &[RuntimeItem]) -> Vec<FormField> {
+        let mut all = vec![FormField::Agent];
+        if self.choice(runtimes).is_some_and(|choice| choice.lists) {
+            all.push(FormField::Way);
+        }
+        if self.is_earlier(runtimes) {
+            all.push(FormField::Earlier);
+            return all;
+        }
+        all.push(FormField::Folder);
+        for (field, setting) in [(FormField::Mode, &self.mode), (FormField::Model, &self.model)] {
+            if !setting.choices.is_empty() {
+                all.push(field);
+            }
+        }
+        all.extend([FormField::Title, FormField::Prompt]);
+        all
+    }
+
+    /// The folder as it stands in the field.
+    pub(crate) fn folder_text(&self) -> String {
+        line_of(&self.folder)
+    }
+
+    /// The folders that are offered: those that were used, or those that complete what is typed.
+    pub(crate) fn offered(&self) -> Vec<&FolderItem> {
+        if !self.folder_typed {
+            return self.recent.iter().collect();
+        }
+        if self.home.is_some() {
+            return self.folders.iter().collect();
+        }
+        let typed = self.folder_text().to_lowercase();
+        self.recent.iter().filter(|one| one.path.to_lowercase().contains(&typed)).collect()
+    }
+
+    /// The agent's commands that complete the prompt.
+    pub(crate) fn slash(&self) -> Vec<&(String, String)> {
+        let lines = self.prompt.lines();
+        let begun = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1);
+        let begun = begun.filter(|begun| self.focus == FormField::Prompt && !begun.contains(' '));
+        let fits = |one: &&(String, String)| begun.is_some_and(|begun| one.0.starts_with(begun));
+        self.commands.iter().filter(fits).take(SLASH_MAX).collect()
+    }
+
+    // === what the gateway tells
+
+    /// The agents that can be started; a client that may not start them gets none.
+    pub(crate) fn on_agents(&mut self, reply: Result<&Value, (u16, &str)>) {
+        let presets = match reply {
+            Ok(value) => value["agents"].as_array().into_iter().flatten().filter_map(PresetItem::read).collect(),
+            Err((status, why)) => {
+                if status != 403 {
+                    self.fail(format!("the installed agents could not be listed: {why}"), "");
+                }
+                Vec::new()
+            }
+        };
+        self.presets = Some(presets.into_iter().take(LIST_MAX).collect());
+    }
+
+    /// The folders that sessions used.
+    pub(crate) fn on_recent(&mut self, value: &Value) {
+        self.recent = FolderItem::list(&value["recent"]);
+        self.home = value["under"].as_str().map(str::to_owned);
+        if !self.folder_typed {
+            let known = self.recent.first().map(|one| one.path.clone());
+            // A client that may not see the machine's folders works in those that sessions used.
+            let other = if self.home.is_some() && !self.here.is_empty() { Some(self.here.clone()) } else { None };
+            self.folder = input::area(&known.or(other).or(self.home.clone()).unwrap_or_default());
+        }
+    }
+
+    /// The folders for the question of this number.
+    pub(crate) fn on_folders(&mut self, asked: u64, reply: Result<&Value, &str>) {
+        if asked != self.asked {
+            return;
+        }
+        let completes = std::mem::take(&mut self.completes);
+        match reply {
+            Err(why) => (self.folders, self.folder_words) = (Vec::new(), why.to_owned()),
+            Ok(value) => {
+                self.folders = FolderItem::list(&value["folders"]);
+                self.folder_words = match (self.folders.is_empty(), value["more"] == true) {
+                    (true, _) => "no folders here".to_owned(),
+                    (false, true) => "there are more: type the beginning of a name".to_owned(),
+                    (false, false) => String::new(),
+                };
+                if completes {
+                    self.complete();
+                }
+            }
+        }
+        self.folder_at = None;
+    }
+
+    /// What the agent offered in its newest session.
+    pub(crate) fn on_told(&mut self, session: &str, value: &Value) {
+        if session != self.told {
+            return;
+        }
+        let latest = &value["latest"];
+        let mut settings = Settings::default();
+        settings.take_mode(&latest["current_mode_update"]);
+        settings.take_options(&latest["config_option_update"]);
+        let (modes, models) = settings.offers();
+        (self.mode, self.model) = (SettingField::new(modes), SettingField::new(models));
+        let commands = latest["available_commands_update"]["availableCommands"].as_array().into_iter().flatten();
+        self.commands = commands.map(|one| (field(&one["name"]), field(&one["description"]))).take(LIST_MAX).collect();
+    }
+
+    /// The conversations of a runtime.
+    pub(crate) fn on_past(&mut self, runtime: &str, reply: Result<&Value, &str>) {
+        if runtime != self.past.runtime {
+            return;
+        }
+        match reply {
+            Err(why) => self.past.words = format!("the earlier conversations could not be listed: {why}"),
+            Ok(value) => {
+                self.past.all = past_conversations(runtime, value);
+                self.past.words = match self.past.all.is_empty() {
+                    true => format!("{} has no conversation that can be continued", sanitize::line(runtime, 40)),
+                    false if value["next"].is_string() => "older ones are not listed".to_owned(),
+                    false => String::new(),
+                };
+            }
+        }
+    }
+
+    /// The session whose settings are to be read now, of the newest one of the agent.
+    pub(crate) fn told_due(&mut self, newest: Option<String>) -> Option<String> {
+        let newest = newest.unwrap_or_default();
+        if newest == self.told {
+            return None;
+        }
+        newest.clone_into(&mut self.told);
+        (self.mode, self.model) = (SettingField::new(Vec::new()), SettingField::new(Vec::new()));
+        self.commands.clear();
+        (!newest.is_empty()).then_some(newest)
+    }
+
+    /// The runtime whose conversations are to be listed now.
+    pub(crate) fn past_due(&mut self, runtimes: &[RuntimeItem]) -> Option<String> {
+        let choice = self.choice(runtimes).filter(|choice| self.earlier && choice.lists)?;
+        if choice.name == self.past.runtime {
+            return None;
+        }
+        let words = format!("asking {} …", sanitize::line(&choice.name, 40));
+        self.past = EarlierList { runtime: choice.name.clone(), words, ..EarlierList::new() };
+        Some(choice.name)
+    }
+
+    /// The query and the number of the question for folders that is due.
+    pub(crate) fn folders_due(&mut self, now: i64) -> Option<(u64, String)> {
+        self.due.filter(|at| *at <= now)?;
+        self.due = None;
+        self.home.as_ref()?;
+        let text = self.folder_text();
+        let (under, prefix) = match text.rfind('/') {
+            Some(cut) => text.split_at(cut + 1),
+            None if text.is_empty() || text == "~" => (text.as_str(), ""),
+            // Not the beginning of a path.
+            None => return None,
+        };
+        self.asked += 1;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("under", under).append_pair("prefix", prefix);
+        Some((self.asked, query.finish()))
+    }
+
+    // === the start
+
+    /// What is asked of the gateway; and the words while it is done. Or why nothing can be asked.
+    pub(crate) fn wish(&self, runtimes: &[RuntimeItem]) -> Result<(Value, String), String> {
+        let all = self.agents(runtimes);
+        let Some(one) = all.get(self.agent_at(&all)) else {
+            return Err("no agent is running, and this device may not start one".to_owned());
+        };
+        let name = sanitize::line(&one.name, 40);
+        if self.is_earlier(runtimes) {
+            let past = self.past.shown();
+            let past = past.get(self.past.at).ok_or("choose a conversation of the list")?;
+            return Ok((past.open.clone(), "Opening the conversation".to_owned()));
+        }
+        let (mut body, words) = match one.kind {
+            AgentChoiceKind::Runtime(true) => (json!({ "runtime_id": one.name }), "Opening the session".to_owned()),
+            AgentChoiceKind::Installed => (json!({ "start": { "preset": one.name } }), format!("Starting {name}")),
+            AgentChoiceKind::Runtime(false) => return Err(format!("{name} is not ready yet: wait, or choose another")),
+            AgentChoiceKind::Missing => return Err(format!("{name} is {}", one.about)),
+        };
+        let folder = self.folder_text();
+        let mut folder = folder.trim().to_owned();
+        if let (Some(home), Some(rest)) = (&self.home, folder.strip_prefix('~'))
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            folder = format!("{home}{rest}");
+        }
+        while folder.len() > 1 && folder.ends_with('/') {
+            folder.pop();
+        }
+        // An endpoint works in a folder of its own, unless a person names another.
+        if !folder.is_empty() && (self.folder_typed || !one.endpoint) {
+            body["cwd"] = folder.into();
+        }
+        let title = line_of(&self.title);
+        if !title.trim().is_empty() {
+            body["title"] = title.trim().into();
+        }
+        Ok((body, words))
+    }
+
+    /// Begins a start; returns its number. The same wish as one without an outcome has the same number.
+    pub(crate) fn begin(&mut self, wish: &Value, words: String, now: i64, runtimes: &[RuntimeItem]) -> u64 {
+        if *wish != self.last {
+            self.attempt += 1;
+            self.last = wish.clone();
+        }
+        let agents = self.agents(runtimes);
+        let picked = |setting: &SettingField| setting.at.and_then(|at| setting.choices.get(at).cloned());
+        let settings = match self.is_earlier(runtimes) {
+            true => Vec::new(),
+            // The one that is applied first is the last.
+            false => [picked(&self.mode), picked(&self.model)].into_iter().flatten().collect(),
+        };
+        self.problem = None;
+        self.start = Some(SessionStart { attempt: self.attempt, since: now, words, session: None, settings, agents });
+        self.attempt
+    }
+
+    /// The start failed: everything stays as it was typed.
+    pub(crate) fn fail(&mut self, words: String, said: &str) {
+        self.start = None;
+        let from = said.len().saturating_sub(SAID_MAX);
+        let from = (from..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(said.len());
+        self.problem = Some(StartProblem { words, said: said[from..].trim().to_owned() });
+    }
+
+    /// The wish has an outcome: the same again is another attempt.
+    pub(crate) fn settled(&mut self) {
+        self.last = Value::Null;
+    }
+
+    // === keys
+
+    fn go(&mut self, by: isize, runtimes: &[RuntimeItem]) {
+        let all = self.fields(runtimes);
+        let now = all.iter().position(|one| *one == self.focus).unwrap_or_default();
+        let many = isize::try_from(all.len()).unwrap_or(1);
+        let to = (isize::try_from(now).unwrap_or_default() + by).rem_euclid(many);
+        self.focus_on(all[usize::try_from(to).unwrap_or_default()]);
+    }
+
+    fn focus_on(&mut self, to: FormField) {
+        for setting in [&mut self.mode, &mut self.model] {
+            setting.filter = input::area("");
+        }
+        self.folder_at = None;
+        self.focus = to;
+    }
+
+    /// A key.
+    pub(crate) fn key(&mut self, key: &Key, now: i64, runtimes: &[RuntimeItem]) -> FormOutcome {
+        let name = key.name();
+        if let Some(start) = &self.start {
+            return match (name, &start.session) {
+                ("Esc" | "C-c", Some(session)) => FormOutcome::Open(session.clone()),
+                ("Esc" | "C-c", None) => FormOutcome::Cancel,
+                _ => FormOutcome::Stay,
+            };
+        }
+        // A field that is gone.
+        if !self.fields(runtimes).contains(&self.focus) {
+            self.focus_on(if self.is_earlier(runtimes) { FormField::Earlier } else { FormField::Prompt });
+        }
+        match name {
+            "Esc" | "C-c" => return FormOutcome::Close,
+            "C-o" => return if self.problem.is_some() { FormOutcome::Problem } else { FormOutcome::Stay },
+            "S-Tab" => self.go(-1, runtimes),
+            "Tab" if self.focus == FormField::Folder && self.tab(now) => {}
+            "Tab" if !self.slash().is_empty() => {
+                if let Some((name, _)) = self.slash().first() {
+                    self.prompt = input::area(&format!("/{name} "));
+                }
+            }
+            "Tab" => self.go(1, runtimes),
+            _ => match self.focus {
+                FormField::Agent => return self.agent_key(name, runtimes),
+                FormField::Way => match name {
+                    "Left" | "Right" | " " | "h" | "l" => self.earlier = !self.earlier,
+                    "Up" | "k" => self.go(-1, runtimes),
+                    "Down" | "j" | "Enter" => self.go(1, runtimes),
+                    _ => {}
+                },
+                FormField::Folder => self.folder_key(key, now, runtimes),
+                FormField::Mode | FormField::Model => self.setting_key(key, runtimes),
+                FormField::Title => match name {
+                    "Up" => self.go(-1, runtimes),
+                    "Down" | "Enter" => self.go(1, runtimes),
+                    "M-Enter" | "C-j" | "S-Enter" => {}
+                    _ => drop(input::edit(&mut self.title, key)),
+                },
+                FormField::Prompt => match name {
+                    "Enter" => return FormOutcome::Start,
+                    "Up" if self.prompt.cursor().0 == 0 => self.go(-1, runtimes),
+                    _ => drop(input::edit(&mut self.prompt, key)),
+                },
+                FormField::Earlier => return self.earlier_key(key, runtimes),
+            },
+        }
+        FormOutcome::Stay
+    }
+
+    fn agent_key(&mut self, name: &str, runtimes: &[RuntimeItem]) -> FormOutcome {
+        let all = self.agents(runtimes);
+        let (at, last) = (self.agent_at(&all), all.len().saturating_sub(1));
+        let to = match name {
+            "Down" | "j" if at == last => {
+                self.go(1, runtimes);
+                return FormOutcome::Stay;
+            }
+            "Down" | "j" => at + 1,
+            "Up" | "k" => at.saturating_sub(1),
+            "Home" | "g" => 0,
+            "End" | "G" => last,
+            "Enter" => {
+                return match all.get(at).filter(|one| one.kind == AgentChoiceKind::Missing) {
+                    Some(one) => {
+                        let command = one.about.split_once(": ").map_or("", |(_, command)| command);
+                        FormOutcome::Copy(command.to_owned())
+                    }
+                    None => {
+                        self.go(1, runtimes);
+                        FormOutcome::Stay
+                    }
+                };
+            }
+            _ => return FormOutcome::Stay,
+        };
+        if let Some(one) = all.get(to) {
+            self.problem = None;
+            self.chosen.clone_from(&one.name);
+        }
+        FormOutcome::Stay
+    }
+
+    fn setting(&mut self) -> &mut SettingField {
+        if self.focus == FormField::Mode { &mut self.mode } else { &mut self.model }
+    }
+
+    fn setting_key(&mut self, key: &Key, runtimes: &[RuntimeItem]) {
+        let setting = self.setting();
+        let shown = setting.shown();
+        let at = shown.iter().position(|one| *one == setting.at);
+        let to = match (key.name(), at) {
+            ("Enter", _) => return self.go(1, runtimes),
+            ("Up", None | Some(0)) => return self.go(-1, runtimes),
+            ("Up", Some(at)) => at - 1,
+            ("Down", Some(at)) if at + 1 >= shown.len() => return self.go(1, runtimes),
+            ("Down", at) => at.map_or(0, |at| at + 1),
+            ("PageDown", at) => (at.unwrap_or_default() + 10).min(shown.len().saturating_sub(1)),
+            ("PageUp", at) => at.unwrap_or_default().saturating_sub(10),
+            ("M-Enter" | "C-j" | "S-Enter", _) => return,
+            _ => {
+                input::edit(&mut setting.filter, key);
+                // The first match, while it is typed.
+                if let Some(first) = setting.shown().first() {
+                    setting.at = *first;
+                }
+                return;
+            }
+        };
+        if let Some(one) = shown.get(to) {
+            setting.at = *one;
+        }
+    }
+
+    fn earlier_key(&mut self, key: &Key, runtimes: &[RuntimeItem]) -> FormOutcome {
+        let last = self.past.shown().len().saturating_sub(1);
+        self.past.at = match key.name() {
+            "Up" if self.past.at == 0 => {
+                self.go(-1, runtimes);
+                0
+            }
+            "Up" => self.past.at - 1,
+            "Down" => (self.past.at + 1).min(last),
+            "PageDown" => (self.past.at + 10).min(last),
+            "PageUp" => self.past.at.saturating_sub(10),
+            "Enter" => {
+                let shown = self.past.shown();
+                let Some(past) = shown.get(self.past.at) else { return FormOutcome::Stay };
+                return past.session.clone().map_or(FormOutcome::Start, FormOutcome::Open);
+            }
+            "M-Enter" | "C-j" | "S-Enter" => return FormOutcome::Stay,
+            _ => {
+                input::edit(&mut self.past.filter, key);
+                0
+            }
+        };
+        FormOutcome::Stay
+    }
+
+    fn folder_key(&mut self, key: &Key, now: i64, runtimes: &[RuntimeItem]) {
+        let many = self.offered().len();
+        match (key.name(), self.folder_at) {
+            ("Down", None) if many == 0 => self.go(1, runtimes),
+            ("Down", None) => self.folder_at = Some(0),
+            ("Down", Some(at)) if at + 1 >= many => self.go(1, runtimes),
+            ("Down", Some(at)) => self.folder_at = Some(at + 1),
+            ("Up", None) => self.go(-1, runtimes),
+            ("Up", Some(at)) => self.folder_at = at.checked_sub(1),
+            ("Enter", Some(at)) => self.take_folder(at, now),
+            ("Enter", None) => self.go(1, runtimes),
+            ("M-Enter" | "C-j" | "S-Enter", _) => {}
+            _ => {
+                if input::edit(&mut self.folder, key) {
+                    self.folder_changed(now + FOLDER_PAUSE);
+                }
+            }
+        }
+    }
+
+    fn folder_changed(&mut self, due: i64) {
+        (self.folder_typed, self.folder_at, self.completes) = (true, None, false);
+        self.folder_words.clear();
+        self.due = Some(due);
+    }
+
+    /// Takes an offered folder: one that completes what is typed is gone into.
+    fn take_folder(&mut self, at: usize, now: i64) {
+        let Some(one) = self.offered().get(at).map(|one| one.path.clone()) else { return };
+        let inside = self.folder_typed && self.home.is_some();
+        self.folder = input::area(&if inside { format!("{one}/") } else { one });
+        self.folder_changed(now);
+        if !inside {
+            self.due = None;
+        }
+    }
+
+    /// Completes the folder as far as it is certain; false if there is nothing to complete.
+    fn tab(&mut self, now: i64) -> bool {
+        if self.home.is_none() || !self.folder_typed && self.folder_at.is_none() {
+            return false;
+        }
+        if let Some(at) = self.folder_at {
+            self.take_folder(at, now);
+            return true;
+        }
+        if self.due.is_some() {
+            // Asked at once, and completed by the answer.
+            (self.due, self.completes) = (Some(now), true);
+            return true;
+        }
+        let done = self.complete();
+        if done {
+            self.due = Some(now);
+        }
+        done
+    }
+
+    /// Completes the last name of the folder by what all folders that begin with it have in common.
+    fn complete(&mut self) -> bool {
+        let text = self.folder_text();
+        let (above, begun) = text.split_at(text.rfind('/').map_or(0, |cut| cut + 1));
+        let names: Vec<&str> = self.folders.iter().map(|one| one.name.as_str()).collect();
+        let fits = |name: &&&str| name.to_lowercase().starts_with(&begun.to_lowercase());
+        let names: Vec<&str> = names.iter().filter(fits).copied().collect();
+        let Some(first) = names.first() else { return false };
+        let common = names.iter().fold(*first, |common, name| {
+            let same = common.char_indices().zip(name.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
+            &common[..same.unwrap_or_else(|| common.len().min(name.len()))]
+        });
+        let full = match names.as_slice() {
+            [only] => format!("{above}{only}/"),
+            _ if common.chars().count() > begun.chars().count() => format!("{above}{common}"),
+            _ => return false,
+        };
+        if full == text {
+            return false;
+        }
+        self.folder = input::area(&full);
+        true
+    }
+
+    /// Pasted text: a line for a field of one line.
+    pub(crate) fn paste(&mut self, words: &str, now: i64) {
+        if self.start.is_some() {
+            return;
+        }
+        let single = words.replace('\n', " ");
+        match self.focus {
+            FormField::Prompt => drop(self.prompt.insert_str(words)),
+            FormField::Title => drop(self.title.insert_str(single)),
+            FormField::Folder => {
+                self.folder.insert_str(single.trim());
+                self.folder_changed(now + FOLDER_PAUSE);
+            }
+            FormField::Earlier => {
+                self.past.filter.insert_str(single);
+                self.past.at = 0;
+            }
+            FormField::Mode | FormField::Model => drop(self.setting().filter.insert_str(single)),
+            FormField::Agent | FormField::Way => {}
+        }
+    }
+
+    /// A click: goes to a field, or chooses a row of its list.
+    pub(crate) fn click(&mut self, hit: FormHit, now: i64, runtimes: &[RuntimeItem]) -> FormOutcome {
+        if self.start.is_some() {
+            return FormOutcome::Stay;
+        }
+        match hit {
+            FormHit::Field(FormField::Way) if self.focus == FormField::Way => self.earlier = !self.earlier,
+            FormHit::Field(to) => self.focus_on(to),
+            FormHit::Row(FormField::Agent, at) => {
+                self.focus_on(FormField::Agent);
+                if let Some(one) = self.agents(runtimes).get(at) {
+                    self.problem = None;
+                    self.chosen.clone_from(&one.name);
+                }
+            }
+            FormHit::Row(FormField::Folder, at) => self.take_folder(at, now),
+            FormHit::Row(FormField::Earlier, at) => {
+                let again = self.past.at == at && self.focus == FormField::Earlier;
+                (self.focus, self.past.at) = (FormField::Earlier, at);
+                if again && let Some(past) = self.past.shown().get(at) {
+                    return past.session.clone().map_or(FormOutcome::Start, FormOutcome::Open);
+                }
+            }
+            FormHit::Row(FormField::Mode | FormField::Model, at) => {
+                let setting = self.setting();
+                if let Some(one) = setting.shown().get(at) {
+                    setting.at = *one;
+                }
+            }
+            FormHit::Row(FormField::Way | FormField::Title | FormField::Prompt, _) => {}
+        }
+        FormOutcome::Stay
+    }
+}

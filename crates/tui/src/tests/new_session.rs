@@ -1,0 +1,263 @@
+//! The form of a new session: keys and replies in, calls and screens out.
+
+use super::*;
+use crate::app::FormCall;
+use crate::new_session::FormField;
+
+fn agents() -> Value {
+    json!({ "agents": [
+        { "name": "gemini", "about": "Gemini CLI, over ACP", "installed": true, "key": "GEMINI_API_KEY" },
+        { "name": "claude", "about": "Claude", "installed": false, "install": "npm install -g cla\u{202e}ude" },
+        { "name": "demo", "about": "the demo agent", "installed": true, "runtime_id": "demo" },
+    ] })
+}
+
+fn folders() -> Value {
+    json!({ "under": "/home/you", "folders": [], "more": false, "recent": [
+        { "name": "project", "path": "/home/you/project", "git": true }, { "name": "other", "path": "/srv/other", "git": false } ] })
+}
+
+fn runtimes() -> Value {
+    json!({ "runtimes": [
+        { "runtime_id": "demo", "dialect": "acp", "state": "ready", "agent": "demo 1.0", "connect": { "command": ["demo"] },
+            "capabilities": ["list", "load"], "updated_at": at(NOON) },
+        { "runtime_id": "claude-terminal", "dialect": "acp", "state": "ready", "connect": { "endpoint": "link:claude" }, "updated_at": at(NOON) },
+    ] })
+}
+
+fn form(width: u16, height: u16, runtimes: &Value) -> Stage {
+    let mut stage = Stage::new(width, height, &sessions(), &[]);
+    stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, runtimes.clone()))));
+    stage.keys(&["N"]);
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((200, agents()))));
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Recent), Ok((200, folders()))));
+    stage.effects.clear();
+    stage
+}
+
+/// The starts and prompts that were sent: path, body and key.
+fn started(stage: &mut Stage) -> Vec<(String, Value, String)> {
+    let effects = std::mem::take(&mut stage.effects).into_iter();
+    let all = effects.filter_map(|effect| match effect {
+        Effect::Start { path, body, key, .. } => Some((path, body, key)),
+        _ => None,
+    });
+    all.collect()
+}
+
+fn focus(stage: &Stage) -> FormField {
+    stage.app.form.as_ref().unwrap().focus
+}
+
+#[test]
+fn new_session_of_a_running_agent_needs_only_its_prompt() {
+    let mut stage = form(80, 24, &runtimes());
+    stage.type_text("say hello");
+    stage.keys(&["Enter"]);
+    let wish = json!({ "runtime_id": "demo", "cwd": "/home/you/project" });
+    assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), wish, "new-1".to_owned())]);
+    assert!(stage.screen().contains("Opening the session …"), "{}", stage.screen());
+    // Keys do nothing meanwhile.
+    stage.type_text("more");
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_9", "", "idle", 0)))));
+    let prompt = ("/v1/sessions/s_9/prompt".to_owned(), json!({ "text": "say hello" }), "new-1-prompt".to_owned());
+    assert_eq!(started(&mut stage), [prompt]);
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Prompt(1)), Ok((202, json!({})))));
+    assert!(stage.app.form.is_none() && stage.app.page == TuiPage::Session);
+    assert!(stage.effects.contains(&Effect::Follow(Some("s_9".into()))), "{:?}", stage.effects);
+    assert_eq!(stage.app.composer.lines().join(""), "", "it was sent");
+}
+
+#[test]
+fn new_session_starts_an_installed_agent_with_its_settings() {
+    let mut stage = form(80, 24, &json!({ "runtimes": [] }));
+    assert_eq!(focus(&stage), FormField::Agent, "nothing runs: the agent is chosen first");
+    let told = json!({ "latest": { "current_mode_update": { "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
+        { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" } ] } } } } });
+    // Its newest session tells its settings, also if it does not run now.
+    stage.keys(&["Down"]);
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Told("s_1".into())), Ok((200, told.clone()))));
+    assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
+    stage.keys(&["Up"]);
+    assert!(!stage.screen().contains("Mode"), "those of another agent: {}", stage.screen());
+    let mut stage = form(80, 24, &runtimes());
+    let newest = CallTag::Form(FormCall::Told("s_1".into()));
+    stage.msg(Msg::Done(newest, Ok((200, told))));
+    assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
+    stage.type_text("go");
+    stage.keys(&["S-Tab", "S-Tab"]);
+    assert_eq!(focus(&stage), FormField::Mode);
+    stage.type_text("aut");
+    stage.keys(&["Enter", "Enter", "Enter"]);
+    assert_eq!(started(&mut stage).len(), 1);
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_9", "", "idle", 0)))));
+    let asked = stage.effects.iter().find_map(|effect| match effect {
+        Effect::Ask { tag: CallTag::Form(_), method, params } => Some((*method, params.clone())),
+        _ => None,
+    });
+    assert_eq!(asked, Some(("session.set_mode", json!({ "modeId": "auto", "session_id": "s_9" }))));
+    assert!(started(&mut stage).is_empty(), "the prompt waits for the mode");
+    // In another mode than the chosen one, it is not sent.
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Setting(1)), Err("no such mode".into())));
+    assert!(started(&mut stage).is_empty());
+    assert_eq!((stage.app.page, stage.app.composer.lines().join("")), (TuiPage::Session, "go".to_owned()));
+    assert!(stage.screen().contains("the prompt was not sent: no such mode"), "{}", stage.screen());
+}
+
+#[test]
+fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
+    for (width, height) in [(40, 12), (80, 24), (200, 50)] {
+        let mut stage = form(width, height, &json!({ "runtimes": [] }));
+        stage.keys(&["Enter", "Enter"]);
+        stage.type_text("A title");
+        stage.keys(&["Enter"]);
+        stage.type_text("do it");
+        stage.keys(&["Enter"]);
+        let wish = json!({ "start": { "preset": "gemini" }, "cwd": "/home/you/project", "title": "A title" });
+        let sent = ("/v1/sessions".to_owned(), wish.clone(), "new-1".to_owned());
+        assert_eq!(started(&mut stage), [sent]);
+        let why = json!({ "code": "runtime_not_started", "detail": "gemini did not start: it ended", "stderr": "one\nno key\u{1b}[2J" });
+        stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((502, why))));
+        let screen = stage.screen();
+        for words in ["That did not work", "no key\\u{1b}[2J", "do it"] {
+            assert!(screen.contains(words), "no {words:?} at {width}x{height}:\n{screen}");
+        }
+        // The next is another attempt; without an answer, the same one is repeated.
+        stage.keys(&["Enter"]);
+        assert_eq!(started(&mut stage)[0].2, "new-2");
+        stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_8", "", "idle", 0)))));
+        assert!(stage.app.form.is_some(), "the reply to another attempt");
+        stage.msg(Msg::Done(CallTag::Form(FormCall::Start(2)), Err("lost".into())));
+        stage.keys(&["Enter"]);
+        assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), wish, "new-2".to_owned())]);
+        // Esc gives it up, and the second one closes the form, which keeps the prompt.
+        stage.keys(&["Esc"]);
+        assert!(stage.effects.contains(&Effect::GiveUp) && stage.screen().contains("Nothing was left behind"));
+        stage.keys(&["Esc"]);
+        assert!(stage.app.form.is_none() && !stage.app.quit);
+        stage.keys(&["N"]);
+        assert!(stage.screen().contains("do it"), "{}", stage.screen());
+    }
+}
+
+#[test]
+fn new_session_completes_the_folder_as_far_as_it_is_certain() {
+    let mut stage = form(80, 24, &runtimes());
+    stage.keys(&["S-Tab", "S-Tab"]);
+    assert_eq!(focus(&stage), FormField::Folder);
+    assert!(stage.screen().contains("/srv/other"), "those that were used: {}", stage.screen());
+    stage.type_text("/pa");
+    stage.advance(200);
+    let asked = |stage: &mut Stage| {
+        let effects = std::mem::take(&mut stage.effects);
+        let all = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Call { tag: CallTag::Form(FormCall::Folders(n)), path, .. } => Some((n, path)),
+            _ => None,
+        });
+        all.last()
+    };
+    let (n, path) = asked(&mut stage).unwrap();
+    assert_eq!(path, "/v1/folders?under=%2Fhome%2Fyou%2Fproject%2F&prefix=pa");
+    let found = |names: &[&str]| {
+        let one = |name: &&str| json!({ "name": name, "path": format!("/home/you/project/{name}"), "git": false });
+        json!({ "folders": names.iter().map(one).collect::<Vec<_>>(), "more": false })
+    };
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n - 1)), Ok((200, found(&["stale"])))));
+    assert!(!stage.screen().contains("stale"));
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packages", "packs"])))));
+    stage.keys(&["Tab"]);
+    assert_eq!(stage.app.form.as_ref().unwrap().folder_text(), "/home/you/project/pack");
+    // A name that is typed and completed at once waits for the answer.
+    stage.type_text("s");
+    stage.keys(&["Tab"]);
+    let (n, path) = asked(&mut stage).unwrap();
+    assert!(path.ends_with("prefix=packs"), "{path}");
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packs"])))));
+    assert_eq!(stage.app.form.as_ref().unwrap().folder_text(), "/home/you/project/packs/");
+    stage.keys(&["Enter", "Enter", "Enter"]);
+    assert_eq!(started(&mut stage)[0].1["cwd"], "/home/you/project/packs");
+}
+
+#[test]
+fn new_session_continues_an_earlier_conversation() {
+    let mut stage = form(80, 24, &runtimes());
+    stage.keys(&["S-Tab", "S-Tab", "S-Tab"]);
+    assert_eq!(focus(&stage), FormField::Way);
+    stage.keys(&["Right"]);
+    assert!(stage.screen().contains("asking demo"), "{}", stage.screen());
+    let kept = |n: usize| json!({ "native_id": format!("c{n}"), "title": format!("Talk {n}"), "cwd": "/w", "updated_at": "2026-01-02T03:04:05.000Z" });
+    let mut all: Vec<Value> = (0..300).map(kept).collect();
+    all[7]["session_id"] = "s_2".into();
+    let past = || CallTag::Form(FormCall::Past("demo".into()));
+    stage.msg(Msg::Done(past(), Ok((200, json!({ "resumable": all })))));
+    let screen = stage.screen();
+    assert!(screen.contains("Talk 0 · c0") && screen.contains("2026-01-02 · /w"), "{screen}");
+    stage.keys(&["Down"]);
+    stage.type_text("talk 298");
+    stage.keys(&["Enter"]);
+    let open = json!({ "runtime_id": "demo", "native_id": "c298", "cwd": "/w" });
+    assert_eq!(started(&mut stage)[0].1, open);
+    stage.keys(&["Esc"]);
+    // One that is open is switched to.
+    for _ in 0..8 {
+        stage.msg(Msg::Key(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE)));
+    }
+    stage.type_text("c7");
+    stage.keys(&["Enter"]);
+    assert!(stage.effects.contains(&Effect::Follow(Some("s_2".into()))), "{:?}", stage.effects);
+    // By the palette, for the only agent; and what cannot be listed says why.
+    stage.msg(Msg::Event(ClientEvent::RuntimeGone("claude-terminal".into())));
+    stage.keys(&["C-k"]);
+    stage.type_text("resume");
+    stage.keys(&["Enter"]);
+    stage.msg(Msg::Done(past(), Ok((409, json!({ "detail": "it lists none" })))));
+    assert!(stage.screen().contains("it lists none"), "{}", stage.screen());
+}
+
+#[test]
+fn new_session_is_drawn_at_every_size() {
+    for (width, height) in [(40, 12), (80, 24), (200, 50)] {
+        let mut stage = form(width, height, &runtimes());
+        insta::assert_snapshot!(format!("new_{width}x{height}"), stage.screen());
+        stage.keys(&["S-Tab", "S-Tab"]);
+        insta::assert_snapshot!(format!("new_folder_{width}x{height}"), stage.screen());
+        stage.keys(&["S-Tab", "S-Tab", "Down", "Down"]);
+        let screen = stage.screen();
+        assert!(screen.contains("claude") && screen.contains("not installed"), "{screen}");
+        assert!(!screen.contains("claude-terminal"), "its sessions begin in terminals: {screen}");
+        stage.keys(&["Enter"]);
+        let copied =
+            stage.effects.iter().any(|effect| matches!(effect, Effect::Copy(words) if words.starts_with("npm")));
+        assert!(copied, "{:?}", stage.effects);
+    }
+}
+
+#[test]
+fn new_session_is_the_first_screen_without_agents_and_sessions() {
+    let start = |sessions: &[Value], runtimes: &Value| {
+        let app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
+        let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
+        stage.app.start(None);
+        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions, "requests": [] }))));
+        stage.msg(Msg::Event(ClientEvent::Live));
+        stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, runtimes.clone()))));
+        stage
+    };
+    let none = json!({ "runtimes": [] });
+    let mut first = start(&[], &none);
+    assert!(first.screen().contains("Start your first session"), "{}", first.screen());
+    // Who may not start agents is told so; Esc shows the list, and it does not come again.
+    let refused = json!({ "detail": "forbidden" });
+    first.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((403, refused))));
+    assert!(first.screen().contains("only an administrator"), "{}", first.screen());
+    first.keys(&["Esc"]);
+    first.msg(Msg::Done(CallTag::Runtimes, Ok((200, none.clone()))));
+    assert!(first.app.form.is_none());
+    for stage in [start(&sessions(), &none), start(&[], &runtimes())] {
+        assert!(stage.app.form.is_none());
+    }
+    // In the inbox, where no card takes the key.
+    let mut stage = start(&sessions(), &runtimes());
+    stage.keys(&["1", "N"]);
+    assert!(stage.app.form.is_some());
+}

@@ -1,0 +1,345 @@
+//! The screen of a new session. Its fields stay where they are: the list of the focused one is drawn over what is below it.
+
+use super::*;
+use crate::new_session::{AgentChoiceKind, FormField, FormHit, NewSessionForm};
+
+/// The widest form, in columns.
+const FORM_MAX: u16 = 110;
+/// Columns of the names of fields.
+const LABEL: u16 = 9;
+/// From this many lines, all agents are listed, and fields are apart.
+const ROOMY: u16 = 18;
+/// Most lines of the agents, and of the list of a field.
+const LIST_LINES: u16 = 8;
+/// Most lines of the prompt.
+const PROMPT_LINES: u16 = 8;
+
+/// Where the parts of the form are.
+struct FormAreas {
+    fields: Vec<(FormField, Rect)>,
+    /// The list of the focused field: its place, how many it has, and the first one on the screen.
+    list: Option<(FormField, Rect, usize)>,
+    /// A problem, or what happens.
+    foot: Rect,
+}
+
+/// The lines of the problem or of the progress.
+fn foot_lines(app: &App, form: &NewSessionForm, width: u16) -> Vec<Line<'static>> {
+    let theme = &app.theme;
+    let (none, room) = (Span::raw(""), usize::from(width));
+    if let Some(start) = &form.start {
+        let words = format!("{} … {}", start.words, span(app.now - start.since));
+        return wrap(&[Span::styled(words, theme.busy)], &none, &none, room);
+    }
+    let Some(problem) = &form.problem else { return Vec::new() };
+    let mut lines = wrap(&[Span::styled(sanitize::line(&problem.words, 600), theme.bad)], &none, &none, room);
+    if !problem.said.is_empty() {
+        let said = sanitize::text(&problem.said);
+        let last: Vec<&str> = said.lines().rev().take(4).collect();
+        lines.push(Line::from(Span::styled("It said (Ctrl-O shows all):", theme.dim)));
+        lines.extend(last.into_iter().rev().map(|line| Line::from(Span::raw(sanitize::cut(line, room)))));
+    }
+    lines
+}
+
+/// How many rows the list of a field has, and the selected one.
+fn list_of(app: &App, form: &NewSessionForm, field: FormField) -> (usize, usize) {
+    match field {
+        FormField::Agent => {
+            let all = form.agents(&app.runtimes);
+            (all.len(), form.agent_at(&all))
+        }
+        FormField::Folder => (form.offered().len(), form.folder_at.unwrap_or_default()),
+        FormField::Mode | FormField::Model => {
+            let setting = if field == FormField::Mode { &form.mode } else { &form.model };
+            let shown = setting.shown();
+            let at = shown.iter().position(|one| *one == setting.at).unwrap_or_default();
+            (shown.len(), at)
+        }
+        FormField::Earlier => (form.past.shown().len(), form.past.at),
+        FormField::Prompt => (form.slash().len(), usize::MAX),
+        FormField::Way | FormField::Title => (0, 0),
+    }
+}
+
+fn areas(app: &App, form: &NewSessionForm) -> FormAreas {
+    let body = body(app);
+    let width = body.width.min(FORM_MAX).saturating_sub(2);
+    let x = (body.width - width) / 2;
+    let roomy = body.height >= ROOMY;
+    let (top, end) = (body.y + if roomy { 2 } else { 0 }, body.y + body.height);
+    let foot = u16::try_from(foot_lines(app, form, width).len()).unwrap_or(u16::MAX).min(body.height / 2);
+    let foot = Rect::new(x, end - foot, width, foot);
+    let all = form.fields(&app.runtimes);
+    let agents = u16::try_from(list_of(app, form, FormField::Agent).0).unwrap_or(LIST_LINES);
+    let mut y = 0;
+    let mut fields = Vec::new();
+    let room = foot.y - top;
+    for field in all {
+        let high = match field {
+            FormField::Agent if roomy => agents.clamp(1, LIST_LINES),
+            FormField::Prompt => {
+                let lines = input::rows(&form.prompt, usize::from(width.saturating_sub(3)));
+                let most = if roomy { PROMPT_LINES } else { 3 };
+                1 + u16::try_from(lines).unwrap_or(most).clamp(if roomy { 3 } else { 1 }, most)
+            }
+            FormField::Earlier => room.saturating_sub(y).max(4),
+            _ => 1,
+        };
+        let gap = u16::from(roomy && matches!(field, FormField::Way | FormField::Folder | FormField::Prompt) && y > 0);
+        fields.push((field, y + gap, high));
+        y += gap + high;
+    }
+    // The focused field is on the screen.
+    let focus = fields.iter().find(|(field, ..)| *field == form.focus).map_or(0, |(_, y, high)| y + high);
+    let skip = focus.saturating_sub(room);
+    let placed = fields.into_iter().filter(|(_, y, _)| *y >= skip && y - skip < room);
+    let fields: Vec<(FormField, Rect)> = placed
+        .map(|(field, y, high)| (field, Rect::new(x, top + y - skip, width, high.min(room - (y - skip)))))
+        .collect();
+    let list = fields.iter().find(|(field, _)| *field == form.focus).and_then(|(field, area)| {
+        let (many, at) = list_of(app, form, *field);
+        if form.start.is_some() || many == 0 || matches!(field, FormField::Agent if roomy) {
+            return None;
+        }
+        let below = match field {
+            FormField::Earlier => Rect { y: area.y + 1, height: area.height - 1, ..*area },
+            _ => {
+                let high = u16::try_from(many).unwrap_or(LIST_LINES).min(LIST_LINES);
+                let (under, over) = (foot.y.saturating_sub(area.y + area.height), area.y - top);
+                let (x, width) = (area.x + LABEL, area.width.saturating_sub(LABEL));
+                match under >= high.min(3) {
+                    true => Rect::new(x, area.y + area.height, width, high.min(under)),
+                    false => Rect::new(x, area.y - high.min(over), width, high.min(over)),
+                }
+            }
+        };
+        let at = if at == usize::MAX { 0 } else { at };
+        Some((*field, below, window(many, at, usize::from(below.height)).1))
+    });
+    FormAreas { fields, list, foot }
+}
+
+/// What of the form is at this place of the screen.
+pub(crate) fn form_hit(app: &App, column: u16, row: u16) -> Option<FormHit> {
+    let form = app.form.as_ref()?;
+    let areas = areas(app, form);
+    if let Some((field, area, first)) = areas.list
+        && area.contains((column, row).into())
+    {
+        return Some(FormHit::Row(field, first + usize::from(row - area.y)));
+    }
+    let (field, area) = areas.fields.into_iter().find(|(_, area)| area.contains((column, row).into()))?;
+    if field == FormField::Agent && area.height > 1 {
+        let (many, at) = list_of(app, form, field);
+        let first = window(many, at, usize::from(area.height)).1;
+        return Some(FormHit::Row(field, first + usize::from(row - area.y)));
+    }
+    Some(FormHit::Field(field))
+}
+
+/// The keys of the form, for the last line.
+pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str, &'static str)> {
+    if form.start.is_some() {
+        return vec![("Esc", "cancel")];
+    }
+    let mut hints = match form.focus {
+        FormField::Prompt => vec![("Enter", "start"), ("Alt-Enter", "new line"), ("S-Tab", "back")],
+        FormField::Folder => vec![("Enter", "next"), ("Tab", "complete"), ("↑↓", "folders")],
+        FormField::Earlier => vec![("Enter", "continue"), ("↑↓", "move")],
+        FormField::Way => vec![("←→", "change"), ("Enter", "next")],
+        FormField::Agent => {
+            let all = form.agents(&app.runtimes);
+            let missing = all.get(form.agent_at(&all)).is_some_and(|one| one.kind == AgentChoiceKind::Missing);
+            vec![("↑↓", "agent"), ("Enter", if missing { "copy the command" } else { "next" })]
+        }
+        FormField::Mode | FormField::Model | FormField::Title => vec![("↑↓", "move"), ("Enter", "next")],
+    };
+    if form.problem.as_ref().is_some_and(|problem| !problem.said.is_empty()) {
+        hints.insert(1, ("Ctrl-O", "what it said"));
+    }
+    hints.push(("Esc", "close"));
+    hints
+}
+
+impl Draw<'_> {
+    pub(super) fn form(&mut self, form: &NewSessionForm) {
+        let app = self.app;
+        let theme = &app.theme;
+        let areas = areas(app, form);
+        let body = body(app);
+        if body.height >= ROOMY {
+            let first = app.sessions.is_empty();
+            let title = if first { "Start your first session" } else { "New session" };
+            let style = theme.text.add_modifier(Modifier::BOLD);
+            self.put(areas.foot.x, body.y, Span::styled(title, style), areas.foot.width);
+        }
+        for (field, area) in &areas.fields {
+            self.form_field(form, *field, *area);
+        }
+        for (y, line) in (areas.foot.y..areas.foot.y + areas.foot.height).zip(foot_lines(app, form, areas.foot.width)) {
+            self.put(areas.foot.x, y, line, areas.foot.width);
+        }
+        if let Some((field, area, first)) = areas.list {
+            self.form_list(form, field, area, first);
+        }
+    }
+
+    fn form_field(&mut self, form: &NewSessionForm, field: FormField, area: Rect) {
+        let app = self.app;
+        let theme = &app.theme;
+        let on = form.focus == field && form.start.is_none();
+        let name = match field {
+            FormField::Agent => "Agent",
+            FormField::Way => "Session",
+            FormField::Folder => "Folder",
+            FormField::Mode => "Mode",
+            FormField::Model => "Model",
+            FormField::Title => "Title",
+            FormField::Prompt => "What is to be done?",
+            FormField::Earlier => "Find",
+        };
+        let style = if on { theme.accent } else { theme.dim };
+        let mark = if on { "▌" } else { " " };
+        self.put(area.x, area.y, Span::styled(format!("{mark}{name}"), style), area.width);
+        let at = Rect { x: area.x + LABEL, width: area.width.saturating_sub(LABEL), height: 1, ..area };
+        match field {
+            FormField::Agent => self.form_agents(form, Rect { height: area.height, ..at }),
+            FormField::Way => {
+                let (new, old) = ("new", "continue an earlier one");
+                let chosen = theme.text.add_modifier(Modifier::BOLD);
+                let styles = if form.earlier { (theme.dim, chosen) } else { (chosen, theme.dim) };
+                let (a, b) = if form.earlier { ("○", "●") } else { ("●", "○") };
+                let spans =
+                    vec![Span::styled(format!("{a} {new}  "), styles.0), Span::styled(format!("{b} {old}"), styles.1)];
+                self.put(at.x, at.y, spans, at.width);
+            }
+            FormField::Folder => {
+                let words = form.folder_text();
+                if words.is_empty() && !on {
+                    return self.put(at.x, at.y, Span::styled("the agent's own", theme.dim), at.width);
+                }
+                self.field(at, &form.folder, on);
+                let left = usize::from(at.width).saturating_sub(sanitize::width(&words) + 2);
+                if on && left > 8 && !form.folder_words.is_empty() {
+                    let words = sanitize::cut(&form.folder_words, left);
+                    self.right(at, vec![Span::styled(words, theme.dim)], at.width);
+                }
+            }
+            FormField::Mode | FormField::Model => {
+                let setting = if field == FormField::Mode { &form.mode } else { &form.model };
+                let words = setting.name().unwrap_or("as the agent has it").to_owned();
+                let style = if setting.at.is_some() { theme.text } else { theme.dim };
+                let wide = u16::try_from(sanitize::width(&words)).unwrap_or(at.width).min(at.width);
+                self.put(at.x, at.y, Span::styled(words, style), at.width);
+                let rest = Rect { x: at.x + wide + 2, width: at.width.saturating_sub(wide + 2), ..at };
+                if on && rest.width > 4 {
+                    self.field(rest, &setting.filter, true);
+                }
+            }
+            FormField::Title => {
+                if form.title.is_empty() && !on {
+                    return self.put(at.x, at.y, Span::styled("the agent chooses one", theme.dim), at.width);
+                }
+                self.field(at, &form.title, on);
+            }
+            FormField::Prompt => {
+                let field = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 1, height: area.height - 1 };
+                if field.height > 0 {
+                    self.field(field, &form.prompt, on);
+                }
+                if form.prompt.is_empty() && field.height > 0 {
+                    let words = "Optional: you can also say it later";
+                    self.put(field.x + 1, field.y, Span::styled(words, theme.dim), field.width.saturating_sub(1));
+                }
+            }
+            FormField::Earlier => {
+                self.field(at, &form.past.filter, on);
+                let shown = form.past.shown().len();
+                if shown == 0 {
+                    let words = if form.past.words.is_empty() { "nothing matches" } else { &form.past.words };
+                    self.put(area.x + 1, area.y + 2, Span::styled(words.to_owned(), theme.dim), area.width - 1);
+                } else if !on {
+                    self.form_list(form, field, Rect { y: area.y + 1, height: area.height - 1, ..area }, 0);
+                }
+            }
+        }
+    }
+
+    /// The agents: all of them, or the chosen one where there is a line for it.
+    fn form_agents(&mut self, form: &NewSessionForm, area: Rect) {
+        let app = self.app;
+        let theme = &app.theme;
+        let all = form.agents(&app.runtimes);
+        let at = form.agent_at(&all);
+        if all.is_empty() {
+            let words = match form.is_looking() {
+                true => "looking for installed agents …",
+                false => "none runs, and only an administrator's device can start one",
+            };
+            return self.put(area.x, area.y, Span::styled(words, theme.dim), area.width);
+        }
+        let (shown, first) = window(all.len(), at, usize::from(area.height));
+        for (y, n) in (area.y..).zip(first..first + shown) {
+            self.form_row(form, FormField::Agent, Rect { y, height: 1, ..area }, n, n == at && area.height > 1);
+        }
+    }
+
+    fn form_list(&mut self, form: &NewSessionForm, field: FormField, area: Rect, first: usize) {
+        let (many, at) = list_of(self.app, form, field);
+        Clear.render(area, self.buf);
+        self.fill(area, self.app.theme.bar);
+        for (y, n) in (area.y..area.y + area.height).zip(first..many) {
+            let chosen = n == at && (field != FormField::Folder || form.folder_at.is_some());
+            self.form_row(form, field, Rect { y, height: 1, ..area }, n, chosen);
+        }
+    }
+
+    /// A row of the list of a field.
+    fn form_row(&mut self, form: &NewSessionForm, field: FormField, area: Rect, n: usize, chosen: bool) {
+        let app = self.app;
+        let theme = &app.theme;
+        let width = usize::from(area.width);
+        let name = if width < 50 { 12 } else { 22 };
+        let two = |mark: &str, mark_style: Style, words: &str, more: &str| {
+            vec![
+                Span::styled(format!("{mark} "), mark_style),
+                cell(words, name, theme.text),
+                Span::styled(sanitize::cut(more, width.saturating_sub(name + 3)), theme.dim),
+            ]
+        };
+        let spans = match field {
+            FormField::Agent => form.agents(&app.runtimes).get(n).map(|one| {
+                let (mark, style) = match one.kind {
+                    AgentChoiceKind::Runtime(true) => ("●", theme.ok),
+                    AgentChoiceKind::Runtime(false) => ("●", theme.warn),
+                    AgentChoiceKind::Installed => ("○", theme.text),
+                    AgentChoiceKind::Missing => ("·", theme.dim),
+                };
+                two(mark, style, &sanitize::line(&one.name, 60), &one.about)
+            }),
+            FormField::Folder => form.offered().get(n).map(|one| {
+                let mark = if one.git { "±" } else { " " };
+                two(mark, theme.dim, &sanitize::line(&one.name, 120), &sanitize::line(&one.path, 400))
+            }),
+            FormField::Mode | FormField::Model => {
+                let setting = if field == FormField::Mode { &form.mode } else { &form.model };
+                setting.shown().get(n).map(|at| {
+                    let pick = at.and_then(|at| setting.choices.get(at));
+                    vec![Span::raw(sanitize::cut(pick.map_or("as the agent has it", |pick| &pick.name), width))]
+                })
+            }
+            FormField::Earlier => form.past.shown().get(n).map(|one| {
+                let name = width * 6 / 10;
+                let more = sanitize::cut(&one.what, width.saturating_sub(name + 2));
+                vec![Span::raw(" "), cell(&one.name, name, theme.text), Span::styled(more, theme.dim)]
+            }),
+            FormField::Prompt => form.slash().get(n).map(|(name, what)| two("/", theme.accent, name, what)),
+            FormField::Way | FormField::Title => None,
+        };
+        self.put(area.x, area.y, spans.unwrap_or_default(), area.width);
+        if chosen {
+            self.fill(area, theme.selected);
+        }
+    }
+}
