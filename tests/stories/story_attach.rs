@@ -516,6 +516,8 @@ async fn attach_without_gateway_session_or_terminal_says_what_to_do() {
     let screen = Screen::open(&gateway, (80, 24), "");
     screen.shows("No sessions yet").await;
     screen.keys(&["N"]);
+    screen.shows("▌What is to be done?").await;
+    screen.keys(&["Enter"]);
     screen.shows("write to the agent").await;
 
     let out =

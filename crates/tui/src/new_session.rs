@@ -1,10 +1,14 @@
 //! The form of a new session: its agent, its folder, its settings and its prompt. Pure: keys change it, and say what is wanted of the
 //! gateway.
 
+mod lists;
+
+pub(crate) use lists::{AgentChoice, AgentChoiceKind, EarlierList, FolderItem, SettingField};
+use lists::{LIST_MAX, PresetItem};
 use ratatui_textarea::TextArea;
 use serde_json::{Value, json};
 
-use super::agent_lists::{PastConversation, past_conversations};
+use super::agent_lists::past_conversations;
 use super::input::{self, Key};
 use super::sanitize;
 use super::settings::{SettingPick, Settings};
@@ -12,8 +16,6 @@ use super::view_model::{RuntimeItem, field};
 
 /// How long nothing is typed before folders are looked for, in milliseconds.
 const FOLDER_PAUSE: i64 = 120;
-/// Most folders, commands and agents that are kept of an answer.
-const LIST_MAX: usize = 500;
 /// Commands of the agent that are offered below the prompt.
 const SLASH_MAX: usize = 4;
 /// Longest text of a failed agent that is kept, in bytes; the last ones count.
@@ -32,141 +34,6 @@ pub(crate) enum FormField {
     Prompt,
     /// The earlier conversations.
     Earlier,
-}
-
-/// What an agent of the list is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AgentChoiceKind {
-    /// A runtime, and whether it is ready.
-    Runtime(bool),
-    /// A preset whose program is there: it is started.
-    Installed,
-    /// A preset whose program is not there.
-    Missing,
-}
-
-/// An agent of the list.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AgentChoice {
-    /// Of the runtime, or of the preset.
-    pub(crate) name: String,
-    pub(crate) kind: AgentChoiceKind,
-    pub(crate) about: String,
-    /// Whether it works in a folder of its own.
-    endpoint: bool,
-    /// Whether it lists conversations that it can resume.
-    lists: bool,
-}
-
-impl AgentChoice {
-    fn is_usable(&self) -> bool {
-        matches!(self.kind, AgentChoiceKind::Runtime(true) | AgentChoiceKind::Installed)
-    }
-}
-
-/// A preset, as the gateway tells it.
-#[derive(Clone, Debug)]
-struct PresetItem {
-    name: String,
-    about: String,
-    installed: bool,
-    install: String,
-    key: String,
-    runtime: String,
-}
-
-impl PresetItem {
-    fn read(value: &Value) -> Option<Self> {
-        Some(Self {
-            name: value["name"].as_str()?.to_owned(),
-            about: field(&value["about"]),
-            installed: value["installed"] == true,
-            install: field(&value["install"]),
-            key: field(&value["key"]),
-            runtime: value["runtime_id"].as_str().unwrap_or_default().to_owned(),
-        })
-    }
-}
-
-/// A folder that is offered.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FolderItem {
-    pub(crate) name: String,
-    pub(crate) path: String,
-    pub(crate) git: bool,
-}
-
-impl FolderItem {
-    fn read(value: &Value) -> Option<Self> {
-        Some(Self {
-            name: value["name"].as_str()?.to_owned(),
-            path: value["path"].as_str()?.to_owned(),
-            git: value["git"] == true,
-        })
-    }
-
-    fn list(value: &Value) -> Vec<Self> {
-        value.as_array().into_iter().flatten().filter_map(Self::read).take(LIST_MAX).collect()
-    }
-}
-
-/// A setting to choose: the agent's own, or one of these.
-#[derive(Clone, Debug)]
-pub(crate) struct SettingField {
-    pub(crate) choices: Vec<SettingPick>,
-    /// The chosen one; `None`: as the agent has it.
-    pub(crate) at: Option<usize>,
-    pub(crate) filter: TextArea<'static>,
-}
-
-impl SettingField {
-    fn new(choices: Vec<SettingPick>) -> Self {
-        Self { choices, at: None, filter: input::area("") }
-    }
-
-    /// Those that match what is typed.
-    pub(crate) fn shown(&self) -> Vec<Option<usize>> {
-        let words = words_of(&self.filter);
-        let own = words.is_empty().then_some(None);
-        let fits = |pick: &SettingPick| {
-            let name = pick.name.to_lowercase();
-            words.iter().all(|word| name.contains(word.as_str()))
-        };
-        let all = self.choices.iter().enumerate().filter(|(_, pick)| fits(pick)).map(|(n, _)| Some(n));
-        own.into_iter().chain(all).collect()
-    }
-
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.at.and_then(|at| self.choices.get(at)).map(|pick| pick.name.as_str())
-    }
-}
-
-/// The conversations of an agent that can be continued.
-#[derive(Clone, Debug)]
-pub(crate) struct EarlierList {
-    /// The runtime that was asked.
-    runtime: String,
-    all: Vec<PastConversation>,
-    /// What is said instead of the list.
-    pub(crate) words: String,
-    pub(crate) filter: TextArea<'static>,
-    pub(crate) at: usize,
-}
-
-impl EarlierList {
-    fn new() -> Self {
-        Self { runtime: String::new(), all: Vec::new(), words: String::new(), filter: input::area(""), at: 0 }
-    }
-
-    /// Those that match the filter.
-    pub(crate) fn shown(&self) -> Vec<&PastConversation> {
-        let words = words_of(&self.filter);
-        let fits = |past: &&PastConversation| {
-            let all = format!("{} {}", past.name, past.what).to_lowercase();
-            words.iter().all(|word| all.contains(word.as_str()))
-        };
-        self.all.iter().filter(fits).collect()
-    }
 }
 
 /// A session that is being opened.
@@ -252,11 +119,6 @@ pub(crate) struct NewSessionForm {
     /// The last wish without an outcome: the same again is the same attempt.
     last: Value,
     pub(crate) problem: Option<StartProblem>,
-}
-
-/// The words of a filter, in lower case.
-fn words_of(area: &TextArea<'_>) -> Vec<String> {
-    area.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
 }
 
 fn line_of(area: &TextArea<'_>) -> String {
@@ -704,6 +566,7 @@ impl NewSessionForm {
                 return match all.get(at).filter(|one| one.kind == AgentChoiceKind::Missing) {
                     Some(one) => {
                         let command = one.about.split_once(": ").map_or("", |(_, command)| command);
+                        let command = command.strip_prefix("see ").unwrap_or(command);
                         FormOutcome::Copy(command.to_owned())
                     }
                     None => {

@@ -11,7 +11,7 @@ pub(crate) enum FormCall {
     /// The folders for the question of this number.
     Folders(u64),
     /// The newest session of the agent, whose settings are offered.
-    Told(String),
+    Offers(String),
     /// The conversations of a runtime.
     Past(String),
     /// The start of this number.
@@ -67,7 +67,7 @@ impl App {
             let newest = self.sessions.values().filter(of_agent).max_by_key(|one| (one.place, &one.id));
             if let Some(session) = form.told_due(newest.map(|one| one.id.clone())) {
                 let path = format!("/v1/sessions/{session}/snapshot?max_bytes=0");
-                effects.push(get(CallTag::Form(FormCall::Told(session)), path));
+                effects.push(get(CallTag::Form(FormCall::Offers(session)), path));
             }
             if let Some(runtime) = form.past_due(&self.runtimes) {
                 let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000");
@@ -144,8 +144,8 @@ impl App {
             FormCall::Recent if good => form.on_recent(value),
             FormCall::Recent => {}
             FormCall::Folders(asked) => form.on_folders(asked, if good { Ok(value) } else { Err(why) }),
-            FormCall::Told(session) if good => form.on_told(&session, value),
-            FormCall::Told(_) => {}
+            FormCall::Offers(session) if good => form.on_told(&session, value),
+            FormCall::Offers(_) => {}
             FormCall::Past(runtime) => form.on_past(&runtime, if good { Ok(value) } else { Err(why) }),
             FormCall::Start(attempt) | FormCall::Setting(attempt) | FormCall::Prompt(attempt)
                 if form.start.as_ref().is_none_or(|start| start.attempt != attempt) => {}

@@ -76,12 +76,12 @@ fn new_session_starts_an_installed_agent_with_its_settings() {
         { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" } ] } } } } });
     // Its newest session tells its settings, also if it does not run now.
     stage.keys(&["Down"]);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Told("s_1".into())), Ok((200, told.clone()))));
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Offers("s_1".into())), Ok((200, told.clone()))));
     assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
     stage.keys(&["Up"]);
     assert!(!stage.screen().contains("Mode"), "those of another agent: {}", stage.screen());
     let mut stage = form(80, 24, &runtimes());
-    let newest = CallTag::Form(FormCall::Told("s_1".into()));
+    let newest = CallTag::Form(FormCall::Offers("s_1".into()));
     stage.msg(Msg::Done(newest, Ok((200, told))));
     assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
     stage.type_text("go");
@@ -150,11 +150,11 @@ fn new_session_completes_the_folder_as_far_as_it_is_certain() {
     stage.advance(200);
     let asked = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects);
-        let all = effects.into_iter().filter_map(|effect| match effect {
+        let mut all = effects.into_iter().filter_map(|effect| match effect {
             Effect::Call { tag: CallTag::Form(FormCall::Folders(n)), path, .. } => Some((n, path)),
             _ => None,
         });
-        all.last()
+        all.next_back()
     };
     let (n, path) = asked(&mut stage).unwrap();
     assert_eq!(path, "/v1/folders?under=%2Fhome%2Fyou%2Fproject%2F&prefix=pa");

@@ -1,0 +1,152 @@
+//! What the fields of the form choose from: agents, folders, settings, conversations. Pure.
+
+use ratatui_textarea::TextArea;
+use serde_json::Value;
+
+use super::super::agent_lists::PastConversation;
+use super::super::input;
+use super::super::settings::SettingPick;
+use super::super::view_model::field;
+
+/// Most folders, commands and agents that are kept of an answer.
+pub(super) const LIST_MAX: usize = 500;
+
+/// What an agent of the list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentChoiceKind {
+    /// A runtime, and whether it is ready.
+    Runtime(bool),
+    /// A preset whose program is there: it is started.
+    Installed,
+    /// A preset whose program is not there.
+    Missing,
+}
+
+/// An agent of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AgentChoice {
+    /// Of the runtime, or of the preset.
+    pub(crate) name: String,
+    pub(crate) kind: AgentChoiceKind,
+    pub(crate) about: String,
+    /// Whether it works in a folder of its own.
+    pub(super) endpoint: bool,
+    /// Whether it lists conversations that it can resume.
+    pub(super) lists: bool,
+}
+
+impl AgentChoice {
+    pub(super) fn is_usable(&self) -> bool {
+        matches!(self.kind, AgentChoiceKind::Runtime(true) | AgentChoiceKind::Installed)
+    }
+}
+
+/// A preset, as the gateway tells it.
+#[derive(Clone, Debug)]
+pub(super) struct PresetItem {
+    pub(super) name: String,
+    pub(super) about: String,
+    pub(super) installed: bool,
+    pub(super) install: String,
+    pub(super) key: String,
+    pub(super) runtime: String,
+}
+
+impl PresetItem {
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            name: value["name"].as_str()?.to_owned(),
+            about: field(&value["about"]),
+            installed: value["installed"] == true,
+            install: field(&value["install"]),
+            key: field(&value["key"]),
+            runtime: value["runtime_id"].as_str().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+/// A folder that is offered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FolderItem {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) git: bool,
+}
+
+impl FolderItem {
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            name: value["name"].as_str()?.to_owned(),
+            path: value["path"].as_str()?.to_owned(),
+            git: value["git"] == true,
+        })
+    }
+
+    pub(super) fn list(value: &Value) -> Vec<Self> {
+        value.as_array().into_iter().flatten().filter_map(Self::read).take(LIST_MAX).collect()
+    }
+}
+
+/// A setting to choose: the agent's own, or one of these.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingField {
+    pub(crate) choices: Vec<SettingPick>,
+    /// The chosen one; `None`: as the agent has it.
+    pub(crate) at: Option<usize>,
+    pub(crate) filter: TextArea<'static>,
+}
+
+impl SettingField {
+    pub(super) fn new(choices: Vec<SettingPick>) -> Self {
+        Self { choices, at: None, filter: input::area("") }
+    }
+
+    /// Those that match what is typed.
+    pub(crate) fn shown(&self) -> Vec<Option<usize>> {
+        let words = words_of(&self.filter);
+        let own = words.is_empty().then_some(None);
+        let fits = |pick: &SettingPick| {
+            let name = pick.name.to_lowercase();
+            words.iter().all(|word| name.contains(word.as_str()))
+        };
+        let all = self.choices.iter().enumerate().filter(|(_, pick)| fits(pick)).map(|(n, _)| Some(n));
+        own.into_iter().chain(all).collect()
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.at.and_then(|at| self.choices.get(at)).map(|pick| pick.name.as_str())
+    }
+}
+
+/// The conversations of an agent that can be continued.
+#[derive(Clone, Debug)]
+pub(crate) struct EarlierList {
+    /// The runtime that was asked.
+    pub(super) runtime: String,
+    pub(super) all: Vec<PastConversation>,
+    /// What is said instead of the list.
+    pub(crate) words: String,
+    pub(crate) filter: TextArea<'static>,
+    pub(crate) at: usize,
+}
+
+impl EarlierList {
+    pub(super) fn new() -> Self {
+        Self { runtime: String::new(), all: Vec::new(), words: String::new(), filter: input::area(""), at: 0 }
+    }
+
+    /// Those that match the filter.
+    pub(crate) fn shown(&self) -> Vec<&PastConversation> {
+        let words = words_of(&self.filter);
+        let fits = |past: &&PastConversation| {
+            let all = format!("{} {}", past.name, past.what).to_lowercase();
+            words.iter().all(|word| all.contains(word.as_str()))
+        };
+        self.all.iter().filter(fits).collect()
+    }
+}
+
+/// The words of a filter, in lower case.
+pub(super) fn words_of(area: &TextArea<'_>) -> Vec<String> {
+    area.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
+}
