@@ -198,6 +198,10 @@ export class PlexusNewSession extends PlexusElement {
     return html`<div>
         <plexus-folder-field .value=${value} .disabled=${busy} @folder=${(e: CustomEvent<string>) => { this.folder = e.detail; }}></plexus-folder-field>
         ${this.recent.length > 1 ? html`<div class="recents" role="group" aria-label=${t.recent}>${this.recent.slice(0, RECENTS).map((one) => html`<button type="button" class="compact" ?disabled=${busy} aria-pressed=${value === one.path} title=${visible(one.path)} @click=${() => { this.folder = one.path; }}>${icon('folder', 14)}<bdi class="cut">${oneLine(one.name)}</bdi></button>`)}</div>` : nothing}</div>
+      ${plexus.may('admin') && !(choice?.kind === 'runtime' && 'endpoint' in choice.runtime.connect) ? html`<details id="worktree"><summary>${t.worktree}</summary><div class="others">
+        <label class="field">${t.branch}<input name="branch" ?disabled=${busy} autocomplete="off" spellcheck="false" autocapitalize="off" class="mono" maxlength="200" placeholder="fix/parser"></label>
+        <label class="field">${t.base}<input name="base" ?disabled=${busy} autocomplete="off" spellcheck="false" autocapitalize="off" class="mono" maxlength="200" placeholder=${t.baseHint}></label>
+        <span class="mute small">${t.worktreeText}</span></div></details>` : nothing}
       <div class="say" @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#files(e.dataTransfer?.files ?? []); }}>
         <div class="head"><label for="say">${t.prompt}</label><button type="button" class="ghost icon" ?disabled=${busy} aria-label=${text.session.attach} title=${text.session.attach} @click=${() => this.renderRoot.querySelector<HTMLInputElement>('#files')?.click()}>${icon('plus')}</button></div>
         <input id="files" type="file" hidden multiple accept=${IMAGES.join(',')} @change=${(e: Event) => { const input = e.target as HTMLInputElement; this.#files(input.files ?? []); input.value = ''; }}>
@@ -235,7 +239,7 @@ export class PlexusNewSession extends PlexusElement {
     const cwd = (this.renderRoot.querySelector<PlexusFolderField>('plexus-folder-field')?.path ?? '').trim();
     const who = choice.kind === 'runtime' ? { runtime_id: choice.runtime.runtime_id }
       : { start: choice.kind === 'preset' ? { preset: choice.agent.name } : { dialect: word('dialect'), command: split(word('command')) } };
-    return { ...who, ...(cwd ? { cwd } : {}), ...(word('title') ? { title: word('title') } : {}) };
+    return { ...who, ...(cwd ? { cwd } : {}), ...(word('title') ? { title: word('title') } : {}), ...(word('branch') ? { worktree: { branch: word('branch'), ...(word('base') ? { base: word('base') } : {}) } } : {}) };
   }
 
   async #submit(event: Event): Promise<void> {

@@ -18,7 +18,9 @@ export async function rename(s: SessionInfo): Promise<void> {
 
 export async function archive(s: SessionInfo, archived = !s.archived): Promise<void> {
   const done = await attempt(() => plexus.http('PATCH', path(s), { archived }).then(() => true));
-  if (done) toast(archived ? t.archived : t.unarchived, { tone: 'ok', act: { label: t.undo, run: () => void archive(s, !archived) } });
+  if (!done) return;
+  toast(archived ? t.archived : t.unarchived, { tone: 'ok', act: { label: t.undo, run: () => void archive(s, !archived) } });
+  if (archived && s.project?.worktree && plexus.may('admin')) await import('./worktree.js').then(({ offerRemoval }) => offerRemoval(s)).catch(() => { /* it is still listed by `plexus worktrees` */ });
 }
 
 /** What the agent of a session can tell of itself. */
