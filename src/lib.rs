@@ -242,6 +242,7 @@ impl Gateway {
             Notifier::open(&home, &log, config.push, Arc::clone(&public_addresses)).map_err(StartError::Push)?;
         let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        directory.keep_changes_in(absolute(&home));
         directory.give_tools(Arc::new(surface_tools::SurfaceTools {
             auth: auth.clone(),
             exe: absolute(&exe),

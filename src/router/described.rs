@@ -188,6 +188,17 @@ pub(super) const FILES_SOUGHT: Parameter = Parameter::query(
 );
 pub(super) const FILES_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of files (default 20, at most 100)", number);
+pub(super) const CHANGES_RUN: Parameter =
+    Parameter::query("run", "Only what changed in this run; everything since the first prompt if absent", id);
+pub(super) const CHANGES_PATH: Parameter = Parameter::query(
+    "path",
+    "Only this file, by its path in the list; all files if absent",
+    || json!({ "type": "string" }),
+);
+pub(super) const CHANGES_FILE: Parameter = Parameter {
+    required: true,
+    ..Parameter::query("path", "The file, by its path in the list", || json!({ "type": "string" }))
+};
 const USAGE_FROM: Parameter =
     Parameter::query("from", "The first day, by your clock (default: 29 days before `to`)", day);
 const USAGE_TO: Parameter = Parameter::query("to", "The last day, by your clock (default: today)", day);

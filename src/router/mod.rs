@@ -6,6 +6,7 @@ mod agent_tools;
 pub mod agents;
 mod agui;
 mod asyncapi;
+mod changes;
 mod client_link;
 mod context;
 mod cookies;

@@ -24,12 +24,12 @@ use super::listing::{Runtimes, Sessions};
 use super::notify::api::Push;
 use super::schemas::{AcpMessage, Shape};
 use super::{
-    AppState, PortState, Problem, acp, admin, agent_tools, agents, agui, asyncapi, devices, doctor, export, folders,
-    http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote, resumable,
-    surfaces, terminals, usage, web, worktrees,
+    AppState, PortState, Problem, acp, admin, agent_tools, agents, agui, asyncapi, changes, devices, doctor, export,
+    folders, http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote,
+    resumable, surfaces, terminals, usage, web, worktrees,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
-use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, ResumablePage, Snapshot};
+use crate::sessions::{AcceptedPrompt, Acted, AskView, ChangeDiff, ChangesView, Drawn, ResumablePage, Snapshot};
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
 
@@ -228,6 +228,12 @@ fn session_routes() -> Vec<Route<AppState>> {
             .gives::<agent_tools::Skills>(200),
         route(GET, "/v1/sessions/{id}/files", PROMPTS, NOTHING, "Files of a session's folder whose paths fit, best first", |s, c| answer(api::files(s, c)))
             .gives::<api::Files>(200).with(&[&docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
+        route(GET, "/v1/sessions/{id}/changes", WATCH, NOTHING, "Files that changed since a session's first prompt, or in one run", |s, c| answer(changes::list(s, c)))
+            .gives::<ChangesView>(200).with(&[&docs::CHANGES_RUN]),
+        route(GET, "/v1/sessions/{id}/changes/file", WATCH, NOTHING, "The diff of a changed file", |s, c| answer(changes::file(s, c)))
+            .gives::<ChangeDiff>(200).with(&[&docs::CHANGES_FILE, &docs::CHANGES_RUN]),
+        route(GET, "/v1/sessions/{id}/changes/patch", WATCH, NOTHING, "A patch of what changed, for `git apply`", |s, c| answer(changes::patch(s, c)))
+            .text(200, &["text/x-diff"]).with(&[&docs::CHANGES_PATH, &docs::CHANGES_RUN]),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", |s, c| answer(api::events(s, c)))
             .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c)))

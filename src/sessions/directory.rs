@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use utoipa::ToSchema;
 
 use super::answer_key::AnswerKey;
+use super::changes::Changes;
 use super::client_calls::SessionOwner;
 use super::files::FolderWalks;
 use super::projects::Projects;
@@ -102,6 +103,7 @@ pub(super) struct Shared {
     pub(super) folds: SnapshotCache,
     pub(super) projects: Projects,
     pub(super) folder_walks: FolderWalks,
+    pub(super) changes: Changes,
     /// Pending queries for the conversations that runtimes store, one per runtime.
     pub(super) listings: Listings,
 }
@@ -237,6 +239,7 @@ impl Directory {
                 folds: SnapshotCache::default(),
                 projects: Projects::default(),
                 folder_walks: FolderWalks::default(),
+                changes: Changes::default(),
                 listings: Listings::default(),
             }),
         };

@@ -3,7 +3,7 @@
 //! What an agent wrote is walked, so everything is bounded, no symbolic link is followed, and of all files only short regular
 //! ones with ignore rules are opened.
 
-mod walk;
+pub(super) mod walk;
 #[cfg(test)]
 mod walk_tests;
 

@@ -1,6 +1,7 @@
 //! Sessions and their log. One task owns a session; its loop is decide (pure), commit (the log), perform (effects).
 
 mod answer_key;
+mod changes;
 mod client_calls;
 mod diff;
 mod directory;
@@ -49,6 +50,10 @@ mod unattached;
 mod watching;
 mod worktrees;
 
+pub use changes::{
+    ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
+    ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, UndoneChange,
+};
 pub use client_calls::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
 pub use directory::{
     AcceptedPrompt, AgentTools, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, RunOutcome, SessionRules,

@@ -147,7 +147,8 @@ async fn tasks_a_stopped_session_is_understood_and_started_again() {
         let busy = gateway.session("demo").await;
         gateway.until_ended(&busy, &gateway.prompt(&busy, "echo something else").await).await;
         let command = json!([exe(), "agent", "demo"]);
-        let body = json!({ "id": "night", "dialect": "acp", "command": command, "restart": "never", "cwd": folder.path() });
+        let body =
+            json!({ "id": "night", "dialect": "acp", "command": command, "restart": "never", "cwd": folder.path() });
         let (status, made) = gateway.post("/v1/runtimes", body).await;
         assert_eq!(status, 201, "{made}");
         let (status, session) =

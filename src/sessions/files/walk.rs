@@ -44,9 +44,9 @@ pub(super) struct FolderFiles {
 }
 
 /// The ignore rules of a folder, and of those above it.
-struct Rules {
+pub(in crate::sessions) struct IgnoreRules {
     own: Gitignore,
-    above: Option<Arc<Rules>>,
+    above: Option<Arc<IgnoreRules>>,
     depth: usize,
 }
 
@@ -56,7 +56,7 @@ struct Pending {
     /// Its path below the first, with a slash at its end unless it is the first.
     below: String,
     depth: usize,
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<IgnoreRules>>,
 }
 
 /// The files below a folder.
@@ -126,7 +126,7 @@ pub(super) fn files_of(folder: &Path) -> std::io::Result<FolderFiles> {
 }
 
 /// Whether the nearest rule about a path ignores it.
-fn is_ignored(rules: Option<&Rules>, path: &Path, is_dir: bool) -> bool {
+pub(in crate::sessions) fn is_ignored(rules: Option<&IgnoreRules>, path: &Path, is_dir: bool) -> bool {
     let mut at = rules;
     while let Some(rules) = at {
         match rules.own.matched(path, is_dir) {
@@ -139,12 +139,12 @@ fn is_ignored(rules: Option<&Rules>, path: &Path, is_dir: bool) -> bool {
 }
 
 /// The rules of the folders above, up to the repository's; none outside of one.
-fn rules_above(folder: &Path) -> Option<Arc<Rules>> {
+pub(in crate::sessions) fn rules_above(folder: &Path) -> Option<Arc<IgnoreRules>> {
     let above: Vec<&Path> = folder.ancestors().take(RULED_FOLDERS).collect();
     let top = above.iter().position(|place| place.join(".git").symlink_metadata().is_ok())?;
     let root = above[top];
     let exclude = rules_of(root, &[&root.join(".git/info/exclude")]);
-    let mut rules = exclude.map(|own| Arc::new(Rules { own, above: None, depth: 1 }));
+    let mut rules = exclude.map(|own| Arc::new(IgnoreRules { own, above: None, depth: 1 }));
     for place in above.iter().take(top + 1).skip(1).rev() {
         rules = rules_in(place, rules);
     }
@@ -152,7 +152,7 @@ fn rules_above(folder: &Path) -> Option<Arc<Rules>> {
 }
 
 /// The rules in a folder, beside those above it.
-fn rules_in(folder: &Path, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
+pub(in crate::sessions) fn rules_in(folder: &Path, above: Option<Arc<IgnoreRules>>) -> Option<Arc<IgnoreRules>> {
     let depth = above.as_ref().map_or(0, |above| above.depth) + 1;
     if depth > RULED_FOLDERS {
         return above;
@@ -160,7 +160,7 @@ fn rules_in(folder: &Path, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
     let files = RULE_FILES.map(|name| folder.join(name));
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     match rules_of(folder, &files) {
-        Some(own) => Some(Arc::new(Rules { own, above, depth })),
+        Some(own) => Some(Arc::new(IgnoreRules { own, above, depth })),
         None => above,
     }
 }

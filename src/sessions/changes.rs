@@ -1,0 +1,389 @@
+//! What changed in a session's folder since its first prompt, read from git without running anything.
+//!
+//! An agent wrote what is read here, and may write while it is read. So git's files are parsed by our own code: by position, never
+//! mapped, with bounds, without links, without alternates, and without a look at what a repository configures.
+
+mod analysis;
+mod attributes;
+mod beneath;
+mod objects;
+mod patch;
+mod record;
+mod repository;
+mod view;
+mod worktree;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::Directory;
+use analysis::{Analysis, Change, Contents, analyse, digest_of};
+use attributes::Attributes;
+use patch::{PatchText, Side, shown};
+use plexus_protocol::{RunId, SessionId, SessionInfo};
+use record::{Record, RecordFolder};
+pub use view::{
+    ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
+    ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, UndoneChange,
+};
+
+/// Most files in a list; further ones are counted.
+const FILES: usize = 2000;
+/// How long a folder that was compared counts as current; calls within it share one comparison.
+const FRESH: Duration = Duration::from_millis(700);
+/// Folders whose comparison is kept; beyond it all are dropped, and compared again when they are asked for.
+const KEPT: usize = 16;
+/// Folders compared at a time; others wait. A file system that hangs keeps this many threads.
+const WORKERS: usize = 2;
+/// How long a caller waits for its answer; then it is told that the folder is slow.
+const WAIT: Duration = Duration::from_secs(20);
+/// Bytes of the texts whose lines are counted for one list; further files have no counts.
+const COUNTED: usize = 64 << 20;
+/// Files whose counts are remembered; beyond it all are forgotten, and counted again.
+const COUNTS: usize = 20_000;
+/// Most bytes of a patch of all files; further files are named in its first lines.
+const PATCH: usize = 8 << 20;
+/// Characters of a prompt in the list of runs.
+const PROMPT: usize = 120;
+
+/// What is known of the changes of all sessions.
+pub(super) struct Changes {
+    home: OnceLock<PathBuf>,
+    kept: Mutex<HashMap<SessionId, Seen>>,
+    /// Held while a session's folder is compared or its record is written: one at a time.
+    turns: dashmap::DashMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
+    workers: Arc<Semaphore>,
+    /// The counts of files that were compared, by digest; `None` for one that differs in line ends alone.
+    counts: Mutex<HashMap<String, Option<Counts>>>,
+}
+
+/// How a file was compared.
+#[derive(Clone, Debug)]
+struct Counts {
+    lines: Option<(usize, usize)>,
+    compared: ChangeCompared,
+    reason: Option<String>,
+}
+
+/// A folder that was compared.
+#[derive(Clone)]
+struct Seen {
+    analysis: Arc<Analysis>,
+    record: Arc<Record>,
+    at: Instant,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        let workers = Arc::new(Semaphore::new(WORKERS));
+        Self {
+            home: OnceLock::new(),
+            kept: Mutex::default(),
+            turns: dashmap::DashMap::new(),
+            workers,
+            counts: Mutex::default(),
+        }
+    }
+}
+
+impl Changes {
+    fn folder(&self, session: &SessionId) -> Option<RecordFolder> {
+        self.home.get().map(|home| RecordFolder::of(home, session))
+    }
+
+    fn turn(&self, session: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(&self.turns.entry(session.clone()).or_default())
+    }
+
+    /// Compares a folder, if that was not done just now. Blocks; the session's turn is held.
+    fn seen(&self, session: &SessionId, cwd: &Path) -> Seen {
+        if let Some(seen) = self.kept.lock().get(session).filter(|seen| seen.at.elapsed() < FRESH) {
+            return seen.clone();
+        }
+        let record = self.folder(session).map(|folder| folder.load()).unwrap_or_default();
+        let analysis = Arc::new(analyse(cwd, &record, self.home.get().map(PathBuf::as_path)));
+        let seen = Seen { analysis, record: Arc::new(record), at: Instant::now() };
+        let mut kept = self.kept.lock();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(session.clone(), seen.clone());
+        seen
+    }
+
+    /// The next look at the folder compares it again.
+    fn stale(&self, session: &SessionId) {
+        self.kept.lock().remove(session);
+    }
+
+    /// The session is gone, and what was kept of it.
+    pub(super) fn forget(&self, session: &SessionId) {
+        self.stale(session);
+        self.turns.remove(session);
+        if let Some(folder) = self.folder(session) {
+            folder.remove();
+        }
+    }
+}
+
+/// One file's comparison; `None` if it differs in line ends alone.
+fn compare(contents: &Contents, attributes: &mut Attributes<'_>, change: &Change) -> (Option<Counts>, usize) {
+    match contents.texts(change, attributes) {
+        Ok(None) => (None, 0),
+        Ok(Some(texts)) => {
+            let compared = super::diff::diff(&texts.old, &texts.new);
+            let lines = Some((compared.added, compared.removed));
+            (Some(Counts { lines, compared: ChangeCompared::Text, reason: None }), texts.old.len() + texts.new.len())
+        }
+        Err((compared, reason)) => (Some(Counts { lines: None, compared, reason: Some(reason) }), 0),
+    }
+}
+
+fn list(changes: &Changes, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
+    let session = &info.session_id;
+    let Seen { analysis, record, .. } = changes.seen(session, Path::new(&info.cwd));
+    let mut view = ChangesView {
+        session_id: session.clone(),
+        source: analysis.source,
+        root: info.cwd.clone(),
+        base: None,
+        rev: String::new(),
+        files: Vec::new(),
+        left_off: analysis.left_off,
+        runs: Vec::new(),
+        notes: analysis.notes.clone(),
+    };
+    let found = analysis.changes(&record, run)?;
+    view.runs = runs_of(&analysis, &record);
+    if analysis.source == ChangesSource::Git {
+        let at = record.base.as_ref().map_or(info.created_at, |base| base.at);
+        view.base = Some(ChangesBase { commit: analysis.commit.map(objects::ObjectId::hex), at });
+        let contents = Contents::of(&analysis.root, changes.folder(session))?;
+        let mut attributes = Attributes::of(&contents.folder);
+        let mut budget = COUNTED;
+        for change in &found {
+            let digest = change.digest();
+            let known = changes.counts.lock().get(&digest).cloned();
+            let counts = match known {
+                Some(known) => known,
+                None if view.files.len() >= FILES || budget == 0 => {
+                    let reason = "there are too many changes to count the lines of all".to_owned();
+                    Some(Counts { lines: None, compared: ChangeCompared::Text, reason: Some(reason) })
+                }
+                None => {
+                    let (counts, bytes) = compare(&contents, &mut attributes, change);
+                    budget = budget.saturating_sub(bytes);
+                    let mut known = changes.counts.lock();
+                    if known.len() >= COUNTS {
+                        known.clear();
+                    }
+                    known.insert(digest.clone(), counts.clone());
+                    counts
+                }
+            };
+            let Some(counts) = counts else { continue };
+            if view.files.len() >= FILES {
+                view.left_off += 1;
+            } else {
+                view.files.push(file_of(change, digest, counts));
+            }
+        }
+    }
+    if record.base.as_ref().map_or(info.prompted_at.is_some(), |base| base.late) {
+        let text = "how the folder was at the first prompt was not noted in time: changes from before may be listed, and some of the agent's may not";
+        view.notes.push(ChangesNote { code: "baseline_late", text: text.into() });
+    }
+    if record.bounded {
+        let text = "some files had no room for a copy: they have no diff against how they were";
+        view.notes.push(ChangesNote { code: "copies_bounded", text: text.into() });
+    }
+    let rest = (&view.runs, &view.notes, &view.base, view.left_off, record.undone.len());
+    view.rev = digest_of(&format!("{:?} {rest:?}", view.files));
+    Ok(view)
+}
+
+fn file_of(change: &Change, digest: String, counts: Counts) -> ChangedFile {
+    ChangedFile {
+        path: shown(&change.path),
+        from: change.from.as_deref().map(shown),
+        status: change.status(),
+        added: counts.lines.map(|lines| lines.0),
+        removed: counts.lines.map(|lines| lines.1),
+        compared: counts.compared,
+        reason: counts.reason,
+        digest,
+        by: change.by,
+        runs: change.runs.clone(),
+    }
+}
+
+fn runs_of(analysis: &Analysis, record: &Record) -> Vec<ChangedRun> {
+    let one = |run: &record::RunRecord| {
+        let files = analysis.changes(record, Some(&run.run_id)).map_or(0, |changes| changes.len());
+        ChangedRun { run_id: run.run_id.clone(), at: run.at, prompt: run.prompt.clone(), files }
+    };
+    record.runs.iter().map(one).collect()
+}
+
+/// The change at a path.
+fn change_at(
+    changes: &Changes,
+    info: &SessionInfo,
+    path: &str,
+    run: Option<&RunId>,
+) -> Result<(Seen, Change), ChangesError> {
+    let seen = changes.seen(&info.session_id, Path::new(&info.cwd));
+    let found = seen.analysis.changes(&seen.record, run)?;
+    let change = found.into_iter().find(|change| shown(&change.path) == path).ok_or(ChangesError::NoChange)?;
+    Ok((seen, change))
+}
+
+/// The patch of a change, or why there is none. `Ok(None)`: no change.
+fn patch_of(
+    contents: &Contents,
+    attributes: &mut Attributes<'_>,
+    change: &Change,
+) -> Result<Option<PatchText>, (ChangeCompared, String)> {
+    let Some(texts) = contents.texts(change, attributes)? else { return Ok(None) };
+    let side = |path, state: &Option<worktree::FileState>, text| {
+        state.as_ref().map(|state| Side { path, mode: state.mode, text })
+    };
+    let old = side(change.from.as_deref().unwrap_or(&change.path), &change.old, texts.old.as_str());
+    Ok(Some(patch::patch(old, side(&change.path, &change.new, texts.new.as_str()), None)))
+}
+
+fn file(changes: &Changes, info: &SessionInfo, path: &str, run: Option<&RunId>) -> Result<ChangeDiff, ChangesError> {
+    let (seen, change) = change_at(changes, info, path, run)?;
+    let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
+    let mut attributes = Attributes::of(&contents.folder);
+    let (text, compared, reason) = match patch_of(&contents, &mut attributes, &change) {
+        Ok(None) => return Err(ChangesError::NoChange),
+        Ok(Some(text)) => (text, ChangeCompared::Text, None),
+        Err((compared, reason)) => (PatchText::default(), compared, Some(reason)),
+    };
+    // From `---` on: the rest of a patch's header is told by the other members.
+    let diff = text.text.find("--- ").map_or_else(String::new, |at| text.text[at..].to_owned());
+    let hunk = |(index, ((old_start, old_lines), (new_start, new_lines)))| ChangeHunk {
+        index,
+        old_start,
+        old_lines,
+        new_start,
+        new_lines,
+    };
+    Ok(ChangeDiff {
+        path: shown(&change.path),
+        from: change.from.as_deref().map(shown),
+        status: change.status(),
+        compared,
+        reason,
+        digest: change.digest(),
+        diff,
+        truncated: text.truncated,
+        hunks: text.hunks.into_iter().enumerate().map(hunk).collect(),
+    })
+}
+
+fn whole_patch(
+    changes: &Changes,
+    info: &SessionInfo,
+    path: Option<&str>,
+    run: Option<&RunId>,
+) -> Result<String, ChangesError> {
+    let seen = changes.seen(&info.session_id, Path::new(&info.cwd));
+    let mut found = seen.analysis.changes(&seen.record, run)?;
+    if let Some(path) = path {
+        found.retain(|change| shown(&change.path) == path);
+        if found.is_empty() {
+            return Err(ChangesError::NoChange);
+        }
+    }
+    let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
+    let mut attributes = Attributes::of(&contents.folder);
+    let (mut left_out, mut text) = (String::new(), String::new());
+    for change in &found {
+        let why = match patch_of(&contents, &mut attributes, change) {
+            Ok(None) => continue,
+            Ok(Some(one)) if one.truncated || text.len() + one.text.len() > PATCH => {
+                "the patch would be too long".to_owned()
+            }
+            Ok(Some(one)) => {
+                text.push_str(&one.text);
+                continue;
+            }
+            Err((_, reason)) => reason,
+        };
+        // A name may have line breaks of its own.
+        left_out.push_str(&format!("# left out: {}: {why}\n", shown(&change.path).escape_debug()));
+    }
+    Ok(left_out + &text)
+}
+
+impl Directory {
+    /// Sets the state folder, where what sessions began with is kept. Later calls have no effect.
+    pub fn keep_changes_in(&self, home: PathBuf) {
+        let _ = self.shared.changes.home.set(home);
+    }
+
+    /// Does work on the changes of a session, in its turn and on a thread that may block.
+    async fn changes_work<T: Send + 'static>(
+        &self,
+        session: &SessionId,
+        work: impl FnOnce(&Changes) -> Result<T, ChangesError> + Send + 'static,
+    ) -> Result<T, ChangesError> {
+        let shared = Arc::clone(&self.shared);
+        let turn = shared.changes.turn(session);
+        let workers = Arc::clone(&shared.changes.workers);
+        // Spawned, so that it is done whole if the client leaves.
+        let done = tokio::spawn(async move {
+            let _turn = turn.lock_owned().await;
+            let _slot = workers.acquire_owned().await.map_err(|_| ChangesError::Slow)?;
+            let done = tokio::task::spawn_blocking(move || work(&shared.changes)).await;
+            done.map_err(|_| ChangesError::Disk("an internal error occurred; see the gateway's log".into()))?
+        });
+        tokio::time::timeout(WAIT, done).await.map_err(|_| ChangesError::Slow)?.map_err(|_| ChangesError::Slow)?
+    }
+
+    /// What changed in a session's folder since its first prompt, or in one of its runs.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn changes(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
+        let of = Arc::clone(info);
+        self.changes_work(&info.session_id, move |changes| list(changes, &of, run.as_ref())).await
+    }
+
+    /// The diff of one file.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn change_of_file(
+        &self,
+        info: &Arc<SessionInfo>,
+        path: String,
+        run: Option<RunId>,
+    ) -> Result<ChangeDiff, ChangesError> {
+        let of = Arc::clone(info);
+        self.changes_work(&info.session_id, move |changes| file(changes, &of, &path, run.as_ref())).await
+    }
+
+    /// A patch of one file or of all, which `git apply` takes.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn changes_patch(
+        &self,
+        info: &Arc<SessionInfo>,
+        path: Option<String>,
+        run: Option<RunId>,
+    ) -> Result<String, ChangesError> {
+        let of = Arc::clone(info);
+        self.changes_work(&info.session_id, move |changes| whole_patch(changes, &of, path.as_deref(), run.as_ref()))
+            .await
+    }
+}
