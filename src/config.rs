@@ -516,14 +516,18 @@ fn read_channel(
         }
     }
     let mut wants = TargetWants::default();
-    if let Some(events) = fields.texts("events", "[\"requests\", \"ends\", \"failures\"]") {
-        wants = TargetWants { requests: false, ends: false, failures: false };
+    if let Some(events) = fields.texts("events", "[\"requests\", \"ends\", \"failures\", \"no_progress\"]") {
+        wants = TargetWants::NONE;
         for (at, event) in events {
             match event.as_str() {
                 "requests" => wants.requests = true,
                 "ends" => wants.ends = true,
                 "failures" => wants.failures = true,
-                _ => fields.problem(at, "events", format!("\"{event}\" is not one of requests, ends, failures")),
+                "no_progress" => wants = wants.with_no_progress(),
+                _ => {
+                    let known = "requests, ends, failures, no_progress";
+                    fields.problem(at, "events", format!("\"{event}\" is not one of {known}"));
+                }
             }
         }
     }

@@ -172,7 +172,7 @@ fn options_are_all_read() {
     let setting = |channel: &ConfiguredChannel, name: &str| channel.settings[name].0.clone();
     assert_eq!((hook.kind, setting(hook, "url").as_str()), ("webhook", "https://example.org/secret"));
     assert_eq!(setting(hook, "secret"), "w");
-    assert_eq!(hook.events, TargetWants { requests: false, ends: false, failures: true });
+    assert_eq!(hook.events, TargetWants { failures: true, ..TargetWants::NONE });
     assert_eq!((ntfy.kind, setting(ntfy, "url").as_str()), ("ntfy", "http://ntfy.lan/topic"));
     assert_eq!(ntfy.events, TargetWants::default());
     assert_eq!((telegram.kind, setting(telegram, "chat_id").as_str()), ("telegram", "-1001"));
@@ -286,7 +286,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         (
             "[[push.ntfy]]\nevents = [\"request\"]",
             "p.toml:1:1: push.ntfy: needs an address: write url = \"https://ntfy.sh/my-topic\"\n\
-             p.toml:2:11: push.ntfy.events: \"request\" is not one of requests, ends, failures",
+             p.toml:2:11: push.ntfy.events: \"request\" is not one of requests, ends, failures, no_progress",
         ),
         (
             "[[push.telegram]]\ntoken = \"12\"\nchat_id = \"7\"",

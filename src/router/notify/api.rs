@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::encryption::{AUTH, POINT};
 use super::engine::without_rejected_key;
+use super::rule::NO_PROGRESS_MOST;
 use super::sender::{DeliveryTarget, PostOutcome};
 use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, target_of, text};
 use crate::router::guard::Call;
@@ -47,6 +48,9 @@ pub(in crate::router) struct PushChoice {
     ends: Option<bool>,
     /// Whether to hear of runs that fail.
     failures: Option<bool>,
+    /// Minutes without an event in a run after which to hear of it; 0: never.
+    #[schema(maximum = 1440)]
+    no_progress_minutes: Option<u16>,
     /// When not to be disturbed; `null`: never.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<QuietHours>)]
@@ -164,7 +168,11 @@ pub(in crate::router) async fn unsubscribe(state: AppState, call: Call) -> Reply
 
 pub(in crate::router) async fn choose(state: AppState, call: Call) -> Reply {
     let target = own_target(&call)?;
-    let PushChoice { requests, ends, failures, quiet } = call.json()?;
+    let PushChoice { requests, ends, failures, no_progress_minutes, quiet } = call.json()?;
+    if no_progress_minutes.is_some_and(|minutes| minutes > NO_PROGRESS_MOST) {
+        let words = format!("`no_progress_minutes` is at most {NO_PROGRESS_MOST}, a day; 0 turns it off");
+        return Err(Problem::invalid(words));
+    }
     let hours = |QuietHours { from, to, offset_minutes, zone }| Hours { from, to, offset_minutes, zone };
     let quiet = quiet.map(|quiet| quiet.map(hours));
     if let Some(Some(hours)) = &quiet
@@ -180,6 +188,7 @@ pub(in crate::router) async fn choose(state: AppState, call: Call) -> Reply {
         wants.requests = requests.unwrap_or(wants.requests);
         wants.ends = ends.unwrap_or(wants.ends);
         wants.failures = failures.unwrap_or(wants.failures);
+        wants.no_progress_minutes = no_progress_minutes.unwrap_or(wants.no_progress_minutes);
         if let Some(quiet) = quiet {
             row.chosen.quiet = quiet;
         }

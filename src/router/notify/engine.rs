@@ -20,7 +20,8 @@ use crate::router::follow::Follow;
 use crate::router::stop::stopping;
 use crate::sessions::{Directory, Filter};
 use plexus_protocol::{
-    DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, SessionId, Timestamp,
+    DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, RuntimeId, SessionId,
+    Timestamp,
 };
 
 /// The longest sleep: finds sessions and devices that are gone without an event, and clocks that were set.
@@ -185,7 +186,32 @@ impl Engine {
                 self.push(&name, QueuedNotification { message: sum_withdrawn(), withdraws: true, tells: Vec::new() });
             }
         }
+        // A silence begins anew with the gateway, which saw nothing of what was before.
+        for run in self.directory.runs(&Filter::all()) {
+            if run.status == RunStatus::Running {
+                let Some(session) = self.directory.session(&run.session_id) else { continue };
+                self.run_goes_on(run.run_id.as_str(), &run.session_id, &session.runtime_id, now);
+            }
+        }
+        for request in self.directory.open_requests(&Filter::all()) {
+            self.rules.asks(&request.session_id, request.request_id.as_str(), true);
+        }
         self.viewers();
+    }
+
+    fn run_goes_on(&mut self, run: &str, session: &SessionId, runtime: &RuntimeId, now: Millis) {
+        let title = self.title(session);
+        self.rules
+            .run_goes_on(NotificationText::of_silence(run, session.clone(), runtime.clone(), title.as_deref()), now);
+    }
+
+    /// Ends the silence of the run that an event belongs to. Who comes, looks and goes is no progress of the agent.
+    fn progress(&mut self, event: &Event, now: Millis) {
+        if matches!(event.kind, Kind::ClientJoined | Kind::ClientLeft | Kind::RuntimeStatus) {
+            return;
+        }
+        let actions = self.rules.progress(&event.origin.session_id, now);
+        self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
     }
 
     /// The withdrawal of what an earlier gateway sent and is over by now.
@@ -213,20 +239,32 @@ impl Engine {
 
     fn event(&mut self, event: &Event) {
         let now = millis_now();
+        self.progress(event, now);
         match event.kind {
             Kind::RequestOpened => {
                 let Ok(request) = serde_json::from_slice::<Request>(&event.body) else { return };
+                self.rules.asks(&request.session_id, request.request_id.as_str(), true);
                 self.rules.open(self.text(&request), now);
             }
             Kind::RequestResolved => {
                 let Ok(Resolved { request_id, receipt }) = serde_json::from_slice(&event.body) else { return };
                 let Ended { state, ok, resolved_by } = receipt;
+                self.rules.asks(&event.origin.session_id, request_id.as_str(), false);
                 let somebody = state == RequestState::Answered;
                 let end = RunEndText { state, ok, by: somebody.then(|| resolved_by.name.clone()) };
                 let actions = self.rules.close(&format!("request:{request_id}"), Some(&resolved_by.device_id));
                 self.perform(actions, &end);
             }
+            Kind::RunStarted | Kind::RunStatus => {
+                let Ok(RunOver { run_id, status, .. }) = serde_json::from_slice(&event.body) else { return };
+                if status == RunStatus::Running {
+                    let (session, runtime) = (event.origin.session_id.clone(), event.origin.runtime_id.clone());
+                    self.run_goes_on(&run_id, &session, &runtime, now);
+                }
+            }
             Kind::RunEnded => {
+                let actions = self.rules.run_over(&event.origin.session_id);
+                self.perform(actions, &RunEndText { state: RequestState::Withdrawn, ok: None, by: None });
                 let Ok(RunOver { run_id, status, message }) = serde_json::from_slice(&event.body) else { return };
                 let failed = match status {
                     RunStatus::Completed => false,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::NotificationText;
 use crate::auth::{Grant, Target};
-use plexus_protocol::{DeviceId, Scope};
+use plexus_protocol::{DeviceId, Scope, SessionId};
 
 /// Milliseconds since the gateway started, by a clock that is never set; by the system clock where a name says `wall`.
 pub(super) type Millis = i64;
@@ -18,6 +18,12 @@ pub(super) type Millis = i64;
 const MINUTE: Millis = 60_000;
 /// News that waits at once; past it more is ignored, so that a flood of requests costs bounded memory. The inbox has them all the same.
 const ITEMS: usize = 1024;
+/// Running runs whose silence is watched; of further ones no silence is told.
+const RUNS: usize = 4096;
+/// Minutes without an event after which a device is told of it, unless it chose another number.
+const NO_PROGRESS_MINUTES: u16 = 10;
+/// Longest silence that a device can choose: a day.
+pub(super) const NO_PROGRESS_MOST: u16 = 24 * 60;
 /// Single notifications that one target gets at once; more become one summary.
 const AT_ONCE: usize = 3;
 /// Notifications that one target gets in a minute; more wait and become one summary.
@@ -32,6 +38,15 @@ pub(super) enum NewsKind {
     Ended,
     /// A run failed.
     Failed,
+    /// A run goes on, but nothing has happened for a while.
+    Stalled,
+}
+
+impl NewsKind {
+    /// Whether it is news until it is over, and not only once.
+    fn lasts(self) -> bool {
+        matches!(self, Self::Request | Self::Stalled)
+    }
 }
 
 /// The kinds of news that a target wants.
@@ -43,20 +58,43 @@ pub struct TargetWants {
     pub ends: bool,
     /// Runs that fail.
     pub failures: bool,
+    /// Runs in which nothing has happened for this many minutes; 0: never.
+    #[serde(default = "no_progress_minutes")]
+    #[schema(maximum = 1440)]
+    pub no_progress_minutes: u16,
+}
+
+fn no_progress_minutes() -> u16 {
+    NO_PROGRESS_MINUTES
 }
 
 impl Default for TargetWants {
     fn default() -> Self {
-        Self { requests: true, ends: true, failures: true }
+        Self { requests: true, ends: true, failures: true, no_progress_minutes: NO_PROGRESS_MINUTES }
     }
 }
 
 impl TargetWants {
+    /// Nothing.
+    pub const NONE: Self = Self { requests: false, ends: false, failures: false, no_progress_minutes: 0 };
+
+    /// The same, with silences of runs of the usual length.
+    #[must_use]
+    pub fn with_no_progress(self) -> Self {
+        Self { no_progress_minutes: NO_PROGRESS_MINUTES, ..self }
+    }
+
+    /// The silence of a run after which it is news, if it is to be.
+    fn silence(self) -> Option<Millis> {
+        (self.no_progress_minutes > 0).then(|| Millis::from(self.no_progress_minutes) * MINUTE)
+    }
+
     fn covers(self, what: NewsKind) -> bool {
         match what {
             NewsKind::Request => self.requests,
             NewsKind::Ended => self.ends,
             NewsKind::Failed => self.failures,
+            NewsKind::Stalled => self.no_progress_minutes > 0,
         }
     }
 }
@@ -123,6 +161,17 @@ enum DeliveryStage {
 struct PendingNews {
     text: Arc<NotificationText>,
     to: BTreeMap<String, DeliveryStage>,
+    /// For a run that goes on.
+    silence: Option<Silence>,
+}
+
+/// How long nothing has happened in a run.
+struct Silence {
+    since: Millis,
+    /// Its open requests: then the agent waits for people, and they are told of that.
+    asked: BTreeSet<String>,
+    /// Whether any target was told, or is to be once it may be disturbed.
+    told: bool,
 }
 
 /// What to send.
@@ -152,6 +201,10 @@ pub(super) struct RuleState {
     told: BTreeMap<String, VecDeque<Millis>>,
     /// The open requests in the last summary of each target.
     sums: BTreeMap<String, BTreeSet<String>>,
+    /// The tag of each session's running run.
+    runs: BTreeMap<SessionId, String>,
+    /// The shortest silence that any target wants to hear of.
+    shortest: Option<Millis>,
 }
 
 impl RuleState {
@@ -165,6 +218,8 @@ impl RuleState {
             viewers: Vec::new(),
             told: BTreeMap::new(),
             sums: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            shortest: None,
         }
     }
 
@@ -191,7 +246,7 @@ impl RuleState {
         summed: &BTreeSet<String>,
         now: Millis,
     ) {
-        if self.items.contains_key(&text.tag) || self.items.len() >= ITEMS {
+        if self.items.contains_key(&text.tag) || self.items.len() - self.runs.len() >= ITEMS {
             return;
         }
         let stage = |name: &String| match (told.contains(name), summed.contains(name)) {
@@ -203,12 +258,63 @@ impl RuleState {
             self.sums.entry(name.clone()).or_default().insert(text.tag.clone());
         }
         let to = self.targets.keys().map(|name| (name.clone(), stage(name))).collect();
-        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to });
+        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence: None });
+    }
+
+    /// A run goes on: its silence begins. `text` is the news that it has become long.
+    pub(super) fn run_goes_on(&mut self, text: NotificationText, now: Millis) {
+        if self.items.contains_key(&text.tag) || self.runs.len() >= RUNS {
+            return;
+        }
+        // A session has one running run: the end of the former one may have been missed.
+        if let Some(former) = self.runs.insert(text.session_id.clone(), text.tag.clone()) {
+            self.items.remove(&former);
+        }
+        let to = self.targets.keys().map(|name| (name.clone(), DeliveryStage::Waiting(now))).collect();
+        let silence = Some(Silence { since: now, asked: BTreeSet::new(), told: false });
+        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence });
+    }
+
+    /// A session's run is over.
+    pub(super) fn run_over(&mut self, session: &SessionId) -> Vec<RuleAction> {
+        self.runs.remove(session).map_or_else(Vec::new, |tag| self.close(&tag, None))
+    }
+
+    /// Something happened in a session: a silence is over.
+    pub(super) fn progress(&mut self, session: &SessionId, now: Millis) -> Vec<RuleAction> {
+        let Some(item) = self.runs.get(session).and_then(|tag| self.items.get_mut(tag)) else { return Vec::new() };
+        let Some(silence) = &mut item.silence else { return Vec::new() };
+        silence.since = now;
+        if !std::mem::take(&mut silence.told) {
+            return Vec::new();
+        }
+        let mut actions = Vec::new();
+        for (target, stage) in &mut item.to {
+            if *stage == DeliveryStage::Sent {
+                actions.push(RuleAction::Withdraw { target: target.clone(), text: Arc::clone(&item.text) });
+            }
+            *stage = DeliveryStage::Waiting(now);
+        }
+        actions
+    }
+
+    /// A session has a further open request, or one less: while it has one, its silence is no news.
+    pub(super) fn asks(&mut self, session: &SessionId, request: &str, open: bool) {
+        let item = self.runs.get(session).and_then(|tag| self.items.get_mut(tag));
+        let Some(silence) = item.and_then(|item| item.silence.as_mut()) else { return };
+        if open {
+            silence.asked.insert(request.to_owned());
+        } else {
+            silence.asked.remove(request);
+        }
     }
 
     /// Removes news that is over; `by` is the device that answered a request.
     pub(super) fn close(&mut self, tag: &str, by: Option<&DeviceId>) -> Vec<RuleAction> {
         let Some(item) = self.items.remove(tag) else { return Vec::new() };
+        if item.silence.is_some() {
+            self.runs.remove(&item.text.session_id);
+        }
         let mut actions = Vec::new();
         for (target, stage) in item.to {
             let of = self.targets.get(&target).and_then(|target| target.device.as_ref());
@@ -241,7 +347,11 @@ impl RuleState {
     pub(super) fn targets(&mut self, targets: BTreeMap<String, TargetState>, now: Millis) {
         for item in self.items.values_mut() {
             item.to.retain(|name, _| targets.contains_key(name));
-            if item.text.what == NewsKind::Request {
+            if item.silence.is_some() {
+                for name in targets.keys() {
+                    item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
+                }
+            } else if item.text.what == NewsKind::Request {
                 for name in targets.keys().filter(|name| !self.targets.contains_key(*name)) {
                     item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
                 }
@@ -249,6 +359,7 @@ impl RuleState {
         }
         self.told.retain(|name, _| targets.contains_key(name));
         self.sums.retain(|name, _| targets.contains_key(name));
+        self.shortest = targets.values().filter_map(|target| target.wants.silence()).min();
         self.targets = targets;
     }
 
@@ -261,14 +372,14 @@ impl RuleState {
 
     /// Restarts the wait of what is being viewed, and drops ends of runs that are.
     fn seen(&mut self, now: Millis) {
-        let (targets, viewers) = (&self.targets, &self.viewers);
-        for item in self.items.values_mut() {
+        let (targets, viewers, shortest) = (&self.targets, &self.viewers, self.shortest);
+        for item in self.items.values_mut().filter(|item| item.may_be_due(shortest, now)) {
             let text = &item.text;
             item.to.retain(|name, stage| {
                 let looked =
                     targets.get(name).is_some_and(|target| viewers.iter().any(|viewer| counts(viewer, target, text)));
                 match stage {
-                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked && text.what != NewsKind::Request => {
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked && !text.what.lasts() => {
                         return false;
                     }
                     DeliveryStage::Waiting(_) | DeliveryStage::Held if looked => *stage = DeliveryStage::Waiting(now),
@@ -277,7 +388,7 @@ impl RuleState {
                 true
             });
         }
-        self.items.retain(|_, item| item.text.what == NewsKind::Request || !item.to.is_empty());
+        self.items.retain(|_, item| item.text.what.lasts() || !item.to.is_empty());
     }
 
     /// What is due now.
@@ -289,9 +400,10 @@ impl RuleState {
         for (name, target) in &self.targets {
             let mut due = Vec::new();
             let mut held = false;
-            for (tag, item) in &mut self.items {
+            for (tag, item) in self.items.iter_mut().filter(|(_, item)| item.may_be_due(self.shortest, now)) {
                 match item.to.get(name) {
-                    Some(DeliveryStage::Waiting(since)) if *since + self.after <= now => {}
+                    Some(DeliveryStage::Waiting(since))
+                        if item.due(target, *since + self.after).is_some_and(|at| at <= now) => {}
                     Some(DeliveryStage::Held) => held = true,
                     _ => continue,
                 }
@@ -318,11 +430,17 @@ impl RuleState {
             let mut texts = Vec::new();
             for tag in &due {
                 let Some(item) = self.items.get_mut(tag) else { continue };
-                texts.push(Arc::clone(&item.text));
+                texts.push(match &mut item.silence {
+                    None => Arc::clone(&item.text),
+                    Some(silence) => {
+                        silence.told = true;
+                        Arc::new(item.text.of_minutes((now - silence.since) / MINUTE))
+                    }
+                });
                 // The end of a run is never withdrawn, so nothing of it is kept.
                 match stage {
                     DeliveryStage::Held => drop(item.to.insert(name.clone(), stage)),
-                    _ if item.text.what != NewsKind::Request => drop(item.to.remove(name)),
+                    _ if !item.text.what.lasts() => drop(item.to.remove(name)),
                     _ => drop(item.to.insert(name.clone(), stage)),
                 }
             }
@@ -340,7 +458,7 @@ impl RuleState {
                 DeliveryStage::Held | DeliveryStage::Waiting(_) => {}
             }
         }
-        self.items.retain(|_, item| item.text.what == NewsKind::Request || !item.to.is_empty());
+        self.items.retain(|_, item| item.text.what.lasts() || !item.to.is_empty());
         actions
     }
 
@@ -348,6 +466,12 @@ impl RuleState {
     pub(super) fn next(&self, now: Millis) -> Option<Millis> {
         let mut next: Option<Millis> = None;
         for item in self.items.values() {
+            if !item.may_be_due(self.shortest, now) {
+                if let Some(at) = item.first(self.shortest) {
+                    next = Some(next.map_or(at, |next| next.min(at)));
+                }
+                continue;
+            }
             for (name, stage) in &item.to {
                 let Some(target) = self.targets.get(name) else { continue };
                 let at = match stage {
@@ -356,7 +480,10 @@ impl RuleState {
                     {
                         continue;
                     }
-                    DeliveryStage::Waiting(since) => *since + self.after,
+                    DeliveryStage::Waiting(since) => match item.due(target, *since + self.after) {
+                        Some(at) => at,
+                        None => continue,
+                    },
                     DeliveryStage::Held => {
                         let quiet = self.quiet_until(target, now);
                         let pace = self.told.get(name).and_then(|told| told.front()).map(|at| *at + MINUTE);
@@ -372,8 +499,33 @@ impl RuleState {
 
     /// A notification was not delivered, so there is nothing to withdraw.
     pub(super) fn lost(&mut self, target: &str, tag: &str) {
-        if let Some(item) = self.items.get_mut(tag) {
+        let Some(item) = self.items.get_mut(tag) else { return };
+        if item.silence.is_none() {
             item.to.remove(target);
+        } else if let Some(stage) = item.to.get_mut(target) {
+            // Once for each silence, whether or not it arrived.
+            *stage = DeliveryStage::Summed;
+        }
+    }
+}
+
+impl PendingNews {
+    /// When the first target could be told, for the silence of a run without an open request.
+    fn first(&self, shortest: Option<Millis>) -> Option<Millis> {
+        let silence = self.silence.as_ref().filter(|silence| silence.asked.is_empty())?;
+        Some(silence.since + shortest?)
+    }
+
+    /// Whether anything of it may be due: of runs this is a quick no, since there are many and each event is a reason to look.
+    fn may_be_due(&self, shortest: Option<Millis>, now: Millis) -> bool {
+        self.silence.is_none() || self.first(shortest).is_some_and(|at| at <= now)
+    }
+
+    /// When a target is to be told that waits until `unseen` because of its viewers; `None` if it is not.
+    fn due(&self, target: &TargetState, unseen: Millis) -> Option<Millis> {
+        match &self.silence {
+            None => Some(unseen),
+            Some(silence) => Some(unseen.max(silence.since + target.wants.silence()?)),
         }
     }
 }
@@ -386,7 +538,7 @@ fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText
     let own = target.device.as_ref().is_some_and(|(device, _)| *device == viewer.device);
     let answers = match text.what {
         NewsKind::Request => text.may_answer(&viewer.grant),
-        NewsKind::Ended | NewsKind::Failed => may(Scope::Approve) || may(Scope::Prompt),
+        NewsKind::Ended | NewsKind::Failed | NewsKind::Stalled => may(Scope::Approve) || may(Scope::Prompt),
     };
     may(Scope::Watch) && (own || answers)
 }
@@ -402,7 +554,7 @@ fn wanted(target: &TargetState, text: &NotificationText) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plexus_protocol::{Risk, RuntimeId, SessionId};
+    use plexus_protocol::{Risk, RuntimeId};
 
     const AFTER: Millis = 20_000;
     /// 2026-01-31T12:00:00Z.
@@ -577,7 +729,7 @@ mod tests {
     #[test]
     fn push_rule_sends_what_a_target_wants_and_may_see() {
         let only = |wants| TargetState { wants, ..device("d_phone", Grant::all()) };
-        let nothing = TargetWants { requests: false, ends: false, failures: false };
+        let nothing = TargetWants::NONE;
         for (what, wants) in [
             (NewsKind::Request, TargetWants { requests: true, ..nothing }),
             (NewsKind::Ended, TargetWants { ends: true, ..nothing }),
@@ -737,5 +889,89 @@ mod tests {
             fixture.open(NewsKind::Request, &n.to_string(), 0);
         }
         assert_eq!(fixture.rule.items.len(), ITEMS);
+    }
+
+    fn run(fixture: &mut Fixture, at: Millis) {
+        fixture.rule.run_goes_on(text(NewsKind::Stalled, "1"), NOON + at);
+    }
+
+    fn session() -> SessionId {
+        SessionId::trusted("s_1")
+    }
+
+    #[test]
+    fn push_rule_tells_of_a_silent_run_once_for_each_silence() {
+        let mut fixture = Fixture::new();
+        run(&mut fixture, 0);
+        assert_eq!(fixture.next(0), Some(10 * MINUTE));
+        assert!(fixture.rule.progress(&session(), NOON + 2 * MINUTE).is_empty());
+        assert_eq!(fixture.tick(12 * MINUTE - 1), NONE);
+        assert_eq!(fixture.next(11 * MINUTE), Some(12 * MINUTE));
+        assert_eq!(fixture.tick(12 * MINUTE), ["phone run:1"]);
+        assert_eq!((fixture.tick(60 * MINUTE), fixture.next(60 * MINUTE)), (Vec::new(), None), "once");
+        assert_eq!(short(&fixture.rule.progress(&session(), NOON + 61 * MINUTE)), ["phone not run:1"]);
+        assert_eq!(fixture.tick(71 * MINUTE), ["phone run:1"], "the next silence");
+        fixture.rule.lost("phone", "run:1");
+        assert_eq!(fixture.tick(90 * MINUTE), NONE, "once, though it did not arrive");
+        assert_eq!(short(&fixture.rule.run_over(&session())), NONE);
+        assert!(fixture.rule.items.is_empty() && fixture.rule.runs.is_empty());
+        assert_eq!(fixture.tick(200 * MINUTE), NONE);
+    }
+
+    #[test]
+    fn push_rule_silence_waits_for_requests_viewers_and_quiet_hours() {
+        let mut fixture = Fixture::new();
+        run(&mut fixture, 0);
+        fixture.rule.asks(&session(), "q_1", true);
+        assert_eq!((fixture.next(0), fixture.tick(30 * MINUTE)), (None, Vec::new()), "it waits for people");
+        fixture.rule.progress(&session(), NOON + 30 * MINUTE);
+        fixture.rule.asks(&session(), "q_1", false);
+        fixture.viewer(&[("d_desk", Grant::all())], 31 * MINUTE);
+        assert_eq!(fixture.tick(45 * MINUTE), NONE, "somebody looks");
+        fixture.viewer(&[], 50 * MINUTE);
+        assert_eq!(fixture.next(50 * MINUTE), Some(50 * MINUTE + AFTER));
+        assert_eq!(fixture.tick(50 * MINUTE + AFTER), ["phone run:1"]);
+        let quiet = Some(Quiet { from: 11 * 60, to: 13 * 60, zone: ahead(0) });
+        let mut fixture = Fixture::with(TargetState { quiet, ..device("d_phone", Grant::all()) });
+        run(&mut fixture, 0);
+        assert_eq!((fixture.tick(10 * MINUTE), fixture.next(10 * MINUTE)), (Vec::new(), Some(60 * MINUTE)));
+        assert_eq!(fixture.tick(60 * MINUTE), ["phone run:1"]);
+        fixture.rule.progress(&session(), NOON + 60 * MINUTE);
+        let before = fixture.next(60 * MINUTE);
+        assert_eq!(before, Some(70 * MINUTE));
+    }
+
+    #[test]
+    fn push_rule_silence_is_as_long_as_each_target_chose() {
+        let with = |no_progress_minutes| TargetState {
+            wants: TargetWants { no_progress_minutes, ..TargetWants::default() },
+            ..device("d_phone", Grant::all())
+        };
+        let mut fixture = Fixture::with(with(30));
+        fixture.targets.insert("tablet".into(), with(3));
+        fixture.targets.insert("watch".into(), with(0));
+        fixture.rule.targets(fixture.targets.clone(), NOON);
+        run(&mut fixture, 0);
+        assert_eq!(fixture.next(0), Some(3 * MINUTE));
+        assert_eq!(fixture.tick(3 * MINUTE), ["tablet run:1"]);
+        assert_eq!(fixture.next(3 * MINUTE), Some(30 * MINUTE));
+        assert_eq!(fixture.tick(30 * MINUTE), ["phone run:1"]);
+        // A device that changes its mind is told.
+        fixture.targets.insert("watch".into(), with(5));
+        fixture.rule.targets(fixture.targets.clone(), NOON + 31 * MINUTE);
+        assert_eq!(fixture.tick(31 * MINUTE), ["watch run:1"]);
+    }
+
+    #[test]
+    fn push_rule_running_runs_are_bounded_and_leave_room_for_requests() {
+        let mut fixture = Fixture::new();
+        for n in 0..RUNS + 10 {
+            let mut text = text(NewsKind::Stalled, &n.to_string());
+            text.session_id = SessionId::trusted(format!("s_{n}"));
+            fixture.rule.run_goes_on(text, NOON);
+        }
+        assert_eq!(fixture.rule.items.len(), RUNS);
+        fixture.open(NewsKind::Request, "1", 0);
+        assert_eq!(fixture.tick(AFTER), ["phone request:1"]);
     }
 }

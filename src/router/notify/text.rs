@@ -151,6 +151,30 @@ impl NotificationText {
         }
     }
 
+    /// The news that nothing has happened in a run for a while; [`of_minutes`](Self::of_minutes) says for how long.
+    pub(super) fn of_silence(
+        run: &str,
+        session_id: SessionId,
+        runtime_id: RuntimeId,
+        session_title: Option<&str>,
+    ) -> Self {
+        Self {
+            tag: format!("silence:{run}"),
+            what: NewsKind::Stalled,
+            title: format!("{runtime_id} makes no progress"),
+            session_id,
+            runtime_id,
+            body: "The run goes on, but nothing has happened in it since. It may be stuck.".into(),
+            aside: quoted(session_title).into_iter().collect(),
+            request: None,
+        }
+    }
+
+    /// The same, with the length of the silence.
+    pub(super) fn of_minutes(&self, minutes: i64) -> Self {
+        Self { title: format!("{}: no progress for {minutes} min", self.runtime_id), ..self.clone() }
+    }
+
     /// News with a tag and no words, for tests of the rule.
     #[cfg(test)]
     pub(super) fn plain(what: NewsKind, tag: String) -> Self {
@@ -172,12 +196,13 @@ impl NotificationText {
             NewsKind::Request => "request",
             NewsKind::Ended => "ended",
             NewsKind::Failed => "failed",
+            NewsKind::Stalled => "no_progress",
         };
         let mut payload = json!({
             "kind": kind, "tag": self.tag, "title": self.title, "session_id": self.session_id,
         });
         let (mut urgency, mut ttl) = match self.what {
-            NewsKind::Failed => (Urgency::Normal, TTL_END),
+            NewsKind::Failed | NewsKind::Stalled => (Urgency::Normal, TTL_END),
             NewsKind::Request | NewsKind::Ended => (Urgency::Low, TTL_END),
         };
         let mut aside = self.aside.clone();
@@ -274,6 +299,7 @@ impl RunEndText {
 pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
     let count = |what| texts.iter().filter(|text| text.what == what).count();
     let (asked, failed, ended) = (count(NewsKind::Request), count(NewsKind::Failed), count(NewsKind::Ended));
+    let silent = count(NewsKind::Stalled);
     let of = |count: usize, one: &str, more: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
@@ -283,6 +309,7 @@ pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMes
         of(asked, "question waits", "questions wait"),
         of(failed, "run failed", "runs failed"),
         of(ended, "run has ended", "runs have ended"),
+        of(silent, "run makes no progress", "runs make no progress"),
     ];
     let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let line = |text: &Arc<NotificationText>| match text.brief() {
@@ -296,6 +323,7 @@ pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMes
     let (kind, urgency, ttl) = match (asked, failed) {
         (1.., _) => ("request", Urgency::High, TTL_REQUEST),
         (_, 1..) => ("failed", Urgency::Normal, TTL_END),
+        _ if silent > 0 && ended == 0 => ("no_progress", Urgency::Normal, TTL_END),
         _ => ("ended", Urgency::Low, TTL_END),
     };
     let first = texts.iter().find(|text| text.what == NewsKind::Request).or(texts.first())?;

@@ -9,7 +9,7 @@ export type Action = 'allow_once' | 'deny';
 
 /** The decrypted payload of a push; it never has secrets. */
 export interface Payload {
-  kind: 'request' | 'ended' | 'failed' | 'withdrawn' | 'test';
+  kind: 'request' | 'ended' | 'failed' | 'no_progress' | 'withdrawn' | 'test';
   tag: string;
   title: string;
   body: string;
@@ -37,7 +37,7 @@ export interface Shape {
 }
 
 const ICONS = { icon: '/icon-192.png', badge: '/icon-badge.png' };
-const KINDS = ['request', 'ended', 'failed', 'withdrawn', 'test'];
+const KINDS = ['request', 'ended', 'failed', 'no_progress', 'withdrawn', 'test'];
 /** Longest text that a notification shows, in characters; systems cut at less. */
 const BODY_CHARS = 300;
 

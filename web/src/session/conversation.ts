@@ -28,6 +28,7 @@ import { keptTab, keepTab, pinnedFirst, setPinnedFirst } from './tab.js';
 import { style } from './style.js';
 import { absorbed } from './reads.js';
 import { guessRow, makeRow, planList, reveal, searchable, updateRow, type Host } from './views.js';
+import { silence } from './silence.js';
 
 const w = words.session;
 
@@ -769,6 +770,7 @@ export class PlexusSession extends PlexusElement {
         ${viewers ? html`<span class="lookers" title=${w.lookers(viewers)}>${icon('eye', 14, w.lookers(viewers))}<bdi class="cut names">${viewers}</bdi></span>` : nothing}
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}
         ${session?.linked ? html`<span class="mute" id="linked" title=${words.common.linked}>${icon('terminal', 14, words.common.linked)}</span>` : nothing}
+        ${session ? silence(session) : nothing}
         ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
         ${session && plexus.me.value?.kind !== 'share' ? html`<a class="btn ghost icon" id="changes" href=${plexus.href({ page: 'changes', session_id: this.sessionId })} aria-label=${w.changes} title="${w.changes} (g c)">${icon('changes')}</a>` : nothing}
         <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>

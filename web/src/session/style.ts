@@ -6,6 +6,7 @@ export const style = css`
   .glyph { display: inline-flex; flex: none; color: var(--fg-mute); }
   .glyph svg { display: block; }
 
+  header .silent { flex: 0 1 auto; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
   header { display: flex; align-items: center; gap: var(--s2); padding: 6px 12px 6px var(--s5); min-height: 50px; border-bottom: 1px solid var(--line); background: var(--bg); flex: none; min-width: 0; }
   header .titles { flex: 1 1 0; min-width: 0; }
   header h1 { font-size: var(--t-l); line-height: 1.35; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
