@@ -57,6 +57,7 @@ impl AgentTokens {
             parent: None,
             expires_at: None,
             local: false,
+            browser: None,
             last_seen_at: None,
             token_sha256: HEXLOWER.encode(&hash),
         };

@@ -37,7 +37,7 @@ const CODE_BYTES: usize = 17;
 /// Shortest time between two stored `last_seen_at` of a device, in milliseconds.
 const SEEN_STORED_EVERY: i64 = 600_000;
 /// Longest name of a device, in characters.
-const NAME_CHARS: usize = 64;
+pub(super) const NAME_CHARS: usize = 64;
 /// Most devices that a refusal names.
 const NAMED: usize = 5;
 /// Most runtimes or sessions that a grant names.
@@ -218,6 +218,8 @@ pub struct DeviceView {
     pub you: bool,
     /// Whether this is the local administrator, which cannot be revoked.
     pub local: bool,
+    /// Whether this is a browser of this user on this machine, which ends 30 days after its last use.
+    pub local_browser: bool,
 }
 
 impl AuthShared {
@@ -248,6 +250,7 @@ impl Auth {
                 parent: None,
                 expires_at: None,
                 local: false,
+                browser: None,
                 last_seen_at: None,
                 token_sha256: HEXLOWER.encode(&local.hash),
             },
@@ -363,6 +366,7 @@ impl Auth {
             parent: None,
             expires_at: None,
             local: false,
+            browser: None,
             last_seen_at: None,
             token_sha256: String::new(),
         }))
@@ -524,6 +528,7 @@ impl Auth {
             parent,
             expires_at,
             local,
+            browser: None,
             last_seen_at: None,
             token_sha256: HEXLOWER.encode(&hash),
         };
@@ -556,7 +561,7 @@ impl Auth {
     }
 
     /// Changes a device; its row first.
-    async fn edit(&self, id: &DeviceId, edit: impl FnOnce(&mut Device)) -> Result<Arc<Device>, AuthError> {
+    pub(super) async fn edit(&self, id: &DeviceId, edit: impl FnOnce(&mut Device)) -> Result<Arc<Device>, AuthError> {
         let _changing = self.shared.changing.lock().await;
         let found = self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id).cloned();
         let entry = found.ok_or_else(|| AuthError::NoDevice(id.clone()))?;
@@ -711,6 +716,7 @@ impl DeviceEntry {
             online: self.open.load(Ordering::Relaxed) > 0,
             you: self.device.device_id == *you,
             local: self.device.device_id.as_str() == LOCAL,
+            local_browser: self.device.local,
         }
     }
 }

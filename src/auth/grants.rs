@@ -122,6 +122,9 @@ pub struct Device {
     /// Whether this is a local browser of this user, which expires when unused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
+    /// For a local browser: the identifier that its page keeps, so that signing in anew does not make another device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser: Option<String>,
     /// When the device was last seen, as last stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,

@@ -7,23 +7,25 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Weak;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
 
-use super::devices::{AuthShared, DeviceEntry};
+use super::devices::{AuthShared, DeviceEntry, NAME_CHARS};
 use super::token::{self, Hash};
-use super::{Auth, AuthError, Device};
+use super::{Admin, Auth, AuthError, Device, Permit};
 use plexus_protocol::{DeviceId, Timestamp};
 
 /// The folder of the pages, in the state folder.
 const FOLDER: &str = "open";
-/// Time after which an unused local sign-in ends, in milliseconds: a week. `plexus open` makes another one.
-const UNUSED: i64 = 7 * 24 * 3600 * 1000;
+/// Time after which an unused local sign-in ends, in milliseconds: 30 days. `plexus open` makes another one.
+const UNUSED: i64 = 30 * 24 * 3600 * 1000;
 /// Most local sign-ins; a further one replaces the one unused for longest.
 const MOST: usize = 8;
+/// Characters of the identifier that a browser's page keeps: the 128 bits of a UUID, with room for other forms.
+const BROWSER_CHARS: std::ops::RangeInclusive<usize> = 16..=64;
 
 /// Writes a page, readable by this user only, that takes a browser to `url` with this code. The gateway removes it when the
 /// code is used or expires.
@@ -88,7 +90,7 @@ impl AuthShared {
 }
 
 impl DeviceEntry {
-    /// When the device expires: at its set time, or, for a local sign-in, after a week without use.
+    /// When the device expires: at its set time, or, for a local sign-in, after 30 days without use.
     pub(super) fn ends(&self) -> Option<Timestamp> {
         let Device { local, expires_at, .. } = *self.device;
         if !local {
@@ -129,13 +131,93 @@ impl Auth {
     }
 }
 
+/// `name`, or `name 2`, `name 3` .. if another local browser has it.
+fn numbered(name: &str, taken: &[&str]) -> String {
+    let free = |name: &String| !taken.contains(&name.as_str());
+    let with = |n: usize| {
+        let number = format!(" {n}");
+        let room = NAME_CHARS.saturating_sub(number.len());
+        name.chars().take(room).collect::<String>() + &number
+    };
+    // One more than are taken: one of them is free.
+    std::iter::once(name.to_owned()).chain((2..).map(with).take(taken.len())).find(free).unwrap_or_else(|| name.into())
+}
+
+impl Auth {
+    /// Makes a browser that has just signed in the only device of its browser: those that were signed in before with the same
+    /// `browser`, the identifier that its page keeps, are removed, and its name is numbered if another one has it. Other devices
+    /// than local browsers stay as they are.
+    ///
+    /// # Errors
+    /// [`AuthError::Invalid`] for an identifier of the wrong form; [`AuthError::Storage`].
+    pub async fn one_per_browser(&self, device: &Arc<Device>, browser: Option<&str>) -> Result<Arc<Device>, AuthError> {
+        if !device.local {
+            return Ok(Arc::clone(device));
+        }
+        let id = &device.device_id;
+        let others = || self.shared.devices.load_full();
+        if let Some(browser) = browser {
+            let same = |one: &&DeviceEntry| {
+                one.device.local && one.device.device_id != *id && one.device.browser.as_deref() == Some(browser)
+            };
+            let former: Vec<DeviceId> = others().iter().filter(same).map(|one| one.device.device_id.clone()).collect();
+            for one in former {
+                match self.remove(&one).await {
+                    // It was revoked meanwhile.
+                    Ok(()) | Err(AuthError::NoDevice(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        self.edit(id, |device| {
+            let others = others();
+            let others = others.iter().filter(|one| one.device.local && one.device.device_id != *id);
+            let taken: Vec<&str> = others.map(|one| one.device.name.as_str()).collect();
+            device.name = numbered(&device.name, &taken);
+            device.browser = browser.map(str::to_owned);
+        })
+        .await
+    }
+
+    /// Signs out all browsers of this user on this machine, and returns how many there were.
+    ///
+    /// # Errors
+    /// [`AuthError::Storage`], as for [`revoke`](Auth::revoke): the call may be repeated.
+    pub async fn revoke_local_browsers(&self, _permit: &Permit<Admin>) -> Result<usize, AuthError> {
+        let devices = self.shared.devices.load_full();
+        let local: Vec<&DeviceId> =
+            devices.iter().filter(|one| one.device.local).map(|one| &one.device.device_id).collect();
+        let mut count = 0;
+        for id in local {
+            match self.remove(id).await {
+                Ok(()) => count += 1,
+                // It was removed with the device that signed it in, or by somebody else.
+                Err(AuthError::NoDevice(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// The identifier that a browser's page keeps, if it has the right form.
+///
+/// # Errors
+/// [`AuthError::Invalid`].
+pub fn browser_id(text: &str) -> Result<&str, AuthError> {
+    let fits = BROWSER_CHARS.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let (least, most) = (BROWSER_CHARS.start(), BROWSER_CHARS.end());
+    fits.then_some(text).ok_or_else(|| {
+        AuthError::Invalid(format!("`browser` is {least} to {most} letters, digits and `-`, such as a UUID"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;
     use std::os::unix::fs::MetadataExt as _;
-    use std::sync::Arc;
 
-    use super::super::{Admin, DeviceView, Grant, Permit, PersistDevice, Target, read_token};
+    use super::super::{DeviceView, Grant, PersistDevice, Target, read_token};
     use super::*;
     use plexus_store::DeviceChange;
 
@@ -226,11 +308,11 @@ mod tests {
         let now = Timestamp::from(SystemTime::now());
         let days = |days: i64| now.plus_millis(-days * 24 * 3600 * 1000);
         let aged = |seen: Option<Timestamp>| {
-            let device = Device { created_at: days(30), last_seen_at: seen, ..(*device).clone() };
+            let device = Device { created_at: days(90), last_seen_at: seen, ..(*device).clone() };
             [serde_json::to_vec(&device).unwrap()]
         };
         let site = super::super::CookieSite::Origin(ORIGIN);
-        for (seen, stays) in [(None, false), (Some(days(8)), false), (Some(days(6)), true)] {
+        for (seen, stays) in [(None, false), (Some(days(31)), false), (Some(days(29)), true)] {
             let (auth, _, kept) = opened(dir.path(), &aged(seen));
             assert_eq!(auth.check_cookie(&token, site).is_some(), stays, "{seen:?}");
             let gone = DeviceChange::Delete { device_id: device.device_id.as_str().into() };
@@ -245,5 +327,52 @@ mod tests {
                 assert!(listed[1].expires_at.unwrap() > now, "it was used right now, so it lasts on");
             }
         }
+    }
+
+    #[test]
+    fn numbered_names_are_free_and_short() {
+        assert_eq!(numbered("Firefox", &[]), "Firefox");
+        assert_eq!(numbered("Firefox", &["Firefox", "Firefox 2", "Chrome"]), "Firefox 3");
+        assert_eq!(numbered("Firefox", &["Firefox", "Firefox 3"]), "Firefox 2");
+        let long = "é".repeat(NAME_CHARS);
+        assert_eq!(numbered(&long, &[&long]).chars().count(), NAME_CHARS);
+    }
+
+    #[test]
+    fn browser_identifiers_have_one_form() {
+        assert!(browser_id("0f8fad5b-d9cb-469f-a165-70867728950e").is_ok());
+        for bad in ["", "short", "0f8fad5b_d9cb_469f", &"a".repeat(65), "0f8fad5b d9cb 469f"] {
+            assert!(browser_id(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn local_browser_that_signs_in_anew_stays_one_device() {
+        const ONE: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
+        const OTHER: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+        let dir = tempfile::tempdir().unwrap();
+        let (auth, permit, kept) = opened(dir.path(), &[]);
+        let mut tokens = Vec::new();
+        for browser in [Some(ONE), Some(OTHER), Some(ONE), None, None] {
+            let (device, token) = signed_in(&auth, &permit, "Firefox").await;
+            auth.one_per_browser(&device, browser).await.unwrap();
+            tokens.push(token);
+        }
+        let site = super::super::CookieSite::Origin(ORIGIN);
+        let works = |token: &String| auth.check_cookie(token, site).is_some();
+        assert_eq!(tokens.iter().map(works).collect::<Vec<_>>(), [false, true, true, true, true]);
+        let local = auth.devices(&permit).into_iter().filter(|one| one.local_browser).map(|one| one.name);
+        let names: Vec<String> = local.collect();
+        assert_eq!(names, ["Firefox 2", "Firefox", "Firefox 3", "Firefox 4"]);
+        // A phone is no local browser: it keeps its name.
+        let away = Some("https://plexus.example".to_owned());
+        let (phone, _) = auth.redeem(&code(&auth, &permit), "Firefox", away).await.unwrap();
+        assert_eq!(auth.one_per_browser(&phone, Some(ONE)).await.unwrap().name, "Firefox");
+        assert_eq!(auth.revoke_local_browsers(&permit).await.unwrap(), 4);
+        assert!(!tokens.iter().any(works));
+        assert_eq!(auth.devices(&permit).len(), 2, "this machine and the phone stay");
+        let gone = kept.lock().iter().filter(|one| matches!(one, DeviceChange::Delete { .. })).count();
+        assert_eq!(gone, 5);
+        assert_eq!(auth.revoke_local_browsers(&permit).await.unwrap(), 0);
     }
 }

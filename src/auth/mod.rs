@@ -18,7 +18,7 @@ pub use grants::{
     Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Type, Ui, Watch,
 };
 pub use limiter::{FAILURE_WINDOW, FAILURES};
-pub use local::redirect;
+pub use local::{browser_id, redirect};
 pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, PhoneTicket, short_code};
 pub use proof::{Proof, challenge};
 pub use token::{TOKEN_FILE, csrf, read_token, same};

@@ -404,6 +404,7 @@ mod tests {
             parent: None,
             expires_at: None,
             local: false,
+            browser: None,
             last_seen_at: None,
             token_sha256: String::new(),
         })

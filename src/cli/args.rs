@@ -507,7 +507,11 @@ pub(crate) enum DevicesAction {
     /// Revoke a device's access immediately
     Revoke {
         /// The device's name, or a unique prefix of its identifier
-        device: String,
+        #[arg(required_unless_present = "local_browsers")]
+        device: Option<String>,
+        /// Sign out all browsers on this machine instead
+        #[arg(long, conflicts_with = "device")]
+        local_browsers: bool,
     },
 }
 

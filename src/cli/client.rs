@@ -193,6 +193,12 @@ impl Client {
         Ok(())
     }
 
+    /// A DELETE whose response says something.
+    pub(crate) async fn delete_told(&self, path: &str, what: &str) -> anyhow::Result<Value> {
+        let text = self.send("DELETE", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
+        read(&text, what)
+    }
+
     /// All sessions with archived ones, the most recently updated first.
     pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<SessionInfo>> {
         #[derive(Deserialize)]

@@ -233,7 +233,20 @@ pub(crate) async fn devices(args: args::Devices) -> CommandResult {
             client.patch(&path, &json!({ "name": name }), "renaming the device").await?;
             print(&format!("{} is {} now\n", line(&device.name, SHOWN), line(&name, SHOWN)))?;
         }
-        Some(args::DevicesAction::Revoke { device }) => {
+        Some(args::DevicesAction::Revoke { device: None, .. }) => {
+            #[derive(Deserialize)]
+            struct RevokedCount {
+                revoked: usize,
+            }
+            let done = client.delete_told("/v1/local-browsers", "signing out the browsers on this machine").await?;
+            let RevokedCount { revoked } = serde_json::from_value(done)?;
+            print(&match revoked {
+                0 => "no browser on this machine is signed in\n".to_owned(),
+                1 => "signed out 1 browser on this machine\n".to_owned(),
+                n => format!("signed out {n} browsers on this machine\n"),
+            })?;
+        }
+        Some(args::DevicesAction::Revoke { device: Some(device), .. }) => {
             let device = which(devices, &device)?;
             client.delete(&format!("/v1/devices/{}", device.device_id), "revoking the device").await?;
             print(&format!("revoked {} ({})\n", line(&device.name, SHOWN), device.device_id))?;

@@ -1,5 +1,6 @@
 //! Devices over HTTP: the caller's identity, enrolling, signing a browser in and out, renaming, revoking.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -16,7 +17,7 @@ use super::stop::stopping;
 use super::{AppState, Problem, cookies};
 use crate::auth::{
     Admin, AuthError, BegunPairing, Device, DeviceKind, DeviceView, FetchedPairing, Grant, Invitation as PairingOffer,
-    PairingState, SHARE_LIFE, Target, csrf, short_code,
+    PairingState, SHARE_LIFE, Target, browser_id, csrf, short_code,
 };
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
@@ -207,12 +208,19 @@ fn welcome(device: &Device, token: &str) -> Outcome {
 }
 
 /// The response for a new browser. If it was a device before, its cookie is replaced and the old device removed.
-async fn welcome_browser(state: &AppState, call: &Call, device: &Device, token: &str) -> Outcome {
+async fn welcome_browser(
+    state: &AppState,
+    call: &Call,
+    device: &Arc<Device>,
+    token: &str,
+    browser: Option<&str>,
+) -> Outcome {
     let held = cookies::held(&state.auth, &call.parts).filter(|_| device.origin.is_some());
     if let Some((before, _)) = held {
         state.auth.replaced(&before).await;
     }
-    welcome(device, token)
+    let device = state.auth.one_per_browser(device, browser).await?;
+    welcome(&device, token)
 }
 
 /// The response for a browser that is this device already.
@@ -249,6 +257,18 @@ pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     state.auth.revoke(&permit, &device_id(&call)?).await?;
     no_content()
+}
+
+/// How many devices were revoked.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RevokedDevices {
+    revoked: usize,
+}
+
+pub(super) async fn revoke_local_browsers(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let revoked = state.auth.revoke_local_browsers(&permit).await?;
+    json(StatusCode::OK, &RevokedDevices { revoked })
 }
 
 /// The grant of the device that redeems the code.
@@ -296,10 +316,14 @@ pub(super) struct Pair {
     /// Whether the device is a page of this gateway, which gets a cookie instead of a token.
     #[serde(default)]
     cookie: bool,
+    /// The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device.
+    #[schema(min_length = 16, max_length = 64, pattern = "^[A-Za-z0-9-]+$")]
+    browser: Option<String>,
 }
 
 pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
-    let Pair { code, name, cookie } = call.json()?;
+    let Pair { code, name, cookie, browser } = call.json()?;
+    let browser = browser.as_deref().map(browser_id).transpose()?;
     let origin = cookie.then(|| cookies::origin(&call.parts)).transpose()?;
     if short_code(&code).is_some() {
         let ticket = state.auth.join(guard::peer(&call.parts), &code, &name, origin)?;
@@ -312,7 +336,7 @@ pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
         return again(device.device(), &csrf);
     }
     match state.auth.redeem(&code, &name, origin).await {
-        Ok((device, token)) => welcome_browser(&state, &call, &device, &token).await,
+        Ok((device, token)) => welcome_browser(&state, &call, &device, &token, browser).await,
         Err(error @ AuthError::BadCode) => Err(guard::failed(&state.auth, &call.parts).unwrap_or(error.into())),
         Err(error) => Err(error.into()),
     }
@@ -332,10 +356,14 @@ pub(super) struct SignIn {
     /// The browser's name; the token's device's if absent.
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     name: Option<String>,
+    /// The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device.
+    #[schema(min_length = 16, max_length = 64, pattern = "^[A-Za-z0-9-]+$")]
+    browser: Option<String>,
 }
 
 pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
-    let SignIn { cookie, name } = call.json()?;
+    let SignIn { cookie, name, browser } = call.json()?;
+    let browser = browser.as_deref().map(browser_id).transpose()?;
     let caller = call.caller()?;
     if !cookie || call.csrf.is_some() {
         return Err(Problem::invalid("send the token as a bearer token, with the body `{\"cookie\": true}`"));
@@ -348,7 +376,7 @@ pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
     }
     let name = name.unwrap_or_else(|| by.name.clone());
     let (device, token) = state.auth.sign_in(caller, &name, origin).await?;
-    welcome_browser(&state, &call, &device, &token).await
+    welcome_browser(&state, &call, &device, &token, browser).await
 }
 
 // === pairing by a short code ===
@@ -519,7 +547,7 @@ pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
             if held.is_some_and(|(held, _)| held.device().device_id == device.device_id) {
                 return welcome(&device, &token);
             }
-            welcome_browser(&state, &call, &device, &token).await
+            welcome_browser(&state, &call, &device, &token, None).await
         }
         FetchedPairing::Waiting => json(StatusCode::ACCEPTED, &Patience { state: PairingState::Waiting }),
     }

@@ -261,6 +261,8 @@ fn device_routes() -> Vec<Route<AppState>> {
             .takes::<devices::NewName>().gives::<devices::Identity<'_>>(200),
         route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device immediately", |s, c| answer(devices::revoke(s, c)))
             .empty(204),
+        route(DELETE, "/v1/local-browsers", ADMIN, NOTHING, "Sign out all browsers of this user on this machine", |s, c| answer(devices::revoke_local_browsers(s, c)))
+            .gives::<devices::RevokedDevices>(200),
         secret(route(POST, "/v1/codes", ADMIN, JSON, "Create a one-time code that enrols a device", |s, c| answer(devices::mint_code(s, c))))
             .takes::<devices::NewCode>().gives::<OneTimeCode>(201),
         secret(route(POST, "/v1/sessions/{id}/shares", ADMIN, BodyRule::Optional(BODY), "Create a read-only link to a session", |s, c| answer(devices::share(s, c))))

@@ -333,6 +333,7 @@ await call('PATCH', '/v1/devices/{id}', { params: { id: phone.device_id }, body:
 await call('GET', '/v1/devices', { status: 200 });
 await call('DELETE', '/v1/devices/{id}', { params: { id: phone.device_id }, status: 204 });
 await call('DELETE', '/v1/devices/{id}', { params: { id: 'd_local' }, status: 409 });
+await call('DELETE', '/v1/local-browsers', { status: 200 });
 const { code } = await call('POST', '/v1/codes', { body: { scopes: ['watch'] }, status: 201 });
 await call('POST', '/v1/pair', { body: { code, name: 'tablet' }, as: {}, status: 200 });
 await call('POST', '/v1/pair', { body: { code, name: 'tablet' }, as: {}, status: 401 });

@@ -5,7 +5,6 @@ import { effect } from '../lib/signal.js';
 import { list, oneLine } from '../lib/text.js';
 import { moment } from '../lib/time.js';
 import { plexus, why } from '../plexus.js';
-import '../notify/index.js';
 import { text } from '../text/en.js';
 import { ask, confirm } from '../ui/dialog.js';
 import { icon } from '../ui/icons.js';
@@ -67,15 +66,18 @@ export class PlexusDevices extends PlexusElement {
     const all = this.devices ?? [];
     const order = (d: Device) => (this.#you(d) ? 0 : d.kind === 'local' ? 1 : 2);
     const devices = all.filter((d) => d.kind !== 'share').sort((a, b) => order(a) - order(b) || Date.parse(b.created_at) - Date.parse(a.created_at));
+    const local = devices.filter((d) => d.local_browser);
     const links = all.filter((d) => d.kind === 'share');
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>${admin ? html`<button class="primary" id="add" @click=${this.#onAdd}>${icon('plus')}${t.add}</button>` : nothing}</header>
       ${this.problem ? html`<p class="note danger" role="alert">${this.problem}</p>` : nothing}
       ${!admin ? empty('lock', t.title, t.needAdmin) : this.devices === null ? notYet() : html`
-        <ul class="list">${devices.map((d) => this.#row(d))}</ul>
+        <ul class="list">${devices.filter((d) => !d.local_browser).map((d) => this.#row(d))}</ul>
+        ${local.length ? html`<section class="section" id="local"><header><h2>${t.local}</h2><button class="compact" @click=${() => void this.#revokeLocal()}>${t.localOut}</button></header>
+          <ul class="list">${local.map((d) => this.#row(d))}</ul></section>` : nothing}
         <section class="section"><header><h2>${t.links}</h2></header>
           ${links.length ? html`<ul class="list">${links.map((d) => this.#row(d))}</ul>` : html`<p class="mute">${t.linksNone}</p>`}</section>`}
-      <section class="section"><plexus-notifications></plexus-notifications></section>
+      <p class="section mute">${icon('bell', 14)} <a href="#/settings">${t.push}</a></p>
       <plexus-pairing @joined=${() => void this.#read()}></plexus-pairing>
     </div>`;
   }
@@ -119,6 +121,12 @@ export class PlexusDevices extends PlexusElement {
   async #lock(d: Device, lock_screen: boolean): Promise<void> {
     await attempt(() => plexus.http('PATCH', this.#path(d), { lock_screen }));
     await this.#read();
+  }
+
+  async #revokeLocal(): Promise<void> {
+    if (!(await confirm(t.localTitle, t.localText, t.localOut, true))) return;
+    if (await attempt(() => plexus.http('DELETE', '/v1/local-browsers').then(() => true))) toast(t.revoked, { tone: 'ok' });
+    void this.#read();
   }
 
   async #revoke(d: Device): Promise<void> {

@@ -44,11 +44,26 @@ window.addEventListener('hashchange', () => {
   if (next) signinWanted.value = next;
 });
 
+/** Where the browser keeps its identifier. */
+const BROWSER = 'plexus.browser';
+/** What tells this browser from others: signing in anew replaces its device. Absent where nothing can be kept. */
+function browserId(): { browser?: string } {
+  try {
+    let id = localStorage.getItem(BROWSER) ?? '';
+    if (!/^[0-9a-f]{32}$/.test(id)) {
+      id = [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, '0')).join('');
+      localStorage.setItem(BROWSER, id);
+    }
+    return { browser: id };
+  } catch { return {}; }
+}
+
 /** A default name for this device. */
 function deviceName(): string {
   const ua = navigator.userAgent;
   const browser = /Firefox/.test(ua) ? 'Firefox' : /Edg\//.test(ua) ? 'Edge' : /Chrom/.test(ua) ? 'Chrome' : /Safari/.test(ua) ? 'Safari' : 'Browser';
   const system = /Android/.test(ua) ? 'Android' : /iPhone/.test(ua) ? 'iPhone' : /iPad/.test(ua) ? 'iPad' : /Mac OS/.test(ua) ? 'macOS' : /Windows/.test(ua) ? 'Windows' : /Linux/.test(ua) ? 'Linux' : '';
+  if (location.protocol === 'http:') return text.shell.devices.onThis(browser);
   return system ? `${browser} on ${system}` : browser;
 }
 
@@ -143,7 +158,7 @@ export class PlexusSignin extends PlexusElement {
         if (plexus.link.peek().phase === 'signed-out') resume();
         return;
       }
-      this.#enter(await wire.json('POST', '/v1/pair', { code, name: deviceName(), cookie: true }, { anonymous: true }));
+      this.#enter(await wire.json('POST', '/v1/pair', { code, name: deviceName(), cookie: true, ...browserId() }, { anonymous: true }));
     } catch (error) {
       if (this.#judged(error)) await this.#fail(t.badCode(error.message));
       else this.#later(wanted, error);
@@ -174,7 +189,7 @@ export class PlexusSignin extends PlexusElement {
     try {
       try {
         // The pasted token is not stored: this browser becomes a device of its own with the same grant.
-        this.#enter(await wire.json('POST', '/v1/signin', { name: deviceName(), cookie: true }, { anonymous: true, headers }));
+        this.#enter(await wire.json('POST', '/v1/signin', { name: deviceName(), cookie: true, ...browserId() }, { anonymous: true, headers }));
       } catch (error) {
         if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 405)) throw error;
         await wire.json('GET', '/v1/me', undefined, { anonymous: true, headers });
