@@ -121,7 +121,7 @@ async fn story(killed: bool) {
     assert!(!cookie.as_str().unwrap().contains("plx_"), "no script can read what proves the phone: {cookie}");
 
     // The phone subscribes to notifications.
-    browser.act("phone", "goto", json!({ "url": format!("{}/#/devices", gateway.url) })).await;
+    browser.act("phone", "goto", json!({ "url": format!("{}/#/settings", gateway.url) })).await;
     browser.click("phone", "plexus-notifications [data-do=on]").await;
     browser.wait("phone", "plexus-notifications [data-do=off]").await;
     browser.act("phone", "run", json!({ "script": "look(false)" })).await;

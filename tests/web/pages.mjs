@@ -203,6 +203,30 @@ try {
   await tablet.waitFor({ state: 'detached' });
   ok('devices: one is renamed and revoked');
 
+  // --- settings ----------------------------------------------------------------------------------------------------------------------
+  await page.locator('plexus-devices a[href="#/settings"]').click();
+  const settings = page.locator('plexus-settings');
+  await settings.locator('#s-reach bdi', { hasText: base }).waitFor();
+  await settings.locator('#s-device .chip', { hasText: 'administer' }).waitFor();
+  await judge(page, 'settings');
+  await settings.locator('[data-theme-is="dark"]').click();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+  await settings.locator('[data-theme-is="auto"]').click();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
+  await settings.locator('#editor').selectOption('zed');
+  assert.equal(await page.evaluate(() => localStorage.getItem('plexus.editor')), 'zed');
+  await visit(page, '#/sessions');
+  await page.locator('plexus-sessions .row plexus-menu').first().locator('button').first().click();
+  const inEditor = page.getByRole('menuitem', { name: 'Open the folder in the editor' });
+  await inEditor.waitFor();
+  assert.match(await inEditor.getAttribute('href'), /^zed:\/\/file\//);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('g');
+  await page.keyboard.press(',');
+  await settings.locator('#editor').selectOption('none');
+  assert.equal(await page.evaluate(() => localStorage.getItem('plexus.editor')), null);
+  ok('settings: the theme and the editor are kept on this device');
+
   // --- another device joins by a code and a number ------------------------------------------------------------------------------------
   if (has('/v1/pairings')) {
     await page.locator('plexus-devices #add').click();

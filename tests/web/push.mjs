@@ -202,7 +202,7 @@ const stories = {
         return here;
       };
     });
-    await go(page, '#/devices');
+    await go(page, '#/settings');
     const panel = page.locator('plexus-notifications');
     await panel.locator('[data-do="on"]').waitFor();
     await shoot(page, 'notifications-off');
@@ -226,7 +226,7 @@ const stories = {
     await panel.locator('[data-do="on"]').waitFor();
     assert.equal((await kept()).subscribed, false);
     const denied = await browser.newContext(PHONE);
-    const other = await enter(denied, { hash: '#/devices' });
+    const other = await enter(denied, { hash: '#/settings' });
     await other.locator('plexus-notifications [data-is="blocked"], plexus-notifications [data-do="on"]').first().waitFor();
     await shoot(other, 'notifications-blocked');
     await denied.close();

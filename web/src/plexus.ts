@@ -53,6 +53,7 @@ export type Route =
   | { page: 'runtimes'; runtime_id?: string }
   | { page: 'terminals'; terminal_id?: string }
   | { page: 'usage'; session_id?: string }
+  | { page: 'settings' }
   | { page: 'search'; q?: string };
 
 export interface Plexus {

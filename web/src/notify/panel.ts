@@ -9,6 +9,8 @@ import { change, refreshPush, push, subscribe, test, unsubscribe, type Settings 
 import { play, setSound, sound } from './sound.js';
 
 const t = text.notify;
+/** Minutes without progress that can be chosen; 0: never. */
+const SILENCES = [0, 5, 10, 20, 30, 60, 120];
 const QUIET = { from: '22:00', to: '07:00' };
 /** The browser's time zone name, if known. */
 const zone = (): { zone?: string } => {
@@ -50,6 +52,7 @@ export class PlexusNotifications extends PlexusElement {
       label.switch input {
         appearance: none; flex: none; inline-size: 40px; block-size: 24px; margin: 0; border-radius: 12px; background: var(--line-strong); position: relative; cursor: pointer; transition: background-color var(--quick);
       }
+      label.switch select { flex: none; inline-size: auto; max-inline-size: 50%; min-block-size: 44px; }
       label.switch input::after { content: ''; position: absolute; inset-block-start: 3px; inset-inline-start: 3px; inline-size: 18px; block-size: 18px; border-radius: 50%; background: #fff; transition: transform var(--quick); box-shadow: var(--shadow-1); }
       label.switch input:checked { background: var(--accent-solid); }
       label.switch input:checked::after { transform: translateX(16px); }
@@ -140,6 +143,14 @@ export class PlexusNotifications extends PlexusElement {
     </label>`;
   }
 
+  #silence(now: number, set: (minutes: number) => void): TemplateResult {
+    const choices = [...new Set([...SILENCES, now])].sort((a, b) => a - b);
+    return html`<label class="switch">
+      <span>${t.silence}<small>${t.silenceHint}</small></span>
+      <select name="silence" @change=${(event: Event) => set(Number((event.target as HTMLSelectElement).value))}>${choices.map((one) => html`<option value=${one} ?selected=${one === now}>${t.silences(one)}</option>`)}</select>
+    </label>`;
+  }
+
   #settings(settings: Settings): TemplateResult {
     const quiet = settings.quiet ?? null;
     const save = (one: Settings) => void this.#do(() => change(one), t.saved);
@@ -152,6 +163,7 @@ export class PlexusNotifications extends PlexusElement {
         ${this.#switch('requests', t.requests, t.requestsHint, settings.requests ?? true, (requests) => save({ requests }))}
         ${this.#switch('ends', t.ends, '', settings.ends ?? true, (ends) => save({ ends }))}
         ${this.#switch('failures', t.failures, '', settings.failures ?? true, (failures) => save({ failures }))}
+        ${this.#silence(settings.no_progress_minutes ?? 10, (no_progress_minutes) => save({ no_progress_minutes }))}
       </fieldset>
       <fieldset>
         ${this.#switch('quiet', t.quiet, t.quietHint, quiet !== null, (on) => (on ? times({}) : save({ quiet: null })))}

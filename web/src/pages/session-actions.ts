@@ -1,5 +1,6 @@
 // Actions on a session, for its row, its page and the palette.
 import { plexus } from '../plexus.js';
+import { editorHref } from '../lib/editor.js';
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
 import { ask, confirm } from '../ui/dialog.js';
@@ -61,6 +62,8 @@ export function menuOf(s: SessionInfo): MenuItem[] {
   }
   if (prompt && tells(s)) items.push({ label: t.abilities, icon: 'info', separate: true, run: () => { dispatchEvent(new CustomEvent('plexus-abilities', { detail: s.session_id })); } });
   if (plexus.me.peek()?.kind !== 'share') items.push({ label: t.usage, icon: 'usage', separate: true, href: plexus.href({ page: 'usage', session_id: s.session_id }) });
+  const inEditor = plexus.me.peek()?.kind === 'share' ? '' : editorHref(s.cwd ?? '');
+  if (inEditor) items.push({ label: t.inEditor, icon: 'folder', href: inEditor });
   items.push({ label: t.copyLink, icon: 'link', separate: plexus.me.peek()?.kind === 'share', run: () => void copy(`${location.origin}/${plexus.href({ page: 'session', session_id: s.session_id })}`) });
   if (plexus.may('admin')) items.push({ label: t.share, icon: 'share', run: () => share(s) });
   for (const [format, name] of Object.entries(t.exports)) items.push({ label: t.exportAs(name), icon: 'download', separate: format === 'md', run: () => void download(s, format) });

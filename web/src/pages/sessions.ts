@@ -15,6 +15,7 @@ import { archive, menuOf, rename } from './session-actions.js';
 import { newSession } from './new.js';
 import './abilities.js';
 import './share.js';
+import { silence } from '../session/silence.js';
 
 const t = text.shell.sessions;
 /** Rows drawn at first; a button draws more. */
@@ -241,6 +242,7 @@ export class PlexusSessions extends PlexusElement {
         ${s.linked ? html`<span class="mute" title=${text.common.linked}>${icon('terminal', 14, text.common.linked)}</span>` : nothing}
         ${viewers.length ? html`<span class="who" title=${t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', '))}>${icon('eye', 14, t.lookers(viewers.map((viewer) => oneLine(viewer.name)).join(', ')))}${viewers.length}</span>` : nothing}
         ${s.queue?.length ? html`<span class="chip q">${t.queued(s.queue.length)}</span>` : nothing}
+        ${silence(s)}
         ${open ? html`<span class="chip warn">${t.requests(open)}</span>` : nothing}
         <span class="age"><plexus-age .at=${at} short></plexus-age></span></span>
       <plexus-menu class="menu" label=${t.menu(title)} .items=${menuOf(s)}></plexus-menu></li>`;

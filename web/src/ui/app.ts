@@ -32,10 +32,12 @@ import { signinWanted } from '../pages/signin.js';
 import { readTerminals, terminals } from '../wire/terminals.js';
 
 const t = text.shell;
-type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals' | 'usage';
+type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals' | 'usage' | 'settings';
 type Place = readonly [Page, Icon, string];
 /** What agents spent; on a phone it is in the account's menu. */
 const USAGE: Place = ['usage', 'usage', 'g u'];
+/** What belongs to this device; on a phone it is in the account's menu. */
+const SETTINGS: Place = ['settings', 'settings', 'g ,'];
 /** Shared terminals, where there are any. */
 const TERMINALS: Place = ['terminals', 'terminal', 'g t'];
 const NAV: readonly Place[] = [
@@ -51,6 +53,7 @@ const LATER = {
   terminals: () => import('../pages/terminals.js'),
   usage: () => import('../pages/usage.js'),
   changes: () => import('../pages/changes.js'),
+  settings: () => import('../pages/settings.js'),
 };
 const loading = new Map<string, Promise<unknown>>();
 /** Loads a page if it is one of those, once; one that failed is tried again when it is opened again. */
@@ -159,7 +162,7 @@ export class PlexusApp extends PlexusElement {
   override connectedCallback(): void {
     super.connectedCallback();
     this.#unbind = bind([
-      ...[...NAV, TERMINALS, USAGE].map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
+      ...[...NAV, TERMINALS, USAGE, SETTINGS].map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
       { key: 'g /', run: () => plexus.go({ page: 'search', q: '' }) },
       { key: 'g b', run: () => history.back() },
       { key: 'mod+k', typing: true, run: () => this.#palette?.toggle() },
@@ -211,7 +214,7 @@ export class PlexusApp extends PlexusElement {
         <header class="rail">
           <a class="brand" href="#/inbox" aria-label=${text.common.name}><img src="/icon.svg" alt=""><span class="word">${text.common.name}</span></a>
           <button class="cmd" aria-keyshortcuts="Control+K" @click=${() => this.#palette?.toggle()}>${icon('search')}<span class="label">${t.jump}</span><kbd aria-hidden="true">${MOD} K</kbd></button>
-          <nav aria-label=${t.nav}><ul>${(plexus.me.value?.kind === 'share' ? nav : [...nav, USAGE]).map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
+          <nav aria-label=${t.nav}><ul>${(plexus.me.value?.kind === 'share' ? nav : [...nav, USAGE, SETTINGS]).map((one) => html`<li>${this.#nav(one)}</li>`)}</ul></nav>
           ${this.#recent()}
           <div class="foot">${this.#link()}
             <div class="tools">
@@ -244,6 +247,7 @@ export class PlexusApp extends PlexusElement {
       case 'terminals': return html`<plexus-terminals .terminalId=${route.terminal_id ?? ''}></plexus-terminals>`;
       case 'usage': return html`<plexus-usage .session=${route.session_id ?? ''}></plexus-usage>`;
       case 'changes': return html`<plexus-changes .sessionId=${route.session_id}></plexus-changes>`;
+      case 'settings': return html`<plexus-settings></plexus-settings>`;
       case 'search': return html`<plexus-search .q=${route.q ?? ''}></plexus-search>`;
     }
   }
@@ -281,7 +285,7 @@ export class PlexusApp extends PlexusElement {
     const set = (value: Theme) => ({ label: `${t.theme}: ${t.themes[value]}`, icon: value === 'light' ? 'sun' as const : value === 'dark' ? 'moon' as const : 'auto' as const, checked: theme.value === value, run: () => setTheme(value) });
     return html`<plexus-menu label="${t.account}${me ? `: ${oneLine(me.name)}` : ''}" icon="user" .items=${[
       set('auto'), set('light'), set('dark'),
-      ...(me?.kind === 'share' ? [] : [{ label: t.pages.usage, icon: 'usage' as const, separate: true, href: '#/usage' }]),
+      ...(me?.kind === 'share' ? [] : [{ label: t.pages.usage, icon: 'usage' as const, separate: true, href: '#/usage' }, { label: t.pages.settings, icon: 'settings' as const, href: '#/settings' }]),
       { label: t.keys, icon: 'keyboard' as const, separate: true, run: () => this.#help?.show() },
       ...(installer.value ? [{ label: t.install, icon: 'download' as const, run: () => void installer.value?.() }] : []),
       { label: me?.kind === 'share' ? t.leaveShare : t.signOut, icon: 'out' as const, separate: true, run: () => void leave() },

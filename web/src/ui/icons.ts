@@ -7,6 +7,7 @@ const PATHS = {
   sessions: 'M2.5 3h11v7.5h-6L4.5 13v-2.5h-2V3Z',
   devices: 'M2 3h9v7H2V3ZM5 13h3M10.5 6.5h4V14h-4V6.5Z',
   usage: 'M2 14h12M4 14V9.5M7 14V4M10 14V7M13 14V2.5',
+  settings: 'M2 4.5h6M12 4.5h2M2 11.5h2M8 11.5h6M10 6.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4ZM6 13.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4Z',
   runtimes: 'M2.5 3h11v10h-11V3ZM5 6l2 2-2 2M8.5 10.5h2.5',
   search: 'M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10ZM10.7 10.7 14 14',
   plus: 'M8 3v10M3 8h10',

@@ -75,12 +75,12 @@ export class PlexusPalette extends PlexusElement {
 
   #commands(): Command[] {
     const s = t.command.sections;
-    const go = (page: 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals' | 'usage', mark: Icon, keys: string): Command =>
+    const go = (page: 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals' | 'usage' | 'settings', mark: Icon, keys: string): Command =>
       ({ section: s.go, label: t.pages[page], icon: mark, keys, run: () => plexus.go((page === 'search' ? { page, q: '' } : { page }) as Route) });
     const route = plexus.route.value;
     const admin = plexus.may('admin');
     const all: Command[] = [
-      go('inbox', 'inbox', 'g i'), go('home', 'home', 'g h'), go('sessions', 'sessions', 'g s'), go('search', 'search', 'g f'), go('runtimes', 'runtimes', 'g r'), go('devices', 'devices', 'g d'), ...(plexus.me.value?.kind === 'share' ? [] : [go('usage', 'usage', 'g u')]),
+      go('inbox', 'inbox', 'g i'), go('home', 'home', 'g h'), go('sessions', 'sessions', 'g s'), go('search', 'search', 'g f'), go('runtimes', 'runtimes', 'g r'), go('devices', 'devices', 'g d'), ...(plexus.me.value?.kind === 'share' ? [] : [go('usage', 'usage', 'g u'), go('settings', 'settings', 'g ,')]),
       ...(terminals.value.length ? [go('terminals', 'terminal', 'g t')] : []),
     ];
     const news = plexus.news.value;

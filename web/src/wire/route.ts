@@ -18,6 +18,7 @@ export function parseRoute(hash: string): Route {
     }
     case 'r': return id ? { page: 'inbox', request: id } : { page: 'inbox' };
     case 'devices': return { page };
+    case 'settings': return { page };
     case 'runtimes': return id ? { page, runtime_id: id } : { page };
     case 'terminals': return id ? { page, terminal_id: id } : { page };
     case 'usage': { const session = new URLSearchParams(query).get('session'); return session ? { page, session_id: session } : { page }; }
