@@ -195,6 +195,128 @@ export type Capabilities = Capability[];
 /** One thing that some runtimes can do. */
 export type Capability = 'load' | 'resume' | 'list' | 'fork' | 'close' | 'delete' | 'logout' | 'cancel' | 'requests' | 'reasons' | 'edits' | 'modes' | 'models' | 'images' | 'audio' | 'embedded_context' | 'mcp_http' | 'mcp_sse' | 'mcp_list' | 'skills_list' | 'permission_preflight_events' | 'context_inspect' | 'run_diagnostics' | 'shell_exec' | 'shell_tasks' | 'shell_detach' | 'tasks' | 'tool_call' | 'theme_set';
 
+/** How a file is compared. */
+export type ChangeCompared = 'text' | 'binary' | 'large' | 'filtered' | 'link' | 'unreadable';
+
+/** The diff of a file. */
+export interface ChangeDiff {
+  /** How it is compared. */
+  compared: ChangeCompared;
+  /** A unified diff with three lines of context; empty where the file is not compared. */
+  diff: string;
+  /** Another text once the file changed again. */
+  digest: string;
+  /** Its path before it was renamed. */
+  from?: string;
+  /** The hunks that `diff` has. */
+  hunks: ChangeHunk[];
+  /** Its path. */
+  path: string;
+  /** Why there is no diff. */
+  reason?: string;
+  /** What happened to it. */
+  status: ChangeStatus;
+  /** Whether hunks were left out at the end. */
+  truncated: boolean;
+}
+
+/** Where a hunk is. */
+export interface ChangeHunk {
+  /** Its number, from 0. */
+  index: number;
+  /** Its lines now. */
+  new_lines: number;
+  /** Its first line now. */
+  new_start: number;
+  /** Its lines before. */
+  old_lines: number;
+  /** Its first line before. */
+  old_start: number;
+}
+
+/** What happened to a file. */
+export type ChangeStatus = 'added' | 'modified' | 'deleted' | 'renamed';
+
+/** Who changed a file. */
+export type ChangedBy = 'session' | 'others' | 'both';
+
+/** A file that changed. */
+export interface ChangedFile {
+  /** Lines that came; absent where they are not compared. */
+  added?: number;
+  /** Who changed it. */
+  by: ChangedBy;
+  /** How it is compared. */
+  compared: ChangeCompared;
+  /** Another text once the file changed again. */
+  digest: string;
+  /** Its path before it was renamed. */
+  from?: string;
+  /** Its path below the session's folder; a name that is not UTF-8 as git quotes it. */
+  path: string;
+  /** Why there is no diff. */
+  reason?: string;
+  /** Lines that went; absent where they are not compared. */
+  removed?: number;
+  /** The runs in which it changed. */
+  runs: RunId[];
+  /** What happened to it. */
+  status: ChangeStatus;
+}
+
+/** A run, and how many files changed in it. */
+export interface ChangedRun {
+  /** When it began. */
+  at: Timestamp;
+  /** Files that changed in it. */
+  files: number;
+  /** The first 120 characters of its prompt; empty if it was prompted elsewhere. */
+  prompt: string;
+  /** The run. */
+  run_id: RunId;
+}
+
+/** What files are compared with: a commit, and what was not committed at the first prompt. */
+export interface ChangesBase {
+  /** When that was so. */
+  at: Timestamp;
+  /** The commit; absent if nothing was committed. */
+  commit?: string;
+}
+
+/** What was left out of an answer. */
+export interface ChangesNote {
+  /** A stable code. */
+  code: string;
+  /** What it means. */
+  text: string;
+}
+
+/** What changes are read from. */
+export type ChangesSource = 'git' | 'tools' | 'none';
+
+/** Every file that changed since the first prompt of a session. */
+export interface ChangesView {
+  /** What files are compared with; absent without a repository. */
+  base?: ChangesBase;
+  /** The files, by path, at most 2,000. */
+  files: ChangedFile[];
+  /** Changed files that are not listed. */
+  left_off: number;
+  /** What was left out, and why. */
+  notes: ChangesNote[];
+  /** Another text as soon as anything else here is another. */
+  rev: string;
+  /** The session's folder. */
+  root: string;
+  /** The runs whose changes are known, oldest first. */
+  runs: ChangedRun[];
+  /** The session. */
+  session_id: SessionId;
+  /** What the changes are read from. */
+  source: ChangesSource;
+}
+
 /** A check and its result. */
 export interface Check {
   /** What was found. */
@@ -342,6 +464,8 @@ export type Device = Grant & {
   last_seen_at?: Timestamp;
   /** Whether this is the local administrator, which cannot be revoked. */
   local: boolean;
+  /** Whether this is a browser of this user on this machine, which ends 30 days after its last use. */
+  local_browser: boolean;
   /** The name. */
   name: string;
   /** Whether the device has an open stream, socket or long poll. */
@@ -764,6 +888,18 @@ export interface LinkWish {
   digest: string;
 }
 
+/** A worktree, and who works in it. */
+export type ListedWorktree = WorktreeView & {
+  /** The sessions that work in it: neither ended nor archived. */
+  sessions: SessionId[];
+};
+
+/** Worktrees. */
+export interface ListedWorktrees {
+  /** The worktrees, newest first. */
+  worktrees: ListedWorktree[];
+}
+
 /** A page of a listing. */
 export interface Listing {
   /** The `next` of the page before. */
@@ -984,6 +1120,8 @@ export interface NewSession {
   start?: StartRuntime | null;
   /** The session's title. */
   title?: string | null;
+  /** A new git branch and worktree for the session, made of the repository that `cwd` is in. Needs `admin`. */
+  worktree?: NewWorktree | null;
 }
 
 /** A link to a session. */
@@ -1029,6 +1167,14 @@ export type NewToken = Identity & {
   csrf?: string;
   token?: string;
 };
+
+/** A worktree to make for a session. */
+export interface NewWorktree {
+  /** Where the branch begins: a branch, tag or commit; what is checked out in the session's folder if absent. */
+  base?: string | null;
+  /** The branch to make. */
+  branch: string;
+}
 
 /** The client's response to a request was not accepted. */
 export interface NotTaken {
@@ -1078,6 +1224,8 @@ export interface PageEnd {
 
 /** A one-time code to exchange. */
 export interface Pair {
+  /** The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device. */
+  browser?: string | null;
   /** The code. */
   code: string;
   /** Whether the device is a page of this gateway, which gets a cookie instead of a token. */
@@ -1199,6 +1347,8 @@ export type ProblemMembers = Partial<Receipt> & {
   scope?: Scope;
   /** `runtime_not_started`: the end of what the program wrote to stderr. */
   stderr?: string;
+  /** `worktree_unsaved`: what would be lost. */
+  unsaved?: WorktreeLosses;
 };
 
 /** The project of a session: the git repository that its folder lies in, else the folder itself. */
@@ -1245,6 +1395,8 @@ export interface PushChoice {
   ends?: boolean | null;
   /** Whether to hear of runs that fail. */
   failures?: boolean | null;
+  /** Minutes without an event in a run after which to hear of it; 0: never. */
+  no_progress_minutes?: number | null;
   /** When not to be disturbed; `null`: never. */
   quiet?: QuietHours | null;
   /** Whether to hear of requests that open. */
@@ -1395,6 +1547,16 @@ export interface RecentFolder {
   path: string;
   /** When a session in it last changed. */
   used_at: Timestamp;
+}
+
+/** A worktree to remove. */
+export interface RemoveWorktree {
+  /** Whether its branch is deleted, too; it is kept if absent. */
+  delete_branch?: boolean;
+  /** The `digest` of what was shown that would be lost; without it nothing is lost. */
+  lost?: string | null;
+  /** Its folder, as listed. */
+  path: string;
 }
 
 /**
@@ -1589,6 +1751,11 @@ export interface ResumeEntry {
 
 /** The client's decision on an interrupt. */
 export type ResumeStatus = 'resolved' | 'cancelled';
+
+/** How many devices were revoked. */
+export interface RevokedDevices {
+  revoked: number;
+}
 
 /** How much harm an approval could do, as judged by the gateway from the request alone. */
 export type Risk = 'low' | 'elevated' | 'danger';
@@ -1887,6 +2054,8 @@ export interface Share {
 
 /** A browser to sign in by the token that came with the request. */
 export interface SignIn {
+  /** The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device. */
+  browser?: string | null;
   cookie: true;
   /** The browser's name; the token's device's if absent. */
   name?: string | null;
@@ -2181,6 +2350,8 @@ export interface TargetWants {
   ends: boolean;
   /** Runs that fail. */
   failures: boolean;
+  /** Runs in which nothing has happened for this many minutes; 0: never. */
+  no_progress_minutes?: number;
   /** Requests that open. */
   requests: boolean;
 }
@@ -2365,6 +2536,38 @@ export interface Viewer {
   device_id: DeviceId;
   /** The device's name. */
   name: string;
+}
+
+/** What is in a worktree only. */
+export interface WorktreeLosses {
+  /** Commits of the branch that are on no other branch, remote or tag. They are lost only with the branch. */
+  ahead: number;
+  /** Changed and new files that are not committed; ignored files are not counted. */
+  changed: number;
+  /** The first lines of the newest of them, at most 20. */
+  commits: string[];
+  /** Names this state. A removal that gives it as `lost` loses exactly this. */
+  digest: string;
+  /** The names of the first of them, at most 20. */
+  files: string[];
+}
+
+/** A worktree, as it is now. */
+export interface WorktreeView {
+  /** The branch that was made with it. */
+  branch: string;
+  /** When it was made. */
+  made_at: Timestamp;
+  /** Whether its folder is gone. */
+  missing: boolean;
+  /** Its folder. */
+  path: string;
+  /** Why its state cannot be told. */
+  problem?: string;
+  /** The repository's main folder. */
+  root: string;
+  /** What would be lost with it: changed files, and commits that are on no other branch. */
+  unsaved?: WorktreeLosses;
 }
 
 /** The client's device. */
