@@ -3,13 +3,20 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use plexus_protocol::{RunId, SessionInfo};
+use plexus_protocol::{RunId, SessionInfo, text_block};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::guard::Call;
-use super::reply::{Outcome, Query, bad_query, body, json, session_of};
+use super::reply::{Outcome, Query, bad_query, body, idempotency_key, json, session_of};
 use super::{AppState, Problem};
-use crate::auth::{AuthError, DeviceKind, Right, Watch};
-use crate::sessions::ChangesError;
+use crate::auth::{Approve, AuthError, DeviceKind, Permit, Prompt, Right, Watch};
+use crate::sessions::{ChangesError, KeptPatch, ReviewComment, UndoWish};
+
+/// Most comments of one review.
+const COMMENTS: usize = 200;
+/// Most bytes of all comments of one review.
+const COMMENTS_BYTES: usize = 64 << 10;
 
 impl From<ChangesError> for Problem {
     fn from(error: ChangesError) -> Self {
@@ -28,12 +35,12 @@ impl From<ChangesError> for Problem {
 }
 
 /// The session of the path. A link shows a conversation to anybody who has it; the files of a folder are not part of that.
-fn session<S: Right>(state: &AppState, call: &Call) -> Result<Arc<SessionInfo>, Problem> {
-    let (session, _) = session_of::<S>(state, call)?;
+fn session<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+    let (session, permit) = session_of::<S>(state, call)?;
     if call.caller()?.device().kind == DeviceKind::Share {
         return Err(AuthError::Share("it shows the conversation; changes of files are for paired devices").into());
     }
-    Ok(session)
+    Ok((session, permit))
 }
 
 fn run(query: &Query) -> Result<Option<RunId>, Problem> {
@@ -42,13 +49,13 @@ fn run(query: &Query) -> Result<Option<RunId>, Problem> {
 }
 
 pub(super) async fn list(state: AppState, call: Call) -> Outcome {
-    let session = session::<Watch>(&state, &call)?;
+    let (session, _) = session::<Watch>(&state, &call)?;
     let run = run(&Query::of(&call))?;
     json(StatusCode::OK, &state.directory.changes(&session, run).await?)
 }
 
 pub(super) async fn file(state: AppState, call: Call) -> Outcome {
-    let session = session::<Watch>(&state, &call)?;
+    let (session, _) = session::<Watch>(&state, &call)?;
     let query = Query::of(&call);
     let path = query.get("path").ok_or_else(|| bad_query("name the file in `path`".into()))?.into();
     let run = run(&query)?;
@@ -56,8 +63,122 @@ pub(super) async fn file(state: AppState, call: Call) -> Outcome {
 }
 
 pub(super) async fn patch(state: AppState, call: Call) -> Outcome {
-    let session = session::<Watch>(&state, &call)?;
+    let (session, _) = session::<Watch>(&state, &call)?;
     let query = Query::of(&call);
     let (path, run) = (query.get("path").map(Into::into), run(&query)?);
     Ok(body(StatusCode::OK, "text/x-diff; charset=utf-8", state.directory.changes_patch(&session, path, run).await?))
+}
+
+/// A change to undo.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UndoChange {
+    /// The file, by its path in the list.
+    path: String,
+    /// Its digest in the list: nothing is undone if the file is another meanwhile.
+    digest: String,
+    /// The number of a hunk; all of the file if absent.
+    hunk: Option<usize>,
+    /// Undo although a run is under way.
+    #[serde(default)]
+    during_run: bool,
+}
+
+pub(super) async fn undo(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session::<Approve>(&state, &call)?;
+    let UndoChange { path, digest, hunk, during_run } = call.json()?;
+    let wish = UndoWish { path, digest, hunk, during_run };
+    json(StatusCode::OK, &state.directory.undo_change(&permit, &session, wish).await?)
+}
+
+/// What was undone.
+#[derive(Serialize, ToSchema)]
+pub(super) struct UndoneChanges {
+    /// Newest first; at most 200.
+    undone: Vec<KeptPatch>,
+}
+
+pub(super) async fn undone(state: AppState, call: Call) -> Outcome {
+    let (session, _) = session::<Watch>(&state, &call)?;
+    json(StatusCode::OK, &UndoneChanges { undone: state.directory.undone_changes(&session).await? })
+}
+
+/// A change to bring back.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RedoChange {
+    /// What was undone.
+    patch_id: String,
+    /// Bring it back although a run is under way.
+    #[serde(default)]
+    during_run: bool,
+}
+
+pub(super) async fn redo(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session::<Approve>(&state, &call)?;
+    let RedoChange { patch_id, during_run } = call.json()?;
+    json(StatusCode::OK, &state.directory.redo_change(&permit, &session, patch_id, during_run).await?)
+}
+
+/// Comments on changed lines.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChangesReview {
+    /// The comments, at most 200, with at most 64 KiB of text.
+    #[schema(min_items = 1, max_items = 200)]
+    comments: Vec<LineComment>,
+    /// What the prompt begins with.
+    text: Option<String>,
+}
+
+/// A comment on lines of a changed file.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LineComment {
+    /// The file, by its path in the list.
+    path: String,
+    /// Which side the lines are of.
+    side: DiffSide,
+    /// The first line, from 1.
+    #[schema(minimum = 1)]
+    line: usize,
+    /// The last line; the first if absent.
+    end_line: Option<usize>,
+    /// The comment.
+    text: String,
+}
+
+/// A side of a diff.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum DiffSide {
+    /// The file as it is.
+    New,
+    /// The file as it was.
+    Old,
+}
+
+pub(super) async fn review(state: AppState, call: Call) -> Outcome {
+    let (session, permit) = session::<Prompt>(&state, &call)?;
+    let key = idempotency_key(&call)?;
+    let ChangesReview { comments, text } = call.json()?;
+    let text = text.unwrap_or_default();
+    let bytes = text.len() + comments.iter().map(|comment| comment.text.len() + comment.path.len()).sum::<usize>();
+    if comments.is_empty() || comments.len() > COMMENTS || bytes > COMMENTS_BYTES {
+        let detail = format!("a review has 1 to {COMMENTS} comments and at most {} KiB of text", COMMENTS_BYTES >> 10);
+        return Err(Problem::invalid(detail));
+    }
+    let mut checked = Vec::with_capacity(comments.len());
+    for LineComment { path, side, line, end_line, text } in comments {
+        let end_line = end_line.unwrap_or(line);
+        if line == 0 || end_line < line || text.trim().is_empty() {
+            return Err(Problem::invalid(
+                "a comment has a text, a `line` from 1, and an `end_line` that is not before it",
+            ));
+        }
+        checked.push(ReviewComment { path, old: side == DiffSide::Old, line, end_line, text });
+    }
+    let prompt = state.directory.review_prompt(&session, text, checked).await?;
+    let accepted = state.directory.prompt_once(&permit, &session.session_id, vec![text_block(&prompt)], key).await?;
+    json(StatusCode::ACCEPTED, &accepted)
 }

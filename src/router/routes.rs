@@ -29,7 +29,9 @@ use super::{
     resumable, surfaces, terminals, usage, web, worktrees,
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
-use crate::sessions::{AcceptedPrompt, Acted, AskView, ChangeDiff, ChangesView, Drawn, ResumablePage, Snapshot};
+use crate::sessions::{
+    AcceptedPrompt, Acted, AskView, ChangeDiff, ChangesView, Drawn, KeptPatch, ResumablePage, Snapshot, UndoneChange,
+};
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
 
@@ -234,6 +236,14 @@ fn session_routes() -> Vec<Route<AppState>> {
             .gives::<ChangeDiff>(200).with(&[&docs::CHANGES_FILE, &docs::CHANGES_RUN]),
         route(GET, "/v1/sessions/{id}/changes/patch", WATCH, NOTHING, "A patch of what changed, for `git apply`", |s, c| answer(changes::patch(s, c)))
             .text(200, &["text/x-diff"]).with(&[&docs::CHANGES_PATH, &docs::CHANGES_RUN]),
+        route(POST, "/v1/sessions/{id}/changes/undo", APPROVE, JSON, "Undo a change of a file, or a hunk of it", |s, c| answer(changes::undo(s, c)))
+            .takes::<changes::UndoChange>().gives::<UndoneChange>(200),
+        route(GET, "/v1/sessions/{id}/changes/undone", WATCH, NOTHING, "What was undone and can be brought back", |s, c| answer(changes::undone(s, c)))
+            .gives::<changes::UndoneChanges>(200),
+        route(POST, "/v1/sessions/{id}/changes/redo", APPROVE, JSON, "Bring back what was undone", |s, c| answer(changes::redo(s, c)))
+            .takes::<changes::RedoChange>().gives::<KeptPatch>(200),
+        route(POST, "/v1/sessions/{id}/changes/review", PROMPTS, JSON, "Comments on changed lines: one prompt is made of them", |s, c| answer(changes::review(s, c)))
+            .takes::<changes::ChangesReview>().gives::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", |s, c| answer(api::events(s, c)))
             .gives_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", |s, c| answer(api::requests(s, c)))

@@ -6,10 +6,13 @@
 mod analysis;
 mod attributes;
 mod beneath;
+mod noting;
 mod objects;
 mod patch;
 mod record;
 mod repository;
+mod review;
+mod undo;
 mod view;
 mod worktree;
 
@@ -23,11 +26,14 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Directory;
+use crate::auth::{Approve, Permit};
 use analysis::{Analysis, Change, Contents, analyse, digest_of};
 use attributes::Attributes;
 use patch::{PatchText, Side, shown};
 use plexus_protocol::{RunId, SessionId, SessionInfo};
 use record::{Record, RecordFolder};
+pub use review::ReviewComment;
+pub use undo::UndoWish;
 pub use view::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
     ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, UndoneChange,
@@ -59,6 +65,7 @@ pub(super) struct Changes {
     /// Held while a session's folder is compared or its record is written: one at a time.
     turns: dashmap::DashMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
     workers: Arc<Semaphore>,
+    queued: Mutex<noting::QueuedPrompts>,
     /// The counts of files that were compared, by digest; `None` for one that differs in line ends alone.
     counts: Mutex<HashMap<String, Option<Counts>>>,
 }
@@ -88,6 +95,7 @@ impl Default for Changes {
             turns: dashmap::DashMap::new(),
             workers,
             counts: Mutex::default(),
+            queued: Mutex::default(),
         }
     }
 }
@@ -99,6 +107,25 @@ impl Changes {
 
     fn turn(&self, session: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(&self.turns.entry(session.clone()).or_default())
+    }
+
+    /// Does work for a session, in its turn and on a thread that may block.
+    fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        session: &SessionId,
+        work: impl FnOnce(&Self) -> Result<T, ChangesError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, ChangesError>> + Send + 'static {
+        let (this, turn, workers) = (Arc::clone(self), self.turn(session), Arc::clone(&self.workers));
+        // Spawned, so that it is done whole if the client leaves.
+        let done = tokio::spawn(async move {
+            let _turn = turn.lock_owned().await;
+            let _slot = workers.acquire_owned().await.map_err(|_| ChangesError::Slow)?;
+            let done = tokio::task::spawn_blocking(move || work(&this)).await;
+            done.map_err(|_| ChangesError::Disk("an internal error occurred; see the gateway's log".into()))?
+        });
+        async move {
+            tokio::time::timeout(WAIT, done).await.map_err(|_| ChangesError::Slow)?.map_err(|_| ChangesError::Slow)?
+        }
     }
 
     /// Compares a folder, if that was not done just now. Blocks; the session's turn is held.
@@ -330,32 +357,13 @@ impl Directory {
         let _ = self.shared.changes.home.set(home);
     }
 
-    /// Does work on the changes of a session, in its turn and on a thread that may block.
-    async fn changes_work<T: Send + 'static>(
-        &self,
-        session: &SessionId,
-        work: impl FnOnce(&Changes) -> Result<T, ChangesError> + Send + 'static,
-    ) -> Result<T, ChangesError> {
-        let shared = Arc::clone(&self.shared);
-        let turn = shared.changes.turn(session);
-        let workers = Arc::clone(&shared.changes.workers);
-        // Spawned, so that it is done whole if the client leaves.
-        let done = tokio::spawn(async move {
-            let _turn = turn.lock_owned().await;
-            let _slot = workers.acquire_owned().await.map_err(|_| ChangesError::Slow)?;
-            let done = tokio::task::spawn_blocking(move || work(&shared.changes)).await;
-            done.map_err(|_| ChangesError::Disk("an internal error occurred; see the gateway's log".into()))?
-        });
-        tokio::time::timeout(WAIT, done).await.map_err(|_| ChangesError::Slow)?.map_err(|_| ChangesError::Slow)?
-    }
-
     /// What changed in a session's folder since its first prompt, or in one of its runs.
     ///
     /// # Errors
     /// [`ChangesError`].
     pub async fn changes(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
         let of = Arc::clone(info);
-        self.changes_work(&info.session_id, move |changes| list(changes, &of, run.as_ref())).await
+        self.shared.changes.work(&info.session_id, move |changes| list(changes, &of, run.as_ref())).await
     }
 
     /// The diff of one file.
@@ -369,7 +377,7 @@ impl Directory {
         run: Option<RunId>,
     ) -> Result<ChangeDiff, ChangesError> {
         let of = Arc::clone(info);
-        self.changes_work(&info.session_id, move |changes| file(changes, &of, &path, run.as_ref())).await
+        self.shared.changes.work(&info.session_id, move |changes| file(changes, &of, &path, run.as_ref())).await
     }
 
     /// A patch of one file or of all, which `git apply` takes.
@@ -383,7 +391,62 @@ impl Directory {
         run: Option<RunId>,
     ) -> Result<String, ChangesError> {
         let of = Arc::clone(info);
-        self.changes_work(&info.session_id, move |changes| whole_patch(changes, &of, path.as_deref(), run.as_ref()))
+        self.shared
+            .changes
+            .work(&info.session_id, move |changes| whole_patch(changes, &of, path.as_deref(), run.as_ref()))
             .await
+    }
+
+    /// Undoes a change of a file, or a hunk of it.
+    ///
+    /// # Errors
+    /// [`ChangesError`]; nothing was written, but for a file that was renamed, of which the old one may be back already.
+    pub async fn undo_change(
+        &self,
+        permit: &Permit<Approve>,
+        info: &Arc<SessionInfo>,
+        wish: UndoWish,
+    ) -> Result<UndoneChange, ChangesError> {
+        let (of, by) = (Arc::clone(info), permit.device().resolver());
+        self.shared.changes.work(&info.session_id, move |changes| undo::undo(changes, &of, &wish, by)).await
+    }
+
+    /// What was undone and can be brought back, newest first.
+    ///
+    /// # Errors
+    /// [`ChangesError::Slow`].
+    pub async fn undone_changes(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
+        let of = Arc::clone(info);
+        self.shared.changes.work(&info.session_id, move |changes| Ok(undo::undone(changes, &of))).await
+    }
+
+    /// Brings back what was undone.
+    ///
+    /// # Errors
+    /// [`ChangesError`]
+    pub async fn redo_change(
+        &self,
+        _permit: &Permit<Approve>,
+        info: &Arc<SessionInfo>,
+        patch_id: String,
+        during_run: bool,
+    ) -> Result<KeptPatch, ChangesError> {
+        let of = Arc::clone(info);
+        self.shared.changes.work(&info.session_id, move |changes| undo::redo(changes, &of, &patch_id, during_run)).await
+    }
+
+    /// The prompt that comments on changed lines make.
+    ///
+    /// # Errors
+    /// [`ChangesError`]
+    pub async fn review_prompt(
+        &self,
+        info: &Arc<SessionInfo>,
+        first: String,
+        comments: Vec<ReviewComment>,
+    ) -> Result<String, ChangesError> {
+        let of = Arc::clone(info);
+        let work = move |changes: &Changes| review::prompt(changes, &of, &first, &comments);
+        self.shared.changes.work(&info.session_id, work).await
     }
 }

@@ -103,7 +103,7 @@ pub(super) struct Shared {
     pub(super) folds: SnapshotCache,
     pub(super) projects: Projects,
     pub(super) folder_walks: FolderWalks,
-    pub(super) changes: Changes,
+    pub(super) changes: Arc<Changes>,
     /// Pending queries for the conversations that runtimes store, one per runtime.
     pub(super) listings: Listings,
 }
@@ -239,7 +239,7 @@ impl Directory {
                 folds: SnapshotCache::default(),
                 projects: Projects::default(),
                 folder_walks: FolderWalks::default(),
-                changes: Changes::default(),
+                changes: Arc::default(),
                 listings: Listings::default(),
             }),
         };
@@ -512,7 +512,16 @@ impl Directory {
         let bytes = content.iter().map(|block| block.get().len()).sum();
         let runtime = self.handle(id)?.origin.runtime_id.clone();
         let charge = self.shared.ledger.get().map(|ledger| ledger.session(id.as_str(), runtime.as_str()).charge(bytes));
-        send_command(&commands, |reply| SessionCommand::Prompt { content, by, once, again, charge, reply }).await
+        let text = prompts::first_text(&content);
+        if let Some(session) = self.session(id).filter(|session| session.run_id.is_none()) {
+            self.shared.changes.before_prompt(id, session.cwd.clone(), &text).await;
+        }
+        let command = |reply| SessionCommand::Prompt { content, by, once, again, charge, reply };
+        let accepted = send_command(&commands, command).await?;
+        if accepted.queued {
+            self.shared.changes.queued(&accepted.run_id, &text);
+        }
+        Ok(accepted)
     }
 
     /// Sends the prompt of a run again: of the run named, else of the current run, else of the last one. A current run is

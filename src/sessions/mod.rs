@@ -52,7 +52,7 @@ mod worktrees;
 
 pub use changes::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
-    ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, UndoneChange,
+    ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, ReviewComment, UndoWish, UndoneChange,
 };
 pub use client_calls::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
 pub use directory::{

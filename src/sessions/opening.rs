@@ -293,7 +293,8 @@ impl Directory {
     }
 
     /// Runs a session's task until it ends. `plan` is stored already.
-    pub(super) fn spawn_task(&self, task: Task, plan: Plan) {
+    pub(super) fn spawn_task(&self, mut task: Task, plan: Plan) {
+        task.changes = Arc::clone(&self.shared.changes);
         let (this, own) = (self.clone(), task.persister.handle.clone());
         let span = spans::session(&own.origin);
         let projects = self.shared.projects.clone();

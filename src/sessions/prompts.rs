@@ -40,6 +40,23 @@ pub(super) fn check(content: &[Box<RawValue>], limit: usize) -> Result<(), Sessi
     Ok(())
 }
 
+/// Most bytes of a block whose text is looked for; longer ones are pasted files and images.
+const TEXT_BLOCK: usize = 64 << 10;
+
+/// The text of the first block that has one.
+pub(super) fn first_text(content: &[Box<RawValue>]) -> String {
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    let short = content.iter().filter(|block| block.get().len() <= TEXT_BLOCK);
+    short
+        .filter_map(|block| object::from_str::<Text>(block.get()).ok())
+        .map(|block| block.text)
+        .next()
+        .unwrap_or_default()
+}
+
 /// The ACP content blocks of a prompt.
 type PromptBlocks = Vec<Box<RawValue>>;
 

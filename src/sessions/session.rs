@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
 use super::answer_key::AnswerKey;
+use super::changes::Changes;
 use super::client_calls::SessionOwner;
 use super::projects::Projects;
 use super::prompt_key::PromptKey;
@@ -298,6 +299,8 @@ pub(super) struct Task {
     askers: Vec<(RequestId, AskReply)>,
     /// Whether a run began or ended, so that the session's project is to be read again.
     project_stale: bool,
+    /// Notes how the folder is when runs begin and end.
+    pub(super) changes: Arc<Changes>,
 }
 
 /// A read of the session's project that is under way.
@@ -344,6 +347,7 @@ impl Task {
             drawing: DrawingQueue::default(),
             askers: Vec::new(),
             project_stale: false,
+            changes: Arc::default(),
         }
     }
 
@@ -525,7 +529,10 @@ impl Task {
     /// Performs what was decided. `since` is the first event of the run that may have ended.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
-        self.project_stale |= plan.events.iter().any(|event| matches!(event.kind, Kind::RunStarted | Kind::RunEnded));
+        for event in plan.events.iter().filter(|event| matches!(event.kind, Kind::RunStarted | Kind::RunEnded)) {
+            self.project_stale = true;
+            self.changes.run_news(&self.state.origin.session_id, self.state.cwd(), &event.run_id, event.kind);
+        }
         for command in plan.orders {
             self.order(command).await;
         }

@@ -34,6 +34,9 @@ pub(super) struct Record {
     pub(super) base: Option<BaseRecord>,
     #[serde(default)]
     pub(super) runs: Vec<RunRecord>,
+    /// The note of a prompt whose run has not begun yet.
+    #[serde(default)]
+    pub(super) pending: Option<PendingRun>,
     #[serde(default)]
     pub(super) undone: Vec<UndoneRecord>,
     /// Bytes of the copies.
@@ -64,6 +67,14 @@ pub(super) struct RunRecord {
     pub(super) prompt: String,
     pub(super) start: StatesRecord,
     pub(super) end: Option<StatesRecord>,
+}
+
+/// How the folder was when a prompt was sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PendingRun {
+    pub(super) at: Timestamp,
+    pub(super) prompt: String,
+    pub(super) start: StatesRecord,
 }
 
 /// A change that was undone: what stood there before and after.
@@ -156,6 +167,11 @@ impl RecordFolder {
         }
         record.copied += length;
         true
+    }
+
+    /// Whether there is a copy of a content.
+    pub(super) fn has(&self, id: ObjectId) -> bool {
+        self.0.join(id.hex()).exists()
     }
 
     /// The copy of a content.

@@ -202,6 +202,10 @@ impl Repository {
                 if files.len() >= TRACKED_MAX || trees + pending.len() > TRACKED_MAX || depth > DEPTH {
                     return Ok(None);
                 }
+                // No repository has such a name, unless somebody wants its configuration to be written.
+                if entry.name.eq_ignore_ascii_case(b".git") {
+                    continue;
+                }
                 let mut path: Vec<u8> = [&below, entry.name].concat();
                 match entry.mode {
                     FOLDER => {
