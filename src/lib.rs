@@ -287,7 +287,9 @@ impl Gateway {
             ports: port_numbers(&ports),
             proof: state.proof.secret().into(),
         };
-        write_private(&home.join(GATEWAY_FILE), &serde_json::to_vec_pretty(&running).unwrap_or_default())?;
+        let file = home.join(GATEWAY_FILE);
+        auth::write_private(&file, &serde_json::to_vec_pretty(&running).unwrap_or_default())
+            .map_err(|error| StartError::File { path: file, error })?;
         state.directory.charge_to(&state.ledger);
         state
             .directory
@@ -644,7 +646,7 @@ fn open_listeners(
         let ours = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Running>(&bytes).ok());
         let Some(running) = ours.filter(|running| running.pid == std::process::id()) else { return };
         let running = Running { tls, public_url, ..running };
-        if let Err(error) = write_private(&file, &serde_json::to_vec_pretty(&running).unwrap_or_default()) {
+        if let Err(error) = auth::write_private(&file, &serde_json::to_vec_pretty(&running).unwrap_or_default()) {
             tracing::error!(%error, "the address for other machines could not be written down");
         }
     };
@@ -690,19 +692,4 @@ fn port_numbers(ports: &[(router::Port, TcpListener)]) -> BTreeMap<RuntimeId, Ru
         of.remote_port = of.remote_port.or(port.remote.then_some(number));
     }
     named
-}
-
-/// Writes a file that only its owner can read, atomically.
-fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartError> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let beside = path.with_extension("new");
-    let write = || {
-        let _ = std::fs::remove_file(&beside);
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)
-    };
-    write().map_err(|error: io::Error| StartError::File { path: path.into(), error })
 }

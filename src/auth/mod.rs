@@ -21,4 +21,4 @@ pub use limiter::{FAILURE_WINDOW, FAILURES};
 pub use local::{browser_id, redirect};
 pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, PhoneTicket, short_code};
 pub use proof::{Proof, challenge};
-pub use token::{TOKEN_FILE, csrf, read_token, same};
+pub use token::{TOKEN_FILE, csrf, read_token, same, write_private};

@@ -160,6 +160,21 @@ fn read(home: &Path) -> Result<Option<(String, std::fs::Metadata)>, AuthError> {
     Ok(Some((token.to_owned(), meta)))
 }
 
+/// Writes a file that only its owner can read, whole and synced before it has its name: beside it first, under the name with `.new`.
+///
+/// # Errors
+/// Why it could not be written; the file is as it was.
+pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    // What an interrupted write left.
+    let _ = std::fs::remove_file(&beside);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)
+}
+
 /// Writes a new token, first whole and synced under another name, so that no reader sees half of one. Unless `replace` is
 /// set, a token that another process made in the meantime stays and is returned.
 fn write(home: &Path, replace: bool) -> Result<String, AuthError> {

@@ -151,16 +151,21 @@ async fn wait(client: &Client, path: &str, args: &args::Pair) -> CommandResult {
     Ok(0)
 }
 
-/// Whether the typed line is a yes or the number itself. Anything else, or the end of stdin, is a no.
-async fn agrees(number: u8) -> bool {
-    let (sender, answer) = tokio::sync::oneshot::channel();
+/// The line that a person types; empty at the end of stdin.
+pub(super) async fn typed_line() -> String {
+    let (sender, typed) = tokio::sync::oneshot::channel();
     // A separate thread, so that waiting for a line does not keep the program running.
     std::thread::spawn(move || {
-        let mut typed = String::new();
-        let read = std::io::stdin().lock().read_line(&mut typed);
-        let _ = sender.send(read.map(|_| typed).unwrap_or_default());
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        let _ = sender.send(read.map(|_| line).unwrap_or_default());
     });
-    let typed = answer.await.unwrap_or_default().trim().to_ascii_lowercase();
+    typed.await.unwrap_or_default()
+}
+
+/// Whether the typed line is a yes or the number itself. Anything else, or the end of stdin, is a no.
+async fn agrees(number: u8) -> bool {
+    let typed = typed_line().await.trim().to_ascii_lowercase();
     matches!(typed.as_str(), "y" | "yes") || typed == number.to_string()
 }
 

@@ -1,7 +1,7 @@
 //! `plexus phone`: everything that lets a phone in, in one go. An address that it reaches (Tailscale's, or a TLS listener with a private
 //! CA), the CA as a QR code, then the pairing. The gateway goes on meanwhile, and remembers what was added.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::Client;
 use super::commands::print;
-use super::pair::{pair, picture, say};
+use super::pair::{pair, picture, say, typed_line};
 use super::term::{Paint, clean, line};
 use super::{CommandFailure, CommandResult, args, run, tls};
 
@@ -62,7 +62,7 @@ pub(crate) async fn phone(args: args::Phone) -> CommandResult {
         explain(&reach)?;
         if matches!(reach, Reach::Ca { .. }) && std::io::stdin().is_terminal() && !args.pair.yes {
             print("  Enter shows the code that pairs the phone ")?;
-            wait_for_line().await;
+            typed_line().await;
         }
     }
     pair(args.pair).await
@@ -203,16 +203,6 @@ fn explain(reach: &Reach) -> anyhow::Result<()> {
             print(&out)
         }
     }
-}
-
-async fn wait_for_line() {
-    let (sender, typed) = tokio::sync::oneshot::channel();
-    // A separate thread, so that waiting for a line does not keep the program running.
-    std::thread::spawn(move || {
-        let _ = std::io::stdin().lock().read_line(&mut String::new());
-        let _ = sender.send(());
-    });
-    let _ = typed.await;
 }
 
 async fn remove(client: &Client) -> CommandResult {

@@ -330,16 +330,8 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
 
 /// Writes a file that only its owner can read, atomically.
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let (path, beside) = (folder.join(name), folder.join(format!("{name}.new")));
-    let write = || {
-        let _ = std::fs::remove_file(&beside);
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&beside, &path)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    let path = folder.join(name);
+    plexus::auth::write_private(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The CA as a configuration profile, which iOS needs to install a certificate.

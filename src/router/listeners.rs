@@ -1,9 +1,8 @@
 //! How other machines reach the gateway: the TLS listener of the configuration, or one that was added while the gateway runs
 //! (`plexus phone`), or a proxy on this machine. What was added is remembered in the state folder and is there after a restart.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use super::listen::{ListenLimits, bind};
 use super::public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
 use super::reply::{Outcome, gateway, json, no_content, no_such};
 use super::{AppState, Hosts, Problem};
-use crate::auth::Admin;
+use crate::auth::{Admin, write_private};
 
 /// The file in the state folder with what was added.
 const LISTENERS_FILE: &str = "listeners.json";
@@ -273,15 +272,8 @@ impl Listeners {
     /// Remembers what was added.
     fn remember(&self, added: &AddedAccess) -> Result<(), ListenerError> {
         let path = self.shared.home.join(LISTENERS_FILE);
-        let write = || {
-            let beside = path.with_extension("new");
-            let _ = std::fs::remove_file(&beside);
-            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-            file.write_all(&serde_json::to_vec_pretty(added).unwrap_or_default())?;
-            file.sync_all()?;
-            std::fs::rename(&beside, &path)
-        };
-        write().map_err(|error| ListenerError::File { path: path.clone(), error })
+        write_private(&path, &serde_json::to_vec_pretty(added).unwrap_or_default())
+            .map_err(|error| ListenerError::File { path: path.clone(), error })
     }
 
     /// Adds a TLS listener at this address, or moves the one that was added. It is there when this returns.
