@@ -25,6 +25,7 @@ export const rendered = css`
   .prose a { text-decoration: underline; text-decoration-color: var(--accent-line); }
   .wide { overflow-x: auto; }
   .prose table { border-collapse: collapse; font-size: 0.94em; }
+  .prose [align="center"] { text-align: center; } .prose [align="right"] { text-align: right; }
   .prose th, .prose td { border: 1px solid var(--line); padding: 4px 10px; text-align: start; vertical-align: top; }
   .prose th { background: var(--bg-sunken); font-weight: 600; }
   figure.code { border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-code); overflow: hidden; }

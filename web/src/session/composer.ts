@@ -24,6 +24,13 @@ const OFFERS_MAX = 8;
 const FILES_REST_MS = 120;
 const DRAFT = 'plexus.draft.';
 
+/** Whether a file fits the word that is typed: its characters, in order. Offers may still be those of the word before. */
+const fits = (file: string, query: string): boolean => {
+  const path = file.toLowerCase();
+  let at = -1;
+  return [...query.toLowerCase()].every((one) => (at = path.indexOf(one, at + 1)) >= 0);
+};
+
 /** What is offered while a word is typed: a command of the agent, or a file by its path. */
 type Offered = { command: SlashCommand } | { file: string };
 
@@ -178,9 +185,10 @@ export class PlexusComposer extends PlexusElement {
     field.focus();
   }
 
-  /** Whether Enter takes the offer rather than sending: not for a command that is there already. */
+  /** Whether Enter takes the offer rather than sending: not for a command that is there already, nor for a file of another word. */
   #takes(offer: Offered | undefined, field: HTMLTextAreaElement): boolean {
-    return offer !== undefined && !('command' in offer && field.value.trim() === `/${offer.command.name}`);
+    if (offer === undefined) return false;
+    return 'command' in offer ? field.value.trim() !== `/${offer.command.name}` : fits(offer.file, this.#mention?.query ?? '');
   }
 
   #key(event: KeyboardEvent): void {
