@@ -17,8 +17,8 @@ const LIBRARIES = /node_modules\/(?:@?lit|@preact|dompurify|marked|diff)/;
 const PLACE = '__PLEXUS_FILES__';
 /** Public files that the shell does not need to draw itself. The frame of agents' pages has a policy of its own, and comes from the gateway. */
 const APART = ['frame.html', 'icon-180.png', 'icon-512.png', 'icon-maskable-512.png', 'icon-badge.png'];
-/** Scripts that are loaded when their page is opened, and are of no use offline. A first visit does not fetch them. */
-const LAZY = /^assets\/(?:changes|settings|terminals|usage)-/;
+/** Scripts that are loaded when they are first needed. A first visit does not fetch them; `scripts/web` holds each to a limit of its own. */
+const LATER = /^assets\/(?:changes|chart|languages|settings|surface|terminals|usage)-/;
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
@@ -54,16 +54,17 @@ function styles() {
   };
 }
 
-/** What the service worker keeps: the version, and each file of the shell with its digest. */
+/** What the service worker keeps: the version, and each file with its digest: the shell's at once, others (`later`) when first asked for. */
 function manifest() {
   const names = readdirSync(DIST, { recursive: true, withFileTypes: true })
     .filter((one) => one.isFile())
     .map((one) => join(one.parentPath, one.name).slice(DIST.length + 1))
-    .filter((name) => !/\.(?:br|gz)$/.test(name) && name !== 'sw.js' && !APART.includes(name) && !LAZY.test(name))
+    .filter((name) => !/\.(?:br|gz)$/.test(name) && name !== 'sw.js' && !APART.includes(name))
     .sort();
   const found = /name="plexus-files" content="([0-9a-f]+)"/.exec(readFileSync(join(DIST, 'index.html'), 'utf8'));
   if (!found?.[1]) throw new Error('the page does not say its version: build it first');
-  return { version: found[1], files: names.map((name) => [name === 'index.html' ? '/' : `/${name}`, sha256(readFileSync(join(DIST, name)))]) };
+  const listed = (some) => some.map((name) => [name === 'index.html' ? '/' : `/${name}`, sha256(readFileSync(join(DIST, name)))]);
+  return { version: found[1], files: listed(names.filter((name) => !LATER.test(name))), later: listed(names.filter((name) => LATER.test(name))) };
 }
 
 export default defineConfig(({ mode }) => ({

@@ -18,11 +18,15 @@ const sha256 = (/** @type {string | Buffer} */ bytes) => createHash('sha256').up
 export async function relay(gateway) {
   const to = new URL(gateway);
   /** @type {Set<import('node:net').Socket>} */ const sockets = new Set();
+  /** What closed connections took. Bytes. */
+  let gone = 0;
   const at = {
     /** @type {Manner} */ manner: 'through',
     /** @type {Map<string, {type: string, bytes: Buffer}> | null} files of another version, by path */ files: null,
     /** @type {Map<string, {type: string, bytes: Buffer}> | null} files that are served beside the gateway's own */ some: null,
     base: '',
+    /** What was sent to browsers so far, as sent: headers, compressed files and WebSockets. Bytes. */
+    sent: () => [...sockets].reduce((all, socket) => all + socket.bytesWritten, gone),
     /** Cuts every connection there is. */
     cut() { for (const socket of sockets) socket.destroy(); },
     /** From now on. @param {Manner} manner */
@@ -64,7 +68,7 @@ export async function relay(gateway) {
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.on('error', () => {});
-    socket.on('close', () => sockets.delete(socket));
+    socket.on('close', () => { if (sockets.delete(socket)) gone += socket.bytesWritten; });
   });
   server.on('upgrade', (req, socket) => {
     if (at.manner === 'cut') { socket.destroy(); return; }

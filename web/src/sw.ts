@@ -2,19 +2,22 @@
 // The service worker: serves the page's files without a network, and handles pushes. It never caches API responses: offline, the
 // page is empty and says that it is offline.
 //
-// A worker knows one version of the page's files, each by its digest. It caches all of them or none, in a cache per version, so that
-// versions never mix. A version's cache is removed when another version's worker is active and no page uses it.
+// A worker knows one version of the page's files, each by its digest. It caches the shell whole or not at all, in a cache per version, so
+// that versions never mix; the other files join it when a page first asks for them, so that a first visit does not fetch what it does not
+// show. A version's cache is removed when another version's worker is active and no page uses it.
 import { fileLock } from './lib/files.js';
 import './notify/worker.js';
 
 /** Set by the build. */
-declare const __MANIFEST__: { version: string; files: Array<[path: string, sha256: string]> };
+declare const __MANIFEST__: { version: string; files: Array<[path: string, sha256: string]>; later: Array<[path: string, sha256: string]> };
 
 const worker = self as unknown as ServiceWorkerGlobalScope;
 const { version, files } = __MANIFEST__;
 const PREFIX = 'plexus-files-';
 const CACHE = PREFIX + version;
 const PATHS = new Set(files.map(([path]) => path));
+/** Files outside the shell, with their digests. */
+const LATER = new Map(__MANIFEST__.later);
 /** How long to wait for the network before the cached page is shown, ms. */
 const PATIENCE_MS = 2_000;
 
@@ -72,8 +75,15 @@ async function page(request: Request): Promise<Response> {
 
 /** A file by its path. A file with a digest in its name is the same in the caches of all versions. */
 async function file(path: string, request: Request): Promise<Response> {
-  const cached = (await (await caches.open(CACHE)).match(path, { ignoreVary: true })) ?? (path.startsWith('/assets/') ? await caches.match(path, { ignoreVary: true }) : undefined);
-  return cached ?? fetch(request);
+  const cache = await caches.open(CACHE);
+  const cached = (await cache.match(path, { ignoreVary: true })) ?? (path.startsWith('/assets/') ? await caches.match(path, { ignoreVary: true }) : undefined);
+  if (cached) return cached;
+  const digest = LATER.get(path);
+  if (digest === undefined) return fetch(request);
+  const [, response] = await fetchExactly(path, digest);
+  // Without room for it the file is fetched again the next time.
+  await cache.put(path, response.clone()).catch(() => {});
+  return response;
 }
 
 worker.addEventListener('fetch', (event) => {
