@@ -173,3 +173,80 @@ async fn tasks_a_stopped_session_is_understood_and_started_again() {
         person.done();
     }
 }
+
+fn git(folder: &Path, args: &[&str]) {
+    let name = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"];
+    let out = std::process::Command::new("git").args(name).args(args).current_dir(folder).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_a_change_of_thirty_files_is_reviewed() {
+    for size in SIZES {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        let file = |n: usize| folder.path().join(format!("src/part-{n:02}.rs"));
+        let text = |n: usize, word: &str| -> String {
+            (0..80)
+                .map(|line| format!("fn part_{n}_{line}() {{ {} }}\n", if line == 40 { word } else { "same" }))
+                .collect()
+        };
+        for n in 0..30 {
+            std::fs::write(file(n), text(n, "before")).unwrap();
+        }
+        git(folder.path(), &["init", "-q"]);
+        git(folder.path(), &["add", "-A"]);
+        git(folder.path(), &["commit", "-qm", "first"]);
+        let gateway = Gateway::demo().await;
+        let body = json!({ "runtime_id": "demo", "cwd": folder.path(), "title": "Rework" });
+        let (status, session) = gateway.post("/v1/sessions", body).await;
+        assert_eq!(status, 201, "{session}");
+        let session = session["session_id"].as_str().unwrap();
+        let run = gateway.prompt(session, "sleep 1000").await;
+        tokio::time::sleep(ARMED).await;
+        for n in 0..30 {
+            std::fs::write(file(n), text(n, "after")).unwrap();
+        }
+        gateway.until_ended(session, &run).await;
+        on_the_page("review", size, &gateway, &[]).await;
+        // One prompt, with all three.
+        let prompts: Vec<Value> =
+            gateway.events(session).await.into_iter().filter(|event| event["kind"] == "user_message_chunk").collect();
+        assert_eq!(prompts.len(), 2, "{prompts:?}");
+        let told = prompts[1]["event"]["content"]["text"].as_str().unwrap();
+        for words in
+            ["src/part-00.rs", "src/part-01.rs", "src/part-02.rs", "Is this meant?", "Say why.", "A better name?"]
+        {
+            assert!(told.contains(words), "{words} is not in {told}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_a_phone_is_let_in() {
+    let gateway = Gateway::demo().await;
+    for size in SIZES {
+        on_the_page("phone", size, &gateway, &[]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_the_cost_of_today_is_seen() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    gateway
+        .until_ended(&session, &gateway.prompt(&session, &format!("echo {} ;; usage", "x".repeat(4_000))).await)
+        .await;
+    let (_, sums) = gateway.get("/v1/usage?by=runtime").await;
+    let cost = sums["total"]["costs"][0]["amount"].as_f64().unwrap();
+    for size in SIZES {
+        on_the_page("cost", size, &gateway, &[("PLEXUS_COST", "USD")]).await;
+    }
+    assert!(cost > 0.0, "{sums}");
+    let began = Instant::now();
+    let home = gateway.home.display().to_string();
+    let command = ["sh", "-c", &format!("{} usage --since today; exec cat", exe())];
+    let terminal = Terminal::open(None, (120, 40), &[("PLEXUS_HOME", &home)], &command);
+    terminal.until("the cost", Terminal::text, |text| text.contains("USD") && text.contains("demo")).await;
+    println!("task cost terminal: 0 presses, 1 keys, 1 texts, {:.1} s", began.elapsed().as_secs_f64());
+}

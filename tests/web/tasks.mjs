@@ -140,6 +140,31 @@ const tasks = {
     await page.locator('plexus-session #session-state[state="idle"]').waitFor();
   },
 
+  // Thirty files changed in the session "Rework"; three comments go to its agent, which says what it was told.
+  async review(page, hands) {
+    await hands.go('#/sessions');
+    await hands.press(page.locator('plexus-sessions .row', { hasText: 'Rework' }).first());
+    await hands.press(page.locator('plexus-session #changes'));
+    await page.locator('plexus-changes .sum', { hasText: '30 files' }).waitFor();
+    const comment = async (/** @type {string} */ words) => {
+      if (size === 'desk') await hands.key('c');
+      else await hands.press(page.locator('plexus-changes #comment'));
+      await page.locator('plexus-changes #text').waitFor();
+      await hands.write(words);
+      if (size === 'desk') await hands.key('Enter');
+      else await hands.press(page.locator('plexus-changes #save'));
+      await page.locator('plexus-changes .said', { hasText: words }).waitFor();
+    };
+    for (const [n, words] of ['Is this meant?', 'Say why.', 'A better name?'].entries()) {
+      const file = page.locator('plexus-changes plexus-change-file').nth(n);
+      await file.locator('.row.add').first().waitFor();
+      await hands.press(file.locator('.row.add').first());
+      await comment(words);
+    }
+    await hands.press(page.locator('plexus-changes #send', { hasText: 'Send 3 comments' }));
+    for (const words of ['Is this meant?', 'Say why.', 'A better name?']) await page.locator('plexus-session', { hasText: words }).waitFor();
+  },
+
   // Another device joins; what the person who joins does is counted, too.
   async phone(page, hands, kit) {
     await hands.go('#/devices');
@@ -159,8 +184,11 @@ const tasks = {
 
   // What today cost, over all sessions: 5.50 USD were told.
   async cost(page, hands) {
-    if (size === 'phone') await hands.press(page.locator('nav button[aria-haspopup]:visible, nav #more:visible').first());
-    await hands.go('#/usage');
+    if (size === 'desk') await hands.go('#/usage');
+    else {
+      await hands.press(page.locator('header.top plexus-menu button').first());
+      await hands.press(page.locator('header.top plexus-menu [role^="menuitem"]', { hasText: 'Usage' }));
+    }
     await page.locator('plexus-usage', { hasText: need('PLEXUS_COST') }).waitFor();
   },
 };

@@ -10,7 +10,8 @@ import { changesWords as t } from '../text/changes.js';
 import { icon } from '../ui/icons.js';
 import '../ui/menu.js';
 import type { MenuItem } from '../ui/menu.js';
-import { hunksOf, placeOf, sides, type ChangedFile, type Comment, type FileDiff, type Hunk, type Row, type Side } from './model.js';
+import type { ChangeDiff, ChangedFile } from '../wire/types.js';
+import { hunksOf, placeOf, sides, type Comment, type Hunk, type Row, type Side } from './model.js';
 
 /** Lines of a file that are drawn at first, and more at a press. */
 const ROWS = 600;
@@ -26,7 +27,7 @@ export interface Lines { path: string; side: Side; line: number; end: number; di
 @customElement('plexus-change-file')
 export class PlexusChangeFile extends PlexusElement {
   @property({ attribute: false }) file!: ChangedFile;
-  @property({ attribute: false }) diff: FileDiff | null = null;
+  @property({ attribute: false }) diff: ChangeDiff | null = null;
   @property() problem = '';
   @property({ attribute: false }) comments: readonly Comment[] = [];
   @property({ attribute: false }) items: MenuItem[] = [];

@@ -1,33 +1,6 @@
 // What the page of a session's changes knows: the list, the rows of a file, and the comments that are not sent yet. No document.
 import { unifiedLines } from '../surface/unified.js';
 
-/** One changed file, as `GET /v1/sessions/{id}/changes` lists it. */
-export interface ChangedFile {
-  path: string;
-  from?: string | null;
-  status: 'added' | 'modified' | 'deleted' | 'renamed';
-  added?: number | null;
-  removed?: number | null;
-  /** Anything but `text` has no diff; `reason` says why. */
-  compared: string;
-  reason?: string | null;
-  /** Another when either side changed. */
-  digest: string;
-  by: 'session' | 'others' | 'both';
-  runs: string[];
-}
-export interface ChangeList {
-  source: 'git' | 'tools' | 'none';
-  root?: string | null;
-  rev: string;
-  files: ChangedFile[];
-  left_off: number;
-  runs: { run_id: string; at: string; prompt?: string | null; files: number }[];
-  notes: { code: string; text: string }[];
-}
-/** The diff of one file. */
-export interface FileDiff { path: string; digest: string; diff: string; compared: string; reason?: string | null; truncated: boolean }
-
 export type Side = 'old' | 'new';
 /** One line of a hunk. `mate`: the line that it replaces or is replaced by, if its words can be compared. */
 export interface Row { kind: 'same' | 'add' | 'del'; a: number; b: number; text: string; mate?: string }

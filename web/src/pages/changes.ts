@@ -4,7 +4,7 @@ import { customElement, property, state } from 'lit/decorators.js';
 import { repeat } from 'lit/directives/repeat.js';
 import '../changes/file.js';
 import type { Lines, PlexusChangeFile } from '../changes/file.js';
-import { COMMENTS_MAX, COMMENT_CHARS, keepComments, keepViewed, keptComments, keptViewed, reviewOf, setSideBySide, sideBySide, type ChangedFile, type ChangeList, type Comment, type FileDiff } from '../changes/model.js';
+import { COMMENTS_MAX, COMMENT_CHARS, keepComments, keepViewed, keptComments, keptViewed, reviewOf, setSideBySide, sideBySide, type Comment } from '../changes/model.js';
 import { PlexusElement } from '../lib/element.js';
 import { bind } from '../lib/keys.js';
 import { oneLine } from '../lib/text.js';
@@ -17,7 +17,7 @@ import { icon } from '../ui/icons.js';
 import type { MenuItem } from '../ui/menu.js';
 import { attempt, copy, empty, pageStyles } from '../ui/parts.js';
 import { announce, toast } from '../ui/say.js';
-import type { Envelope } from '../wire/types.js';
+import type { ChangeDiff, ChangedFile, ChangesView, Envelope } from '../wire/types.js';
 
 /** Files that are drawn at first, and more at a press. */
 const FILES = 300;
@@ -32,12 +32,12 @@ const EDITORS: ReadonlyArray<readonly [string, string]> = [['VS Code', 'vscode:/
 const HERE = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(location.hostname);
 
 interface Undone { patch_id: string; path: string; at: string; by?: { name?: string } }
-interface Loaded { digest: string; diff: FileDiff | null; problem: string; asked: boolean }
+interface Loaded { digest: string; diff: ChangeDiff | null; problem: string; asked: boolean }
 
 @customElement('plexus-changes')
 export class PlexusChanges extends PlexusElement {
   @property() sessionId = '';
-  @state() private list: ChangeList | null = null;
+  @state() private list: ChangesView | null = null;
   @state() private problem = '';
   @state() private forbidden = false;
   @state() private run = '';
@@ -145,7 +145,7 @@ export class PlexusChanges extends PlexusElement {
     const session = this.sessionId;
     this.#readAt = Date.now();
     try {
-      const list = await plexus.http<ChangeList>('GET', `${this.#path}${this.#query()}`);
+      const list = await plexus.http<ChangesView>('GET', `${this.#path}${this.#query()}`);
       if (serial !== this.#serial || session !== this.sessionId) return;
       this.problem = '';
       this.forbidden = false;
@@ -170,7 +170,7 @@ export class PlexusChanges extends PlexusElement {
     const one: Loaded = { digest: file.digest, diff: null, problem: '', asked: true };
     this.#diffs.set(file.path, one);
     try {
-      one.diff = await plexus.http<FileDiff>('GET', `${this.#path}/file${this.#query({ path: file.path })}`);
+      one.diff = await plexus.http<ChangeDiff>('GET', `${this.#path}/file${this.#query({ path: file.path })}`);
     } catch (error) {
       one.problem = why(error);
       // It changed back meanwhile: the list is what is old.
@@ -197,7 +197,7 @@ export class PlexusChanges extends PlexusElement {
       ${this.#undoneList()}${this.#bar()}`}</div>`;
   }
 
-  #all(list: ChangeList): TemplateResult {
+  #all(list: ChangesView): TemplateResult {
     if (!list.files.length && !this.run) return html`${empty('check', t.none, t.noneText)}${this.#notes(list)}`;
     const fit = this.#fit();
     const shown = fit.slice(0, this.shown);
@@ -217,7 +217,7 @@ export class PlexusChanges extends PlexusElement {
           ${list.left_off ? html`<p class="mute">${t.leftOff(list.left_off)}</p>` : nothing}<p class="hint">${t.keys}</p></div></div>`;
   }
 
-  #notes(list: ChangeList) {
+  #notes(list: ChangesView) {
     return list.notes.length ? html`<ul class="note" id="notes">${list.notes.map((note) => html`<li>${note.text}</li>`)}</ul>` : nothing;
   }
 
