@@ -209,8 +209,18 @@ async fn worktree_of_a_hostile_repository_executes_nothing_of_it() {
     // The plants bite where git is run as it is. It fails then: the filter by a process does not speak as it should.
     let mut plain = Command::new("git");
     plain.arg("-C").arg(place.repository()).args(["worktree", "add", "-b", "bites", "../bites"]).output().unwrap();
+    // The hook after a checkout comes only after one that succeeds.
+    let calm =
+        ["-c", "filter.long.process=", "-c", "filter.long.required=false", "checkout", "--quiet", "-b", "hooked"];
+    Command::new("git").arg("-C").arg(place.repository()).args(calm).output().unwrap();
+    git(
+        &place.repository(),
+        &["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "symbolic-ref", "HEAD", "refs/heads/main"],
+    );
     let bitten = std::fs::read_to_string(&canary).unwrap();
-    for plant in ["post-index-change", "reference-transaction", "fsmonitor", "plain-smudge", "long-process"] {
+    for plant in
+        ["post-checkout", "post-index-change", "reference-transaction", "fsmonitor", "plain-smudge", "long-process"]
+    {
         assert!(bitten.contains(plant), "{plant} is no trap: {bitten}");
     }
     std::fs::remove_dir_all(place.dir.path().join("bites")).ok();
