@@ -12,8 +12,14 @@ use crate::common::gateway::Gateway;
 async fn web_new_session_from_an_empty_gateway() {
     let (own, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (install, model) = tokio::task::spawn_blocking(|| (agents::install_dir(), FakeModel::start())).await.unwrap();
-    for name in ["project/.git", "<b>evil"] {
+    for name in ["project", "<b>evil"] {
         std::fs::create_dir_all(work.path().join(name)).unwrap();
+    }
+    let commit = "-c user.name=t -c user.email=t@example.org commit --quiet --allow-empty -m first";
+    for words in ["init --quiet -b main", commit] {
+        let mut git = std::process::Command::new("git");
+        let done = git.arg("-C").arg(work.path().join("project")).args(words.split(' ')).output().unwrap();
+        assert!(done.status.success(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
     }
     for (name, text) in [("dies", "echo 'not signed in: run dies login' >&2; exit 3"), ("hangs", "exec sleep 600")] {
         let path = work.path().join(name);

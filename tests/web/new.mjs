@@ -120,8 +120,38 @@ try {
   assert.equal((await api('/v1/sessions')).sessions.length, 2);
   ok('new: a start that fails or is cancelled leaves nothing, and what was typed stays');
 
+  // --- an agent that does not run says its past conversations once it is started; and a branch of its own -----------------------------
+  await visit(page, '#/sessions');
+  await page.locator('plexus-sessions #new').click();
+  await dialog.waitFor();
+  await form.locator('.kind[data-preset="demo"]').click();
+  await form.locator('#old').click();
+  await form.locator('#wake', { hasText: 'Start' }).waitFor();
+  assert.ok(await form.locator('#start').isDisabled(), 'there is nothing to resume yet');
+  await judge('new-asleep');
+  await form.locator('#wake').click();
+  await form.locator('plexus-past', { hasText: 'Nothing to resume' }).waitFor({ timeout: START_MS });
+  await form.locator('.kind[data-runtime="demo"] input:checked').waitFor();
+  ok('new: an agent that does not run is started to see its past conversations');
+  await form.locator('#fresh').click();
+  await form.locator('#cwd').fill(`${work}/project`);
+  await form.locator('#worktree summary').click();
+  await form.locator('input[name="branch"]').fill('no good');
+  await form.locator('#start').click();
+  await form.locator('.problem', { hasText: 'cannot be the name of a branch' }).waitFor();
+  await form.locator('input[name="branch"]').fill('from-the-page');
+  await judge('new-branch');
+  await form.locator('#say').fill('echo on-a-branch');
+  await form.locator('#start').click();
+  await inSession();
+  const made = (await api('/v1/sessions')).sessions.find((one) => one.runtime_id === 'demo');
+  assert.ok(made.cwd.endsWith('/project.worktrees/from-the-page'), made.cwd);
+  const gone = await fetch(`${base}/v1/runtimes/demo`, { method: 'DELETE', headers: { Authorization: `Bearer ${token}` } });
+  assert.equal(gone.status, 204);
+  ok('new: a session begins on a branch of its own, in a git worktree');
+
   // A failed start is answered by the status 502 or 422, which the browser notes; nothing else.
-  assert.deepEqual(seen.complaints.filter((one) => !/status of 502/.test(one)), []);
+  assert.deepEqual(seen.complaints.filter((one) => !/status of (502|422)/.test(one)), []);
   assert.deepEqual(seen.dialogs, []);
   assert.deepEqual(faults, []);
 } catch (error) {

@@ -21,6 +21,8 @@ const past = text.shell.sessions.past;
 const NAMES = text.shell.runtimes.known;
 /** How long an agent may take to start, ms; the gateway gives up earlier. */
 const START_MS = 180_000;
+/** The time between two looks at an agent that starts, ms. */
+const LOOK_MS = 250;
 /** Recent folders offered. */
 const RECENTS = 5;
 
@@ -106,6 +108,7 @@ export class PlexusNewSession extends PlexusElement {
     .busy { display: flex; gap: 10px; align-items: center; }
     .busy .dot { color: var(--accent); animation: pulse 1.2s ease-in-out infinite alternate; }
     @keyframes pulse { from { opacity: 0.25; } to { opacity: 1; } }
+    .asleep { display: flex; flex-direction: column; align-items: center; gap: var(--s3); text-align: center; padding: var(--s5) var(--s4); border: 1px dashed var(--line-strong); border-radius: var(--r-m); }
     .actions { align-items: center; }
     .actions button { min-width: 96px; }
     @media (pointer: coarse) { .actions button, .recents button { min-height: 44px; } }
@@ -160,7 +163,9 @@ export class PlexusNewSession extends PlexusElement {
     if (!all.length) return html`<p class="note" role="status">${t.noneRuns}</p>`;
     const missing = (this.agents ?? []).filter((agent) => !agent.installed);
     const runtime = choice?.kind === 'runtime' ? choice.runtime : undefined;
-    const old = this.old && lists(runtime);
+    // One that does not run is started first: only then it says what it can do.
+    const offers = lists(runtime) || choice?.kind === 'preset';
+    const old = this.old && offers;
     const busy = Boolean(this.stage);
     return html`<form @submit=${(e: Event) => void this.#submit(e)} aria-busy=${busy}>
       <fieldset ?disabled=${busy}><legend>${t.agent}</legend>
@@ -168,8 +173,8 @@ export class PlexusNewSession extends PlexusElement {
         ${missing.length ? html`<details><summary>${t.others(missing.length)}</summary><ul class="others" role="list">${missing.map((agent) => html`<li><span>${NAMES[agent.name] ?? agent.name}</span>${agent.install ? command(agent.install) : nothing}</li>`)}</ul></details>` : nothing}</fieldset>
       ${choice?.kind === 'custom' ? html`<label class="field">${t.command}<input name="command" required ?disabled=${busy} autocomplete="off" spellcheck="false" autocapitalize="off" class="mono" placeholder="my-agent --acp"><span class="hint mute small">${t.commandHint}</span></label>
         <label class="field">${t.dialect}<select name="dialect" ?disabled=${busy}>${Object.entries(t.dialects).map(([id, name]) => html`<option value=${id}>${name}</option>`)}</select></label>` : nothing}
-      ${lists(runtime) ? html`<div class="seg" role="group" aria-label=${past.which}>${[false, true].map((o) => html`<button type="button" id=${o ? 'old' : 'fresh'} ?disabled=${busy} aria-pressed=${old === o} @click=${() => { [this.old, this.picked, this.problem] = [o, null, null]; }}>${o ? past.old : past.fresh}</button>`)}</div>` : nothing}
-      ${old && runtime ? html`<plexus-past .runtime=${runtime.runtime_id} @pick=${(e: CustomEvent<Resumable>) => { [this.picked, this.problem] = [e.detail, null]; }} @resume=${() => this.renderRoot.querySelector('form')?.requestSubmit()}></plexus-past>` : this.#fresh(choice, busy)}
+      ${offers ? html`<div class="seg" role="group" aria-label=${past.which}>${[false, true].map((o) => html`<button type="button" id=${o ? 'old' : 'fresh'} ?disabled=${busy} aria-pressed=${old === o} @click=${() => { [this.old, this.picked, this.problem] = [o, null, null]; }}>${o ? past.old : past.fresh}</button>`)}</div>` : nothing}
+      ${old && runtime ? html`<plexus-past .runtime=${runtime.runtime_id} @pick=${(e: CustomEvent<Resumable>) => { [this.picked, this.problem] = [e.detail, null]; }} @resume=${() => this.renderRoot.querySelector('form')?.requestSubmit()}></plexus-past>` : old && choice?.kind === 'preset' ? this.#asleep(choice.agent, busy) : this.#fresh(choice, busy)}
       ${this.#trouble()}
       ${busy ? html`<div class="busy" role="status"><span class="dot"></span><span>${this.stage} <span class="mute small">${choice?.kind === 'runtime' ? '' : t.startingText}</span></span></div>` : nothing}
       <div class="actions">${busy ? html`<button type="button" id="cancel" @click=${() => this.#abort?.abort()}>${text.common.cancel}</button>` : nothing}
@@ -211,6 +216,12 @@ export class PlexusNewSession extends PlexusElement {
       <label class="field">${t.name}<input name="title" ?disabled=${busy} autocomplete="off" maxlength="200" placeholder=${t.nameHint}></label>`;
   }
 
+  /** An agent that does not run, whose conversations are wanted. */
+  #asleep(agent: KnownAgent, busy: boolean) {
+    const name = NAMES[agent.name] ?? oneLine(agent.name);
+    return busy ? nothing : html`<div class="asleep"><p class="mute">${past.asleep(name)}</p><button type="button" id="wake" @click=${() => void this.#wake(agent, name)}>${past.wake(name)}</button></div>`;
+  }
+
   #trouble() {
     const problem = this.problem;
     if (!problem) return nothing;
@@ -232,6 +243,7 @@ export class PlexusNewSession extends PlexusElement {
   /** What is wanted of the gateway; null if nothing can be sent. */
   #wish(form: FormData, choice: Choice): { [name: string]: unknown } | null {
     const word = (name: string) => String(form.get(name) ?? '').trim();
+    if (choice.kind === 'preset' && this.old) return null;
     if (choice.kind === 'runtime' && this.old && lists(choice.runtime)) {
       const one = this.picked;
       return one && { runtime_id: choice.runtime.runtime_id, native_id: one.native_id, ...(one.cwd ? { cwd: one.cwd } : {}) };
@@ -277,6 +289,41 @@ export class PlexusNewSession extends PlexusElement {
       clearTimeout(limit);
       [this.#abort, this.#pressed] = [null, null];
       this.stage = '';
+    }
+  }
+
+  /** Starts an agent without a session. One that does not become ready is removed again. */
+  async #wake(agent: KnownAgent, name: string): Promise<void> {
+    if (this.#abort) return;
+    const abort = new AbortController();
+    this.#abort = abort;
+    const limit = setTimeout(() => abort.abort(new DOMException('', 'TimeoutError')), START_MS);
+    this.#pressed = this.#choices();
+    [this.problem, this.stage] = [null, t.starting(name)];
+    let started = '';
+    let ready = false;
+    try {
+      const cwd = this.folder ?? this.recent[0]?.path ?? this.home;
+      // Not given up half-way: what was started must be known to be removed.
+      started = (await plexus.http<RuntimeInfo>('POST', '/v1/runtimes', { preset: agent.name, ...(cwd ? { cwd } : {}) })).runtime_id;
+      const path = `/v1/runtimes/${encodeURIComponent(started)}`;
+      let now: RuntimeInfo;
+      // The page's own list tells it, too, some time later.
+      while ((now = await plexus.http<RuntimeInfo>('GET', path, undefined, { signal: abort.signal })).state !== 'ready' || plexus.runtimes.value.get(started)?.state !== 'ready') {
+        if (now.state === 'exited') { this.problem = { words: t.failed(now.problem ?? ''), ...(now.stderr_tail ? { stderr: now.stderr_tail } : {}), fix: t.fixStart }; return; }
+        await new Promise((done) => { setTimeout(done, LOOK_MS); });
+      }
+      ready = true;
+      this.chosen = `runtime:${started}`;
+      if (!lists(now)) [this.old, this.problem] = [false, { words: past.untold }];
+    } catch (error) {
+      this.problem = this.#failure(error);
+    } finally {
+      clearTimeout(limit);
+      if (started && !ready) void plexus.http('DELETE', `/v1/runtimes/${encodeURIComponent(started)}`).catch(() => { /* it is gone already */ });
+      [this.#abort, this.#pressed] = [null, null];
+      this.stage = '';
+      if (ready) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('plexus-past')?.focus());
     }
   }
 
