@@ -121,9 +121,6 @@ try {
   ok('new: a start that fails or is cancelled leaves nothing, and what was typed stays');
 
   // --- an agent that does not run says its past conversations once it is started; and a branch of its own -----------------------------
-  await visit(page, '#/sessions');
-  await page.locator('plexus-sessions #new').click();
-  await dialog.waitFor();
   await form.locator('.kind[data-preset="demo"]').click();
   await form.locator('#old').click();
   await form.locator('#wake', { hasText: 'Start' }).waitFor();
