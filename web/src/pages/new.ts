@@ -111,7 +111,7 @@ export class PlexusNewSession extends PlexusElement {
     .asleep { display: flex; flex-direction: column; align-items: center; gap: var(--s3); text-align: center; padding: var(--s5) var(--s4); border: 1px dashed var(--line-strong); border-radius: var(--r-m); }
     .actions { align-items: center; }
     .actions button { min-width: 96px; }
-    @media (pointer: coarse) { .actions button, .recents button { min-height: 44px; } }
+    @media (pointer: coarse) { .actions button, .recents button, .asleep button { min-height: 44px; } }
   `];
 
   override connectedCallback(): void {
@@ -219,7 +219,7 @@ export class PlexusNewSession extends PlexusElement {
   /** An agent that does not run, whose conversations are wanted. */
   #asleep(agent: KnownAgent, busy: boolean) {
     const name = NAMES[agent.name] ?? oneLine(agent.name);
-    return busy ? nothing : html`<div class="asleep"><p class="mute">${past.asleep(name)}</p><button type="button" id="wake" @click=${() => void this.#wake(agent, name)}>${past.wake(name)}</button></div>`;
+    return busy ? nothing : html`<div class="asleep"><p class="mute">${past.asleep(name)}</p><button type="button" id="wake" @click=${() => void this.#wake(agent, name)}>${past.wake}</button></div>`;
   }
 
   #trouble() {

@@ -167,7 +167,7 @@ export const text = {
         none: 'Nothing to resume',
         noneText: 'This agent has no past conversations yet.',
         asleep: (name: string) => `${name} is not running. Once started, it says which conversations it has.`,
-        wake: (name: string) => `Start ${name}`,
+        wake: 'Start the agent',
         untold: 'This agent does not say which past conversations it has.',
         noneFound: 'No matching conversations',
         count: (n: number, more: boolean) => (more ? `${n} so far, the agent has more` : many(n, 'conversation')),
