@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Export(Export),
     /// Search all sessions
     Search(Search),
+    /// Show what changed in a session's folder since its first prompt, as a table or as a patch
+    Changes(super::changes::Changes),
     /// Show what agents spent: tokens and money, as far as they tell
     Usage(super::usage::Usage),
     /// Open the web page, signed in with a one-time code

@@ -10,6 +10,7 @@ mod args;
 mod attach;
 mod bridge;
 mod card;
+mod changes;
 mod client;
 mod commands;
 mod completions;
@@ -171,6 +172,7 @@ fn start(command: Command) -> CommandResult {
             Command::Answer(args) => commands::answer(args).await,
             Command::Export(args) => export::export(args).await,
             Command::Search(args) => commands::search(args).await,
+            Command::Changes(args) => changes::changes(args).await,
             Command::Usage(args) => usage::usage(args).await,
             Command::Open(args) => commands::open(args).await,
             Command::Phone(args) => phone::phone(args).await,
