@@ -116,9 +116,14 @@ impl Changes {
         work: impl FnOnce(&Self) -> Result<T, ChangesError> + Send + 'static,
     ) -> impl Future<Output = Result<T, ChangesError>> + Send + 'static {
         let (this, turn, workers) = (Arc::clone(self), self.turn(session), Arc::clone(&self.workers));
+        let session = session.clone();
         // Spawned, so that it is done whole if the client leaves.
         let done = tokio::spawn(async move {
-            let _turn = turn.lock_owned().await;
+            let _turn = Arc::clone(&turn).lock_owned().await;
+            // The session was deleted meanwhile: a record of it would stay for ever.
+            if !this.turns.get(&session).is_some_and(|now| Arc::ptr_eq(now.value(), &turn)) {
+                return Err(ChangesError::Slow);
+            }
             let _slot = workers.acquire_owned().await.map_err(|_| ChangesError::Slow)?;
             let done = tokio::task::spawn_blocking(move || work(&this)).await;
             done.map_err(|_| ChangesError::Disk("an internal error occurred; see the gateway's log".into()))?
@@ -150,9 +155,14 @@ impl Changes {
     }
 
     /// The session is gone, and what was kept of it.
-    pub(super) fn forget(&self, session: &SessionId) {
+    pub(super) async fn forget(&self, session: &SessionId) {
+        // What waits for its turn finds that there is none any more; what has its turn is done first.
+        let turn = self.turns.remove(session).map(|(_, turn)| turn);
+        let _done = match turn {
+            Some(turn) => tokio::time::timeout(WAIT, turn.lock_owned()).await.ok(),
+            None => None,
+        };
         self.stale(session);
-        self.turns.remove(session);
         if let Some(folder) = self.folder(session) {
             folder.remove();
         }

@@ -46,7 +46,7 @@ impl Directory {
             Ok(swept) => {
                 self.shared.request_sessions.retain(|_, session| *session != id);
                 self.shared.folds.forget(&id);
-                self.shared.changes.forget(&id);
+                self.shared.changes.forget(&id).await;
                 self.report_forgotten(handle.origin);
                 // An error means that the gateway stops; the next one continues.
                 let _ = swept.await;
