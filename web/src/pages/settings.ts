@@ -39,7 +39,8 @@ export class PlexusSettings extends PlexusElement {
     .facts { display: grid; grid-template-columns: minmax(110px, 180px) minmax(0, 1fr); gap: 8px 16px; align-items: baseline; }
     .facts dt { color: var(--fg-mute); }
     .facts dd { min-width: 0; overflow-wrap: anywhere; }
-    .facts dd span { display: block; }
+    .facts dd > span:not(.chip) { display: block; }
+    .line > select { width: auto; max-width: 100%; }
     .may { display: flex; flex-wrap: wrap; gap: 5px; }
     .keys { columns: 2 280px; column-gap: var(--s6); }
     .keys section { break-inside: avoid; margin-bottom: var(--s4); }

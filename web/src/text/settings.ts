@@ -9,7 +9,6 @@ export const settingsWords = {
   name: 'Name',
   may: 'May',
   until: 'Signed in until',
-  signsOut: 'ends 30 days after its last use',
   local: 'It is signed in with this machine’s own token.',
   devices: 'All devices',
   devicesHint: 'Rename or revoke devices, and add others.',
