@@ -243,10 +243,11 @@ impl Gateway {
         let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         directory.keep_changes_in(absolute(&home));
+        let (own_exe, own_home) = (absolute(&exe), absolute(&home));
         directory.give_tools(Arc::new(surface_tools::SurfaceTools {
             auth: auth.clone(),
-            exe: absolute(&exe),
-            home: absolute(&home),
+            exe: own_exe,
+            home: own_home,
         }));
         let (stop, stopping) = watch::channel(false);
         let state = AppState {

@@ -221,7 +221,8 @@ async fn push_tells_a_device_what_it_may_see_and_wants_until_revoked() {
     let away = Phone::new(&gateway, &service, everything()).await;
     let wants = json!({ "requests": false, "ends": false });
     let (status, view) = picky.call(&gateway, "PATCH", "/v1/push/settings", wants).await;
-    let chosen = json!({ "requests": false, "ends": false, "failures": true, "no_progress_minutes": 10, "quiet": null });
+    let chosen =
+        json!({ "requests": false, "ends": false, "failures": true, "no_progress_minutes": 10, "quiet": null });
     assert_eq!((status, &view["settings"]), (200, &chosen));
     assert_eq!(away.call(&gateway, "DELETE", "/v1/push", Value::Null).await.0, 204);
     assert_eq!(gateway.delete(&format!("/v1/devices/{}", revoked.id)).await.0, 204);

@@ -292,6 +292,14 @@ export interface ChangesNote {
   text: string;
 }
 
+/** Comments on changed lines. */
+export interface ChangesReview {
+  /** The comments, at most 200, with at most 64 KiB of text. */
+  comments: LineComment[];
+  /** What the prompt begins with. */
+  text?: string | null;
+}
+
 /** What changes are read from. */
 export type ChangesSource = 'git' | 'tools' | 'none';
 
@@ -484,6 +492,9 @@ export type DeviceKind = 'device' | 'share' | 'local' | 'agent';
 export interface Devices {
   devices: Device[];
 }
+
+/** A side of a diff. */
+export type DiffSide = 'new' | 'old';
 
 /** What a call did. */
 export interface Drawn {
@@ -818,6 +829,18 @@ export type Json = unknown;
 /** Any JSON object, as it came. */
 export type JsonObject = { [member: string]: unknown };
 
+/** A patch that brings back what was undone. */
+export interface KeptPatch {
+  /** When the change was undone. */
+  at: Timestamp;
+  /** The device that did it. */
+  by: Resolver;
+  /** Its name. */
+  patch_id: string;
+  /** The file. */
+  path: string;
+}
+
 /** What sort of event. */
 export type Kind = 'user_message_chunk' | 'agent_message_chunk' | 'agent_thought_chunk' | 'tool_call' | 'tool_call_update' | 'plan' | 'available_commands_update' | 'current_mode_update' | 'config_option_update' | 'session_info_update' | 'usage_update' | 'run_started' | 'run_status' | 'run_ended' | 'request_opened' | 'request_resolved' | 'surface_updated' | 'hook' | 'runtime_status' | 'client_joined' | 'client_left' | 'error' | 'raw' | 'request_updated' | 'client_served';
 
@@ -848,6 +871,20 @@ export interface Lag {
   head: Cursor;
   /** What is followed: a session, or `*`. */
   session_id: string;
+}
+
+/** A comment on lines of a changed file. */
+export interface LineComment {
+  /** The last line; the first if absent. */
+  end_line?: number | null;
+  /** The first line, from 1. */
+  line: number;
+  /** The file, by its path in the list. */
+  path: string;
+  /** Which side the lines are of. */
+  side: DiffSide;
+  /** The comment. */
+  text: string;
 }
 
 /** What is to be done. */
@@ -1547,6 +1584,14 @@ export interface RecentFolder {
   path: string;
   /** When a session in it last changed. */
   used_at: Timestamp;
+}
+
+/** A change to bring back. */
+export interface RedoChange {
+  /** Bring it back although a run is under way. */
+  during_run?: boolean;
+  /** What was undone. */
+  patch_id: string;
 }
 
 /** A worktree to remove. */
@@ -2476,6 +2521,36 @@ export interface UiCapabilities {
   /** Whether the client can show confirmations; such clients get requests first. */
   supports_confirm?: boolean;
   [member: string]: unknown;
+}
+
+/** A change to undo. */
+export interface UndoChange {
+  /** Its digest in the list: nothing is undone if the file is another meanwhile. */
+  digest: string;
+  /** Undo although a run is under way. */
+  during_run?: boolean;
+  /** The number of a hunk; all of the file if absent. */
+  hunk?: number | null;
+  /** The file, by its path in the list. */
+  path: string;
+}
+
+/** What was undone. */
+export interface UndoneChange {
+  /** Where the patch is kept; absent if it could not be. */
+  kept?: string;
+  /** The patch. */
+  patch: string;
+  /** Names the patch that brings the change back. */
+  patch_id: string;
+  /** The file. */
+  path: string;
+}
+
+/** What was undone. */
+export interface UndoneChanges {
+  /** Newest first; at most 200. */
+  undone: KeptPatch[];
 }
 
 /** The body of an event of one of ACP's kinds: ACP's `update` object. */

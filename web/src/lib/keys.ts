@@ -33,7 +33,8 @@ export const dialogOpen = (): boolean => {
   let at: Element | null = focused();
   while (at) {
     if (at instanceof HTMLDialogElement && at.open) return true;
-    at = at.parentElement ?? ((at.getRootNode() as ShadowRoot).host ?? null);
+    // What is slotted into a dialog's element stands in the dialog.
+    at = at.assignedSlot ?? at.parentElement ?? ((at.getRootNode() as ShadowRoot).host ?? null);
   }
   return false;
 };

@@ -391,8 +391,8 @@ export class PlexusChanges extends PlexusElement {
   async #undo(file: ChangedFile, hunk?: number): Promise<void> {
     // What is shown is what is undone: the digest of the diff that was read.
     const digest = hunk === undefined ? file.digest : (this.#diffs.get(file.path)?.diff?.digest ?? file.digest);
-    if (!(await confirm(t.undoTitle(visible(file.path), hunk !== undefined), t.undoText, t.undoDo, true))) return;
     const busy = ['running', 'waiting'].includes(plexus.sessions.peek().get(this.sessionId)?.state ?? '');
+    if (!(await confirm(t.undoTitle(visible(file.path), hunk !== undefined), busy ? `${t.undoBusy} ${t.undoText}` : t.undoText, t.undoDo, true))) return;
     const done = await attempt(() => plexus.http('POST', `${this.#path}/undo`, { path: file.path, digest, ...(hunk === undefined ? {} : { hunk }), ...(busy ? { during_run: true } : {}) }));
     if (done) toast(t.undoneToast(visible(file.path)), { tone: 'ok' });
     this.#readAt = 0;

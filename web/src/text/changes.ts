@@ -32,6 +32,7 @@ export const changesWords = {
   undoFile: 'Undo all changes of this file',
   undoTitle: (path: string, part: boolean) => `Undo ${part ? 'this part of' : 'the changes of'} ${path}?`,
   undoText: 'The file in the session’s folder is changed. What is undone is kept, and can be restored below.',
+  undoBusy: 'The agent is working, and may be writing to this file.',
   undoDo: 'Undo',
   undone: 'Undone',
   undoneBy: (path: string, by: string) => `${path}, by ${by}`,
