@@ -123,9 +123,6 @@ fn hostile(repo: &Path, outside: &Path, canary: &Path) {
     rustix::fs::mknodat(rustix::fs::CWD, repo.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, repo.join("sub.gitignore"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .unwrap();
-    std::fs::create_dir(repo.join("piped")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, repo.join("piped/.gitignore"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
-        .unwrap();
     std::fs::File::create(repo.join("big.bin")).unwrap().set_len(1 << 30).unwrap();
     std::fs::write(repo.join("small.bin"), b"a\0b").unwrap();
     repository(&repo.join("nested"));
@@ -147,6 +144,9 @@ async fn changes_of_a_hostile_repository_execute_and_show_nothing_of_it() {
     let sprung = std::fs::read_to_string(&canary).unwrap_or_default();
     assert!(sprung.contains("fsmonitor"), "these are no traps: {sprung}");
     // Git itself would not go on with these.
+    std::fs::create_dir(repo.join("piped")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, repo.join("piped/.gitignore"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
     git(&repo, &["config", "core.worktree", outside.to_str().unwrap()]);
     write(&repo.join(".git/objects/info/alternates"), &format!("{}\n", outside.join("objects").display()));
     let _ = std::fs::remove_file(&canary);
