@@ -65,7 +65,7 @@ try {
   ok('security: strict content policy with named Trusted Types');
   assert.ok(!page.url().includes(code) && !page.url().includes('code='), page.url());
   const kept = await page.evaluate(() => ({ session: { ...sessionStorage }, cookie: document.cookie, local: Object.keys(localStorage).filter((k) => !['plexus.seen', 'plexus.here'].includes(k)) }));
-  assert.deepEqual(kept, { session: {}, cookie: '', local: [] });
+  assert.deepEqual(kept, { session: {}, cookie: '', local: ['plexus.browser'] });
   const cookies = (await context.cookies(base)).filter((c) => /plexus/.test(c.name));
   assert.equal(cookies.length, 1);
   assert.ok(cookies[0].httpOnly && cookies[0].sameSite === 'Strict', JSON.stringify(cookies[0]));
@@ -226,6 +226,7 @@ try {
   await settings.locator('#editor').selectOption('none');
   assert.equal(await page.evaluate(() => localStorage.getItem('plexus.editor')), null);
   ok('settings: the theme and the editor are kept on this device');
+  await visit(page, '#/devices');
 
   // --- another device joins by a code and a number ------------------------------------------------------------------------------------
   if (has('/v1/pairings')) {
