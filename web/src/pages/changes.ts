@@ -6,6 +6,7 @@ import '../changes/file.js';
 import type { Lines, PlexusChangeFile } from '../changes/file.js';
 import { COMMENTS_MAX, COMMENT_CHARS, keepComments, keepViewed, keptComments, keptViewed, reviewOf, setSideBySide, sideBySide, type Comment } from '../changes/model.js';
 import { PlexusElement } from '../lib/element.js';
+import { editorHref } from '../lib/editor.js';
 import { bind } from '../lib/keys.js';
 import { oneLine } from '../lib/text.js';
 import { plexus, Refused, why } from '../plexus.js';
@@ -27,8 +28,7 @@ const READ_MS = 2_000;
 const SIDES_PX = 900;
 /** What may change files: after these events the list is read again. */
 const TELLING: ReadonlySet<string> = new Set(['run_started', 'run_ended', 'tool_call', 'tool_call_update', 'changes_updated']);
-/** Editors that take an address. Only where the page runs on the machine of the session. */
-const EDITORS: ReadonlyArray<readonly [string, string]> = [['VS Code', 'vscode://file'], ['Zed', 'zed://file']];
+/** Whether the page runs on the machine of the session: only there an editor can open its files. */
 const HERE = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(location.hostname);
 
 interface Undone { patch_id: string; path: string; at: string; by?: { name?: string } }
@@ -244,7 +244,8 @@ export class PlexusChanges extends PlexusElement {
     if (file.compared === 'text') items.push({ label: t.copyPatch, icon: 'copy', run: () => void this.#copyPatch(file.path) });
     const root = this.list?.root;
     const line = this.chosen?.path === file.path && this.chosen.side === 'new' ? `:${this.chosen.line}` : '';
-    if (HERE && root && file.status !== 'deleted') for (const [name, address] of EDITORS) items.push({ label: t.editor(name), icon: 'file', href: `${address}${`${root}/${file.path}`.split('/').map(encodeURIComponent).join('/')}${line}` });
+    const address = HERE && root && file.status !== 'deleted' ? editorHref(`${root}/${file.path}`) : '';
+    if (address) items.push({ label: t.editor, icon: 'file', href: `${address}${line}` });
     if (plexus.may('approve') && !this.run) items.push({ label: t.undoFile, icon: 'restart', danger: true, separate: true, run: () => void this.#undo(file) });
     return items;
   }

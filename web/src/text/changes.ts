@@ -42,7 +42,7 @@ export const changesWords = {
   copyPath: 'Copy the path',
   copyPatch: 'Copy as a patch',
   copyAll: 'Copy all as a patch',
-  editor: (name: string) => `Open in ${name}`,
+  editor: 'Open in the editor',
   comment: (line: number, end: number) => (end > line ? `Comment on lines ${line} to ${end}` : `Comment on line ${line}`),
   commentHint: 'Press a line, or the arrow keys in a diff; with Shift, several lines.',
   commentLabel: 'What the agent should do here',
