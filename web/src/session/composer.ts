@@ -128,7 +128,7 @@ export class PlexusComposer extends PlexusElement {
     this.chosen = 0;
   }
 
-  /** Asks for the files that fit the word at the caret, once typing rests. Until then those before stay. */
+  /** Asks for the files that fit the word at the caret, once typing rests. Until then those before stay, as far as they fit. */
   #lookForFiles(field: HTMLTextAreaElement): void {
     const at = field.selectionStart === field.selectionEnd ? mentionAt(field.value, field.selectionStart) : null;
     const had = this.#mention;
@@ -139,6 +139,8 @@ export class PlexusComposer extends PlexusElement {
     clearTimeout(this.#filesTimer);
     const serial = ++this.#filesAsked;
     const { query } = this.#mention;
+    const still = this.offered.filter((offer) => 'file' in offer && fits(offer.file, query));
+    if (still.length !== this.offered.length) [this.offered, this.chosen] = [still, 0];
     this.#filesTimer = setTimeout(() => void this.#files(serial, query), had ? FILES_REST_MS : 0);
   }
 
