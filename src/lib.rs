@@ -241,14 +241,7 @@ impl Gateway {
         let notifier =
             Notifier::open(&home, &log, config.push, Arc::clone(&public_addresses)).map_err(StartError::Push)?;
         let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        directory.keep_changes_in(absolute(&home));
-        let (own_exe, own_home) = (absolute(&exe), absolute(&home));
-        directory.give_tools(Arc::new(surface_tools::SurfaceTools {
-            auth: auth.clone(),
-            exe: own_exe,
-            home: own_home,
-        }));
+        equip(&directory, &auth, &absolute(&exe), &absolute(&home));
         let (stop, stopping) = watch::channel(false);
         let state = AppState {
             epoch: log.epoch().clone(),
@@ -448,6 +441,21 @@ fn presets(exe: PathBuf) -> Presets {
         spec.env.extend(settings.env.clone());
         Ok(spec)
     })
+}
+
+/// A path that does not depend on the current folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Gives the sessions a place for what changed in their folders, and their agents the tools to draw with.
+fn equip(directory: &Directory, auth: &Auth, exe: &Path, home: &Path) {
+    directory.keep_changes_in(home.to_owned());
+    directory.give_tools(Arc::new(surface_tools::SurfaceTools {
+        auth: auth.clone(),
+        exe: exe.to_owned(),
+        home: home.to_owned(),
+    }));
 }
 
 /// The agents of all presets, looked for on the gateway's `PATH`.
