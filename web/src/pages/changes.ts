@@ -27,7 +27,7 @@ const READ_MS = 2_000;
 /** Least width for two columns of a diff, px. */
 const SIDES_PX = 900;
 /** What may change files: after these events the list is read again. */
-const TELLING: ReadonlySet<string> = new Set(['run_started', 'run_ended', 'tool_call', 'tool_call_update', 'changes_updated']);
+const TELLING: ReadonlySet<string> = new Set(['run_started', 'run_ended', 'tool_call', 'tool_call_update']);
 /** Whether the page runs on the machine of the session: only there an editor can open its files. */
 const HERE = /^(?:127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(location.hostname);
 
