@@ -71,7 +71,10 @@ impl Codex {
         if text.len() <= CHECKPOINT_MAX {
             return text;
         }
-        let thread = Thread { items: Items::default(), partial: true, ..whole.thread };
+        let mut thread = Thread { items: Items::default(), partial: true, ..whole.thread };
+        if let Some((_, end)) = thread.turn.as_mut().and_then(|turn| turn.early.as_mut()) {
+            end.native = None;
+        }
         serde_json::to_string(&Checkpoint { thread, asks: Vec::new(), asked: whole.asked }).unwrap_or_default()
     }
 
@@ -119,5 +122,19 @@ impl Codex {
             events.push(RuntimeEvent::Began { native: native.clone(), by: OTHER.into() });
         }
         Some((thread, events))
+    }
+}
+
+/// Stores a frame of JSON, which is text, as a string.
+pub(super) mod frame_text {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(frame: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+        frame.as_deref().and_then(|frame| std::str::from_utf8(frame).ok()).serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+        Ok(Option::<String>::deserialize(from)?.map(Bytes::from))
     }
 }

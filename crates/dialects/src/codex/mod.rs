@@ -279,7 +279,8 @@ struct End {
     status: RunStatus,
     word: String,
     message: Option<String>,
-    #[serde(skip)]
+    /// The frame that said so, which the log keeps: it survives a takeover too.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "checkpoint::frame_text")]
     native: Option<Bytes>,
 }
 

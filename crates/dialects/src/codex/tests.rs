@@ -653,6 +653,21 @@ fn codex_turn_may_begin_and_end_before_the_start_is_answered() {
 }
 
 #[test]
+fn codex_early_end_keeps_its_frame_through_a_takeover() {
+    let mut rig = session();
+    rig.prompt(5, "t", "hi");
+    notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
+    end_turn(&mut rig, "completed");
+    let saved = rig.dialect.save().unwrap();
+    rig.dialect = make(&spec("codex"));
+    assert!(rig.dialect.restore(&saved));
+    reply(&mut rig, 2, j!({ "turn": turn("u", "inProgress", j!([])) }));
+    let RuntimeEvent::Ended { end, .. } = rig.one() else { panic!("the run did not end") };
+    let frame = end.native.expect("the frame of its end");
+    assert!(std::str::from_utf8(&frame).unwrap().contains("turn/completed"));
+}
+
+#[test]
 fn codex_refused_prompt_ends_the_run() {
     let mut rig = session();
     rig.prompt(5, "t", "hi");
