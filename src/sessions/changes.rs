@@ -12,6 +12,7 @@ mod patch;
 mod record;
 mod repository;
 mod review;
+mod told;
 mod undo;
 mod view;
 mod worktree;
@@ -25,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::Directory;
+use super::{Directory, Log};
 use crate::auth::{Approve, Permit};
 use analysis::{Analysis, Change, Contents, analyse, digest_of};
 use attributes::Attributes;
@@ -33,6 +34,7 @@ use patch::{PatchText, Side, shown};
 use plexus_protocol::{RunId, SessionId, SessionInfo};
 use record::{Record, RecordFolder};
 pub use review::ReviewComment;
+use told::ToldEdits;
 pub use undo::UndoWish;
 pub use view::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
@@ -45,8 +47,9 @@ const FILES: usize = 2000;
 const FRESH: Duration = Duration::from_millis(700);
 /// Folders whose comparison is kept; beyond it all are dropped, and compared again when they are asked for.
 const KEPT: usize = 16;
-/// Folders compared at a time; others wait. A file system that hangs keeps this many threads.
-const WORKERS: usize = 2;
+/// Folders compared at a time; others wait. Of one folder only one comparison is made at a time, so that a file system that hangs keeps
+/// one of these threads for each of its folders.
+const WORKERS: usize = 8;
 /// How long a caller waits for its answer; then it is told that the folder is slow.
 const WAIT: Duration = Duration::from_secs(20);
 /// Bytes of the texts whose lines are counted for one list; further files have no counts.
@@ -64,8 +67,12 @@ pub(super) struct Changes {
     kept: Mutex<HashMap<SessionId, Seen>>,
     /// Held while a session's folder is compared or its record is written: one at a time.
     turns: dashmap::DashMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
+    /// Held while a folder is compared: sessions of the same folder wait for each other. Dropped when nobody waits.
+    folders: dashmap::DashMap<String, Arc<tokio::sync::Mutex<()>>>,
     workers: Arc<Semaphore>,
     queued: Mutex<noting::QueuedPrompts>,
+    /// The edits that agents told of in folders that are in no repository.
+    told: Mutex<HashMap<SessionId, Arc<Mutex<ToldEdits>>>>,
     /// The counts of files that were compared, by digest; `None` for one that differs in line ends alone.
     counts: Mutex<HashMap<String, Option<Counts>>>,
 }
@@ -93,10 +100,26 @@ impl Default for Changes {
             home: OnceLock::new(),
             kept: Mutex::default(),
             turns: dashmap::DashMap::new(),
+            folders: dashmap::DashMap::new(),
             workers,
             counts: Mutex::default(),
             queued: Mutex::default(),
+            told: Mutex::default(),
         }
+    }
+}
+
+/// A folder's turn; the last one to leave drops its entry.
+struct FolderTurn {
+    held: Option<tokio::sync::OwnedMutexGuard<()>>,
+    changes: Arc<Changes>,
+    cwd: String,
+}
+
+impl Drop for FolderTurn {
+    fn drop(&mut self) {
+        drop(self.held.take());
+        self.changes.folders.remove_if(&self.cwd, |_, folder| Arc::strong_count(folder) == 1);
     }
 }
 
@@ -109,14 +132,15 @@ impl Changes {
         Arc::clone(&self.turns.entry(session.clone()).or_default())
     }
 
-    /// Does work for a session, in its turn and on a thread that may block.
+    /// Does work for a session, in its turn and its folder's, and on a thread that may block.
     fn work<T: Send + 'static>(
         self: &Arc<Self>,
         session: &SessionId,
+        cwd: &str,
         work: impl FnOnce(&Self) -> Result<T, ChangesError> + Send + 'static,
     ) -> impl Future<Output = Result<T, ChangesError>> + Send + 'static {
         let (this, turn, workers) = (Arc::clone(self), self.turn(session), Arc::clone(&self.workers));
-        let session = session.clone();
+        let (session, cwd) = (session.clone(), cwd.to_owned());
         // Spawned, so that it is done whole if the client leaves.
         let done = tokio::spawn(async move {
             let _turn = Arc::clone(&turn).lock_owned().await;
@@ -124,6 +148,8 @@ impl Changes {
             if !this.turns.get(&session).is_some_and(|now| Arc::ptr_eq(now.value(), &turn)) {
                 return Err(ChangesError::Slow);
             }
+            let folder = Arc::clone(&this.folders.entry(cwd.clone()).or_default());
+            let _folder = FolderTurn { held: Some(folder.lock_owned().await), changes: Arc::clone(&this), cwd };
             let _slot = workers.acquire_owned().await.map_err(|_| ChangesError::Slow)?;
             let done = tokio::task::spawn_blocking(move || work(&this)).await;
             done.map_err(|_| ChangesError::Disk("an internal error occurred; see the gateway's log".into()))?
@@ -134,19 +160,42 @@ impl Changes {
     }
 
     /// Compares a folder, if that was not done just now. Blocks; the session's turn is held.
-    fn seen(&self, session: &SessionId, cwd: &Path) -> Seen {
+    fn seen(&self, log: &Log, session: &SessionId, cwd: &Path) -> Seen {
         if let Some(seen) = self.kept.lock().get(session).filter(|seen| seen.at.elapsed() < FRESH) {
             return seen.clone();
         }
         let record = self.folder(session).map(|folder| folder.load()).unwrap_or_default();
-        let analysis = Arc::new(analyse(cwd, &record, self.home.get().map(PathBuf::as_path)));
-        let seen = Seen { analysis, record: Arc::new(record), at: Instant::now() };
+        let mut analysis = analyse(cwd, &record, self.home.get().map(PathBuf::as_path));
+        if analysis.wants_told() {
+            self.add_told(log, session, cwd, &mut analysis);
+        }
+        let seen = Seen { analysis: Arc::new(analysis), record: Arc::new(record), at: Instant::now() };
         let mut kept = self.kept.lock();
         if kept.len() >= KEPT {
             kept.clear();
         }
         kept.insert(session.clone(), seen.clone());
         seen
+    }
+
+    /// Where git says nothing, the edits that the agent told of are what changed.
+    fn add_told(&self, log: &Log, session: &SessionId, cwd: &Path, analysis: &mut Analysis) {
+        let told = {
+            let mut all = self.told.lock();
+            if all.len() >= KEPT && !all.contains_key(session) {
+                all.clear();
+            }
+            Arc::clone(all.entry(session.clone()).or_default())
+        };
+        let mut edits = told.lock();
+        edits.read(log, session, cwd, &analysis.root);
+        if edits.is_empty() {
+            return;
+        }
+        analysis.source = ChangesSource::Tools;
+        analysis.notes.extend(edits.notes());
+        drop(edits);
+        analysis.told = Some(told);
     }
 
     /// The next look at the folder compares it again.
@@ -163,6 +212,7 @@ impl Changes {
             None => None,
         };
         self.stale(session);
+        self.told.lock().remove(session);
         if let Some(folder) = self.folder(session) {
             folder.remove();
         }
@@ -182,9 +232,9 @@ fn compare(contents: &Contents, attributes: &mut Attributes<'_>, change: &Change
     }
 }
 
-fn list(changes: &Changes, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
+fn list(changes: &Changes, log: &Log, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
     let session = &info.session_id;
-    let Seen { analysis, record, .. } = changes.seen(session, Path::new(&info.cwd));
+    let Seen { analysis, record, .. } = changes.seen(log, session, Path::new(&info.cwd));
     let mut view = ChangesView {
         session_id: session.clone(),
         source: analysis.source,
@@ -192,15 +242,26 @@ fn list(changes: &Changes, info: &SessionInfo, run: Option<&RunId>) -> Result<Ch
         base: None,
         rev: String::new(),
         files: Vec::new(),
-        left_off: analysis.left_off,
+        left_off: 0,
         runs: Vec::new(),
         notes: analysis.notes.clone(),
     };
-    let found = analysis.changes(&record, run)?;
-    view.runs = runs_of(&analysis, &record);
+    let (found, left_off) = analysis.changes(&record, run)?;
+    view.left_off = left_off;
+    view.runs = analysis.runs(&record);
     if analysis.source == ChangesSource::Git {
         let at = record.base.as_ref().map_or(info.created_at, |base| base.at);
         view.base = Some(ChangesBase { commit: analysis.commit.map(objects::ObjectId::hex), at });
+        let late = "how the folder was at the first prompt was not noted in time: changes from before may be listed, and some of the agent's may not";
+        if record.base.as_ref().map_or(info.prompted_at.is_some(), |base| base.late) {
+            view.notes.push(ChangesNote { code: "baseline_late", text: late.into() });
+        }
+    }
+    if found.iter().any(|change| change.told.as_ref().is_some_and(|told| told.apart)) {
+        let text = "some files are not as the edits left them: the edits are shown one after another, with line numbers of their own";
+        view.notes.push(ChangesNote { code: "edits_apart", text: text.into() });
+    }
+    if analysis.source != ChangesSource::None {
         let contents = Contents::of(&analysis.root, changes.folder(session))?;
         let mut attributes = Attributes::of(&contents.folder);
         let mut budget = COUNTED;
@@ -232,10 +293,6 @@ fn list(changes: &Changes, info: &SessionInfo, run: Option<&RunId>) -> Result<Ch
             }
         }
     }
-    if record.base.as_ref().map_or(info.prompted_at.is_some(), |base| base.late) {
-        let text = "how the folder was at the first prompt was not noted in time: changes from before may be listed, and some of the agent's may not";
-        view.notes.push(ChangesNote { code: "baseline_late", text: text.into() });
-    }
     if record.bounded {
         let text = "some files had no room for a copy: they have no diff against how they were";
         view.notes.push(ChangesNote { code: "copies_bounded", text: text.into() });
@@ -260,24 +317,16 @@ fn file_of(change: &Change, digest: String, counts: Counts) -> ChangedFile {
     }
 }
 
-fn runs_of(analysis: &Analysis, record: &Record) -> Vec<ChangedRun> {
-    let one = |run: &record::RunRecord| {
-        let files = analysis.changes(record, Some(&run.run_id)).map_or(0, |changes| changes.len());
-        ChangedRun { run_id: run.run_id.clone(), at: run.at, prompt: run.prompt.clone(), files }
-    };
-    record.runs.iter().map(one).collect()
-}
-
 /// The change at a path.
 fn change_at(
     changes: &Changes,
+    log: &Log,
     info: &SessionInfo,
     path: &str,
     run: Option<&RunId>,
 ) -> Result<(Seen, Change), ChangesError> {
-    let seen = changes.seen(&info.session_id, Path::new(&info.cwd));
-    let found = seen.analysis.changes(&seen.record, run)?;
-    let change = found.into_iter().find(|change| shown(&change.path) == path).ok_or(ChangesError::NoChange)?;
+    let seen = changes.seen(log, &info.session_id, Path::new(&info.cwd));
+    let change = seen.analysis.change(&seen.record, run, path)?;
     Ok((seen, change))
 }
 
@@ -295,8 +344,14 @@ fn patch_of(
     Ok(Some(patch::patch(old, side(&change.path, &change.new, texts.new.as_str()), None)))
 }
 
-fn file(changes: &Changes, info: &SessionInfo, path: &str, run: Option<&RunId>) -> Result<ChangeDiff, ChangesError> {
-    let (seen, change) = change_at(changes, info, path, run)?;
+fn file(
+    changes: &Changes,
+    log: &Log,
+    info: &SessionInfo,
+    path: &str,
+    run: Option<&RunId>,
+) -> Result<ChangeDiff, ChangesError> {
+    let (seen, change) = change_at(changes, log, info, path, run)?;
     let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
     let mut attributes = Attributes::of(&contents.folder);
     let (text, compared, reason) = match patch_of(&contents, &mut attributes, &change) {
@@ -328,18 +383,16 @@ fn file(changes: &Changes, info: &SessionInfo, path: &str, run: Option<&RunId>) 
 
 fn whole_patch(
     changes: &Changes,
+    log: &Log,
     info: &SessionInfo,
     path: Option<&str>,
     run: Option<&RunId>,
 ) -> Result<String, ChangesError> {
-    let seen = changes.seen(&info.session_id, Path::new(&info.cwd));
-    let mut found = seen.analysis.changes(&seen.record, run)?;
-    if let Some(path) = path {
-        found.retain(|change| shown(&change.path) == path);
-        if found.is_empty() {
-            return Err(ChangesError::NoChange);
-        }
-    }
+    let seen = changes.seen(log, &info.session_id, Path::new(&info.cwd));
+    let found = match path {
+        Some(path) => vec![seen.analysis.change(&seen.record, run, path)?],
+        None => seen.analysis.changes(&seen.record, run)?.0,
+    };
     let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
     let mut attributes = Attributes::of(&contents.folder);
     let (mut left_out, mut text) = (String::new(), String::new());
@@ -372,8 +425,11 @@ impl Directory {
     /// # Errors
     /// [`ChangesError`].
     pub async fn changes(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
-        let of = Arc::clone(info);
-        self.shared.changes.work(&info.session_id, move |changes| list(changes, &of, run.as_ref())).await
+        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
+        self.shared
+            .changes
+            .work(&info.session_id, &info.cwd, move |changes| list(changes, &log, &of, run.as_ref()))
+            .await
     }
 
     /// The diff of one file.
@@ -386,8 +442,11 @@ impl Directory {
         path: String,
         run: Option<RunId>,
     ) -> Result<ChangeDiff, ChangesError> {
-        let of = Arc::clone(info);
-        self.shared.changes.work(&info.session_id, move |changes| file(changes, &of, &path, run.as_ref())).await
+        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
+        self.shared
+            .changes
+            .work(&info.session_id, &info.cwd, move |changes| file(changes, &log, &of, &path, run.as_ref()))
+            .await
     }
 
     /// A patch of one file or of all, which `git apply` takes.
@@ -400,10 +459,12 @@ impl Directory {
         path: Option<String>,
         run: Option<RunId>,
     ) -> Result<String, ChangesError> {
-        let of = Arc::clone(info);
+        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
         self.shared
             .changes
-            .work(&info.session_id, move |changes| whole_patch(changes, &of, path.as_deref(), run.as_ref()))
+            .work(&info.session_id, &info.cwd, move |changes| {
+                whole_patch(changes, &log, &of, path.as_deref(), run.as_ref())
+            })
             .await
     }
 
@@ -417,8 +478,11 @@ impl Directory {
         info: &Arc<SessionInfo>,
         wish: UndoWish,
     ) -> Result<UndoneChange, ChangesError> {
-        let (of, by) = (Arc::clone(info), permit.device().resolver());
-        self.shared.changes.work(&info.session_id, move |changes| undo::undo(changes, &of, &wish, by)).await
+        let (log, of, by) = (self.shared.log.clone(), Arc::clone(info), permit.device().resolver());
+        self.shared
+            .changes
+            .work(&info.session_id, &info.cwd, move |changes| undo::undo(changes, &log, &of, &wish, by))
+            .await
     }
 
     /// What was undone and can be brought back, newest first.
@@ -427,7 +491,7 @@ impl Directory {
     /// [`ChangesError::Slow`].
     pub async fn undone_changes(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
         let of = Arc::clone(info);
-        self.shared.changes.work(&info.session_id, move |changes| Ok(undo::undone(changes, &of))).await
+        self.shared.changes.work(&info.session_id, &info.cwd, move |changes| Ok(undo::undone(changes, &of))).await
     }
 
     /// Brings back what was undone.
@@ -442,7 +506,10 @@ impl Directory {
         during_run: bool,
     ) -> Result<KeptPatch, ChangesError> {
         let of = Arc::clone(info);
-        self.shared.changes.work(&info.session_id, move |changes| undo::redo(changes, &of, &patch_id, during_run)).await
+        self.shared
+            .changes
+            .work(&info.session_id, &info.cwd, move |changes| undo::redo(changes, &of, &patch_id, during_run))
+            .await
     }
 
     /// The prompt that comments on changed lines make.
@@ -455,8 +522,8 @@ impl Directory {
         first: String,
         comments: Vec<ReviewComment>,
     ) -> Result<String, ChangesError> {
-        let of = Arc::clone(info);
-        let work = move |changes: &Changes| review::prompt(changes, &of, &first, &comments);
-        self.shared.changes.work(&info.session_id, work).await
+        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
+        let work = move |changes: &Changes| review::prompt(changes, &log, &of, &first, &comments);
+        self.shared.changes.work(&info.session_id, &info.cwd, work).await
     }
 }

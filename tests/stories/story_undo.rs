@@ -138,3 +138,64 @@ async fn changes_know_their_runs_and_are_undone_and_brought_back() {
     assert_eq!(status, 204);
     assert!(!gateway.home.join("changes").join(&session).exists(), "what was kept is gone with the session");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_without_git_are_the_edits_that_the_agent_told() {
+    let gateway = Gateway::demo().await;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().canonicalize().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret"), "CANARY\n").unwrap();
+    let (_, made) = gateway.post("/v1/sessions", json!({ "runtime_id": "demo", "cwd": folder })).await;
+    let session = made["session_id"].as_str().unwrap().to_owned();
+    let base = format!("/v1/sessions/{session}/changes");
+    assert_eq!(list(&gateway, &session, "").await["source"], "none");
+
+    let run = gateway.prompt(&session, "diff").await;
+    gateway.until_ended(&session, &run).await;
+    // The demo tells of an edit and writes nothing: the edit is all that is known.
+    let apart = async || list(&gateway, &session, "").await["notes"].to_string().contains("edits_apart");
+    until_so("the edit is shown by itself", apart).await;
+    let (status, refused) = {
+        let all = list(&gateway, &session, "").await;
+        let body = json!({ "path": "demo.txt", "digest": found(&all, "demo.txt").unwrap()["digest"] });
+        gateway.post(&format!("{base}/undo"), body).await
+    };
+    assert_eq!((status, refused["code"].as_str()), (409, Some("not_undoable")), "{refused}");
+
+    std::fs::write(folder.join("demo.txt"), "zero\none\n2\nthree\nfour\n").unwrap();
+    let placed = async || !list(&gateway, &session, "").await["notes"].to_string().contains("edits_apart");
+    until_so("the edit is found in the file", placed).await;
+    let all = list(&gateway, &session, "").await;
+    assert_eq!(all["source"], "tools", "{all}");
+    assert!(all["notes"].to_string().contains("told_edits"), "{all}");
+    assert_eq!((all["runs"][0]["run_id"].as_str(), &all["runs"][0]["files"]), (Some(run.as_str()), &json!(1)));
+    let file = found(&all, "demo.txt").unwrap();
+    assert_eq!(
+        (&file["status"], &file["added"], &file["removed"]),
+        (&json!("modified"), &json!(2), &json!(1)),
+        "{file}"
+    );
+    let (_, diff) = gateway.get(&format!("{base}/file?path=demo.txt&run={run}")).await;
+    assert!(diff["diff"].as_str().unwrap().contains("@@ -1,4 +1,5 @@\n zero\n one\n-two\n+2\n"), "{diff}");
+
+    let comments = json!([{ "path": "demo.txt", "side": "new", "line": 3, "text": "Why a digit?" }]);
+    let (status, sent) = gateway.post(&format!("{base}/review"), json!({ "comments": comments })).await;
+    assert_eq!(status, 202, "{sent}");
+    gateway.until_ended(&session, sent["run_id"].as_str().unwrap()).await;
+    let body = json!({ "path": "demo.txt", "digest": file["digest"] });
+    let (status, undone) = gateway.post(&format!("{base}/undo"), body).await;
+    assert_eq!(status, 200, "{undone}");
+    assert_eq!(std::fs::read_to_string(folder.join("demo.txt")).unwrap(), "zero\none\ntwo\nthree\n");
+    assert!(found(&list(&gateway, &session, "").await, "demo.txt").is_none(), "it was undone");
+    let body = json!({ "patch_id": undone["patch_id"] });
+    let (status, redone) = gateway.post(&format!("{base}/redo"), body).await;
+    assert_eq!(status, 200, "{redone}");
+    assert!(found(&list(&gateway, &session, "").await, "demo.txt").is_some());
+
+    std::fs::remove_file(folder.join("demo.txt")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), folder.join("demo.txt")).unwrap();
+    until_so("a link is no file of the folder", apart).await;
+    let (_, diff) = gateway.get(&format!("{base}/file?path=demo.txt")).await;
+    assert!(!diff.to_string().contains("CANARY"), "{diff}");
+}

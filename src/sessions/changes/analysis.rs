@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use plexus_protocol::RunId;
 
 use super::attributes::Attributes;
 use super::beneath::Beneath;
 use super::objects::{ObjectError, ObjectId};
-use super::record::{Record, RecordFolder};
+use super::patch::{shown, unshown};
+use super::record::{Record, RecordFolder, RunRecord};
 use super::repository::{FoundRepository, LINK, Repository, TRACKED_MAX, Tracked, find};
-use super::view::{ChangeCompared, ChangeStatus, ChangedBy, ChangesError, ChangesNote, ChangesSource};
+use super::told::{ToldEdits, ToldTexts};
+use super::view::{ChangeCompared, ChangeStatus, ChangedBy, ChangedRun, ChangesError, ChangesNote, ChangesSource};
 use super::worktree::{Committed, FileState, FileStates, LARGE, Scan, is_binary, scan, without_returns};
 
 /// A folder as it was found.
@@ -27,11 +31,16 @@ pub(super) struct Analysis {
     pub(super) now: FileStates,
     pub(super) left_off: usize,
     pub(super) notes: Vec<ChangesNote>,
+    /// The edits that the agent told of; only of [`ChangesSource::Tools`].
+    pub(super) told: Option<Arc<Mutex<ToldEdits>>>,
 }
 
 fn note(code: &'static str, text: impl Into<String>) -> ChangesNote {
     ChangesNote { code, text: text.into() }
 }
+
+/// The code of the note that the folder is the gateway's own.
+const PRIVATE: &str = "folder_private";
 
 /// Looks at a folder. `home`: the state folder, which is never looked at.
 pub(super) fn analyse(cwd: &Path, record: &Record, home: Option<&Path>) -> Analysis {
@@ -44,6 +53,7 @@ pub(super) fn analyse(cwd: &Path, record: &Record, home: Option<&Path>) -> Analy
         now: FileStates::new(),
         left_off: 0,
         notes: Vec::new(),
+        told: None,
     };
     if let Err(why) = read(&mut found, &root, record, home) {
         found.notes.push(why);
@@ -54,7 +64,7 @@ pub(super) fn analyse(cwd: &Path, record: &Record, home: Option<&Path>) -> Analy
 fn read(found: &mut Analysis, root: &Path, record: &Record, home: Option<&Path>) -> Result<(), ChangesNote> {
     let home = home.and_then(|home| home.canonicalize().ok());
     if home.as_ref().is_some_and(|home| root.starts_with(home)) {
-        return Err(note("folder_private", "the folder is the gateway's own, whose files are not shown"));
+        return Err(note(PRIVATE, "the folder is the gateway's own, whose files are not shown"));
     }
     let never = home.as_ref().and_then(|home| home.strip_prefix(root).ok()).map(|below| {
         use std::os::unix::ffi::OsStrExt as _;
@@ -135,6 +145,8 @@ pub(super) struct Change {
     pub(super) new: Option<FileState>,
     pub(super) by: ChangedBy,
     pub(super) runs: Vec<RunId>,
+    /// Both texts, where they come from the edits that the agent told of.
+    pub(super) told: Option<Arc<ToldTexts>>,
 }
 
 impl Change {
@@ -163,6 +175,11 @@ pub(super) fn digest_of(text: &str) -> String {
 }
 
 impl Analysis {
+    /// Whether the edits that the agent told of are what changed: git says nothing.
+    pub(super) fn wants_told(&self) -> bool {
+        self.source == ChangesSource::None && self.notes.iter().all(|note| note.code != PRIVATE)
+    }
+
     fn at(&self, states: &FileStates, path: &[u8]) -> Option<FileState> {
         match states.get(path) {
             Some(state) => state.clone(),
@@ -170,8 +187,40 @@ impl Analysis {
         }
     }
 
-    /// The changes since the beginning, or of one run.
-    pub(super) fn changes(&self, record: &Record, run: Option<&RunId>) -> Result<Vec<Change>, ChangesError> {
+    /// The changes since the beginning, or of one run; and how many more there are that are not listed.
+    pub(super) fn changes(&self, record: &Record, run: Option<&RunId>) -> Result<(Vec<Change>, usize), ChangesError> {
+        match self.told.as_ref().map(|told| told.lock()) {
+            Some(told) if run.is_some_and(|run| !told.knows(run)) => Err(ChangesError::NoRun),
+            Some(told) => Ok(told.changes(&self.root, run, None)),
+            None => Ok((self.compared(record, run)?, self.left_off)),
+        }
+    }
+
+    /// The change at a path.
+    pub(super) fn change(&self, record: &Record, run: Option<&RunId>, path: &str) -> Result<Change, ChangesError> {
+        let found = match self.told.as_ref().map(|told| told.lock()) {
+            Some(told) if run.is_none_or(|run| told.knows(run)) => {
+                told.changes(&self.root, run, Some(&unshown(path))).0
+            }
+            Some(_) => return Err(ChangesError::NoRun),
+            None => self.compared(record, run)?,
+        };
+        found.into_iter().find(|change| shown(&change.path) == path).ok_or(ChangesError::NoChange)
+    }
+
+    /// The runs whose changes are known, oldest first.
+    pub(super) fn runs(&self, record: &Record) -> Vec<ChangedRun> {
+        if let Some(told) = &self.told {
+            return told.lock().runs();
+        }
+        let one = |run: &RunRecord| {
+            let files = self.compared(record, Some(&run.run_id)).map_or(0, |changes| changes.len());
+            ChangedRun { run_id: run.run_id.clone(), at: run.at, prompt: run.prompt.clone(), files }
+        };
+        record.runs.iter().map(one).collect()
+    }
+
+    fn compared(&self, record: &Record, run: Option<&RunId>) -> Result<Vec<Change>, ChangesError> {
         let steps = self.steps(record);
         let range = match run {
             None => 0..steps.len() - 1,
@@ -204,7 +253,7 @@ impl Analysis {
                 (false, true) => ChangedBy::Both,
                 (true, _) => ChangedBy::Others,
             };
-            found.push(Change { path: path.clone(), from: None, old, new, by, runs });
+            found.push(Change { path: path.clone(), from: None, old, new, by, runs, told: None });
         }
         Ok(renamed(found))
     }
@@ -315,8 +364,24 @@ impl Contents {
         })
     }
 
+    /// What a change began with.
+    pub(super) fn before(&self, change: &Change, old: &FileState) -> Result<Vec<u8>, NotCompared> {
+        match change.told.as_ref().and_then(|told| told.old.as_ref()) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None => self.content(change.from.as_ref().unwrap_or(&change.path), old),
+        }
+    }
+
     /// Both texts of a change. `Ok(None)`: they differ in line ends alone, which is no change.
     pub(super) fn texts(&self, change: &Change, attributes: &mut Attributes<'_>) -> Result<Option<Texts>, NotCompared> {
+        if let Some(told) = &change.told {
+            let text = |side: &Option<String>| side.clone().unwrap_or_default();
+            let (old, new) = (text(&told.old), text(&told.new));
+            if is_binary(old.as_bytes()) || is_binary(new.as_bytes()) {
+                return Err((ChangeCompared::Binary, "it is binary".into()));
+            }
+            return Ok(Some(Texts { old, new, returns: told.returns }));
+        }
         let sides = [(&change.from, &change.old), (&None, &change.new)];
         if sides.iter().any(|(_, state)| state.as_ref().is_some_and(|state| state.mode == LINK)) {
             return Err((ChangeCompared::Link, "it is a symbolic link, which is not followed".into()));

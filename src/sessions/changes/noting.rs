@@ -39,7 +39,8 @@ impl Changes {
         }
         let (prompt, sent) = (beginning(text), Arc::new(AtomicBool::new(false)));
         let (of, was_sent) = (session.clone(), Arc::clone(&sent));
-        let note = self.work(session, move |changes| {
+        let at = cwd.clone();
+        let note = self.work(session, &at, move |changes| {
             changes.note(&of, &cwd, |record, states| {
                 let late = was_sent.load(Ordering::Acquire);
                 record.begin(states, late);
@@ -85,7 +86,8 @@ impl Changes {
         write: impl FnOnce(&mut Record, &Noted) + Send + 'static,
     ) {
         let (of, cwd) = (session.clone(), cwd.to_owned());
-        let work = self.work(session, move |changes| changes.note(&of, &cwd, write));
+        let at = cwd.clone();
+        let work = self.work(session, &at, move |changes| changes.note(&of, &cwd, write));
         tokio::spawn(async move {
             if let Err(error) = work.await {
                 tracing::warn!(%error, "what a run changed could not be noted");

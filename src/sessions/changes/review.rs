@@ -9,6 +9,7 @@ use super::analysis::{Contents, Texts};
 use super::attributes::Attributes;
 use super::view::ChangesError;
 use super::{Changes, change_at};
+use crate::sessions::Log;
 
 /// Most lines that one comment quotes; the rest is counted.
 const QUOTED: usize = 20;
@@ -33,19 +34,20 @@ pub struct ReviewComment {
 /// The prompt of a review.
 pub(super) fn prompt(
     changes: &Changes,
+    log: &Log,
     info: &SessionInfo,
     first: &str,
     comments: &[ReviewComment],
 ) -> Result<String, ChangesError> {
     let mut texts: BTreeMap<&str, Option<Texts>> = BTreeMap::new();
     for comment in comments {
-        texts.entry(&comment.path).or_insert_with(|| texts_of(changes, info, &comment.path).ok().flatten());
+        texts.entry(&comment.path).or_insert_with(|| texts_of(changes, log, info, &comment.path).ok().flatten());
     }
     Ok(composed(first, comments, &texts))
 }
 
-fn texts_of(changes: &Changes, info: &SessionInfo, path: &str) -> Result<Option<Texts>, ChangesError> {
-    let (seen, change) = change_at(changes, info, path, None)?;
+fn texts_of(changes: &Changes, log: &Log, info: &SessionInfo, path: &str) -> Result<Option<Texts>, ChangesError> {
+    let (seen, change) = change_at(changes, log, info, path, None)?;
     let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
     Ok(contents.texts(&change, &mut Attributes::of(&contents.folder)).ok().flatten())
 }

@@ -20,6 +20,7 @@ use super::repository::LINK;
 use super::view::{ChangesError, KeptPatch, UndoneChange};
 use super::worktree::{FileState, current};
 use super::{Changes, change_at};
+use crate::sessions::Log;
 use crate::sessions::session::{mint, now};
 
 /// What is to be undone.
@@ -56,6 +57,7 @@ struct Step {
 
 pub(super) fn undo(
     changes: &Changes,
+    log: &Log,
     info: &SessionInfo,
     wish: &UndoWish,
     by: Resolver,
@@ -64,7 +66,7 @@ pub(super) fn undo(
         return Err(ChangesError::RunUnderWay);
     }
     changes.stale(&info.session_id);
-    let (seen, change) = change_at(changes, info, &wish.path, None)?;
+    let (seen, change) = change_at(changes, log, info, &wish.path, None)?;
     if change.digest() != wish.digest {
         return Err(ChangesError::ChangedMeanwhile);
     }
@@ -125,6 +127,10 @@ fn plan(contents: &Contents, change: &Change, hunk: Option<usize>) -> Result<(Ve
     if sides.iter().any(|state| state.as_ref().is_some_and(|state| state.mode == LINK)) {
         return Err(ChangesError::NotUndoable("it is a symbolic link".into()));
     }
+    if change.told.as_ref().is_some_and(|told| told.apart) {
+        let why = "the file is not as the agent's edits left it, and no repository has it as it was";
+        return Err(ChangesError::NotUndoable(why.into()));
+    }
     let mut attributes = Attributes::of(&contents.folder);
     if attributes.is_filtered(&change.path) {
         return Err(ChangesError::NotUndoable("git stores it in another form; use `git restore`".into()));
@@ -160,7 +166,7 @@ fn plan(contents: &Contents, change: &Change, hunk: Option<usize>) -> Result<(Ve
     let to = match &change.old {
         None => None,
         Some(old) => {
-            let content = contents.content(from, old).map_err(not)?;
+            let content = contents.before(change, old).map_err(not)?;
             let content = match String::from_utf8(content) {
                 Ok(text) if returns => text.replace('\n', "\r\n").into_bytes(),
                 Ok(text) => text.into_bytes(),
