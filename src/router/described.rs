@@ -118,6 +118,11 @@ pub(super) const EVENTS_BYTES: Parameter = Parameter::query(
     "Approximate maximum size in bytes of a page that is merged or read backwards (default and maximum 1 MiB)",
     number,
 );
+pub(super) const EVENTS_OUTPUT: Parameter = Parameter::query(
+    "max_output",
+    "With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB (default: not at all)",
+    number,
+);
 pub(super) const PROJECTION: Parameter = Parameter::query(
     "projection",
     "For `text/event-stream`: also send the runtime's original message with each event",
@@ -130,7 +135,7 @@ pub(super) const LAST_EVENT_ID: Parameter = Parameter::header(
 );
 /// The parameters of every route that returns events.
 pub(super) const EVENTS: &[&Parameter] =
-    &[&AFTER, &EVENTS_LIMIT, &WAIT, &BEFORE, &MERGE, &EVENTS_BYTES, &PROJECTION, &LAST_EVENT_ID];
+    &[&AFTER, &EVENTS_LIMIT, &WAIT, &BEFORE, &MERGE, &EVENTS_BYTES, &EVENTS_OUTPUT, &PROJECTION, &LAST_EVENT_ID];
 /// One value may name several sessions, separated by commas.
 pub(super) const SESSIONS_NAMED: Parameter = Parameter::query("session", "Only this session; can be repeated", || {
     matching("^([A-Za-z0-9_.:-]{1,128})?(,([A-Za-z0-9_.:-]{1,128})?)*$")

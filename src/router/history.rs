@@ -149,10 +149,14 @@ pub(super) fn ends(log: &Log, before: Option<(Cursor, u32)>) -> (ResumeVerdict, 
     }
 }
 
-/// The limit of a page: the client's items and bytes, within the gateway's bounds.
-pub(super) fn limit(items: usize, bytes: Option<usize>, merge: bool) -> PageLimit {
-    PageLimit { items, bytes: bytes.unwrap_or(MERGED_BYTES).clamp(1, MERGED_BYTES), merge }
+/// The limit of a page: the client's items, bytes, and bytes of a tool call's members, within the gateway's bounds.
+pub(super) fn limit(items: usize, bytes: Option<usize>, merge: bool, output: Option<usize>) -> PageLimit {
+    let bytes = bytes.unwrap_or(MERGED_BYTES).clamp(1, MERGED_BYTES);
+    PageLimit { items, bytes, merge, output: output.map_or(usize::MAX, |output| output.max(OUTPUT_LEAST)) }
 }
+
+/// Least bytes that the members of a tool call are shortened to: what it says of itself stays whole.
+const OUTPUT_LEAST: usize = 1 << 10;
 
 /// A page as JSON: `{"events":[…],` and the members of its end.
 pub(super) fn json(log: &Log, items: &[PageItem], end: &impl Serialize) -> Result<Vec<u8>, Problem> {
@@ -271,7 +275,8 @@ impl Writing {
         let mut asked = 2 * SLICE_BYTES;
         loop {
             let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
-            let limit = PageLimit { items: self.items, bytes: SLICE_BYTES.min(self.bytes), merge: false };
+            let limit =
+                PageLimit { items: self.items, bytes: SLICE_BYTES.min(self.bytes), merge: false, output: usize::MAX };
             let page = log.page_after(&self.filter, self.at, limit, &mut room).await.map_err(std::io::Error::other)?;
             if !stays(&mut room, asked, page.bytes) {
                 asked = page.bytes;
@@ -315,7 +320,7 @@ pub(super) fn forth(
 
 /// The limit of the first slice of a page of plain events.
 pub(super) fn first_slice(items: usize) -> PageLimit {
-    PageLimit { items, bytes: SLICE_BYTES, merge: false }
+    PageLimit { items, bytes: SLICE_BYTES, merge: false, output: usize::MAX }
 }
 
 /// A complete page that is charged already.

@@ -369,8 +369,10 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
     let one = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first()).cloned();
     let filter = filter_for(&caller, only);
     if wants_stream(&call) {
-        if ["before", "merge", "max_bytes"].iter().any(|name| query.get(name).is_some()) {
-            return Err(bad_query("`before`, `merge` and `max_bytes` are for pages, not for a stream".into()));
+        if ["before", "merge", "max_bytes", "max_output"].iter().any(|name| query.get(name).is_some()) {
+            return Err(bad_query(
+                "`before`, `merge`, `max_bytes` and `max_output` are for pages, not for a stream".into(),
+            ));
         }
         let last = call.parts.headers.get("last-event-id").map(|last| last.to_str().unwrap_or("-"));
         let after = after(last.filter(|last| !last.is_empty()).or_else(|| query.get("after")))?;
@@ -380,7 +382,8 @@ async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) 
     let asked = Asked::read(query.get("after"), query.get("before"))?;
     let merge = merges(&query)?;
     let bytes = query.get("max_bytes").map(|_| query.number("max_bytes", 0)).transpose()?;
-    let limit = history::limit(query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes, merge);
+    let output = query.get("max_output").map(|_| query.number("max_output", 0)).transpose()?;
+    let limit = history::limit(query.number("limit", PAGE)?.clamp(1, PAGE_MAX), bytes, merge, output);
     let wait = waits(&query)?;
     match asked {
         Asked::Before(before) => {

@@ -66,7 +66,7 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
 }
 
 /// What is read of the log in one go.
-const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true };
+const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true, output: usize::MAX };
 
 /// `GET /history?limit=N`: what people and the agent said, oldest first; the last N, or all that is kept. Thoughts, tools
 /// and what is no text are left out. Written while it is read, so that it costs a slice, however long it is.

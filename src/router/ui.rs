@@ -39,7 +39,7 @@ const EVENTS: usize = 1500;
 const EVENTS_MAX: usize = 5000;
 const HISTORY_BYTES: usize = 1 << 20;
 /// The events read at once, backwards.
-const BACK: PageLimit = PageLimit { items: 256, bytes: 256 << 10, merge: false };
+const BACK: PageLimit = PageLimit { items: 256, bytes: 256 << 10, merge: false, output: usize::MAX };
 /// Most runs whose numbers and ends are remembered.
 const KNOWN: usize = 64;
 /// Most tool calls whose names are remembered.

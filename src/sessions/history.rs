@@ -27,6 +27,8 @@ pub struct PageLimit {
     pub bytes: usize,
     /// Whether the chunks of a message and the updates of a tool call are merged.
     pub merge: bool,
+    /// Most bytes of each member of a tool call in a merged page, about; longer ones are shortened. `usize::MAX`: none is.
+    pub output: usize,
 }
 
 /// One page of a session's past.
@@ -46,7 +48,7 @@ pub struct HistoryPage {
 
 impl PageLimit {
     fn units(self, event: &Arc<Event>) -> Vec<PageUnit> {
-        if self.merge { PageUnit::of(event) } else { vec![PageUnit::whole(Arc::clone(event))] }
+        if self.merge { PageUnit::of(event, self.output) } else { vec![PageUnit::whole(Arc::clone(event))] }
     }
 }
 

@@ -248,8 +248,8 @@ proptest! {
             let mut whole = Folded::default();
             plain.iter().for_each(|event| whole.take(&event.run_id, event.kind, &event.body));
             for limit in [
-                PageLimit { items, bytes, merge: true },
-                PageLimit { items: usize::MAX, bytes: usize::MAX, merge: true },
+                PageLimit { items, bytes, merge: true, output: usize::MAX },
+                PageLimit { items: usize::MAX, bytes: usize::MAX, merge: true, output: usize::MAX },
             ] {
                 for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
                     assert!(pages.iter().all(|page| page.len() <= limit.items), "{limit:?}");
@@ -264,7 +264,7 @@ proptest! {
                     assert_eq!(counted - cut, plain.len(), "every event is in one item");
                 }
             }
-            let limit = PageLimit { items, bytes, merge: false };
+            let limit = PageLimit { items, bytes, merge: false, output: usize::MAX };
             for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
                 let all: Vec<PageItem> = pages.concat();
                 assert!(all.iter().map(PageItem::first).eq(plain.iter().map(|event| &**event)));
@@ -284,7 +284,7 @@ async fn history_merges_many_chunks_into_one_item() {
     events.insert(250, (Kind::UsageUpdate, r#"{"used":7}"#.into(), 1));
     events.push((Kind::RunEnded, r#"{"status":"completed"}"#.into(), 1));
     let log = log_of(&events, 7).await;
-    let limit = PageLimit { items: 10, bytes: 1 << 20, merge: true };
+    let limit = PageLimit { items: 10, bytes: 1 << 20, merge: true, output: usize::MAX };
     let page =
         log.page_before(&SessionId::trusted("s_1"), LogPlace::after(log.head()), limit, &mut room()).await.unwrap();
     assert!(!page.more && page.from == LogPlace::before(Position(1)));
@@ -296,11 +296,37 @@ async fn history_merges_many_chunks_into_one_item() {
 }
 
 #[tokio::test]
+async fn history_shortens_tool_calls_where_it_is_asked_to() {
+    let call = |n: usize, more: &str| {
+        let text = format!("{more} {}", "x".repeat(200_000));
+        let content = serde_json::json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+        let body = serde_json::json!({ "toolCallId": format!("t{n}"), "title": "cat", "content": content });
+        (Kind::ToolCall, body.to_string(), 1)
+    };
+    let events: Vec<_> = (0..8).flat_map(|n| [call(n, "first"), call(n, "second")]).collect();
+    let log = log_of(&events, 3).await;
+    let end = LogPlace::after(log.head());
+    let page = async |output| {
+        let limit = PageLimit { items: 100, bytes: 64 << 10, merge: true, output };
+        log.page_before(&SessionId::trusted("s_1"), end, limit, &mut room()).await.unwrap()
+    };
+    assert_eq!(page(usize::MAX).await.items.len(), 1, "one is larger than a page");
+    let short = page(1024).await;
+    assert_eq!((short.items.len(), short.more), (8, false), "what is left out takes no room");
+    for item in &short.items {
+        let body: Value = serde_json::from_slice(&item.body()).unwrap();
+        assert!(item.body().len() < 2048 && item.merged() == Some(2), "{body}");
+        assert!(body["content"][0]["content"]["text"].as_str().unwrap().starts_with("second xx"), "{body}");
+        assert!(body["_meta"]["plexus"]["left_out"].as_u64().unwrap() > 190_000, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn history_splits_a_chunk_longer_than_a_page() {
     let text = "aé😀\"\\\n\u{1}".repeat(60);
     let (kind, body) = chunk(Kind::AgentMessageChunk, &text, None);
     let log = log_of(&[(kind, body, 1)], 1).await;
-    let limit = PageLimit { items: 1, bytes: 1, merge: true };
+    let limit = PageLimit { items: 1, bytes: 1, merge: true, output: usize::MAX };
     for pages in [forwards(&log, limit).await, backwards(&log, limit).await] {
         let pages: Vec<PageItem> = pages.concat();
         assert!(pages.len() > 10);

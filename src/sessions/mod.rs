@@ -17,6 +17,7 @@ mod history;
 mod history_tests;
 mod index;
 mod journal;
+mod left_out;
 mod log;
 #[cfg(test)]
 mod log_tests;

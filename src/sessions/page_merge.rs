@@ -74,6 +74,8 @@ struct Tool {
     sizes: BTreeMap<String, usize>,
     /// Bytes of output in `_meta.terminal_output.data`, which merging appends.
     output: usize,
+    /// Most bytes of a member on a page, about.
+    most: usize,
 }
 
 #[derive(Deserialize)]
@@ -96,9 +98,9 @@ impl PageUnit {
         Self { event, kind: UnitKind::Other, part: 0, parts: 1 }
     }
 
-    /// The units of an event that may be merged; several if its text is long.
+    /// The units of an event that may be merged; several if its text is long. Members of a tool call longer than `most` are shortened.
     #[deny(clippy::wildcard_enum_match_arm)]
-    pub(super) fn of(event: &Arc<Event>) -> Vec<Self> {
+    pub(super) fn of(event: &Arc<Event>, most: usize) -> Vec<Self> {
         let one = |kind| vec![Self { event: Arc::clone(event), kind, part: 0, parts: 1 }];
         match EntryKind::of(event.kind) {
             EntryKind::Message(_) => match text_of(&event.body) {
@@ -113,7 +115,7 @@ impl PageUnit {
                 None => one(UnitKind::Other),
             },
             EntryKind::Tool => {
-                one(Tool::of(&event.body).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
+                one(Tool::of(&event.body, most).map_or(UnitKind::Other, |tool| UnitKind::Tool(Arc::new(tool))))
             }
             EntryKind::Plan
             | EntryKind::Latest(_)
@@ -151,6 +153,7 @@ impl PageUnit {
         ENVELOPE_OVERHEAD
             + match &self.kind {
                 UnitKind::Text(text) if self.parts > 1 => text.len(),
+                UnitKind::Tool(tool) => self.event.body.len().min(tool.bytes()),
                 _ => self.event.body.len(),
             }
     }
@@ -185,7 +188,11 @@ impl PageUnit {
 }
 
 impl Tool {
-    fn of(body: &[u8]) -> Option<Self> {
+    fn bytes(&self) -> usize {
+        self.sizes.iter().map(|(name, size)| name.len() + size + 4).sum()
+    }
+
+    fn of(body: &[u8], most: usize) -> Option<Self> {
         let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
         let id: String = serde_json::from_str(members.get("toolCallId")?.get()).ok()?;
         #[derive(Deserialize)]
@@ -199,9 +206,9 @@ impl Tool {
             data: &'a RawValue,
         }
         let meta = members.get("_meta").and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
-        let output = meta.map_or(0, |meta| meta.terminal_output.data.get().len());
-        let sizes = members.into_iter().map(|(name, value)| (name, value.get().len())).collect();
-        Some(Self { id, sizes, output })
+        let output = meta.map_or(0, |meta| meta.terminal_output.data.get().len().min(most));
+        let sizes = members.into_iter().map(|(name, value)| (name, value.get().len().min(most))).collect();
+        Some(Self { id, sizes, output, most })
     }
 }
 
@@ -348,14 +355,16 @@ impl PageItem {
                 body.extend_from_slice(&first.event.body[end..]);
                 body.into()
             }
-            UnitKind::Tool(_) if self.units.len() > 1 => self.tool().unwrap_or_else(|| first.event.body.clone()),
+            UnitKind::Tool(tool) if self.units.len() > 1 || first.event.body.len() > tool.most => {
+                self.tool(tool.most).unwrap_or_else(|| first.event.body.clone())
+            }
             _ => first.event.body.clone(),
         }
     }
 
     /// The updates of a tool call merged as clients do it: member by member, with the output in
-    /// `_meta.terminal_output.data` appended. The parent that was named first stays.
-    fn tool(&self) -> Option<Bytes> {
+    /// `_meta.terminal_output.data` appended. The parent that was named first stays. Members longer than `most` are shortened.
+    fn tool(&self, most: usize) -> Option<Bytes> {
         let mut call: Map<String, Value> = Map::new();
         let mut output: Option<(Value, String)> = None;
         let mut parent: Option<String> = None;
@@ -381,6 +390,7 @@ impl PageItem {
         if let Some(parent) = parent {
             name_parent(&mut call, &parent);
         }
+        super::left_out::shorten(&mut call, most);
         serde_json::to_vec(&call).ok().map(Into::into)
     }
 }

@@ -249,6 +249,40 @@ try {
   await twin.close();
   ok('session: a client that joins late sees the same; a read-only device is told so');
 
+  // --- what a page leaves out of a long output comes when somebody asks for it
+  const logged = await newSession();
+  const logLines = Array.from({ length: 40_000 }, (_, n) => `line ${n} of a long log`);
+  const oldCode = Array.from({ length: 20_000 }, (_, n) => `let x${n} = ${n};`).join('\n');
+  await play(logged, script([
+    tool({ toolCallId: 'long', title: 'cat long.log', kind: 'execute', content: output(logLines.join('\n')) }),
+    tool({ toolCallId: 'edit', title: 'Edit a.js', kind: 'edit', content: [{ type: 'diff', path: 'a.js', oldText: oldCode, newText: oldCode.replace('let x7 = 7;', 'let x7 = 8;') }] }),
+    says('Both are done.'),
+  ]));
+  const reader = await page.context().newPage();
+  let read = 0;
+  const reading = await reader.context().newCDPSession(reader);
+  await reading.send('Network.enable');
+  reading.on('Network.dataReceived', (event) => { read += event.dataLength; });
+  await reader.goto(`${base}/#/s/${logged}`);
+  await settled(reader);
+  const outputs = reader.locator('plexus-session');
+  await outputs.getByText('Both are done.').waitFor({ timeout: PATIENCE_MS });
+  for (const title of ['cat long.log', 'Edit a.js']) {
+    const head = outputs.locator('.fold-head', { hasText: title });
+    if (await head.getAttribute('aria-expanded') !== 'true') await head.click();
+  }
+  const rest = outputs.getByRole('button', { name: /^Load the rest/ });
+  await rest.nth(1).waitFor({ timeout: PATIENCE_MS });
+  const readBefore = read;
+  await rest.last().click();
+  await outputs.getByText('let x7 = 8;').first().waitFor({ timeout: PATIENCE_MS });
+  assert.ok(read - readBefore > 300_000, `${read - readBefore} bytes came for the edit`);
+  await rest.first().click();
+  await rest.first().waitFor({ state: 'detached', timeout: PATIENCE_MS });
+  assert.ok(read - readBefore > 1_000_000, 'the long output came as well');
+  await reader.close();
+  ok('session: a long output and a large edit are loaded when somebody asks for them');
+
   // --- a session of 50,000 chunks opens with little on the wire, and what is older comes when somebody looks there
   const chunks = await newSession();
   for (let n = 0; n < 5; n++) {

@@ -473,7 +473,7 @@ async fn show(
     let mut translator = Translator::new(&input.thread_id);
     let mut shown = ClientView::default();
     shown.state.extend(beginning(session));
-    let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true };
+    let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true, output: usize::MAX };
     let (from, older) = log.place_before(&session.session_id, LogPlace::after(at), most).await?;
     if older || attach.oldest > Position::START {
         // The snapshot has the latest values of events that are not read or were removed.

@@ -23,7 +23,7 @@ import './composer.js';
 import type { PlexusComposer } from './composer.js';
 import { Past } from './history.js';
 import { VirtualList } from './list.js';
-import { itemMarkdown, type Conversation, type Item, type Row } from './model.js';
+import { itemMarkdown, type Conversation, type Item, type Row, type ToolItem } from './model.js';
 import { keptTab, keepTab, pinnedFirst, setPinnedFirst } from './tab.js';
 import { style } from './style.js';
 import { absorbed } from './reads.js';
@@ -326,6 +326,25 @@ export class PlexusSession extends PlexusElement {
     this.reading = -1;
     if (well && this.note === this.#failed.note) this.note = '';
     if (!loaded) return well;
+    this.#refold(past);
+    return well;
+  }
+
+  /** Loads what its page left out of a tool call, and shows it in its place. */
+  async #whole(item: ToolItem): Promise<void> {
+    const past = this.#past;
+    const generation = this.#generation;
+    if (!past) return;
+    try {
+      const loaded = await past.whole(item.id);
+      if (loaded && past === this.#past && generation === this.#generation && this.isConnected) this.#refold(past);
+    } catch (error) {
+      if (past === this.#past) this.note = why(error);
+    }
+  }
+
+  /** Shows all that is loaded, at the same place. */
+  #refold(past: Past): void {
     const was = this.#conversation;
     const sight = this.#blocks();
     const conversation = past.fold();
@@ -345,7 +364,6 @@ export class PlexusSession extends PlexusElement {
       break;
     }
     this.requestUpdate();
-    return well;
   }
 
   /** The visible blocks (with `all`, those in the document) of messages and other rows, with their positions. */
@@ -661,6 +679,7 @@ export class PlexusSession extends PlexusElement {
   readonly #host: Host = {
     opened: (key) => this.#opened.get(key),
     open: (key, open) => { this.#opened.set(key, open); },
+    whole: (item: ToolItem) => void this.#whole(item),
     again: (item: Item) => { item.rev++; this.#list?.later(); },
     me: () => plexus.me.value?.device_id,
     time: (at) => {

@@ -1,7 +1,7 @@
 // The loaded part of a session's history: items of the gateway's pages, loaded backwards, and events since.
 
 import { plexus } from '../plexus.js';
-import { parseCursor, type Envelope, type Page, type Snapshot } from '../wire/types.js';
+import { OUTPUT_BYTES, parseCursor, type Envelope, type Page, type Snapshot } from '../wire/types.js';
 import { Conversation } from './model.js';
 
 /** Bytes of the first older page; further pages are as long as all that is loaded. */
@@ -15,6 +15,8 @@ const CHUNKS = new Set(['user_message_chunk', 'agent_message_chunk', 'agent_thou
 
 /** The position of an envelope's first event. */
 export const firstPlace = (envelope: Envelope): number => parseCursor(envelope.cursor_first ?? envelope.cursor)?.pos ?? 0;
+
+const lastPlace = (envelope: Envelope): number => parseCursor(envelope.cursor)?.pos ?? 0;
 
 export class Past {
   readonly #items: Envelope[];
@@ -59,7 +61,7 @@ export class Past {
     const before = this.previous;
     const bytes = Math.min(PAGE_MOST, this.#bytes);
     const page = await plexus.http<Page>(
-      'GET', `/v1/sessions/${encodeURIComponent(this.session_id)}/events?merge=true&limit=5000&max_bytes=${bytes}&before=${encodeURIComponent(before)}`,
+      'GET', `/v1/sessions/${encodeURIComponent(this.session_id)}/events?merge=true&limit=5000&max_output=${OUTPUT_BYTES}&max_bytes=${bytes}&before=${encodeURIComponent(before)}`,
     );
     // Another caller loaded it meanwhile.
     if (this.previous !== before) return true;
@@ -68,6 +70,33 @@ export class Past {
     this.#bytes = Math.min(PAGE_MOST, this.#bytes + bytes);
     this.previous = page.resume === 'ok' ? page.previous ?? null : null;
     return true;
+  }
+
+  /** Loads what pages left out of a tool call. False if nothing was left out. */
+  async whole(toolCallId: string): Promise<boolean> {
+    const short = this.#items.filter((item) => item.event?.toolCallId === toolCallId && item.event._meta?.plexus?.left_out > 0);
+    for (const item of short) {
+      const end = lastPlace(item);
+      const wholes: Envelope[] = [];
+      for (let from = firstPlace(item); from <= end;) {
+        const after = `${parseCursor(item.cursor)?.epoch}:${from - 1}`;
+        const page = await plexus.http<Page>(
+          'GET', `/v1/sessions/${encodeURIComponent(this.session_id)}/events?merge=true&limit=1&after=${encodeURIComponent(after)}`,
+        );
+        const whole = page.events[0];
+        if (page.resume !== 'ok' || whole?.event?.toolCallId !== toolCallId) return false;
+        wholes.push(whole);
+        from = lastPlace(whole) + 1;
+      }
+      // What came since may be part of the last.
+      const last = wholes[wholes.length - 1];
+      const until = last ? lastPlace(last) : 0;
+      const at = this.#items.indexOf(item);
+      if (at < 0) return false;
+      const rest = this.#items.slice(at + 1).filter((other) => other.event?.toolCallId !== toolCallId || lastPlace(other) > until);
+      this.#items.splice(at, this.#items.length - at, ...wholes, ...rest);
+    }
+    return short.length > 0;
   }
 
   /** The fold of all loaded items. */

@@ -53,6 +53,8 @@ export interface ToolItem extends Base {
   /** Terminal output from `_meta`. */
   output: string;
   outputCut: boolean;
+  /** Bytes that its page left out; they are loaded on request. */
+  leftOut: number;
   /** The tool call that it stands under: what a subagent does. */
   parent: ToolItem | null;
   /** Whether it said what it belongs to: the first that it names counts. */
@@ -414,7 +416,7 @@ export class Conversation {
   private tool(id: string, run: string, pos: number, at: string, call: Record<string, any>): void {
     let item = this.tools.get(id);
     if (!item) {
-      item = this.push({ type: 'tool', id, call: {}, output: '', outputCut: false, parent: null, decided: false, requests: [], place: this.items.length, reads: null, key: pos, run, at, rev: 0 });
+      item = this.push({ type: 'tool', id, call: {}, output: '', outputCut: false, leftOut: 0, parent: null, decided: false, requests: [], place: this.items.length, reads: null, key: pos, run, at, rev: 0 });
       this.tools.set(id, item);
     }
     const named = parentOf(call);
@@ -427,6 +429,8 @@ export class Conversation {
     Object.assign(item.call, call);
     // The gateway closed the call because the agent did not: no failure.
     if (call._meta?.plexus?.synthesized === true) item.call.status = 'not_reported';
+    const leftOut = call._meta?.plexus?.left_out;
+    if (typeof leftOut === 'number') item.leftOut += leftOut;
     // Some agents send terminal output in pieces in `_meta`.
     const data = call._meta?.terminal_output?.data;
     if (typeof data === 'string') {

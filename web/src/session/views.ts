@@ -48,6 +48,8 @@ export interface Host {
   time(at: string): string;
   span(ms: number): string;
   link(item: Item): string;
+  /** Loads what a page left out of a tool call. */
+  whole(item: ToolItem): void;
   /** The card of an open request. */
   card(item: RequestItem): HTMLElement | null;
   /** What is shown of a surface: its element, or that it stands in a place of its own; null if its state is not known. */
@@ -350,7 +352,7 @@ function tool(item: ToolItem, el: HTMLElement, host: Host): void {
     allowed(item, host),
     state,
   ]);
-  const signature = [open, item.call.content, item.call.rawOutput, item.call.rawInput, item.call.locations, item.output.length, finished(status)];
+  const signature = [open, item.call.content, item.call.rawOutput, item.call.rawInput, item.call.locations, item.output.length, item.leftOut, finished(status)];
   const was = drawn.get(el);
   const body = el.querySelector<HTMLElement>(':scope > .card > .tool-body');
   const same = was && was.signature.every((v, i) => v === signature[i]);
@@ -397,7 +399,10 @@ function toolBody(item: ToolItem, host: Host): HTMLElement {
   if (command && !str(call.title).includes(command)) body.append(h('pre', 'command', h('span', 'dollar', '$ '), visible(cut(command, JSON_SHOWN))));
   let hasOutput = false;
   for (const content of list(call.content)) {
-    if (content?.type === 'diff') { body.append(diff(content)); hasOutput = true; } else if (content?.type === 'content') {
+    if (content?.type === 'diff' && item.leftOut && !content.oldText && !content.newText) {
+      body.append(h('div', 'path', glyph('file'), h('code', '', oneLine(cut(str(content.path), 400)))));
+      hasOutput = true;
+    } else if (content?.type === 'diff') { body.append(diff(content)); hasOutput = true; } else if (content?.type === 'content') {
       const inner = content.content;
       if (inner?.type === 'text') { if (str(inner.text)) { body.append(toolText(str(inner.text), title)); hasOutput = true; } } else { body.append(block(inner)); hasOutput = true; }
     } else if (content?.type === 'terminal') {
@@ -415,7 +420,8 @@ function toolBody(item: ToolItem, host: Host): HTMLElement {
     body.append(text ? outputView(text, w.outputOf(title)) : rawBlock(raw));
     hasOutput = true;
   }
-  if (!hasOutput && finished(call.status)) body.append(h('p', 'mute', w.noOutput));
+  if (item.leftOut) body.append(button(w.loadRest(item.leftOut), () => { host.open(String(item.key), true); host.whole(item); }, 'quiet more'));
+  else if (!hasOutput && finished(call.status)) body.append(h('p', 'mute', w.noOutput));
   const hasInput = input && typeof input === 'object' && Object.keys(input).some((name) => name !== 'command' || !command);
   if (hasInput) body.append(fold(host, `${item.key}/input`, w.input, () => rawBlock(input)));
   return body;

@@ -573,6 +573,7 @@ export const text = {
     entry: { pending: 'to do', in_progress: 'in progress', completed: 'done' } as Record<string, string>,
     cutOff: 'Cut off here.',
     output: 'Output',
+    loadRest: (bytes: number) => `Load the rest (${bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`})`,
     outputCut: 'Only the end of the output is kept.',
     input: 'Input',
     result: 'Result',

@@ -12,6 +12,7 @@ import { Link, openSocket, type Reachability } from './link.js';
 import { merged, counts, placed } from './merge.js';
 import { href, parseRoute } from './route.js';
 import type { LinkState, Outcome, Plexus, Route } from '../plexus.js';
+import { OUTPUT_BYTES } from './types.js';
 import type {
   Envelope, Me, Page, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot, Viewer,
 } from './types.js';
@@ -503,7 +504,7 @@ export const gateway: Plexus = {
       // The snapshot brings the latest states (plan, mode, commands); messages, runs and answers come with the page.
       const [snapshot, past] = await Promise.all([
         http.json<Snapshot>('GET', `${path}/snapshot?max_bytes=0`),
-        http.json<Page>('GET', `${path}/events?before=now&merge=true&limit=1000&max_bytes=${OPENING_BYTES}`),
+        http.json<Page>('GET', `${path}/events?before=now&merge=true&limit=1000&max_output=${OUTPUT_BYTES}&max_bytes=${OPENING_BYTES}`),
       ]);
       if (snapshot?.session) applySession(snapshot.session);
       return { snapshot, past };

@@ -1,0 +1,162 @@
+//! Shortens tool calls for pages of the past: an output of megabytes need not travel before somebody asks to see it. Pure.
+
+use serde_json::{Map, Value};
+
+use plexus_protocol::transcript::json_size;
+
+/// Shortens a tool call so that each of its members takes about `most` bytes at most, and notes in `_meta.plexus.left_out` how many bytes
+/// are missing. Of terminal output the end stays, of other texts the beginning. A change of a file that does not fit is left out with
+/// both of its texts: with parts of them it would look like another change.
+pub(super) fn shorten(call: &mut Map<String, Value>, most: usize) {
+    let mut missing = 0;
+    for (name, value) in call.iter_mut() {
+        let mut left = most;
+        match (name.as_str(), value) {
+            ("toolCallId" | "sessionUpdate", _) => {}
+            ("_meta", Value::Object(meta)) => {
+                if let Some(Value::String(data)) =
+                    meta.get_mut("terminal_output").and_then(|terminal| terminal.get_mut("data"))
+                {
+                    let from = data.ceil_char_boundary(data.len().saturating_sub(most));
+                    missing += data.drain(..from).count();
+                }
+                for (name, value) in meta.iter_mut().filter(|(name, _)| *name != "terminal_output" && *name != "plexus")
+                {
+                    left = left.saturating_sub(name.len());
+                    missing += cut(value, &mut left);
+                }
+            }
+            (_, value) => missing += cut(value, &mut left),
+        }
+    }
+    if missing > 0 {
+        let meta = call.entry("_meta").or_insert(Value::Null);
+        if !meta.is_object() {
+            *meta = Value::Object(Map::new());
+        }
+        let plexus = &mut meta["plexus"];
+        if !plexus.is_object() {
+            *plexus = Value::Object(Map::new());
+        }
+        plexus["left_out"] = missing.into();
+    }
+}
+
+/// Cuts a value to the bytes that are left; returns how many are missing.
+fn cut(value: &mut Value, left: &mut usize) -> usize {
+    let size = json_size(value);
+    if size <= *left {
+        *left -= size;
+        return 0;
+    }
+    match value {
+        Value::String(text) => {
+            let to = text.floor_char_boundary(*left);
+            let missing = text.len() - to;
+            text.truncate(to);
+            *left -= to;
+            missing
+        }
+        Value::Array(all) => {
+            let (mut missing, mut fit) = (0, 0);
+            for one in all.iter_mut() {
+                if *left == 0 {
+                    missing += json_size(one);
+                } else {
+                    fit += 1;
+                    missing += cut(one, left);
+                }
+            }
+            all.truncate(fit);
+            missing
+        }
+        Value::Object(members) if members.get("type").and_then(Value::as_str) == Some("diff") => {
+            let mut missing = 0;
+            for name in ["oldText", "newText"] {
+                if let Some(Value::String(text)) = members.get_mut(name) {
+                    missing += std::mem::take(text).len();
+                }
+            }
+            *left = left.saturating_sub(size - missing.min(size));
+            missing
+        }
+        Value::Object(members) => {
+            let mut missing = 0;
+            members.retain(|name, one| {
+                let fits = *left > name.len();
+                *left = left.saturating_sub(name.len());
+                missing += if fits { cut(one, left) } else { json_size(one) };
+                fits
+            });
+            missing
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            *left = 0;
+            0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn shortened(call: Value, most: usize) -> Value {
+        let Value::Object(mut call) = call else { panic!("a tool call is an object") };
+        shorten(&mut call, most);
+        Value::Object(call)
+    }
+
+    #[test]
+    fn left_out_counts_what_is_missing_and_keeps_small_calls() {
+        let small = json!({ "toolCallId": "c", "content": [{ "type": "content", "content": { "type": "text", "text": "ok" } }] });
+        assert_eq!(shortened(small.clone(), 200), small);
+        let text = "ä".repeat(500);
+        let long = json!({ "content": [{ "type": "content", "content": { "type": "text", "text": text } }], "rawOutput": "short" });
+        let short = shortened(long, 200);
+        let kept = short["content"][0]["content"]["text"].as_str().unwrap();
+        assert!(text.starts_with(kept) && kept.len() > 100 && kept.len() <= 200, "{short}");
+        assert_eq!(short["_meta"]["plexus"]["left_out"], 1000 - kept.len());
+        assert_eq!(short["rawOutput"], "short");
+    }
+
+    #[test]
+    fn left_out_keeps_the_end_of_a_terminal_and_no_half_of_a_diff() {
+        let data = (0..500).map(|n| format!("line {n}\n")).collect::<String>();
+        let call = json!({ "_meta": { "terminal_output": { "data": data }, "plexus": { "parent": "p" } } });
+        let short = shortened(call, 100);
+        let kept = short["_meta"]["terminal_output"]["data"].as_str().unwrap();
+        assert!(data.ends_with(kept) && kept.len() == 100, "{short}");
+        assert_eq!(short["_meta"]["plexus"], json!({ "parent": "p", "left_out": data.len() - 100 }));
+
+        let edit = json!({ "content": [{ "type": "diff", "path": "a", "oldText": "x".repeat(300), "newText": "y" }] });
+        let short = shortened(edit, 100);
+        assert_eq!(short["content"][0], json!({ "type": "diff", "path": "a", "oldText": "", "newText": "" }));
+        assert_eq!(short["_meta"]["plexus"]["left_out"], 301);
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), ".{0,80}".prop_map(Value::from)];
+        leaf.prop_recursive(4, 64, 8, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+                prop::collection::btree_map("[a-z]{1,6}", inner, 0..8)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn left_out_bounds_every_member(content in values(), raw in values(), most in 0usize..300) {
+            let short = shortened(json!({ "toolCallId": "c", "content": content, "rawOutput": raw }), most);
+            // Brackets, commas and the last name are on top.
+            for name in ["content", "rawOutput"] {
+                prop_assert!(json_size(&short[name]) <= most + 120, "{short}");
+            }
+            prop_assert_eq!(shortened(short.clone(), usize::MAX), short);
+        }
+    }
+}
