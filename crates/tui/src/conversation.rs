@@ -611,7 +611,10 @@ impl Conversation {
 
     /// Shows an older page, from its end.
     pub(crate) fn page(&mut self, page: &PageOf, height: usize, cx: &DrawContext<'_>) {
-        self.fetching = false;
+        // Whoever went elsewhere meanwhile stays there.
+        if !std::mem::take(&mut self.fetching) {
+            return;
+        }
         let mut other = Self::new(&self.session);
         (other.bounded, other.follows_surfaces) = (false, false);
         // Their ids are below all others.
@@ -747,6 +750,12 @@ impl Conversation {
     fn after_older(&mut self) {
         self.older = None;
         self.scroll_position.top = (self.blocks.front().map_or(0, |block| block.id), 0);
+    }
+
+    /// Scrolls back to where it was; a page that is being read for where it is has no effect.
+    pub(crate) fn put_back(&mut self, at: ScrollPosition) {
+        self.fetching = false;
+        self.scroll_position = at;
     }
 
     /// Scrolls to the first loaded line.
