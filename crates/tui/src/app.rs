@@ -1,6 +1,7 @@
 //! The state of the screen, and what changes it. One file: `update` is one function of state and message; the keys of each page are a part
 //! of it. Pure: the clock, the network and the terminal come in as messages and go out as effects.
 
+mod changes;
 mod commands;
 mod events;
 mod keys;
@@ -20,7 +21,8 @@ use serde_json::{Value, json};
 
 use super::agent_lists;
 use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
-use super::conversation::{Conversation, DrawContext, PageOf};
+use super::changes::{ChangesScreen, ReviewDraft};
+use super::conversation::{Conversation, DrawContext, PageOf, ScrollPosition};
 use super::help::COMMANDS;
 use super::input::{self, Key};
 use super::new_session::NewSessionForm;
@@ -57,6 +59,7 @@ const WHEEL_LINES: i64 = 3;
 /// How long a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
 const PREVIEW_DELAY: i64 = 300;
 
+pub(crate) use changes::ChangesCall;
 pub(crate) use new_session::FormCall;
 pub(crate) use triage::SeveralQuestion;
 
@@ -122,6 +125,8 @@ pub(crate) enum CallTag {
     Surfaces(String),
     /// What the form of a new session asks for.
     Form(FormCall),
+    /// What the screen of this session's changes asks for.
+    Changes(String, ChangesCall),
     /// Shows this text when the call is done.
     Notice(String),
 }
@@ -148,6 +153,26 @@ pub(crate) enum Effect {
     },
     /// Give up what was started: nothing is left of it.
     GiveUp,
+    /// Call the gateway under this key: the same again counts once.
+    Once {
+        tag: CallTag,
+        path: String,
+        body: Value,
+        key: String,
+    },
+    /// Read a text of the gateway; it is the member `text` of the reply.
+    Text {
+        tag: CallTag,
+        path: String,
+    },
+    /// Open a file below this folder in the user's editor.
+    Edit {
+        root: String,
+        path: String,
+        line: usize,
+    },
+    /// Save the review of a session that was not sent yet; null if there is none any more.
+    KeepReview(String, Value),
     /// Call a method of the gateway, or through it of the agent, for a session.
     Ask {
         tag: CallTag,
@@ -203,6 +228,8 @@ pub(crate) enum Msg {
     /// A page of older events.
     Page(u64, Result<PageOf, String>),
     Exported(Result<String, String>),
+    /// The editor has ended, or why it was not started.
+    Edited(Result<(), String>),
 }
 
 /// What is drawn over the page.
@@ -336,6 +363,15 @@ pub(crate) struct App {
     pub(crate) form: Option<NewSessionForm>,
     /// The prompt of a form that was closed.
     form_prompt: String,
+    /// The changes of the open session, while they are on the screen.
+    pub(crate) changes: Option<Box<ChangesScreen>>,
+    /// Reviews that were not sent yet, by session.
+    pub(crate) reviews: HashMap<String, ReviewDraft>,
+    /// The review that is or was on its way, and how many there were: by it one that is sent again has the same key.
+    review_sent: Option<(String, Value)>,
+    reviews_sent: u64,
+    /// When `g` was pressed, and where the conversation was.
+    chord: Option<(i64, ScrollPosition)>,
     /// The starts so far.
     attempts: u64,
     /// The folder that the screen was started in.
@@ -423,6 +459,11 @@ impl App {
             form_drafts: HashMap::new(),
             form: None,
             form_prompt: String::new(),
+            changes: None,
+            reviews: HashMap::new(),
+            review_sent: None,
+            reviews_sent: 0,
+            chord: None,
             attempts: 0,
             here: String::new(),
             runtimes_read: false,
@@ -471,7 +512,10 @@ impl App {
             Msg::Paste(words) => self.paste(&words),
             Msg::Mouse(event) => self.mouse(event, &mut effects),
             Msg::Resize(width, height) => self.size = (width, height),
-            Msg::Focus(on) => self.focused = Some(on),
+            Msg::Focus(on) => {
+                self.focused = Some(on);
+                self.touch_changes(None);
+            }
             Msg::Tick => self.tick(&mut effects),
             Msg::Event(session_event) => self.on_event(&session_event),
             Msg::SessionEvent(of, session_event) if of == self.following => self.on_session_event(&session_event),
@@ -486,6 +530,7 @@ impl App {
             Msg::Opened(..) | Msg::Page(..) => {}
             Msg::Exported(Ok(path)) => self.say(&format!("written to {path}"), false),
             Msg::Exported(Err(why)) => self.say(&why, true),
+            Msg::Edited(done) => self.on_edited(done.err()),
         }
         self.update_derived(&mut effects);
         effects
@@ -493,6 +538,7 @@ impl App {
 
     /// Derives state that depends on several fields, after any message.
     fn update_derived(&mut self, effects: &mut Vec<Effect>) {
+        self.update_changes(effects);
         self.refresh_rows();
         self.update_preview(effects);
         // A request that is open again, after a gateway came back, is a new card: it arms anew.

@@ -15,20 +15,23 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 mod agent_lists;
 mod app;
 mod card;
+mod changes;
 mod conversation;
 mod diff;
+mod editor;
 mod form;
 mod guard;
 mod help;
 mod highlight;
 mod image;
 mod input;
+mod kept_reviews;
 mod markdown;
 mod new_session;
 mod sanitize;
@@ -94,6 +97,7 @@ pub async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Pat
         .unwrap_or_default();
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
+    app.reviews = kept_reviews::read(dir);
     app.here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
     guard.plain = app.theme.depth == Depth::Ansi;
@@ -119,6 +123,15 @@ struct Shell {
     /// Distinguishes the starts of this run from those of others.
     run: String,
     suspend: bool,
+    /// The file that the editor is to open.
+    edit: Option<EditWish>,
+}
+
+/// A file of a session to open in the editor.
+struct EditWish {
+    root: String,
+    path: String,
+    line: usize,
 }
 
 /// The next event of the open session; pending without one.
@@ -148,6 +161,7 @@ impl Shell {
             starting: None,
             run: key(),
             suspend: false,
+            edit: None,
         })
     }
 
@@ -168,6 +182,18 @@ impl Shell {
             }
             if std::mem::take(&mut self.suspend) {
                 self.stop(app)?;
+                stale = true;
+            }
+            if let Some(wish) = self.edit.take() {
+                // Its reader would take the editor's keys.
+                drop(keys);
+                let ended = self.open_editor(app, wish, (&mut terminate, &mut hangup)).await?;
+                if let Some(number) = ended {
+                    return Ok(End::Signal(number));
+                }
+                keys = EventStream::new();
+                // A Ctrl-C was meant for the editor.
+                interrupt = signal(SignalKind::interrupt())?;
                 stale = true;
             }
             if stale && drawn.elapsed() >= FRAME {
@@ -253,6 +279,46 @@ impl Shell {
         Ok(())
     }
 
+    /// Gives the terminal to the user's editor until it ends. Returns the signal that ended the program meanwhile.
+    async fn open_editor(
+        &mut self,
+        app: &mut App,
+        wish: EditWish,
+        (terminate, hangup): (&mut Signal, &mut Signal),
+    ) -> anyhow::Result<Option<u8>> {
+        let words = editor::file_below(&wish.root, &wish.path).and_then(|file| {
+            let chosen = editor::chosen(|name| std::env::var(name).ok())?;
+            Ok(editor::command(&chosen, &file, wish.line))
+        });
+        let mut done = words.as_ref().map(|_| ()).map_err(String::clone);
+        if let Ok([program, arguments @ ..]) = words.as_deref() {
+            self.guard.leave();
+            match tokio::process::Command::new(program).args(arguments).spawn() {
+                Err(why) => done = Err(format!("{} was not started: {why}; check EDITOR", sanitize::line(program, 80))),
+                Ok(mut child) => {
+                    let ended = tokio::select! {
+                        ended = child.wait() => ended,
+                        _ = terminate.recv() => return Ok(Some(15)),
+                        _ = hangup.recv() => return Ok(Some(1)),
+                    };
+                    if let Ok(status) = ended
+                        && !status.success()
+                    {
+                        done = Err(format!("{}: {status}", sanitize::line(program, 80)));
+                    }
+                }
+            }
+            self.guard.enter()?;
+        }
+        let (width, height) = crossterm::terminal::size()?;
+        for msg in [Msg::Resize(width, height), Msg::Edited(done)] {
+            let effects = app.update(msg, now());
+            self.perform(app, effects);
+        }
+        self.invalidate()?;
+        Ok(None)
+    }
+
     /// Redraws everything in the next frame. Not `clear`: it asks the terminal for its cursor position, and fails on a slow terminal.
     fn invalidate(&mut self) -> io::Result<()> {
         let area = self.terminal.get_frame().area();
@@ -290,6 +356,30 @@ impl Shell {
                         let _ = tx.send(Msg::Done(tag, outcome)).await;
                     });
                     self.starting = Some(task.abort_handle());
+                }
+                Effect::Once { tag, path, body, key } => {
+                    let (client, tx, key) = (self.client.clone(), self.tx.clone(), format!("{}-{key}", self.run));
+                    tokio::spawn(async move {
+                        let outcome = call(&client, "POST", &path, Some(&body), Some(&key)).await;
+                        let _ = tx.send(Msg::Done(tag, outcome)).await;
+                    });
+                }
+                Effect::Text { tag, path } => {
+                    let (client, tx) = (self.client.clone(), self.tx.clone());
+                    tokio::spawn(async move {
+                        let reply = client.http("GET", &path, None, None).await;
+                        let outcome = reply.map(|reply| match reply.is_ok() {
+                            true => (reply.status, json!({ "text": reply.text })),
+                            false => (reply.status, reply.json()),
+                        });
+                        let _ = tx.send(Msg::Done(tag, outcome.map_err(|why| why.to_string()))).await;
+                    });
+                }
+                Effect::Edit { root, path, line } => self.edit = Some(EditWish { root, path, line }),
+                Effect::KeepReview(session, review) => {
+                    if let Err(why) = kept_reviews::keep(&self.dir, &session, review) {
+                        app.say(&format!("the review is kept only until you quit: {why}"), true);
+                    }
                 }
                 // The connection closes with the task, and the gateway takes back what was begun.
                 Effect::GiveUp => drop(self.starting.take().map(|task| task.abort())),

@@ -46,6 +46,7 @@ fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
     ask
 }
 
+mod changes;
 mod new_session;
 mod panes;
 mod surfaces;

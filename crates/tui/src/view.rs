@@ -1,6 +1,7 @@
 //! The layout of the screen. One file: keys and clicks use the same areas as drawing. Pure.
 
 mod card;
+mod changes;
 mod inbox;
 mod new_session;
 mod pages;
@@ -9,6 +10,7 @@ mod sessions;
 mod surfaces;
 
 pub(crate) use card::option_at;
+pub(crate) use changes::{changes_areas, changes_top};
 pub(crate) use inbox::several_end;
 pub(crate) use new_session::form_hit;
 pub(crate) use panes::{Pane, has_panes, list_top, pane_at, row_at};
@@ -113,7 +115,7 @@ pub(crate) fn card_area(app: &App) -> Option<Rect> {
     if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.overlay.is_some() || app.form.is_some() {
         return None;
     }
-    app.card.as_ref()?;
+    app.card.as_ref().filter(|_| app.changes.is_none())?;
     card_place(app)
 }
 
@@ -198,6 +200,7 @@ pub(crate) fn draw(app: &App, buf: &mut Buffer) {
     draw.top();
     match app.page {
         _ if app.form.is_some() => app.form.iter().for_each(|form| draw.form(form)),
+        TuiPage::Session if app.changes.is_some() => app.changes.iter().for_each(|screen| draw.changes(screen)),
         TuiPage::Search => draw.search(),
         TuiPage::Runtimes => draw.runtimes(),
         TuiPage::Devices => draw.devices(),
@@ -596,6 +599,9 @@ impl Draw<'_> {
 fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
     if let Some(form) = &app.form {
         return new_session::form_hints(app, form);
+    }
+    if let Some(screen) = app.changes.as_ref().filter(|_| app.page == TuiPage::Session) {
+        return changes::changes_hints(app, screen).to_vec();
     }
     let hints: &[(&'static str, &'static str)] = match app.page {
         TuiPage::Inbox if !app.triage.selected.is_empty() => &[

@@ -123,6 +123,7 @@ impl App {
                 self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
             "surface" => self.open_surface(),
+            "changes" => self.open_changes(effects),
             "doctor" => effects.push(get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
             "start" => {
                 self.overlay = Some(Overlay::Input {

@@ -35,6 +35,7 @@ impl App {
                 self.true_at = self.now;
                 self.present = None;
                 self.refreshed = 0;
+                self.touch_changes(None);
                 self.choose_first_page();
             }
             ClientEvent::Lost(why) => {
@@ -121,6 +122,10 @@ impl App {
     fn on_log_event(&mut self, event: &Envelope) {
         let body = &event.event;
         let kind = Kind::from_name(&event.kind);
+        // What may change files.
+        if matches!(kind, Some(Kind::RunStarted | Kind::RunEnded | Kind::ToolCall | Kind::ToolCallUpdate)) {
+            self.touch_changes(Some(&event.session_id));
+        }
         match kind {
             Some(Kind::RequestOpened) => {
                 if let Some(ask) = RequestView::read(body)
@@ -318,6 +323,7 @@ impl App {
                 }
                 self.say(&format!("not sent: {why}"), true);
             }
+            CallTag::Changes(session, call) => self.on_changes_reply(&session, call, (good, &value), &why, effects),
             CallTag::Form(call) => self.on_form_reply(call, (status, &value), &why, effects),
             CallTag::TextPage(title) if good => self.show_text(title, &value),
             CallTag::TextPage(_) => self.say(&why, true),

@@ -32,6 +32,9 @@ impl App {
         if key.name() == "C-k" {
             return self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 });
         }
+        if self.changes_key(key, effects) {
+            return;
+        }
         let typing = self
             .card
             .as_ref()
@@ -57,7 +60,7 @@ impl App {
         if self.page == TuiPage::Inbox && !typing && self.triage_key(key) {
             return;
         }
-        if !typing && self.card_key(key, effects) {
+        if !self.shows_changes() && !typing && self.card_key(key, effects) {
             return;
         }
         if self.surface_key(key, effects) {
@@ -384,7 +387,7 @@ impl App {
     }
 
     fn reading_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        if self.scroll_key(key.name()) {
+        if self.end_chord(key, effects) || self.scroll_key(key.name()) {
             return;
         }
         // Whoever reads on does not write after the answer.
@@ -393,7 +396,10 @@ impl App {
             "i" | "Enter" => self.writing = true,
             "Up" | "k" => self.with_conversation(|conversation, pen| conversation.scroll(-1, pen)),
             "Down" | "j" => self.with_conversation(|conversation, pen| conversation.scroll(1, pen)),
-            "g" | "Home" => self.with_conversation(|conversation, _| conversation.go_to_start()),
+            "g" | "Home" => {
+                self.begin_chord();
+                self.with_conversation(|conversation, _| conversation.go_to_start());
+            }
             "G" | "End" | "f" => self.with_conversation(|conversation, _| conversation.go_to_newest()),
             "J" | "S-Down" => self.with_conversation(|conversation, pen| conversation.choose(true, pen)),
             "K" | "S-Up" => self.with_conversation(|conversation, pen| conversation.choose(false, pen)),
@@ -466,6 +472,9 @@ impl App {
         }
         if let Some(form) = &mut self.form {
             return form.paste(&words, self.now);
+        }
+        if self.shows_changes() {
+            return self.changes_paste(&words);
         }
         let writing = self.page == TuiPage::Session && self.writing || self.surface_takes_text();
         if !writing

@@ -19,6 +19,9 @@ impl App {
         if self.form.is_some() {
             return;
         }
+        if self.shows_changes() {
+            return self.changes_wheel(event.column, event.row, down);
+        }
         let by = if down { WHEEL_LINES } else { -WHEEL_LINES };
         let inside = |area: Rect| area.contains((event.column, event.row).into());
         if view::card_area(self).is_some_and(inside)
@@ -72,6 +75,9 @@ impl App {
             && let Some(page) = view::tab_at(self, column)
         {
             return self.go(page, effects);
+        }
+        if self.shows_changes() {
+            return self.changes_click(column, row);
         }
         if let Some(letter) = view::option_at(self, column, row) {
             if self.page == TuiPage::Inbox && !self.triage.selected.is_empty() {

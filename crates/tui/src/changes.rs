@@ -1,0 +1,578 @@
+//! The changes of the open session: the list of files, the diff of the selected one, and a review of them. Pure.
+
+mod drawing;
+mod review;
+mod rows;
+
+pub(crate) use drawing::{DiffPen, file_words, list_row, path_end};
+pub(crate) use review::{COMMENT_CHARS, COMMENTS_MAX, PlacedComment, ReviewDraft, place_words};
+pub(crate) use rows::{DiffRow, DiffRowKind, DiffRows};
+
+use std::collections::VecDeque;
+
+use ratatui_textarea::TextArea;
+use serde_json::Value;
+
+use super::input;
+use super::view_model::{field, millis};
+
+/// Most files of a list; further ones are counted. The gateway lists fewer.
+const FILES_MAX: usize = 5_000;
+/// Diffs that are kept, so that going back to a file reads nothing.
+const DIFFS_KEPT: usize = 12;
+/// Two reads of the list are at least this far apart, in milliseconds.
+const READ_PAUSE: i64 = 2_000;
+/// Most runs, notes and undone changes that are listed.
+const LISTED_MAX: usize = 500;
+
+/// A file that changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ChangedItem {
+    /// As the gateway names it: not for the screen.
+    pub(crate) path: String,
+    pub(crate) from: Option<String>,
+    /// What happened to it: a letter, and a word.
+    pub(crate) status: (char, &'static str),
+    pub(crate) lines: Option<(u64, u64)>,
+    /// Why there is no diff; empty if there is one.
+    pub(crate) reason: String,
+    pub(crate) digest: String,
+    /// Whether it changed outside of the session: not, only there, or there too.
+    pub(crate) others: Option<bool>,
+}
+
+impl ChangedItem {
+    fn read(value: &Value) -> Option<Self> {
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        let status = match value["status"].as_str()? {
+            "added" => ('A', "new"),
+            "deleted" => ('D', "deleted"),
+            "renamed" => ('R', "renamed"),
+            _ => ('M', "changed"),
+        };
+        let lines = value["added"].as_u64().map(|added| (added, value["removed"].as_u64().unwrap_or_default()));
+        let reason = match value["compared"].as_str() {
+            None | Some("text") => String::new(),
+            Some(other) => {
+                Some(field(&value["reason"])).filter(|why| !why.is_empty()).unwrap_or_else(|| field(&other.into()))
+            }
+        };
+        let others = match value["by"].as_str() {
+            Some("others") => Some(true),
+            Some("both") => Some(false),
+            _ => None,
+        };
+        Some(Self {
+            path: text("path")?,
+            from: text("from"),
+            status,
+            lines,
+            reason,
+            digest: text("digest").unwrap_or_default(),
+            others,
+        })
+    }
+}
+
+/// The list of files, as it was read last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ChangesList {
+    pub(crate) rev: String,
+    /// The session's folder.
+    pub(crate) root: String,
+    /// Whether the changes are known.
+    pub(crate) known: bool,
+    pub(crate) files: Vec<ChangedItem>,
+    pub(crate) left_off: usize,
+    pub(crate) runs: Vec<RunItem>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A run whose changes are known.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunItem {
+    pub(crate) id: String,
+    pub(crate) at: i64,
+    pub(crate) prompt: String,
+    pub(crate) files: u64,
+}
+
+/// What was undone.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct UndoneItem {
+    pub(crate) id: String,
+    pub(crate) path: String,
+    pub(crate) at: i64,
+    pub(crate) by: String,
+}
+
+impl ChangesList {
+    fn read(value: &Value) -> Self {
+        let list = |name: &str| value[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        let files = list("files");
+        let beyond = files.len().saturating_sub(FILES_MAX);
+        let told = value["left_off"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+        let run = |one: &Value| {
+            Some(RunItem {
+                id: one["run_id"].as_str()?.to_owned(),
+                at: millis(&one["at"]).unwrap_or_default(),
+                prompt: field(&one["prompt"]),
+                files: one["files"].as_u64().unwrap_or_default(),
+            })
+        };
+        Self {
+            rev: value["rev"].as_str().unwrap_or_default().to_owned(),
+            root: value["root"].as_str().unwrap_or_default().to_owned(),
+            known: value["source"] != "none",
+            files: files.iter().take(FILES_MAX).filter_map(ChangedItem::read).collect(),
+            left_off: told.saturating_add(beyond),
+            runs: list("runs").iter().rev().take(LISTED_MAX).filter_map(run).collect(),
+            notes: list("notes").iter().take(LISTED_MAX).map(|note| field(&note["text"])).collect(),
+        }
+    }
+
+    /// The lines that came and went.
+    pub(crate) fn lines(&self) -> (u64, u64) {
+        let all = self.files.iter().filter_map(|file| file.lines);
+        all.fold((0, 0), |(added, removed), (a, r)| (added.saturating_add(a), removed.saturating_add(r)))
+    }
+}
+
+/// The diff of a file, or why it could not be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LoadedDiff {
+    path: String,
+    /// The version that was asked for.
+    wanted: String,
+    /// The version that came.
+    pub(crate) digest: String,
+    pub(crate) rows: DiffRows,
+    pub(crate) truncated: bool,
+    pub(crate) problem: String,
+}
+
+/// Where the keys go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangesPane {
+    Files,
+    Diff,
+}
+
+/// What is typed or chosen over the two panes.
+#[derive(Clone, Debug)]
+pub(crate) enum ChangesMode {
+    Reading,
+    Filter,
+    /// A comment, and which one it changes.
+    Comment {
+        area: TextArea<'static>,
+        about: PlacedComment,
+        edits: Option<u64>,
+    },
+    /// The review: its first line, and the selected comment if the keys go to the list.
+    Review {
+        first: TextArea<'static>,
+        at: Option<usize>,
+    },
+    Undone(usize),
+    Runs(usize),
+}
+
+/// The screen of a session's changes.
+pub(crate) struct ChangesScreen {
+    pub(crate) session: String,
+    pub(crate) list: Option<ChangesList>,
+    /// Why the list could not be read.
+    pub(crate) problem: String,
+    pub(crate) filter: TextArea<'static>,
+    /// The files that fit the filter, and which of them is selected.
+    pub(crate) fit: Vec<usize>,
+    pub(crate) at: usize,
+    /// The first file on the screen.
+    pub(crate) top: usize,
+    pub(crate) pane: ChangesPane,
+    pub(crate) mode: ChangesMode,
+    /// The run whose changes are shown; all if `None`.
+    pub(crate) run: Option<RunItem>,
+    diffs: VecDeque<LoadedDiff>,
+    /// The diff that is being read: path, version and run.
+    flying: Option<(String, String)>,
+    /// The chosen line of the diff, and the other end of several.
+    pub(crate) row: Option<usize>,
+    pub(crate) anchor: Option<usize>,
+    /// The first line of the diff on the screen, and how many of its screen lines are above.
+    pub(crate) scroll: (usize, usize),
+    /// Whether the chosen line is to be brought on the screen.
+    pub(crate) reveal: bool,
+    /// Which part is entered once the diff is there, counted from 1; 0 for none.
+    enters: usize,
+    pub(crate) draft: ReviewDraft,
+    /// A comment that was left before it was added.
+    unsaved: Option<(PlacedComment, String)>,
+    /// Whether the review is on its way.
+    pub(crate) sending: bool,
+    pub(crate) undone: Vec<UndoneItem>,
+    /// Counts the reads of the list: only the last one is applied.
+    pub(crate) serial: u64,
+    reading: bool,
+    read_at: i64,
+    /// When the list is read again.
+    due: Option<i64>,
+}
+
+impl ChangesScreen {
+    pub(crate) fn new(session: &str, draft: ReviewDraft, now: i64) -> Self {
+        Self {
+            session: session.to_owned(),
+            list: None,
+            problem: String::new(),
+            filter: input::area(""),
+            fit: Vec::new(),
+            at: 0,
+            top: 0,
+            pane: ChangesPane::Files,
+            mode: ChangesMode::Reading,
+            run: None,
+            diffs: VecDeque::new(),
+            flying: None,
+            row: None,
+            anchor: None,
+            scroll: (0, 0),
+            reveal: false,
+            enters: 0,
+            draft,
+            unsaved: None,
+            sending: false,
+            undone: Vec::new(),
+            serial: 0,
+            reading: false,
+            read_at: now,
+            due: Some(now),
+        }
+    }
+
+    // === reading
+
+    /// Files may have changed: the list is read again soon; several calls are one read.
+    pub(crate) fn touch(&mut self, now: i64) {
+        // A clock that was set back does not put it off.
+        let soon = (self.read_at + READ_PAUSE).clamp(now, now + READ_PAUSE);
+        self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+    }
+
+    /// The list is read now: somebody asked for it, or something else is to be shown.
+    pub(crate) fn read_again(&mut self, now: i64) {
+        self.diffs.retain(|diff| diff.problem.is_empty());
+        (self.due, self.reading) = (Some(now), false);
+    }
+
+    /// The number of the read that is due.
+    pub(crate) fn list_due(&mut self, now: i64) -> Option<u64> {
+        if self.reading || self.due.is_none_or(|due| due > now) {
+            return None;
+        }
+        (self.due, self.reading, self.read_at) = (None, true, now);
+        self.serial += 1;
+        Some(self.serial)
+    }
+
+    /// Applies the list; true if it is another.
+    pub(crate) fn on_list(&mut self, serial: u64, reply: Result<&Value, &str>) -> bool {
+        if serial != self.serial {
+            return false;
+        }
+        self.reading = false;
+        match reply {
+            Err(why) => {
+                why.clone_into(&mut self.problem);
+                false
+            }
+            Ok(value) => {
+                self.problem.clear();
+                let list = ChangesList::read(value);
+                if self.list.as_ref().is_some_and(|known| known.rev == list.rev && !list.rev.is_empty()) {
+                    return false;
+                }
+                let chosen = self.file().map(|file| file.path.clone());
+                self.list = Some(list);
+                self.refit_to(chosen);
+                true
+            }
+        }
+    }
+
+    /// The diff that has to be read: of the selected file, one at a time.
+    pub(crate) fn diff_due(&mut self) -> Option<(String, String)> {
+        if self.flying.is_some() {
+            return None;
+        }
+        let file = self.file()?;
+        let wanted = (file.path.clone(), file.digest.clone());
+        let known =
+            self.diffs.iter().any(|diff| diff.path == wanted.0 && (diff.wanted == wanted.1 || diff.digest == wanted.1));
+        if !file.reason.is_empty() || known {
+            return None;
+        }
+        self.flying = Some(wanted.clone());
+        Some(wanted)
+    }
+
+    /// Applies the diff of a file.
+    pub(crate) fn on_diff(&mut self, (path, digest): (String, String), reply: Result<&Value, &str>) {
+        if self.flying.as_ref() != Some(&(path.clone(), digest.clone())) {
+            return;
+        }
+        self.flying = None;
+        let mut diff = LoadedDiff { path, wanted: digest, ..LoadedDiff::default() };
+        match reply {
+            Ok(value) => {
+                diff.digest = value["digest"].as_str().unwrap_or_default().to_owned();
+                diff.rows = DiffRows::read(value["diff"].as_str().unwrap_or_default());
+                diff.truncated = value["truncated"] == true;
+            }
+            Err(why) => why.clone_into(&mut diff.problem),
+        }
+        let shown = self.file().is_some_and(|file| file.path == diff.path);
+        let place = |at: Option<usize>| self.diff().and_then(|diff| diff.rows.rows.get(at?)).and_then(DiffRow::place);
+        let (row, anchor) = if shown { (place(self.row), place(self.anchor)) } else { (None, None) };
+        self.diffs.retain(|one| one.path != diff.path);
+        self.diffs.push_back(diff);
+        while self.diffs.len() > DIFFS_KEPT {
+            self.diffs.pop_front();
+        }
+        if !shown {
+            return;
+        }
+        // The same lines stay chosen in another version of the file.
+        let find = |place: Option<(bool, usize)>| {
+            self.diff().and_then(|diff| place.and_then(|(old, line)| diff.rows.find(old, line)))
+        };
+        let (row, anchor) = (find(row), find(anchor));
+        (self.row, self.anchor) = (row, anchor.filter(|_| row.is_some()));
+        let rows = self.diff().map_or(0, |diff| diff.rows.rows.len());
+        if self.scroll.0 >= rows {
+            self.scroll = (0, 0);
+        }
+        if let Some(part) = std::mem::take(&mut self.enters).checked_sub(1) {
+            let last = self.diff().map_or(0, |diff| diff.rows.parts.len()).saturating_sub(1);
+            self.enter(part.min(last));
+        }
+    }
+
+    /// The diff of the selected file, if it was read.
+    pub(crate) fn diff(&self) -> Option<&LoadedDiff> {
+        let file = self.file()?;
+        self.diffs.iter().find(|diff| diff.path == file.path)
+    }
+
+    /// Another run, or all: nothing that was read is of it.
+    pub(crate) fn choose_run(&mut self, run: Option<RunItem>, now: i64) {
+        if self.run == run {
+            return;
+        }
+        self.run = run;
+        self.diffs.clear();
+        self.flying = None;
+        (self.row, self.anchor, self.scroll) = (None, None, (0, 0));
+        // Its runs are wanted until the other list is there.
+        if let Some(list) = &mut self.list {
+            list.rev.clear();
+        }
+        self.read_again(now);
+    }
+
+    /// Applies what was undone.
+    pub(crate) fn on_undone(&mut self, value: &Value) {
+        let one = |one: &Value| {
+            Some(UndoneItem {
+                id: one["patch_id"].as_str()?.to_owned(),
+                path: field(&one["path"]),
+                at: millis(&one["at"]).unwrap_or_default(),
+                by: field(&one["by"]["name"]),
+            })
+        };
+        self.undone = value["undone"].as_array().into_iter().flatten().take(LISTED_MAX).filter_map(one).collect();
+        if let ChangesMode::Undone(at) = &mut self.mode {
+            *at = (*at).min(self.undone.len().saturating_sub(1));
+        }
+    }
+
+    // === the files
+
+    /// The files that fit the filter, after it changed. The selected file stays selected.
+    pub(crate) fn refit(&mut self) {
+        self.refit_to(self.file().map(|file| file.path.clone()));
+    }
+
+    fn refit_to(&mut self, chosen: Option<String>) {
+        let words = self.filter.lines().join(" ").trim().to_lowercase();
+        let files = self.list.as_ref().map(|list| list.files.as_slice()).unwrap_or_default();
+        let fits = |file: &ChangedItem| words.is_empty() || file.path.to_lowercase().contains(&words);
+        self.fit = files.iter().enumerate().filter(|(_, file)| fits(file)).map(|(at, _)| at).collect();
+        let found = chosen.as_ref().and_then(|path| self.fit.iter().position(|at| files[*at].path == *path));
+        self.at = found.unwrap_or_else(|| self.at.min(self.fit.len().saturating_sub(1)));
+        if self.file().map(|file| &file.path) != chosen.as_ref() {
+            self.at_another();
+        }
+    }
+
+    pub(crate) fn file_at(&self, at: usize) -> Option<&ChangedItem> {
+        self.list.as_ref()?.files.get(*self.fit.get(at)?)
+    }
+
+    /// The selected file.
+    pub(crate) fn file(&self) -> Option<&ChangedItem> {
+        self.file_at(self.at)
+    }
+
+    fn at_another(&mut self) {
+        (self.row, self.anchor, self.scroll, self.enters) = (None, None, (0, 0), 0);
+    }
+
+    pub(crate) fn go_to(&mut self, at: usize) {
+        let at = at.min(self.fit.len().saturating_sub(1));
+        if at != self.at {
+            self.at = at;
+            self.at_another();
+        }
+    }
+
+    pub(crate) fn step(&mut self, down: bool, many: usize) {
+        self.go_to(if down { self.at.saturating_add(many) } else { self.at.saturating_sub(many) });
+    }
+
+    // === the lines
+
+    fn enter(&mut self, part: usize) {
+        let row = self.diff().and_then(|diff| diff.rows.enter(part));
+        if row.is_some() {
+            (self.row, self.anchor, self.reveal) = (row, None, true);
+        }
+    }
+
+    /// The next or the previous part; past the end, the next file's first part, once it is there.
+    pub(crate) fn part(&mut self, next: bool) {
+        self.pane = ChangesPane::Diff;
+        let here = self.row.and_then(|row| Some(self.diff()?.rows.rows.get(row)?.part));
+        let parts = self.diff().map_or(0, |diff| diff.rows.parts.len());
+        match (here, next) {
+            (None, true) if parts > 0 => self.enter(0),
+            (Some(part), true) if part + 1 < parts => self.enter(part + 1),
+            (Some(part), false) if part > 0 => self.enter(part - 1),
+            // Its diff is on its way.
+            (None, true) if self.flying.is_some() && self.diff().is_none() => self.enters += 1,
+            (_, true) if self.at + 1 < self.fit.len() => {
+                self.step(true, 1);
+                if self.diff().is_some() { self.enter(0) } else { self.enters = 1 }
+            }
+            (_, false) if self.at > 0 => {
+                self.step(false, 1);
+                if self.diff().is_some() { self.enter(0) } else { self.enters = 1 }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next line; `grow`: it is chosen too. `first` is the first line on the screen.
+    pub(crate) fn line(&mut self, down: bool, many: usize, grow: bool, first: usize) {
+        let Some(diff) = self.diff() else { return };
+        let Some(row) = self.row else {
+            (self.row, self.reveal) =
+                (diff.rows.choosable(first, true).or_else(|| diff.rows.choosable(first, false)), true);
+            return;
+        };
+        let mut to = row;
+        for _ in 0..many {
+            let next = match down {
+                true => diff.rows.choosable(to + 1, true),
+                false => to.checked_sub(1).and_then(|before| diff.rows.choosable(before, false)),
+            };
+            match next {
+                Some(next) => to = next,
+                None => break,
+            }
+        }
+        self.anchor = if grow { Some(self.anchor.unwrap_or(row)) } else { None };
+        // The first line is seen with the heading above it.
+        if to == row && !down {
+            self.scroll = (0, 0);
+        }
+        (self.row, self.reveal) = (Some(to), true);
+    }
+
+    /// The first or the last line.
+    pub(crate) fn end(&mut self, last: bool) {
+        let Some(diff) = self.diff() else { return };
+        let many = diff.rows.rows.len();
+        let row = if last { diff.rows.choosable(many.saturating_sub(1), false) } else { diff.rows.choosable(0, true) };
+        (self.row, self.anchor, self.reveal) = (row, None, true);
+        if !last {
+            self.scroll = (0, 0);
+        }
+    }
+
+    /// The chosen lines: the side, the first and the last.
+    pub(crate) fn lines(&self) -> Option<(bool, usize, usize)> {
+        let row = self.row?;
+        self.diff()?.rows.lines(self.anchor.unwrap_or(row), row)
+    }
+
+    /// Whether a line of the diff is chosen.
+    pub(crate) fn is_chosen(&self, row: &DiffRow) -> bool {
+        let Some((old, first, last)) = self.lines() else { return false };
+        row.place().is_some_and(|(side, line)| side == old && (first..=last).contains(&line))
+    }
+
+    // === comments
+
+    /// The comment that the chosen lines get: the one that ends there, or a new one. `None` without chosen lines.
+    pub(crate) fn begin_comment(&mut self) -> Option<()> {
+        let (old, line, end) = self.lines()?;
+        let file = self.file()?;
+        let known =
+            self.draft.at(&file.path, (old, end)).find(|one| one.line == line || self.anchor.is_none()).cloned();
+        if let Some(known) = known {
+            self.edit_comment(&known);
+            return Some(());
+        }
+        let digest = self.diff()?.digest.clone();
+        let about = PlacedComment { id: 0, path: file.path.clone(), old, line, end, text: String::new(), digest };
+        let words = match self.unsaved.take() {
+            Some((left, words)) if left == about => words,
+            _ => String::new(),
+        };
+        self.mode = ChangesMode::Comment { area: input::area(&words), about, edits: None };
+        Some(())
+    }
+
+    pub(crate) fn edit_comment(&mut self, known: &PlacedComment) {
+        self.mode =
+            ChangesMode::Comment { area: input::area(&known.text), about: known.clone(), edits: Some(known.id) };
+    }
+
+    /// Ends a comment: it is added, or left.
+    pub(crate) fn end_comment(&mut self, add: bool) {
+        let ChangesMode::Comment { area, about, edits } = std::mem::replace(&mut self.mode, ChangesMode::Reading)
+        else {
+            return;
+        };
+        let words = area.lines().join("\n");
+        if add {
+            // Added from the list, it is still where it was.
+            self.draft.put(PlacedComment { text: words, ..about }, edits);
+            (self.anchor, self.reveal) = (None, true);
+        } else if edits.is_none() && !words.trim().is_empty() {
+            self.unsaved = Some((about, words));
+        }
+    }
+
+    /// Goes to the file and the line of a comment; false if that file is no longer changed.
+    pub(crate) fn show(&mut self, comment: &PlacedComment) -> bool {
+        let files = self.list.as_ref().map(|list| list.files.as_slice()).unwrap_or_default();
+        let Some(at) = self.fit.iter().position(|at| files[*at].path == comment.path) else { return false };
+        self.go_to(at);
+        let row = self.diff().and_then(|diff| diff.rows.find(comment.old, comment.end));
+        (self.row, self.anchor, self.reveal, self.pane) = (row, None, true, ChangesPane::Diff);
+        true
+    }
+}

@@ -1,0 +1,337 @@
+//! The lines of a diff, and the rows of the list, as they stand on the screen. Only what is on it is laid out. Pure.
+
+use std::time::Duration;
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use similar::{ChangeTag, TextDiff};
+
+use super::{ChangedItem, ChangesScreen, DiffRow, DiffRowKind, LoadedDiff};
+use crate::markdown::wrap;
+use crate::sanitize;
+use crate::theme::Theme;
+
+/// The longest part of a line that is shown, in characters.
+const LINE_SHOWN: usize = 2_000;
+/// How long the words of two lines are compared; then they are not marked.
+const WORDS_TIMEOUT: Duration = Duration::from_millis(20);
+/// From this many columns, a line has its numbers before and now.
+const TWO_NUMBERS: usize = 70;
+/// Lines of a comment that are shown in the diff.
+const COMMENT_LINES: usize = 12;
+
+/// The end of a path, if all of it does not fit: the name tells files apart.
+pub(crate) fn path_end(path: &str, most: usize) -> String {
+    // Text far beyond the limit is skipped.
+    let near = path.chars().count().saturating_sub(most.saturating_mul(2) + 64);
+    let words = sanitize::text(&path.chars().skip(near).collect::<String>()).replace('\n', " ");
+    if near == 0 && sanitize::width(&words) <= most {
+        return words;
+    }
+    let letters: Vec<char> = words.chars().collect();
+    let (mut from, mut used) = (letters.len(), 1);
+    while from > 0 {
+        used += sanitize::width(&letters[from - 1].to_string());
+        if used > most {
+            break;
+        }
+        from -= 1;
+    }
+    // A mark without its letter is no beginning.
+    while letters.get(from).is_some_and(|c| sanitize::width(&c.to_string()) == 0) {
+        from += 1;
+    }
+    if most == 0 { String::new() } else { format!("…{}", letters[from..].iter().collect::<String>()) }
+}
+
+/// The marks of a file: whether it was viewed, how many comments it has, and whether others changed it.
+fn marks(screen: &ChangesScreen, file: &ChangedItem, theme: &Theme) -> Vec<Span<'static>> {
+    let mut out = Vec::new();
+    match screen.draft.of(&file.path) {
+        0 => {}
+        many => out.push(Span::styled(format!(" “{}", many.min(99)), theme.user)),
+    }
+    if file.others.is_some() {
+        out.push(Span::styled(" !", theme.warn));
+    }
+    match screen.draft.viewed(&file.path, &file.digest) {
+        Some(true) => out.push(Span::styled(" ✔", theme.ok)),
+        Some(false) => out.push(Span::styled(" ↻", theme.warn)),
+        None => {}
+    }
+    out
+}
+
+/// A row of the list of files.
+pub(crate) fn list_row(screen: &ChangesScreen, file: &ChangedItem, theme: &Theme, width: usize) -> Vec<Span<'static>> {
+    let status = match file.status.0 {
+        'A' => theme.ok,
+        'D' => theme.bad,
+        _ => theme.warn,
+    };
+    let mut right = Vec::new();
+    match file.lines {
+        Some((added, removed)) => {
+            right.push(Span::styled(format!(" +{added}"), theme.ok));
+            right.push(Span::styled(format!(" -{removed}"), theme.bad.remove_modifier(Modifier::BOLD)));
+        }
+        None => right.push(Span::styled(" not compared", theme.dim)),
+    }
+    right.extend(marks(screen, file, theme));
+    let wide: usize = right.iter().map(|span| sanitize::width(&span.content)).sum();
+    let room = width.saturating_sub(wide + 4);
+    let path = path_end(&file.path, room);
+    let pad = room.saturating_sub(sanitize::width(&path));
+    let viewed = screen.draft.viewed(&file.path, &file.digest) == Some(true);
+    let mut out = vec![
+        Span::styled(format!(" {} ", file.status.0), status),
+        Span::styled(path, if viewed { theme.dim } else { theme.text }),
+        Span::raw(" ".repeat(pad)),
+    ];
+    out.extend(right);
+    out
+}
+
+/// What is said of a file above its diff.
+pub(crate) fn file_words(screen: &ChangesScreen, file: &ChangedItem) -> String {
+    let mut words = vec![file.status.1.to_owned()];
+    if let Some(from) = &file.from {
+        words.push(format!("was {}", path_end(from, 60)));
+    }
+    match file.others {
+        Some(true) => words.push("changed outside the session".into()),
+        Some(false) => words.push("also changed outside the session".into()),
+        None => {}
+    }
+    match screen.draft.viewed(&file.path, &file.digest) {
+        Some(true) => words.push("viewed".into()),
+        Some(false) => words.push("changed since you viewed it".into()),
+        None => {}
+    }
+    words.join(" · ")
+}
+
+/// What the lines of a diff are drawn with.
+pub(crate) struct DiffPen<'a> {
+    pub(crate) screen: &'a ChangesScreen,
+    pub(crate) diff: &'a LoadedDiff,
+    pub(crate) theme: &'a Theme,
+    pub(crate) width: usize,
+}
+
+impl DiffPen<'_> {
+    /// The screen lines of a line of the diff, and whether each is of the line itself: comments stand below it.
+    pub(crate) fn lines(&self, at: usize) -> Vec<(Line<'static>, bool)> {
+        let Some(row) = self.diff.rows.rows.get(at) else { return Vec::new() };
+        let theme = self.theme;
+        let none = Span::raw(" ");
+        let shown = |words: &str, style: Style| {
+            let cut: String = words.chars().take(LINE_SHOWN).collect();
+            Span::styled(sanitize::text(&cut).replace('\n', " "), style)
+        };
+        let text = self.diff.rows.text(at);
+        let mut out: Vec<(Line<'static>, bool)> = Vec::new();
+        match row.kind {
+            DiffRowKind::Part => {
+                let words = sanitize::line(text, self.width.saturating_sub(2));
+                out.push((Line::from(vec![none, Span::styled(words, theme.busy)]), true));
+            }
+            DiffRowKind::Remark => {
+                let margin = Span::raw(" ".repeat(self.margin()));
+                let spans = [shown(text.trim_start(), theme.dim)];
+                out.extend(wrap(&spans, &margin, &margin, self.width).into_iter().map(|line| (line, true)));
+            }
+            DiffRowKind::Same | DiffRowKind::Added | DiffRowKind::Removed => {
+                let (first, next) = self.gutter(row);
+                let mut spans = self.words(at, row);
+                let beyond = text.chars().count().saturating_sub(LINE_SHOWN);
+                if beyond > 0 {
+                    spans.push(Span::styled(format!(" … and {beyond} more characters"), theme.dim));
+                }
+                out.extend(wrap(&spans, &first, &next, self.width).into_iter().map(|line| (line, true)));
+            }
+        }
+        out.extend(self.comments(row).into_iter().map(|line| (line, false)));
+        out
+    }
+
+    pub(crate) fn height(&self, at: usize) -> usize {
+        self.lines(at).len()
+    }
+
+    /// The columns before the text of a line.
+    fn margin(&self) -> usize {
+        let digits = self.digits();
+        1 + digits + 1 + if self.width >= TWO_NUMBERS { digits + 1 } else { 0 } + 2
+    }
+
+    fn digits(&self) -> usize {
+        let last = self.diff.rows.rows.iter().rev().find(|row| row.place().is_some());
+        last.map_or(1, |row| row.old.max(row.new)).to_string().len().clamp(3, 9)
+    }
+
+    fn gutter(&self, row: &DiffRow) -> (Span<'static>, Span<'static>) {
+        let digits = self.digits();
+        let number = |n: usize| if n == 0 { " ".repeat(digits) } else { format!("{n:>digits$}") };
+        let numbers = match self.width >= TWO_NUMBERS {
+            true => format!(" {} {} ", number(row.old), number(row.new)),
+            false => format!(" {} ", number(if row.new > 0 { row.new } else { row.old })),
+        };
+        let next = Span::styled(" ".repeat(numbers.len() + 2), self.theme.dim);
+        let mark = match row.kind {
+            DiffRowKind::Added => "+ ",
+            DiffRowKind::Removed => "- ",
+            _ => "  ",
+        };
+        (Span::styled(format!("{numbers}{mark}"), self.theme.dim), next)
+    }
+
+    /// The text of a line, with the words that changed in it.
+    fn words(&self, at: usize, row: &DiffRow) -> Vec<Span<'static>> {
+        let theme = self.theme;
+        let (tag, (line, word)) = match row.kind {
+            DiffRowKind::Added => (ChangeTag::Insert, theme.added),
+            DiffRowKind::Removed => (ChangeTag::Delete, theme.removed),
+            _ => (ChangeTag::Equal, (theme.text, theme.text)),
+        };
+        let text: String = self.diff.rows.text(at).chars().take(LINE_SHOWN).collect();
+        let whole = || vec![Span::styled(sanitize::text(&text).replace('\n', " "), line)];
+        let Some(mate) = row.mate else { return whole() };
+        let other: String = self.diff.rows.text(mate).chars().take(LINE_SHOWN).collect();
+        let (old, new) = if tag == ChangeTag::Delete { (&text, &other) } else { (&other, &text) };
+        let compared = TextDiff::configure().timeout(WORDS_TIMEOUT).diff_lines(old.as_str(), new.as_str());
+        let changes = compared.ops().iter().flat_map(|op| compared.iter_inline_changes(op));
+        let Some(change) = changes.into_iter().find(|change| change.tag() == tag) else { return whole() };
+        let spans = change.iter_strings_lossy().map(|(changed, piece)| {
+            Span::styled(sanitize::text(&piece).replace('\n', " "), if changed { word } else { line })
+        });
+        spans.collect()
+    }
+
+    /// The comments that end at a line.
+    fn comments(&self, row: &DiffRow) -> Vec<Line<'static>> {
+        let (Some(place), Some(file)) = (row.place(), self.screen.file()) else { return Vec::new() };
+        let theme = self.theme;
+        let margin = Span::styled(format!("{}┃ ", " ".repeat(self.margin().saturating_sub(2))), theme.accent);
+        let mut out = Vec::new();
+        for one in self.screen.draft.at(&file.path, place) {
+            let stale = if one.digest == file.digest { "" } else { " · the file changed after this comment" };
+            let head = format!("your comment on {}{stale}", one.place());
+            let head = sanitize::cut(&head, self.width.saturating_sub(self.margin() + 1));
+            out.push(Line::from(vec![margin.clone(), Span::styled(head, theme.dim)]));
+            let text = sanitize::text(&one.text);
+            let lines: Vec<Line<'static>> = text
+                .split('\n')
+                .take(COMMENT_LINES + 1)
+                .flat_map(|line| wrap(&[Span::styled(line.to_owned(), theme.user)], &margin, &margin, self.width))
+                .collect();
+            let more = lines.len() > COMMENT_LINES;
+            out.extend(lines.into_iter().take(COMMENT_LINES));
+            if more {
+                out.push(Line::from(vec![margin.clone(), Span::styled("…", theme.dim)]));
+            }
+        }
+        out
+    }
+
+    /// The first line on the screen, such that the one at `row` is on it if it is to be revealed.
+    pub(crate) fn settled(&self, height: usize) -> (usize, usize) {
+        let rows = self.diff.rows.rows.len();
+        let (mut top, mut above) = self.screen.scroll;
+        if rows == 0 || height == 0 {
+            return (0, 0);
+        }
+        top = top.min(rows - 1);
+        above = above.min(self.height(top).saturating_sub(1));
+        let Some(row) = self.screen.row.filter(|row| self.screen.reveal && *row < rows) else { return (top, above) };
+        if row <= top {
+            // With the heading of its part, if that is just above.
+            let before = row.checked_sub(1).filter(|at| self.diff.rows.rows[*at].kind == DiffRowKind::Part);
+            return (before.unwrap_or(row), 0);
+        }
+        let mut used = 0_usize;
+        let is_below = (top..=row).any(|at| {
+            used += self.height(at);
+            used.saturating_sub(above) > height
+        });
+        if !is_below {
+            return (top, above);
+        }
+        // Far away, it comes to the middle; from line to line, to the end.
+        let near = row - top <= height;
+        let room = if near { height } else { height / 2 };
+        let (mut first, mut used) = (row, self.height(row));
+        while first > 0 && used + self.height(first - 1) <= room {
+            first -= 1;
+            used += self.height(first);
+        }
+        (first, 0)
+    }
+
+    /// The first line on the screen after scrolling by so many screen lines.
+    pub(crate) fn scrolled(&self, by: i64, height: usize) -> (usize, usize) {
+        let (mut top, mut above) = self.screen.scroll;
+        let rows = self.diff.rows.rows.len();
+        let mut left = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
+        if by < 0 {
+            while left > 0 && (top > 0 || above > 0) {
+                if above == 0 {
+                    top -= 1;
+                    above = self.height(top);
+                }
+                let step = left.min(above);
+                (above, left) = (above - step, left - step);
+            }
+            return (top, above);
+        }
+        // The last line stays at the end of the screen.
+        let (mut last, mut used) = (rows, 0);
+        while last > 0 && used < height {
+            last -= 1;
+            used += self.height(last);
+        }
+        let end = (last, used.saturating_sub(height));
+        while left > 0 && (top, above) < end {
+            let rest = self.height(top).saturating_sub(above);
+            let step = left.min(rest);
+            (above, left) = (above + step, left - step);
+            if step == rest {
+                (top, above) = (top + 1, 0);
+            }
+        }
+        (top, above).min(end)
+    }
+
+    /// The line of the diff at this screen line.
+    pub(crate) fn at(&self, line: usize) -> Option<usize> {
+        let (mut at, above) = self.screen.scroll;
+        let mut left = line + above;
+        while at < self.diff.rows.rows.len() {
+            let high = self.height(at);
+            if left < high {
+                return Some(at);
+            }
+            (left, at) = (left - high, at + 1);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_end_keeps_the_name_of_a_file() {
+        for (path, most, shown) in [
+            ("src/main.rs", 20, "src/main.rs"),
+            ("src/deep/folder/main.rs", 12, "…der/main.rs"),
+            ("漢字漢字/x", 6, "…字/x"),
+            ("a\nb\u{1b}[31m\u{202e}c", 40, "a b\\u{1b}[31m\\u{202e}c"),
+            ("ab", 0, ""),
+        ] {
+            assert_eq!(path_end(path, most), shown, "{path:?}");
+        }
+        assert_eq!(path_end(&"x/".repeat(100_000), 5), "…x/x/");
+    }
+}

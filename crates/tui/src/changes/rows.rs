@@ -1,0 +1,230 @@
+//! The lines of a file's diff: a unified diff, read leniently. Pure.
+
+use std::ops::Range;
+
+/// Most lines of a diff that are kept; the rest is counted. The gateway cuts a diff long before.
+const ROWS_MAX: usize = 100_000;
+
+/// What a line of a diff is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiffRowKind {
+    /// The heading of a part.
+    Part,
+    Same,
+    Added,
+    Removed,
+    /// What is said about the line before it: that the file does not end with a line break.
+    Remark,
+}
+
+/// A line of a diff.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DiffRow {
+    pub(crate) kind: DiffRowKind,
+    /// Its number before, and its number now; 0 where there is none.
+    pub(crate) old: usize,
+    pub(crate) new: usize,
+    text: Range<usize>,
+    /// The line that it replaces, or that replaces it.
+    pub(crate) mate: Option<usize>,
+    /// The number of its part.
+    pub(crate) part: usize,
+}
+
+impl DiffRow {
+    /// Where it can be commented: whether on the side from before, and the line's number.
+    pub(crate) fn place(&self) -> Option<(bool, usize)> {
+        match self.kind {
+            DiffRowKind::Removed => Some((true, self.old)),
+            DiffRowKind::Same | DiffRowKind::Added => Some((false, self.new)),
+            DiffRowKind::Part | DiffRowKind::Remark => None,
+        }
+    }
+}
+
+/// The lines of a diff.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DiffRows {
+    text: String,
+    pub(crate) rows: Vec<DiffRow>,
+    /// The heading of each part.
+    pub(crate) parts: Vec<usize>,
+    /// Lines beyond those that are kept.
+    pub(crate) cut: usize,
+}
+
+/// The numbers of a heading: where a part begins, and how many lines it has, before and now.
+fn numbers(heading: &str) -> Option<[usize; 4]> {
+    let inner = heading.strip_prefix("@@ -")?;
+    let (old, rest) = inner.split_once(" +")?;
+    let (new, _) = rest.split_once(" @@")?;
+    let side = |words: &str| {
+        let (start, many) = words.split_once(',').unwrap_or((words, "1"));
+        Some((start.parse().ok()?, many.parse().ok()?))
+    };
+    let ((old_start, old_lines), (new_start, new_lines)) = (side(old)?, side(new)?);
+    Some([old_start, old_lines, new_start, new_lines])
+}
+
+impl DiffRows {
+    /// Reads the unified diff of one file. What stands before its first part is left out.
+    pub(crate) fn read(diff: &str) -> Self {
+        let mut out = Self { text: diff.to_owned(), ..Self::default() };
+        let (mut old, mut new) = (0, 0);
+        // Lines of the part that are still to come: a removed line may begin with `--`.
+        let (mut gone, mut come) = (0_usize, 0_usize);
+        let mut from = 0;
+        for whole in diff.split_inclusive('\n') {
+            let (begin, line) = (from, whole.strip_suffix('\n').unwrap_or(whole));
+            from += whole.len();
+            let end = begin + line.len();
+            let heading = if gone == 0 && come == 0 { numbers(line) } else { None };
+            let (kind, at) = match (heading, line.as_bytes().first()) {
+                (Some([old_start, old_lines, new_start, new_lines]), _) => {
+                    (old, gone, new, come) = (old_start, old_lines, new_start, new_lines);
+                    (DiffRowKind::Part, (0, 0))
+                }
+                _ if out.parts.is_empty() => continue,
+                (None, Some(b'\\')) => (DiffRowKind::Remark, (0, 0)),
+                (None, Some(b'+')) if come > 0 => {
+                    (new, come) = (new.saturating_add(1), come - 1);
+                    (DiffRowKind::Added, (0, new - 1))
+                }
+                (None, Some(b'-')) if gone > 0 => {
+                    (old, gone) = (old.saturating_add(1), gone - 1);
+                    (DiffRowKind::Removed, (old - 1, 0))
+                }
+                (None, Some(b' ') | None) if gone > 0 && come > 0 => {
+                    (old, new) = (old.saturating_add(1), new.saturating_add(1));
+                    (gone, come) = (gone - 1, come - 1);
+                    (DiffRowKind::Same, (old - 1, new - 1))
+                }
+                // No line of a part: a diff of one file has no such.
+                _ => continue,
+            };
+            if out.rows.len() >= ROWS_MAX {
+                out.cut += 1;
+                continue;
+            }
+            if kind == DiffRowKind::Part {
+                out.parts.push(out.rows.len());
+            }
+            let part = out.parts.len() - 1;
+            let text = if kind == DiffRowKind::Part || begin == end { begin..end } else { begin + 1..end };
+            out.rows.push(DiffRow { kind, old: at.0, new: at.1, text, mate: None, part });
+        }
+        out.pair();
+        out
+    }
+
+    /// As many removed lines as added ones after them: each replaces another.
+    fn pair(&mut self) {
+        let kind = |rows: &[DiffRow], at: usize| rows.get(at).map(|row| row.kind);
+        let mut from = 0;
+        while from < self.rows.len() {
+            let mut added = from;
+            while kind(&self.rows, added) == Some(DiffRowKind::Removed) {
+                added += 1;
+            }
+            let mut end = added;
+            while kind(&self.rows, end) == Some(DiffRowKind::Added) {
+                end += 1;
+            }
+            if added - from == end - added {
+                for n in 0..added - from {
+                    self.rows[from + n].mate = Some(added + n);
+                    self.rows[added + n].mate = Some(from + n);
+                }
+            }
+            from = end.max(from + 1);
+        }
+    }
+
+    /// The text of a line, as the file has it.
+    pub(crate) fn text(&self, at: usize) -> &str {
+        self.rows.get(at).and_then(|row| self.text.get(row.text.clone())).unwrap_or_default()
+    }
+
+    /// The line at this place.
+    pub(crate) fn find(&self, old: bool, line: usize) -> Option<usize> {
+        self.rows.iter().position(|row| row.place() == Some((old, line)))
+    }
+
+    /// The first changed line of a part: an added one if it has any.
+    pub(crate) fn enter(&self, part: usize) -> Option<usize> {
+        let from = *self.parts.get(part)?;
+        let rows = || self.rows.iter().enumerate().skip(from).take_while(|(_, row)| row.part == part);
+        let of = |kind| rows().find(|(_, row)| row.kind == kind).map(|(at, _)| at);
+        of(DiffRowKind::Added).or_else(|| of(DiffRowKind::Removed))
+    }
+
+    /// The next line that can be chosen, from a line on or, if `down` is false, up.
+    pub(crate) fn choosable(&self, from: usize, down: bool) -> Option<usize> {
+        let is = |at: &usize| self.rows.get(*at).is_some_and(|row| row.place().is_some());
+        match down {
+            true => (from..self.rows.len()).find(is),
+            false => (0..self.rows.len().min(from + 1)).rev().find(is),
+        }
+    }
+
+    /// What a comment on these lines is about: the side of the first one, and the lines of that side.
+    pub(crate) fn lines(&self, anchor: usize, row: usize) -> Option<(bool, usize, usize)> {
+        let (old, _) = self.rows.get(anchor)?.place()?;
+        let places = self.rows.get(anchor.min(row)..=anchor.max(row))?.iter().filter_map(DiffRow::place);
+        let lines = places.filter(|(side, _)| *side == old).map(|(_, line)| line);
+        let (first, last) = lines.fold((usize::MAX, 0), |(first, last), line| (first.min(line), last.max(line)));
+        Some((old, first, last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIFF: &str = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@ fn head()\n one\n-two\n--- three\n+2\n++++ 3\n\
+                        @@ -10 +10,2 @@\n-last\n\\ No newline at end of file\n+last\n+more\n";
+
+    #[test]
+    fn diff_rows_have_their_numbers_and_their_parts() {
+        let diff = DiffRows::read(DIFF);
+        let told: Vec<(DiffRowKind, usize, usize, &str)> =
+            diff.rows.iter().enumerate().map(|(at, row)| (row.kind, row.old, row.new, diff.text(at))).collect();
+        use DiffRowKind::{Added, Part, Remark, Removed, Same};
+        let expected = [
+            (Part, 0, 0, "@@ -1,3 +1,3 @@ fn head()"),
+            (Same, 1, 1, "one"),
+            (Removed, 2, 0, "two"),
+            (Removed, 3, 0, "-- three"),
+            (Added, 0, 2, "2"),
+            (Added, 0, 3, "+++ 3"),
+            (Part, 0, 0, "@@ -10 +10,2 @@"),
+            (Removed, 10, 0, "last"),
+            (Remark, 0, 0, " No newline at end of file"),
+            (Added, 0, 10, "last"),
+            (Added, 0, 11, "more"),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((diff.rows[2].mate, diff.rows[5].mate, diff.rows[7].mate), (Some(4), Some(3), None));
+        assert_eq!((diff.enter(0), diff.enter(1), diff.enter(2)), (Some(4), Some(9), None));
+        assert_eq!((diff.find(true, 3), diff.find(false, 11), diff.find(true, 99)), (Some(3), Some(10), None));
+        assert_eq!(
+            (diff.choosable(0, true), diff.choosable(6, true), diff.choosable(6, false)),
+            (Some(1), Some(7), Some(5))
+        );
+        assert_eq!((diff.lines(4, 1), diff.lines(2, 5)), (Some((false, 1, 2)), Some((true, 2, 3))));
+        assert_eq!(diff.lines(0, 5), None, "a heading is no line");
+    }
+
+    #[test]
+    fn diff_rows_of_any_text_are_bounded_and_in_order() {
+        for odd in ["", "no diff", "@@ -1,1 +1,1 @@", "@@ -x +y @@\n+a\n", "@@ -1,9999999 +1,1 @@\n a\n b\nc\n"] {
+            let diff = DiffRows::read(odd);
+            assert!(diff.rows.len() <= 3 && diff.enter(0).is_none(), "{odd:?}: {diff:?}");
+        }
+        let many = ROWS_MAX + 10;
+        let long = format!("@@ -0,0 +1,{many} @@\n{}", "+x\n".repeat(many));
+        let diff = DiffRows::read(&long);
+        assert_eq!((diff.rows.len(), diff.cut), (ROWS_MAX, 11));
+        assert_eq!(DiffRows::read("@@ -18446744073709551615,2 +18446744073709551615,2 @@\n a\n b\n").rows.len(), 3);
+    }
+}

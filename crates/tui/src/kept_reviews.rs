@@ -1,0 +1,75 @@
+//! Reviews that were not sent yet, in a file of the state folder: they outlast the program.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::changes::ReviewDraft;
+
+/// The file: a list of pairs of a session and its review, the latest first.
+const FILE: &str = "attach-reviews.json";
+/// Most sessions in it; the oldest are dropped.
+const SESSIONS_MAX: usize = 50;
+/// Largest file that is read; a larger one counts as empty.
+const FILE_MAX: u64 = 32 << 20;
+
+fn pairs(dir: &Path) -> Vec<(String, Value)> {
+    let path = dir.join(FILE);
+    if std::fs::metadata(&path).map_or(0, |meta| meta.len()) > FILE_MAX {
+        return Vec::new();
+    }
+    let text = std::fs::read(path).unwrap_or_default();
+    let list: Vec<(String, Value)> = serde_json::from_slice(&text).unwrap_or_default();
+    list.into_iter().take(SESSIONS_MAX).collect()
+}
+
+/// The reviews that were kept.
+pub(crate) fn read(dir: &Path) -> HashMap<String, ReviewDraft> {
+    pairs(dir).into_iter().map(|(session, kept)| (session, ReviewDraft::read(&kept))).collect()
+}
+
+/// Keeps the review of a session; null removes it. Those of other sessions stay: another terminal may have written them.
+pub(crate) fn keep(dir: &Path, session: &str, review: Value) -> std::io::Result<()> {
+    let mut all = pairs(dir);
+    all.retain(|(one, _)| one != session);
+    if !review.is_null() {
+        all.insert(0, (session.to_owned(), review));
+        all.truncate(SESSIONS_MAX);
+    }
+    let part = dir.join(format!("{FILE}.{}", std::process::id()));
+    let made = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
+    let done = made
+        .and_then(|mut file| file.write_all(json!(all).to_string().as_bytes()))
+        .and_then(|()| std::fs::rename(&part, dir.join(FILE)));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_reviews_outlast_the_program_and_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path()).len(), 0);
+        let review = |text: &str| {
+            let comment = json!({ "path": "a", "side": "new", "line": 1, "end_line": 1, "text": text, "digest": "d" });
+            json!({ "comments": [comment], "first": "", "viewed": [] })
+        };
+        for n in 0..SESSIONS_MAX + 3 {
+            keep(dir.path(), &format!("s_{n}"), review(&n.to_string())).unwrap();
+        }
+        keep(dir.path(), "s_20", Value::Null).unwrap();
+        let all = read(dir.path());
+        assert_eq!((all.len(), all.contains_key("s_2"), all.contains_key("s_20")), (SESSIONS_MAX - 1, false, false));
+        assert_eq!(all["s_52"].comments[0].text, "52");
+        std::fs::write(dir.path().join(FILE), "[[1, 2]").unwrap();
+        assert_eq!(read(dir.path()).len(), 0, "what cannot be read counts as empty");
+    }
+}
