@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 
 use super::agent_lists;
 use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
-use super::changes::{ChangesScreen, ReviewDraft};
-use super::conversation::{Conversation, DrawContext, PageOf, ScrollPosition};
+use super::changes::ChangesScreen;
+use super::conversation::{Conversation, DrawContext, PageOf};
 use super::help::COMMANDS;
 use super::input::{self, Key};
 use super::new_session::NewSessionForm;
@@ -59,7 +59,7 @@ const WHEEL_LINES: i64 = 3;
 /// How long a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
 const PREVIEW_DELAY: i64 = 300;
 
-pub(crate) use changes::ChangesCall;
+pub(crate) use changes::{ChangesCall, Reviews};
 pub(crate) use new_session::FormCall;
 pub(crate) use triage::SeveralQuestion;
 
@@ -365,13 +365,7 @@ pub(crate) struct App {
     form_prompt: String,
     /// The changes of the open session, while they are on the screen.
     pub(crate) changes: Option<Box<ChangesScreen>>,
-    /// Reviews that were not sent yet, by session.
-    pub(crate) reviews: HashMap<String, ReviewDraft>,
-    /// The review that is or was on its way, and how many there were: by it one that is sent again has the same key.
-    review_sent: Option<(String, Value)>,
-    reviews_sent: u64,
-    /// When `g` was pressed, and where the conversation was.
-    chord: Option<(i64, ScrollPosition)>,
+    pub(crate) reviews: Reviews,
     /// The starts so far.
     attempts: u64,
     /// The folder that the screen was started in.
@@ -460,10 +454,7 @@ impl App {
             form: None,
             form_prompt: String::new(),
             changes: None,
-            reviews: HashMap::new(),
-            review_sent: None,
-            reviews_sent: 0,
-            chord: None,
+            reviews: Reviews::default(),
             attempts: 0,
             here: String::new(),
             runtimes_read: false,

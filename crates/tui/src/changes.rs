@@ -174,7 +174,7 @@ pub(crate) enum ChangesMode {
         first: TextArea<'static>,
         at: Option<usize>,
     },
-    Undone(usize),
+    PatchList(usize),
     Runs(usize),
 }
 
@@ -392,7 +392,7 @@ impl ChangesScreen {
             })
         };
         self.undone = value["undone"].as_array().into_iter().flatten().take(LISTED_MAX).filter_map(one).collect();
-        if let ChangesMode::Undone(at) = &mut self.mode {
+        if let ChangesMode::PatchList(at) = &mut self.mode {
             *at = (*at).min(self.undone.len().saturating_sub(1));
         }
     }

@@ -97,7 +97,7 @@ pub async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Pat
         .unwrap_or_default();
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
-    app.reviews = kept_reviews::read(dir);
+    app.reviews.drafts = kept_reviews::read(dir);
     app.here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
     guard.plain = app.theme.depth == Depth::Ansi;

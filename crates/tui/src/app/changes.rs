@@ -19,7 +19,7 @@ pub(crate) enum ChangesCall {
     /// The diff of a version of a file.
     Diff(String, String),
     /// What was undone.
-    Undone,
+    PatchList,
     /// Undoing the change of a file.
     Undo(String),
     /// Bringing back what was undone.
@@ -28,6 +28,18 @@ pub(crate) enum ChangesCall {
     Review(Vec<u64>, String),
     /// A patch to copy.
     Patch,
+}
+
+/// Reviews that were not sent yet, and what was pressed before the screen is opened.
+#[derive(Default)]
+pub(crate) struct Reviews {
+    /// By session.
+    pub(crate) drafts: HashMap<String, ReviewDraft>,
+    /// The review that was sent last, and how many there were: one that is sent again has the same key.
+    sent: Option<(String, Value)>,
+    count: u64,
+    /// When `g` was pressed, and where the conversation was.
+    chord: Option<(i64, ScrollPosition)>,
 }
 
 fn shown(path: &str) -> String {
@@ -43,12 +55,12 @@ impl App {
     /// Remembers where the conversation was before `g`: it may begin `g c`.
     pub(super) fn begin_chord(&mut self) {
         let at = self.conversation.as_ref().map(|conversation| conversation.scroll_position.clone());
-        self.chord = at.map(|at| (self.now, at));
+        self.reviews.chord = at.map(|at| (self.now, at));
     }
 
     /// Takes the second key of `g c`; true if it was one.
     pub(super) fn end_chord(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
-        let Some((since, at)) = self.chord.take() else { return false };
+        let Some((since, at)) = self.reviews.chord.take() else { return false };
         if key.name() != "c" || !(0..CHORD_TIME).contains(&(self.now - since)) {
             return false;
         }
@@ -63,10 +75,10 @@ impl App {
             return self.say("open a session first", true);
         };
         let session = conversation.session.clone();
-        let draft = self.reviews.get(&session).cloned().unwrap_or_default();
+        let draft = self.reviews.drafts.get(&session).cloned().unwrap_or_default();
         self.changes = Some(Box::new(ChangesScreen::new(&session, draft, self.now)));
         effects.push(get(
-            CallTag::Changes(session.clone(), ChangesCall::Undone),
+            CallTag::Changes(session.clone(), ChangesCall::PatchList),
             format!("/v1/sessions/{session}/changes/undone"),
         ));
     }
@@ -76,7 +88,7 @@ impl App {
         self.keep_review(effects);
         let Some(mut screen) = self.changes.take() else { return };
         screen.end_comment(false);
-        self.reviews.insert(screen.session, screen.draft);
+        self.reviews.drafts.insert(screen.session, screen.draft);
         // The card was not on the screen meanwhile: it arms anew.
         if let Some(id) = self.card.as_ref().map(|card| card.id.clone()) {
             self.show_card_of(Some(&id));
@@ -89,8 +101,8 @@ impl App {
             screen.draft.set_first(&first.lines().join(" "));
         }
         let (session, kept) = (screen.session.clone(), screen.draft.keep());
-        if self.reviews.get(&session).map_or(Value::Null, ReviewDraft::keep) != kept {
-            self.reviews.insert(session.clone(), screen.draft.clone());
+        if self.reviews.drafts.get(&session).map_or(Value::Null, ReviewDraft::keep) != kept {
+            self.reviews.drafts.insert(session.clone(), screen.draft.clone());
             effects.push(Effect::KeepReview(session, kept));
         }
     }
@@ -188,7 +200,7 @@ impl App {
                 _ => drop(input::edit(area, key)),
             },
             ChangesMode::Review { .. } => self.review_key(key, effects),
-            ChangesMode::Undone(_) => self.undone_key(key),
+            ChangesMode::PatchList(_) => self.undone_key(key),
             ChangesMode::Runs(_) => self.runs_key(key),
         }
         true
@@ -371,11 +383,11 @@ impl App {
         let tag = CallTag::Changes(session.clone(), ChangesCall::Review(ids, screen.draft.first.clone()));
         // The same review has the same key: one that arrived although no answer came counts once.
         let sent = Some((session.clone(), body.clone()));
-        if self.review_sent != sent {
-            self.reviews_sent += 1;
-            self.review_sent = sent;
+        if self.reviews.sent != sent {
+            self.reviews.count += 1;
+            self.reviews.sent = sent;
         }
-        let key = format!("review-{}", self.reviews_sent);
+        let key = format!("review-{}", self.reviews.count);
         effects.push(Effect::Once { tag, path: format!("/v1/sessions/{session}/changes/review"), body, key });
     }
 
@@ -392,7 +404,7 @@ impl App {
             here.into_iter().for_each(|screen| screen.sending = false);
             return self.say(&format!("not sent, and nothing is lost: {why}"), true);
         }
-        self.review_sent = None;
+        self.reviews.sent = None;
         match here {
             Some(screen) => {
                 screen.sending = false;
@@ -409,7 +421,7 @@ impl App {
                 self.keep_review(effects);
             }
             None => {
-                let draft = self.reviews.entry(session.to_owned()).or_default();
+                let draft = self.reviews.drafts.entry(session.to_owned()).or_default();
                 draft.sent(ids, first);
                 effects.push(Effect::KeepReview(session.to_owned(), draft.keep()));
             }
@@ -459,7 +471,7 @@ impl App {
         if screen.undone.is_empty() {
             self.say("nothing was undone in this session", false);
         } else {
-            screen.mode = ChangesMode::Undone(0);
+            screen.mode = ChangesMode::PatchList(0);
         }
         self.read_undone(effects);
     }
@@ -467,12 +479,12 @@ impl App {
     fn read_undone(&mut self, effects: &mut Vec<Effect>) {
         let Some(screen) = &self.changes else { return };
         let path = format!("/v1/sessions/{}/changes/undone", screen.session);
-        effects.push(get(CallTag::Changes(screen.session.clone(), ChangesCall::Undone), path));
+        effects.push(get(CallTag::Changes(screen.session.clone(), ChangesCall::PatchList), path));
     }
 
     fn undone_key(&mut self, key: &Key) {
         let Some(screen) = &mut self.changes else { return };
-        let ChangesMode::Undone(at) = &mut screen.mode else { return };
+        let ChangesMode::PatchList(at) = &mut screen.mode else { return };
         match key.name() {
             "Down" | "j" => *at = (*at + 1).min(screen.undone.len().saturating_sub(1)),
             "Up" | "k" => *at = at.saturating_sub(1),
@@ -606,9 +618,9 @@ impl App {
                 }
                 screen.on_diff((path, digest), reply);
             }
-            ChangesCall::Undone if good => screen.on_undone(value),
+            ChangesCall::PatchList if good => screen.on_undone(value),
             // What is open has said why.
-            ChangesCall::Undone | ChangesCall::Review(..) => {}
+            ChangesCall::PatchList | ChangesCall::Review(..) => {}
             ChangesCall::Undo(path) | ChangesCall::Restore(path) if !good => {
                 let words = format!("nothing was changed in {}: {why}", shown(&path));
                 screen.read_again(self.now);

@@ -160,7 +160,7 @@ impl DiffPen<'_> {
     }
 
     /// The columns before the text of a line.
-    fn margin(&self) -> usize {
+    pub(crate) fn margin(&self) -> usize {
         let digits = self.digits();
         1 + digits + 1 + if self.width >= TWO_NUMBERS { digits + 1 } else { 0 } + 2
     }

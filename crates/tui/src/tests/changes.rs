@@ -66,8 +66,10 @@ fn serve(stage: &mut Stage, list: &Value, diff: &str) {
                 ChangesCall::Diff(path, digest) => {
                     json!({ "path": path, "digest": digest, "diff": diff, "truncated": false })
                 }
-                ChangesCall::Undone => json!({ "undone": [{ "patch_id": "p1", "path": "old.rs", "at": at(NOON - 5_000),
-                    "by": { "name": "phone" } }] }),
+                ChangesCall::PatchList => {
+                    json!({ "undone": [{ "patch_id": "p1", "path": "old.rs", "at": at(NOON - 5_000),
+                    "by": { "name": "phone" } }] })
+                }
                 other => panic!("{other:?}"),
             };
             reply(stage, call, 200, body);
@@ -245,7 +247,7 @@ fn changes_are_reviewed_by_keys_and_nothing_is_lost() {
     assert_eq!(key(&mut stage).remove(0).2, first, "the same review has the same key");
     stage.msg(Msg::Done(tag, Ok((202, json!({ "run_id": "r_5" })))));
     assert!(stage.app.changes.is_none(), "back in the session:\n{}", stage.screen());
-    assert!(stage.app.reviews["s_1"].comments.is_empty());
+    assert!(stage.app.reviews.drafts["s_1"].comments.is_empty());
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The screen of a session's changes: where its parts are, and how they are drawn.
 
 use super::*;
-use crate::changes::{ChangesMode, ChangesPane, ChangesScreen, DiffPen, file_words, list_row, path_end, place_words};
+use crate::changes::{
+    ChangesMode, ChangesPane, ChangesScreen, DiffPen, DiffRowKind, file_words, list_row, path_end, place_words,
+};
 
 /// From this many columns, the files are beside the diff.
 const BESIDE: u16 = 120;
@@ -117,7 +119,7 @@ pub(super) fn changes_hints(app: &App, screen: &ChangesScreen) -> &'static [(&'s
         (ChangesMode::Comment { .. }, _) => &[("Enter", "add"), ("Alt-Enter", "new line"), ("Esc", "back")],
         (ChangesMode::Review { at: None, .. }, _) => &[("Enter", "send"), ("↓", "comments"), ("Esc", "back")],
         (ChangesMode::Review { .. }, _) => &[("Enter", "edit"), ("d", "remove"), ("Ctrl-S", "send"), ("Esc", "back")],
-        (ChangesMode::Undone(_), _) => &[("Enter", "bring back"), ("↑↓", "move"), ("Esc", "back")],
+        (ChangesMode::PatchList(_), _) => &[("Enter", "bring back"), ("↑↓", "move"), ("Esc", "back")],
         (ChangesMode::Runs(_), _) => &[("Enter", "show"), ("↑↓", "move"), ("Esc", "back")],
         (ChangesMode::Reading, ChangesPane::Files) if !two => &[
             ("↑↓", "move"),
@@ -181,7 +183,7 @@ impl Draw<'_> {
         self.changes_bar(screen, areas.bar);
         match &screen.mode {
             ChangesMode::Review { .. } => self.review(screen),
-            ChangesMode::Undone(at) => self.undone(screen, *at),
+            ChangesMode::PatchList(at) => self.undone(screen, *at),
             ChangesMode::Runs(at) => self.changed_runs(screen, *at),
             _ => {}
         }
@@ -328,7 +330,13 @@ impl Draw<'_> {
                 }
                 self.put(area.x, y, line, area.width);
                 if chosen && own {
-                    self.fill(Rect::new(area.x, y, area.width, 1), theme.selected);
+                    // The words that changed stay marked.
+                    let same = diff.rows.rows[at].kind == DiffRowKind::Same;
+                    let width = if same { usize::from(area.width) } else { pen.margin() };
+                    self.fill(
+                        Rect { y, width: u16::try_from(width).unwrap_or(area.width), height: 1, ..area },
+                        theme.selected,
+                    );
                     self.put(area.x, y, Span::styled("▌", theme.accent), 1);
                 }
                 y += 1;
