@@ -180,9 +180,38 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(out.status.success(), "{out:?}");
 }
 
+async fn reviewed_in_the_terminal(gateway: &Gateway) {
+    let mut person = Person::sits_down("review", gateway);
+    person.sees_all(&["Rework", "live"]).await;
+    person.presses("Enter");
+    person.sees("write to the agent").await;
+    person.presses("Escape");
+    person.sees("i write").await;
+    person.presses("g");
+    person.presses("c");
+    person.sees("Changes 30 files").await;
+    for (n, words) in ["Is this meant?", "Say why.", "A better name?"].iter().enumerate() {
+        if n > 0 {
+            person.presses("j");
+        }
+        person.presses("n");
+        person.sees(&format!("fn part_{n}_40() {{ after }}")).await;
+        person.presses("c");
+        person.sees("Comment on line 41").await;
+        person.types(words);
+        person.presses("Enter");
+        person.sees("your comment on line 41").await;
+    }
+    person.presses("S");
+    person.sees("Send 3 comments").await;
+    person.presses("Enter");
+    person.sees_all(&["Is this meant?", "Say why.", "A better name?", "write to the agent"]).await;
+    person.done();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_a_change_of_thirty_files_is_reviewed() {
-    for size in SIZES {
+    for size in ["desk", "phone", "terminal"] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         let file = |n: usize| folder.path().join(format!("src/part-{n:02}.rs"));
@@ -208,7 +237,10 @@ async fn tasks_a_change_of_thirty_files_is_reviewed() {
             std::fs::write(file(n), text(n, "after")).unwrap();
         }
         gateway.until_ended(session, &run).await;
-        on_the_page("review", size, &gateway, &[]).await;
+        match size {
+            "terminal" => reviewed_in_the_terminal(&gateway).await,
+            size => on_the_page("review", size, &gateway, &[]).await,
+        }
         // One prompt, with all three.
         let prompts: Vec<Value> =
             gateway.events(session).await.into_iter().filter(|event| event["kind"] == "user_message_chunk").collect();
