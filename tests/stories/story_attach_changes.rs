@@ -115,8 +115,9 @@ async fn attach_changes_keep_comments_until_they_are_sent() {
     terminal.words("Look at these:");
     terminal.keys(&["Enter"]);
     shows(&terminal, "sent: 2 comments as one prompt").await;
-    let prompts = gateway.events(&session).await.into_iter().filter(|event| event["kind"] == "user_message_chunk");
-    let told = prompts.last().unwrap()["event"]["content"]["text"].as_str().unwrap().to_owned();
+    let events = gateway.events(&session).await;
+    let prompt = events.iter().rfind(|event| event["kind"] == "user_message_chunk").unwrap();
+    let told = prompt["event"]["content"]["text"].as_str().unwrap();
     for words in ["Look at these:", "Line 10:\n> 10 first change\n\nWhy this?", "> 50 second change\n\nAnd this?"] {
         assert!(told.contains(words), "{words:?} is not in {told}");
     }
@@ -134,9 +135,9 @@ async fn attach_changes_open_the_editor_and_come_back() {
     std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
     let editor = editor.display().to_string();
     let terminal = attached(&gateway, &session, (80, 40), &[("EDITOR", &editor), ("VISUAL", "")]).await;
-    shot(&terminal, "changes-80x40");
     terminal.keys(&["n"]);
     shows(&terminal, "▌     10 + 10 first change").await;
+    shot(&terminal, "changes-80x40");
     terminal.keys(&["e"]);
     let text = shows(&terminal, "editing +10 ").await;
     assert!(text.contains("of 2") && terminal.format("#{alternate_on}") == "0", "{text}");

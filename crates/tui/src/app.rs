@@ -505,7 +505,9 @@ impl App {
             Msg::Resize(width, height) => self.size = (width, height),
             Msg::Focus(on) => {
                 self.focused = Some(on);
-                self.touch_changes(None);
+                if on {
+                    self.touch_changes(None);
+                }
             }
             Msg::Tick => self.tick(&mut effects),
             Msg::Event(session_event) => self.on_event(&session_event),

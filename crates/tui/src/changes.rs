@@ -195,8 +195,8 @@ pub(crate) struct ChangesScreen {
     /// The run whose changes are shown; all if `None`.
     pub(crate) run: Option<RunItem>,
     diffs: VecDeque<LoadedDiff>,
-    /// The diff that is being read: path, version and run.
-    flying: Option<(String, String)>,
+    /// The diff that is being read: path and version, and the run that it is of.
+    flying: Option<((String, String), Option<String>)>,
     /// The chosen line of the diff, and the other end of several.
     pub(crate) row: Option<usize>,
     pub(crate) anchor: Option<usize>,
@@ -313,16 +313,20 @@ impl ChangesScreen {
         if !file.reason.is_empty() || known {
             return None;
         }
-        self.flying = Some(wanted.clone());
+        self.flying = Some((wanted.clone(), self.run_id()));
         Some(wanted)
+    }
+
+    fn run_id(&self) -> Option<String> {
+        self.run.as_ref().map(|run| run.id.clone())
     }
 
     /// Applies the diff of a file.
     pub(crate) fn on_diff(&mut self, (path, digest): (String, String), reply: Result<&Value, &str>) {
-        if self.flying.as_ref() != Some(&(path.clone(), digest.clone())) {
+        // Of another run, it is read again.
+        if self.flying.take().is_none_or(|(_, run)| run != self.run_id()) {
             return;
         }
-        self.flying = None;
         let mut diff = LoadedDiff { path, wanted: digest, ..LoadedDiff::default() };
         match reply {
             Ok(value) => {
@@ -372,7 +376,6 @@ impl ChangesScreen {
         }
         self.run = run;
         self.diffs.clear();
-        self.flying = None;
         (self.row, self.anchor, self.scroll) = (None, None, (0, 0));
         // Its runs are wanted until the other list is there.
         if let Some(list) = &mut self.list {

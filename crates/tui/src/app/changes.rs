@@ -173,14 +173,18 @@ impl App {
 
     // === keys
 
-    /// Passes a key to the screen; true if it took the key.
+    /// Passes a key to the screen, if it is shown: no key acts on what is behind it.
     pub(super) fn changes_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
         if !self.shows_changes() {
             return false;
         }
         let Some(screen) = &mut self.changes else { return false };
         match &mut screen.mode {
-            ChangesMode::Reading => return self.changes_reading_key(key, effects),
+            ChangesMode::Reading => {
+                if !self.changes_reading_key(key, effects) {
+                    self.changes_global_key(key, effects);
+                }
+            }
             ChangesMode::Filter => match key.name() {
                 "Esc" => {
                     (screen.filter, screen.mode) = (input::area(""), ChangesMode::Reading);
@@ -204,6 +208,19 @@ impl App {
             ChangesMode::Runs(_) => self.runs_key(key),
         }
         true
+    }
+
+    fn changes_global_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        match key.name() {
+            "?" => self.overlay = Some(Overlay::Help(0)),
+            ":" => self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 }),
+            name => {
+                let page = name.parse::<usize>().ok().and_then(|n| PAGES.get(n.checked_sub(1)?));
+                if let Some((page, _)) = page {
+                    self.go(*page, effects);
+                }
+            }
+        }
     }
 
     fn changes_reading_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {

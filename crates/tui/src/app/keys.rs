@@ -60,7 +60,7 @@ impl App {
         if self.page == TuiPage::Inbox && !typing && self.triage_key(key) {
             return;
         }
-        if !self.shows_changes() && !typing && self.card_key(key, effects) {
+        if !typing && self.card_key(key, effects) {
             return;
         }
         if self.surface_key(key, effects) {

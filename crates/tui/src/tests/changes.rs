@@ -61,20 +61,22 @@ fn serve(stage: &mut Stage, list: &Value, diff: &str) {
             return;
         }
         for (call, _) in asked {
-            let body = match &call {
-                ChangesCall::List(_) => list.clone(),
-                ChangesCall::Diff(path, digest) => {
-                    json!({ "path": path, "digest": digest, "diff": diff, "truncated": false })
-                }
-                ChangesCall::PatchList => {
-                    json!({ "undone": [{ "patch_id": "p1", "path": "old.rs", "at": at(NOON - 5_000),
-                    "by": { "name": "phone" } }] })
-                }
-                other => panic!("{other:?}"),
-            };
-            reply(stage, call, 200, body);
+            answer(stage, call, list, diff);
         }
     }
+}
+
+fn answer(stage: &mut Stage, call: ChangesCall, list: &Value, diff: &str) {
+    let body = match &call {
+        ChangesCall::List(_) => list.clone(),
+        ChangesCall::Diff(path, digest) => json!({ "path": path, "digest": digest, "diff": diff, "truncated": false }),
+        ChangesCall::PatchList => {
+            let by = json!({ "name": "phone" });
+            json!({ "undone": [{ "patch_id": "p1", "path": "old.rs", "at": at(NOON - 5_000), "by": by }] })
+        }
+        other => panic!("{other:?}"),
+    };
+    reply(stage, call, 200, body);
 }
 
 /// The screen of changes, with all that it asked for.
@@ -132,6 +134,11 @@ fn changes_need_g_and_c_and_give_the_conversation_back() {
     stage.type_text("changes");
     stage.keys(&["Enter"]);
     assert!(stage.app.changes.is_some());
+    // No key acts on what is behind them, wherever they were opened from.
+    stage.keys(&["u", "i", "C-k"]);
+    stage.type_text("changes");
+    stage.keys(&["Enter", "z", "t", "?", "Esc", "Z"]);
+    assert!(stage.app.changes.is_some() && stage.app.composer.is_empty(), "{:?}", stage.app.composer.lines());
     // Another page closes them.
     stage.keys(&["1"]);
     assert!(stage.app.changes.is_none() && stage.app.page == TuiPage::Inbox);
@@ -348,6 +355,19 @@ fn changes_find_a_file_mark_it_and_show_one_run() {
     assert!(asked.iter().any(|(_, path)| path == "/v1/sessions/s_1/changes?run=r_1"), "{asked:?}");
     stage.keys(&["x"]);
     assert!(stage.screen().contains("the whole session first"), "{}", stage.screen());
+    // A diff of the run that comes later is not that of all runs.
+    for (call, _) in asked {
+        answer(&mut stage, call, &list("3", &now), DIFF);
+    }
+    serve(&mut stage, &list("3", &now), DIFF);
+    stage.keys(&["j"]);
+    let old = calls(&mut stage).remove(0).0;
+    stage.keys(&["r", "Up", "Up", "Enter"]);
+    assert!(calls(&mut stage).iter().all(|(call, _)| matches!(call, ChangesCall::List(_))), "one at a time");
+    reply(&mut stage, old.clone(), 200, json!({ "digest": "d", "diff": DIFF }));
+    assert!(stage.app.changes.as_ref().unwrap().diff().is_none());
+    let again = calls(&mut stage);
+    assert!(again.iter().any(|(call, path)| *call == old && path.ends_with('&')), "{again:?}");
 }
 
 #[test]

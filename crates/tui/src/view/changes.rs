@@ -217,6 +217,9 @@ impl Draw<'_> {
             left.push(Span::styled(format!(" -{removed} "), theme.bad.remove_modifier(Modifier::BOLD)));
         }
         if let Some(session) = app.sessions.get(&screen.session) {
+            if session.open > 0 {
+                left.push(Span::styled("? asks you: u ", theme.warn.add_modifier(Modifier::BOLD)));
+            }
             left.push(Span::styled(format!("· {}", session.name()), theme.dim));
         }
         self.put(area.x, area.y, left, area.width.saturating_sub(u16::try_from(taken).unwrap_or(0)));
