@@ -9,10 +9,12 @@
 
 mod blocks;
 mod drawing;
+mod reads;
 mod surfaces;
 
 use blocks::{Above, Block, BlockBody, ToolPart};
 use drawing::{parts, some};
+use reads::{ReadStretch, ReadStretches, only_looked};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
@@ -64,8 +66,19 @@ const ASKS_MAX: usize = 2000;
 /// Laid-out blocks that are cached while others are on the screen.
 const CACHE_MAX: usize = 400;
 
-/// A block's lines, with their width and whether an empty line is and one that names the call above it before them.
-type Drawn = (u16, (bool, bool), Rc<Vec<Line<'static>>>);
+/// What the lines of a block depend on beside itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct DrawnFor {
+    width: u16,
+    /// Whether an empty line, and one that names the call that it belongs to, are before it.
+    gap: bool,
+    named: bool,
+    /// The stretch of calls that only looked, and whether it is unfolded.
+    stretch: Option<(ReadStretch, bool)>,
+}
+
+/// A block's lines, and what they were made for.
+type Drawn = (DrawnFor, Rc<Vec<Line<'static>>>);
 
 /// The scroll position.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,6 +144,7 @@ impl PageOf {
 #[derive(Debug)]
 struct OlderPage {
     blocks: VecDeque<Block>,
+    reads: ReadStretches,
     /// The `before` of the page before it; none on the first.
     previous: Option<String>,
 }
@@ -160,6 +174,8 @@ pub(crate) struct Conversation {
     jump: Option<u64>,
     asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     tools: HashMap<String, u64>,
+    /// The calls that only looked, of which one line stands for many.
+    reads: ReadStretches,
     next: u64,
     bytes: usize,
     /// The cursor of the last event.
@@ -213,6 +229,7 @@ impl Conversation {
             jump: None,
             asks: BTreeMap::new(),
             tools: HashMap::new(),
+            reads: ReadStretches::default(),
             next: 1,
             bytes: 0,
             cursor: String::new(),
@@ -283,6 +300,7 @@ impl Conversation {
         self.blocks.clear();
         self.older = None;
         self.tools.clear();
+        self.reads = ReadStretches::default();
         self.surface_blocks.clear();
         self.surfaces.replace(&one["surfaces"]);
         self.bytes = 0;
@@ -381,6 +399,9 @@ impl Conversation {
             }
             EntryBody::RequestOpened(body) => {
                 if let Some(ask) = RequestView::read(&body) {
+                    if let Some(call) = body["tool_call_id"].as_str() {
+                        self.was_asked(call);
+                    }
                     let id = ask.id.clone();
                     let known = self.asks.insert(id.clone(), (ask, None)).is_some();
                     if !known {
@@ -440,7 +461,9 @@ impl Conversation {
                 let words =
                     [message, tail].into_iter().filter(|words| !words.trim().is_empty()).collect::<Vec<_>>().join("\n");
                 let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-                self.note(bad, format!("runtime {status}{words}"), place);
+                let attached = status == "attached";
+                let words = format!("runtime {status}{words}");
+                self.push(BlockBody::Note { bad, words, attached }, place);
             }
             NoteKind::Error => self.note(true, field(&body["message"]), place),
             NoteKind::ClientJoined => self.note(false, format!("{} joined", some(&body["name"])), place),
@@ -484,6 +507,7 @@ impl Conversation {
         let Some((first, place)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
         self.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
         self.tools.retain(|_, id| *id >= first);
+        self.reads.drop_before(first);
         // A scroll position in the dropped blocks moves to the first one left.
         if !self.scroll_position.follow && self.older.is_none() && self.scroll_position.top.0 < first {
             self.scroll_position.top = (first, 0);
@@ -491,7 +515,7 @@ impl Conversation {
     }
 
     fn note(&mut self, bad: bool, words: String, place: u64) {
-        self.push(BlockBody::Note { bad, words }, place);
+        self.push(BlockBody::Note { bad, words, attached: false }, place);
     }
 
     fn add_text(&mut self, who: Role, placed: Placed, words: &str, place: u64) {
@@ -554,17 +578,16 @@ impl Conversation {
         let id = match self.tools.get(&key) {
             Some(id) => *id,
             None => {
-                let id = self.push(BlockBody::Tool { call: ToolCall::default(), from: at, until: 0 }, place);
+                let id =
+                    self.push(BlockBody::Tool { call: ToolCall::default(), from: at, until: 0, asked: false }, place);
                 self.tools.insert(key, id);
                 id
             }
         };
-        let Some(first) = self.blocks.front().map(|block| block.id) else { return };
-        let Some(block) = id.checked_sub(first).and_then(|n| self.blocks.get_mut(usize::try_from(n).ok()?)) else {
-            return;
-        };
+        let above = self.above.clone();
+        let Some(block) = self.block_mut(id) else { return };
         let before = block.bytes();
-        block.above.clone_from(&self.above);
+        block.above = above;
         if let BlockBody::Tool { call, until, .. } = &mut block.body {
             call.update(update);
             if call.is_finished() && *until == 0 {
@@ -572,7 +595,9 @@ impl Conversation {
             }
         }
         *block.drawn.borrow_mut() = None;
-        self.bytes = (self.bytes + block.bytes()).saturating_sub(before);
+        let after = block.bytes();
+        self.bytes = (self.bytes + after).saturating_sub(before);
+        self.regroup(id);
     }
 
     fn plan(&mut self, entries: Vec<PlanEntry>, place: u64) {
@@ -634,7 +659,8 @@ impl Conversation {
         for block in &mut other.blocks {
             block.id += base;
         }
-        self.older = Some(OlderPage { blocks: other.blocks, previous: page.previous.clone() });
+        let reads = other.reads.shifted(base);
+        self.older = Some(OlderPage { blocks: other.blocks, reads, previous: page.previous.clone() });
         self.end(height, cx);
         self.scroll_position.follow = false;
     }
@@ -773,6 +799,9 @@ impl Conversation {
             return self.jump.is_some();
         };
         let id = self.blocks[at].id;
+        if self.is_absorbed(at) {
+            self.reads.toggle(id);
+        }
         self.scroll_position = ScrollPosition { follow: false, top: (id, 0), chosen: Some(id) };
         true
     }
@@ -784,10 +813,10 @@ impl Conversation {
         let (top, _) = self.top(cx);
         let found = if down {
             let from = now.map_or(top, |at| at + 1);
-            (from..list.len()).find(|at| list[*at].folds())
+            (from..list.len()).find(|at| self.can_fold(*at))
         } else {
             let from = now.unwrap_or(list.len());
-            (0..from).rev().find(|at| list[*at].folds())
+            (0..from).rev().find(|at| self.can_fold(*at))
         };
         let Some(at) = found else { return };
         let id = list[at].id;
@@ -807,6 +836,10 @@ impl Conversation {
                 |block| matches!(&block.body, BlockBody::Text { who: Role::Agent, words, .. } if !words.is_empty()),
             )?,
         };
+        if let Some(stretch) = self.folded_at(self.at(block.id)) {
+            let lines = self.stretch_calls(&stretch).map(|call| sanitize::line(call.title(), FIELD));
+            return Some(lines.collect::<Vec<_>>().join("\n"));
+        }
         Some(match &block.body {
             BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.clone(),
             BlockBody::Tool { call, .. } => {

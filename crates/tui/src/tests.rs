@@ -49,6 +49,7 @@ fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
 mod changes;
 mod new_session;
 mod panes;
+mod reading;
 mod surfaces;
 mod triage;
 

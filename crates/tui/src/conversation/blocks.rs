@@ -22,6 +22,8 @@ pub(super) enum BlockBody {
         call: ToolCall,
         from: i64,
         until: i64,
+        /// Whether somebody was asked about it.
+        asked: bool,
     },
     Plan(Vec<PlanEntry>),
     Asked(String),
@@ -33,6 +35,8 @@ pub(super) enum BlockBody {
     Note {
         bad: bool,
         words: String,
+        /// Whether it only says that the runtime was attached, which goes without saying at the beginning.
+        attached: bool,
     },
     /// A surface that was shown here, by its name.
     Surface(String),
@@ -78,5 +82,94 @@ impl Block {
             BlockBody::Surface(_) => true,
             BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } | BlockBody::Note { .. } => false,
         }
+    }
+}
+
+impl Conversation {
+    pub(super) fn block_mut(&mut self, id: u64) -> Option<&mut Block> {
+        let first = self.blocks.front()?.id;
+        self.blocks.get_mut(usize::try_from(id.checked_sub(first)?).ok()?)
+    }
+
+    fn block(&self, id: u64) -> Option<&Block> {
+        let first = self.blocks.front()?.id;
+        self.blocks.get(usize::try_from(id.checked_sub(first)?).ok()?)
+    }
+
+    /// Somebody is asked about a call: it stands on its own from now on.
+    pub(super) fn was_asked(&mut self, call: &str) {
+        let Some(id) = self.tools.get(call).copied() else { return };
+        if let Some(Block { body: BlockBody::Tool { asked, .. }, .. }) = self.block_mut(id) {
+            *asked = true;
+            self.regroup(id);
+        }
+    }
+
+    /// Puts a call that changed into the stretch of its neighbours, or takes it out.
+    pub(super) fn regroup(&mut self, id: u64) {
+        let Some(Block { body: BlockBody::Tool { call, asked, .. }, above, .. }) = self.block(id) else { return };
+        let looks = only_looked(call, *asked);
+        let before = self.reads.of(id);
+        if looks && before.is_none() {
+            let parent = above.as_ref().map(|above| &above.id);
+            let stands = |other: Option<u64>| {
+                let other = other.and_then(|other| self.block(other));
+                other.is_some_and(|other| other.above.as_ref().map(|above| &above.id) == parent)
+            };
+            let (left, right) = (stands(id.checked_sub(1)), stands(id.checked_add(1)));
+            self.reads.join(id, left, right);
+        } else if !looks && before.is_some() {
+            self.reads.leave(id);
+        }
+        // The line that stands for it names it.
+        if let Some(first) = self.reads.of(id).map(|stretch| stretch.first)
+            && let Some(block) = self.block_mut(first)
+        {
+            *block.drawn.borrow_mut() = None;
+        }
+    }
+
+    /// The stretch of a block that one line may stand for, and whether it is unfolded.
+    pub(super) fn stretch_at(&self, at: usize) -> Option<(ReadStretch, bool)> {
+        let reads = self.older.as_ref().map_or(&self.reads, |older| &older.reads);
+        let stretch = reads.of(self.list().get(at)?.id).filter(ReadStretch::is_long)?;
+        Some((stretch, self.folds.tools != stretch.toggled))
+    }
+
+    /// The stretch that the line of this block stands for.
+    pub(super) fn folded_at(&self, at: usize) -> Option<ReadStretch> {
+        self.stretch_at(at).filter(|(_, open)| !open).map(|(stretch, _)| stretch)
+    }
+
+    /// Whether nothing is drawn for a block, since the line of another stands for it.
+    pub(super) fn is_absorbed(&self, at: usize) -> bool {
+        self.folded_at(at).is_some_and(|stretch| self.list()[at].id != stretch.first)
+    }
+
+    /// Whether nothing is drawn for the first block, since it goes without saying.
+    pub(super) fn is_unsaid(&self, at: usize) -> bool {
+        at == 0 && matches!(self.list().front().map(|block| &block.body), Some(BlockBody::Note { attached: true, .. }))
+    }
+
+    /// Whether a block can be selected, and folded or unfolded.
+    pub(super) fn can_fold(&self, at: usize) -> bool {
+        match self.stretch_at(at) {
+            Some((stretch, open)) if stretch.first == self.list()[at].id || !open => !self.is_absorbed(at),
+            _ => self.list()[at].folds(),
+        }
+    }
+
+    /// The calls of a stretch.
+    pub(super) fn stretch_calls(&self, stretch: &ReadStretch) -> impl DoubleEndedIterator<Item = &ToolCall> {
+        let (from, until) = (self.at(stretch.first), self.at(stretch.last));
+        self.list().range(from..=until.max(from)).filter_map(|block| match &block.body {
+            BlockBody::Tool { call, .. } => Some(call),
+            BlockBody::Text { .. }
+            | BlockBody::Plan(_)
+            | BlockBody::Asked(_)
+            | BlockBody::Ended { .. }
+            | BlockBody::Note { .. }
+            | BlockBody::Surface(_) => None,
+        })
     }
 }

@@ -4,6 +4,8 @@ use super::*;
 
 /// Most tool calls in the pane beside the conversation.
 const DETAIL_TOOLS: usize = 12;
+/// Calls that the line of a stretch names, the latest ones.
+const STRETCH_TITLES: usize = 6;
 
 impl Conversation {
     pub(super) fn visible(&self, at: usize, cx: &DrawContext<'_>) -> bool {
@@ -22,11 +24,23 @@ impl Conversation {
             .scroll_position
             .chosen
             .map(|id| self.at(id))
-            .or_else(|| (0..list.len()).rev().take(200).find(|at| list[*at].folds() && self.visible(*at, cx)));
+            .or_else(|| (0..list.len()).rev().take(200).find(|at| self.can_fold(*at) && self.visible(*at, cx)));
         let Some(at) = chosen else { return };
-        let list = self.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
+        let stretch = self.stretch_at(at);
+        let (list, reads) = match &mut self.older {
+            None => (&mut self.blocks, &mut self.reads),
+            Some(older) => (&mut older.blocks, &mut older.reads),
+        };
         let block = &mut list[at];
-        block.toggled = !block.toggled;
+        match stretch {
+            Some((_, false)) => reads.toggle(block.id),
+            // The first call has the line that stands for all: after its own details, all are folded again.
+            Some((stretch, true)) if stretch.first == block.id && (block.toggled || !block.folds()) => {
+                block.toggled = false;
+                reads.toggle(block.id);
+            }
+            _ => block.toggled = !block.toggled,
+        }
         *block.drawn.borrow_mut() = None;
         self.scroll_position.chosen = Some(block.id);
     }
@@ -34,6 +48,8 @@ impl Conversation {
     /// Changes the default folding.
     pub(crate) fn refold(&mut self, change: impl FnOnce(&mut FoldDefaults)) {
         change(&mut self.folds);
+        self.reads.refold();
+        self.older.iter_mut().for_each(|older| older.reads.refold());
         for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|older| &mut older.blocks)) {
             block.toggled = false;
             *block.drawn.borrow_mut() = None;
@@ -100,7 +116,8 @@ impl Conversation {
         let tight =
             |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
         let continued = matches!(block.body, BlockBody::Text { continued: true, .. });
-        let gap = at > 0 && !continued && !(tight(&block.body) && tight(&list[at - 1].body));
+        let above = at.checked_sub(1).filter(|above| !self.is_unsaid(*above)).map(|above| &list[above].body);
+        let gap = above.is_some_and(|above| !continued && !(tight(&block.body) && tight(above)));
         // The parent is named unless it, or another block that belongs to it, is right above.
         let named = block.above.as_ref().filter(|call| {
             let before = at.checked_sub(1).and_then(|n| list.get(n));
@@ -109,13 +126,17 @@ impl Conversation {
                     || before.above.as_ref().is_some_and(|other| other.id == call.id)
             })
         });
-        let head = (gap, named.is_some());
+        let stretch = self.stretch_at(at);
+        let made_for = DrawnFor { width: cx.width, gap, named: named.is_some(), stretch };
+        if self.is_unsaid(at) || matches!(stretch, Some((stretch, false)) if stretch.first != block.id) {
+            return Rc::default();
+        }
         // A relative time changes by itself, so such blocks are not cached.
         let cacheable =
             !matches!(block.body, BlockBody::Asked(_)) && !matches!(block.body, BlockBody::Tool { until: 0, .. });
-        if let Some((width, same, lines)) = &*block.drawn.borrow()
+        if let Some((same, lines)) = &*block.drawn.borrow()
             && cacheable
-            && (*width, *same) == (cx.width, head)
+            && *same == made_for
         {
             return Rc::clone(lines);
         }
@@ -137,7 +158,7 @@ impl Conversation {
             }
         }
         let lines = Rc::new(lines);
-        *block.drawn.borrow_mut() = Some((cx.width, head, Rc::clone(&lines)));
+        *block.drawn.borrow_mut() = Some((made_for, Rc::clone(&lines)));
         lines
     }
 
@@ -173,7 +194,15 @@ impl Conversation {
                     out.extend(plain(words, style, &Span::styled("  │ ", theme.rule), width));
                 }
             }
-            BlockBody::Tool { .. } => self.draw_tool(block, cx, out),
+            BlockBody::Tool { .. } => {
+                let stretch = self.stretch_at(self.at(block.id)).filter(|(stretch, _)| stretch.first == block.id);
+                if let Some((stretch, open)) = stretch {
+                    out.push(self.stretch_head(&stretch, open, cx));
+                }
+                if stretch.is_none_or(|(_, open)| open) {
+                    self.draw_tool(block, cx, out);
+                }
+            }
             BlockBody::Plan(entries) => draw_plan(entries, cx, out),
             BlockBody::Asked(id) => {
                 let Some((ask, outcome)) = self.asks.get(id) else { return };
@@ -213,7 +242,7 @@ impl Conversation {
                 ]));
             }
             BlockBody::Surface(name) => self.draw_surface(block, name, cx, out),
-            BlockBody::Note { bad, words } => {
+            BlockBody::Note { bad, words, .. } => {
                 let (mark, style) = if *bad { ("  ! ", theme.bad) } else { ("  · ", theme.dim) };
                 let words_style: Style = if *bad { theme.bad } else { theme.dim };
                 let spans = [Span::styled(words.clone(), words_style)];
@@ -279,6 +308,28 @@ impl Conversation {
         lines
     }
 
+    /// The line that stands for calls that only looked: how many of each kind, and the latest.
+    fn stretch_head(&self, stretch: &ReadStretch, open: bool, cx: &DrawContext<'_>) -> Line<'static> {
+        let (theme, width) = (cx.theme, usize::from(cx.width));
+        let count = |kind: &str| self.stretch_calls(stretch).filter(|call| call.kind() == kind).count();
+        let counts: Vec<String> = [("Read", count("read")), ("Search", count("search"))]
+            .into_iter()
+            .filter(|(_, many)| *many > 0)
+            .map(|(kind, many)| format!("{kind} {many}"))
+            .collect();
+        let head = format!("{}  ", counts.join(", "));
+        let latest =
+            self.stretch_calls(stretch).rev().take(STRETCH_TITLES).map(|call| sanitize::line(call.title(), FIELD));
+        let latest = latest.filter(|title| !title.is_empty()).collect::<Vec<_>>().join(" · ");
+        let latest = if open { String::new() } else { latest };
+        let latest = sanitize::cut(&latest, width.saturating_sub(4 + sanitize::width(&head)));
+        Line::from(vec![
+            Span::styled(if open { "  ▾ " } else { "  ▸ " }, theme.dim),
+            Span::styled(head, theme.text),
+            Span::styled(latest, theme.dim),
+        ])
+    }
+
     /// Draws a tool call: its state, title, input and output.
     fn draw_tool(&self, block: &Block, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
         let BlockBody::Tool { call, .. } = &block.body else { return };
@@ -295,7 +346,7 @@ impl Conversation {
 
     /// The line of a tool call: its state, kind, title and duration.
     fn tool_head(&self, block: &Block, cx: &DrawContext<'_>) -> Option<Line<'static>> {
-        let BlockBody::Tool { call, from, until } = &block.body else { return None };
+        let BlockBody::Tool { call, from, until, .. } = &block.body else { return None };
         let line = |words: &str| sanitize::line(words, FIELD);
         let (title, kind, status) = (line(call.title()), line(call.kind()), call.status());
         let (theme, width) = (cx.theme, usize::from(cx.width));
