@@ -24,7 +24,8 @@ pub(crate) async fn attach(args: args::Attach) -> CommandResult {
         }
     };
     let dir = caller.home.dir().to_owned();
-    match plexus_tui::run(caller.gateway, session, args.mouse, &dir).await? {
+    let options = plexus_tui::AttachOptions { session, mouse: args.mouse, dir, address: caller.running.url };
+    match plexus_tui::run(caller.gateway, options).await? {
         plexus_tui::End::Left => Ok(0),
         plexus_tui::End::Signal(number) => Ok(128 + number),
         plexus_tui::End::Refused(why) => Err(CommandFailure::new(NOT_PERMITTED, why).into()),

@@ -3,8 +3,6 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use plexus_protocol::Timestamp;
-use qrcode::QrCode;
-use qrcode::render::unicode::Dense1x2;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,12 +25,6 @@ struct Pairing {
     name: Option<String>,
     number: Option<u8>,
     device_id: Option<String>,
-}
-
-/// A QR code of `url`, drawn for a dark terminal; phones read inverted codes too.
-pub(super) fn picture(url: &str) -> Option<String> {
-    let code = QrCode::new(url).ok()?;
-    Some(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
 /// Prints a line of JSON and flushes, since a script waits for it.
@@ -78,7 +70,7 @@ fn invite(code: &str, url: &str) -> anyhow::Result<()> {
     let paint = Paint::stdout();
     let mut out = String::new();
     if std::io::stdout().is_terminal()
-        && let Some(picture) = picture(url)
+        && let Some(picture) = plexus_tui::qr_picture(url)
     {
         out += &format!("{picture}\n\n");
     }
@@ -276,13 +268,6 @@ fn which(devices: Vec<Listed>, meant: &str) -> anyhow::Result<Listed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn qr_code_fits_a_small_terminal() {
-        let picture = picture("https://plexus.tailnet-name.ts.net/#pair=ABCD2345").unwrap();
-        let width = picture.lines().map(|line| line.chars().count()).max().unwrap();
-        assert!(width <= 60 && picture.lines().count() <= 24, "{width} x {}", picture.lines().count());
-    }
 
     #[test]
     fn device_is_found_by_name_or_by_identifier_prefix() {

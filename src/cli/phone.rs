@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::Client;
 use super::commands::print;
-use super::pair::{pair, picture, say, typed_line};
+use super::pair::{pair, say, typed_line};
 use super::term::{Paint, clean, line};
 use super::{CommandFailure, CommandResult, args, run, tls};
 
@@ -188,7 +188,7 @@ fn explain(reach: &Reach) -> anyhow::Result<()> {
             let page = format!("{url}/ca");
             let mut out = String::new();
             if std::io::stdout().is_terminal()
-                && let Some(picture) = picture(&page)
+                && let Some(picture) = plexus_tui::qr_picture(&page)
             {
                 out += &format!("{picture}\n\n");
             }

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use jiff::civil::Date;
 use jiff::{ToSpan as _, Zoned};
-use plexus_protocol::Spending;
+use plexus_protocol::{Spending, short_amount, short_count};
 use serde_json::Value;
 
 use super::client::Client;
@@ -143,38 +143,15 @@ fn shown(sums: &Value, heads: &[&str], names: &[&str], paint: Paint) -> anyhow::
 
 /// The cells of what is counted; a figure that no agent told is a dash.
 fn counted(spending: &Spending) -> [String; 4] {
-    let told = |count: Option<u64>| count.map_or_else(|| "-".into(), short);
+    let told = |count: Option<u64>| count.map_or_else(|| "-".into(), short_count);
     let costs: Vec<String> = spending.costs.iter().map(|cost| money(cost.amount, &cost.currency)).collect();
     let cost = if costs.is_empty() { "-".into() } else { costs.join(" + ") };
     [told(spending.input_tokens), told(spending.cached_read_tokens), told(spending.output_tokens), cost]
 }
 
-/// A count in three digits or more: 950, 12.3k, 4.56M.
-fn short(count: u64) -> String {
-    #[allow(clippy::cast_precision_loss)] // three digits of it are shown
-    let of = |unit: f64, name: &str| {
-        let value = count as f64 / unit;
-        let digits = if value >= 99.95 {
-            0
-        } else if value >= 9.995 {
-            1
-        } else {
-            2
-        };
-        format!("{value:.digits$}{name}")
-    };
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..999_500 => of(1e3, "k"),
-        999_500..999_500_000 => of(1e6, "M"),
-        _ => of(1e9, "G"),
-    }
-}
-
-/// An amount with its currency; small ones with more digits.
+/// An amount with its currency.
 fn money(amount: f64, currency: &str) -> String {
-    let digits = if amount > 0.0 && amount < 0.995 { 4 } else { 2 };
-    format!("{amount:.digits$} {}", line(currency, 3))
+    format!("{} {}", short_amount(amount), line(currency, 3))
 }
 
 #[cfg(test)]
@@ -182,28 +159,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn usage_counts_are_short() {
-        for (count, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1.00k"),
-            (9_996, "10.0k"),
-            (12_345, "12.3k"),
-            (99_960, "100k"),
-            (999_499, "999k"),
-            (999_500, "1.00M"),
-            (4_560_000, "4.56M"),
-            (1 << 40, "1100G"),
-        ] {
-            assert_eq!(short(count), text);
-        }
-        assert_eq!(
-            [money(0.0, "USD"), money(0.0123, "EUR"), money(12.5, "USD")],
-            ["0.00 USD", "0.0123 EUR", "12.50 USD"]
-        );
-    }
 
     #[test]
     fn usage_since_is_a_day_or_a_number_of_days() {

@@ -37,4 +37,7 @@ pub use request::{
 pub use runtime::{CODEX_TERMINAL, Connect, LINK_SCHEME, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
 pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionState};
 pub use time::Timestamp;
-pub use usage::{CURRENCIES_MAX, MONEY_MAX, Money, SpendReport, Spending, TOKENS_MAX, lenient_tokens, tokens_told};
+pub use usage::{
+    CURRENCIES_MAX, MONEY_MAX, Money, SpendReport, Spending, TOKENS_MAX, lenient_tokens, short_amount, short_count,
+    tokens_told,
+};

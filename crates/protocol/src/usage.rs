@@ -43,6 +43,34 @@ pub fn tokens_told(count: f64) -> Option<u64> {
     (count.is_finite() && (0.0..=TOKENS_MAX as f64).contains(&count)).then_some(count as u64)
 }
 
+/// A count in three digits or more: 950, 12.3k, 4.56M.
+pub fn short_count(count: u64) -> String {
+    #[allow(clippy::cast_precision_loss)] // three digits of it are shown
+    let of = |unit: f64, name: &str| {
+        let value = count as f64 / unit;
+        let digits = if value >= 99.95 {
+            0
+        } else if value >= 9.995 {
+            1
+        } else {
+            2
+        };
+        format!("{value:.digits$}{name}")
+    };
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..999_500 => of(1e3, "k"),
+        999_500..999_500_000 => of(1e6, "M"),
+        _ => of(1e9, "G"),
+    }
+}
+
+/// An amount of money in digits; a small one has more of them.
+pub fn short_amount(amount: f64) -> String {
+    let digits = if amount > 0.0 && amount < 0.995 { 4 } else { 2 };
+    format!("{amount:.digits$}")
+}
+
 /// For `deserialize_with`: a count of tokens. Whatever is no count reads as absent, so that the rest of the message can be read.
 ///
 /// # Errors
@@ -173,6 +201,25 @@ mod tests {
 
     fn usd(amount: f64) -> Vec<Money> {
         vec![Money { amount, currency: "USD".into() }]
+    }
+
+    #[test]
+    fn usage_figures_are_short() {
+        for (count, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1.00k"),
+            (9_996, "10.0k"),
+            (12_345, "12.3k"),
+            (99_960, "100k"),
+            (999_499, "999k"),
+            (999_500, "1.00M"),
+            (4_560_000, "4.56M"),
+            (1 << 40, "1100G"),
+        ] {
+            assert_eq!(short_count(count), text);
+        }
+        assert_eq!([short_amount(0.0), short_amount(0.0123), short_amount(12.5)], ["0.00", "0.0123", "12.50"]);
     }
 
     #[test]

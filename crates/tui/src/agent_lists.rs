@@ -51,7 +51,7 @@ fn all(list: &Value, one: impl Fn(&Value) -> String, value: &Value, none: &str) 
 }
 
 /// Wraps text between words into indented lines.
-fn wrap_indented(words: &str, width: usize) -> String {
+pub(crate) fn wrap_indented(words: &str, width: usize) -> String {
     let room = width.saturating_sub(INDENT.len()).max(20);
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in words.split_whitespace() {

@@ -9,6 +9,7 @@ mod keys;
 mod lists;
 mod mouse;
 mod new_session;
+mod sheets;
 mod surfaces;
 mod triage;
 
@@ -24,14 +25,17 @@ use super::agent_lists;
 use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
 use super::changes::ChangesScreen;
 use super::conversation::{Conversation, DrawContext, PageOf};
+use super::facts::SettingsFacts;
 use super::help::COMMANDS;
 use super::input::{self, Key};
 use super::new_session::NewSessionForm;
+use super::pairing::{PairCall, PairingSheet};
 use super::sanitize;
 use super::session_list::SessionRow;
 use super::settings::SettingChoice;
 use super::theme::Theme;
 use super::triage::{InboxRow, Requests, Sense, Triage};
+use super::usage::{UsagePart, UsageSheet};
 use super::view;
 use super::view_model::{
     DeviceItem, RequestResult, RequestView, RiskView, RuntimeItem, SearchItem, SessionItem, field, position,
@@ -128,6 +132,12 @@ pub(crate) enum CallTag {
     Form(FormCall),
     /// What the screen of this session's changes asks for.
     Changes(String, ChangesCall),
+    /// What the pairing of this number asks for.
+    Pairing(u64, PairCall),
+    /// A question of what was spent, of this number.
+    Usage(u64, UsagePart),
+    /// The next of the facts of the settings.
+    Settings(Box<SettingsFacts>),
     /// Shows this text when the call is done.
     Notice(String),
 }
@@ -257,6 +267,10 @@ pub(crate) enum Overlay {
     },
     /// Whether to answer several requests.
     Several(Box<SeveralQuestion>),
+    /// The pairing of another device.
+    Pairing(Box<PairingSheet>),
+    /// What was spent.
+    Usage(Box<UsageSheet>),
 }
 
 /// What follows a confirmation.
@@ -371,6 +385,11 @@ pub(crate) struct App {
     attempts: u64,
     /// The folder that the screen was started in.
     pub(crate) here: String,
+    /// The gateway's address, and the folder of its state.
+    pub(crate) address: String,
+    pub(crate) home: String,
+    /// The questions of sheets so far.
+    sheets: u64,
     /// Whether the runtimes were read, and whether the form is the first screen if there are none.
     runtimes_read: bool,
     first: bool,
@@ -458,6 +477,9 @@ impl App {
             reviews: Reviews::default(),
             attempts: 0,
             here: String::new(),
+            address: String::new(),
+            home: String::new(),
+            sheets: 0,
             runtimes_read: false,
             first: false,
             overlay: None,
@@ -723,6 +745,7 @@ impl App {
         if self.toast.as_ref().is_some_and(|(_, _, at)| self.now - at > TOAST_TIME) {
             self.toast = None;
         }
+        self.tick_pairing(effects);
         if self.link == ConnectionView::Live {
             self.true_at = self.now;
             if self.now - self.refreshed > REFRESH {

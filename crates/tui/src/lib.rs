@@ -25,6 +25,7 @@ mod changes;
 mod conversation;
 mod diff;
 mod editor;
+mod facts;
 mod form;
 mod guard;
 mod help;
@@ -34,6 +35,8 @@ mod input;
 mod kept_reviews;
 mod markdown;
 mod new_session;
+mod pairing;
+mod qr;
 mod sanitize;
 mod session_list;
 mod settings;
@@ -42,11 +45,14 @@ mod surface;
 mod tests;
 mod theme;
 mod triage;
+mod usage;
 mod view;
 mod view_model;
 
 use app::{App, Effect, Msg};
 use conversation::PageOf;
+pub use qr::qr_picture;
+
 use guard::{FrameBuffer, Stdout, TerminalGuard};
 use theme::{Depth, Theme};
 
@@ -84,8 +90,21 @@ fn now() -> i64 {
     Timestamp::from(SystemTime::now()).as_millis()
 }
 
+/// What the UI is started with.
+pub struct AttachOptions {
+    /// The session to open at once.
+    pub session: Option<String>,
+    /// Whether the mouse is used.
+    pub mouse: bool,
+    /// The state folder.
+    pub dir: PathBuf,
+    /// The gateway's address.
+    pub address: String,
+}
+
 /// Runs the UI until the user quits or a signal ends it.
-pub async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Path) -> anyhow::Result<End> {
+pub async fn run(client: Client, options: AttachOptions) -> anyhow::Result<End> {
+    let AttachOptions { session, mouse, dir, address } = options;
     let variable = |name: &str| std::env::var(name).ok();
     let light = variable("COLORFGBG")
         .and_then(|all_sessions| all_sessions.rsplit(';').next().map(|ground| ground == "7" || ground == "15"));
@@ -98,10 +117,11 @@ pub async fn run(client: Client, session: Option<String>, mouse: bool, dir: &Pat
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
     app.reviews.drafts = kept_reviews::read(dir);
+    (app.address, app.home) = (address, dir.display().to_string());
     app.here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
     guard.plain = app.theme.depth == Depth::Ansi;
-    let mut shell = Shell::new(client, guard, dir.to_owned(), size)?;
+    let mut shell = Shell::new(client, guard, dir, size)?;
     let first = app.start(session);
     shell.perform(&mut app, first);
     let end = shell.run_loop(&mut app).await;

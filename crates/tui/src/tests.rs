@@ -50,6 +50,7 @@ mod changes;
 mod new_session;
 mod panes;
 mod reading;
+mod sheets;
 mod surfaces;
 mod triage;
 

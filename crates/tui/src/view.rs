@@ -7,6 +7,7 @@ mod new_session;
 mod pages;
 mod panes;
 mod sessions;
+mod sheets;
 mod surfaces;
 
 pub(crate) use card::option_at;
@@ -14,10 +15,11 @@ pub(crate) use changes::{changes_areas, changes_top};
 pub(crate) use inbox::several_end;
 pub(crate) use new_session::form_hit;
 pub(crate) use panes::{Pane, has_panes, list_top, pane_at, row_at};
+pub(crate) use sheets::usage_end;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 use ratatui_textarea::TextArea;
@@ -548,6 +550,8 @@ impl Draw<'_> {
                 }
             }
             Some(Overlay::Several(question)) => self.several(question),
+            Some(Overlay::Pairing(sheet)) => self.pairing(sheet),
+            Some(Overlay::Usage(sheet)) => self.usage(sheet),
             Some(Overlay::Confirm { words, .. }) => {
                 let width = 64.min(app.size.0.saturating_sub(2));
                 let room = usize::from(width.saturating_sub(4));
@@ -645,7 +649,7 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
             ("q", "quit"),
         ],
         TuiPage::Devices => {
-            &[("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("r", "refresh"), ("?", "keys"), ("q", "quit")]
+            &[("p", "pair a device"), ("↑↓", "move"), ("R", "rename"), ("x", "revoke"), ("?", "keys"), ("q", "quit")]
         }
         TuiPage::Session if app.surface_takes_text() => {
             &[("Esc", "end of the text"), ("Tab", "next field"), ("Ctrl-K", "commands")]

@@ -115,6 +115,10 @@ impl App {
             "search" => self.go(TuiPage::Search, effects),
             "runtimes" => self.go(TuiPage::Runtimes, effects),
             "devices" => self.go(TuiPage::Devices, effects),
+            "usage" => self.open_usage(effects),
+            "settings" => self.open_settings(effects),
+            "pair" => self.pair_device(),
+            "sign out browsers" => self.sign_out_browsers(),
             "help" => self.overlay = Some(Overlay::Help(0)),
             "quit" => self.quit = true,
             "mouse" => {

@@ -6,8 +6,10 @@ impl App {
     pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
             "C-c" if self.form.is_none() || self.overlay.is_some() => {
-                if self.overlay.take().is_some() {
-                    return;
+                match self.overlay.take() {
+                    Some(Overlay::Pairing(sheet)) => return self.end_pairing(&sheet, effects),
+                    Some(_) => return,
+                    None => {}
                 }
                 if self.page == TuiPage::Session && self.writing && !self.composer.is_empty() {
                     self.composer = input::area("");
@@ -84,6 +86,8 @@ impl App {
                 return self.go(PAGES[(now + step) % PAGES.len()].0, effects);
             }
             "/" => return self.go(TuiPage::Search, effects),
+            "U" => return self.command("usage", effects),
+            "," => return self.command("settings", effects),
             name if name.len() == 1 && (b'1'..=b'5').contains(&name.as_bytes()[0]) => {
                 return self.go(PAGES[usize::from(name.as_bytes()[0] - b'1')].0, effects);
             }
@@ -340,6 +344,11 @@ impl App {
     }
 
     fn devices_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        match key.name() {
+            "p" => return self.command("pair", effects),
+            "B" => return self.command("sign out browsers", effects),
+            _ => {}
+        }
         let list: Vec<String> = self.devices.iter().map(|device| device.id.clone()).collect();
         let Some(device) = self.devices.get(self.index(TuiPage::Devices, &list)).cloned() else { return };
         let path = format!("/v1/devices/{}", device.id);
@@ -525,6 +534,8 @@ impl App {
                 }
             }
             Overlay::Several(question) => self.several_key(*question, key, effects),
+            Overlay::Pairing(sheet) => self.pairing_key(*sheet, key, effects),
+            Overlay::Usage(sheet) => self.usage_key(*sheet, key, effects),
             Overlay::Confirm { words, then } => match key.name() {
                 "y" => self.then(*then, "", effects),
                 "n" | "Esc" | "q" => {}

@@ -1,0 +1,150 @@
+//! What is drawn over a page and asks the gateway by itself: pairing a device, what was spent, and the facts of the settings.
+
+use super::*;
+use crate::facts::{self, SettingsFacts};
+use crate::pairing::{PairCall, PairOutcome, PairingSheet, revoke};
+use crate::usage::{UsageOutcome, UsagePart, UsageSheet};
+
+impl App {
+    fn next_sheet(&mut self) -> u64 {
+        self.sheets += 1;
+        self.sheets
+    }
+
+    // === pairing
+
+    pub(super) fn pair_device(&mut self) {
+        let serial = self.next_sheet();
+        self.overlay = Some(Overlay::Pairing(Box::new(PairingSheet::new(serial))));
+    }
+
+    pub(super) fn pairing_key(&mut self, mut sheet: PairingSheet, key: &Key, effects: &mut Vec<Effect>) {
+        let outcome = sheet.key(key.name(), self.now);
+        self.pairing_outcome(sheet, outcome, effects);
+    }
+
+    fn pairing_outcome(&mut self, sheet: PairingSheet, outcome: PairOutcome, effects: &mut Vec<Effect>) {
+        let serial = sheet.serial;
+        match outcome {
+            PairOutcome::Close => return self.end_pairing(&sheet, effects),
+            outcome => effects.extend(pairing_effect(serial, outcome)),
+        }
+        self.overlay = Some(Overlay::Pairing(Box::new(sheet)));
+    }
+
+    /// Closes the pairing: a code that was not used is taken back.
+    pub(super) fn end_pairing(&mut self, sheet: &PairingSheet, effects: &mut Vec<Effect>) {
+        effects.extend(pairing_effect(sheet.serial, sheet.end()));
+        self.refresh(effects);
+    }
+
+    pub(super) fn on_pairing_reply(
+        &mut self,
+        (serial, call): (u64, PairCall),
+        (status, value): (u16, &Value),
+        why: &str,
+        effects: &mut Vec<Effect>,
+    ) {
+        match self.overlay.take() {
+            Some(Overlay::Pairing(mut sheet)) if sheet.serial == serial => {
+                let outcome = sheet.on_reply(&call, status, value, why, self.now);
+                self.pairing_outcome(*sheet, outcome, effects);
+                self.refresh(effects);
+            }
+            other => {
+                self.overlay = other;
+                // It was closed before its code came.
+                if let (PairCall::Begin, Some(id)) = (call, value["pairing_id"].as_str()) {
+                    effects.extend(pairing_effect(serial, revoke(id)));
+                }
+            }
+        }
+    }
+
+    /// Repeats a poll that failed.
+    pub(super) fn tick_pairing(&mut self, effects: &mut Vec<Effect>) {
+        if let Some(Overlay::Pairing(sheet)) = &mut self.overlay {
+            effects.extend(pairing_effect(sheet.serial, sheet.on_tick(self.now)));
+        }
+    }
+
+    pub(super) fn sign_out_browsers(&mut self) {
+        self.confirm(
+            "Sign out all browsers of this machine? Each needs `plexus open` again.".into(),
+            AfterConfirm::Call {
+                tag: CallTag::Notice("the browsers of this machine are signed out".into()),
+                method: "DELETE",
+                path: "/v1/local-browsers".into(),
+                body: None,
+            },
+        );
+    }
+
+    // === usage
+
+    pub(super) fn open_usage(&mut self, effects: &mut Vec<Effect>) {
+        let sheet = UsageSheet::new(self.next_sheet());
+        self.read_usage(sheet, effects);
+    }
+
+    fn read_usage(&mut self, mut sheet: UsageSheet, effects: &mut Vec<Effect>) {
+        sheet.serial = self.next_sheet();
+        let zone = jiff::tz::TimeZone::system();
+        for part in [UsagePart::Days, UsagePart::Rows] {
+            effects.push(get(CallTag::Usage(sheet.serial, part), sheet.path(part, self.now, &zone)));
+        }
+        self.overlay = Some(Overlay::Usage(Box::new(sheet)));
+    }
+
+    pub(super) fn usage_key(&mut self, mut sheet: UsageSheet, key: &Key, effects: &mut Vec<Effect>) {
+        match sheet.key(key.name(), view::usage_end(self, &sheet)) {
+            UsageOutcome::Close => {}
+            UsageOutcome::Stay => self.overlay = Some(Overlay::Usage(Box::new(sheet))),
+            UsageOutcome::Read => self.read_usage(sheet, effects),
+        }
+    }
+
+    pub(super) fn on_usage_reply(&mut self, serial: u64, part: UsagePart, reply: Result<&Value, &str>) {
+        if let Some(Overlay::Usage(sheet)) = &mut self.overlay
+            && sheet.serial == serial
+        {
+            sheet.on_reply(part, reply);
+        }
+    }
+
+    // === settings
+
+    pub(super) fn open_settings(&mut self, effects: &mut Vec<Effect>) {
+        let facts =
+            SettingsFacts { address: self.address.clone(), home: self.home.clone(), ..SettingsFacts::default() };
+        effects.push(get(CallTag::Settings(Box::new(facts)), "/v1/me".into()));
+    }
+
+    /// Shows the facts, once it is known who this is and, for an administrator, how the gateway is reached.
+    pub(super) fn on_settings_reply(
+        &mut self,
+        mut facts: SettingsFacts,
+        reply: Result<Value, String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if facts.me.is_null() {
+            match reply {
+                Ok(me) => facts.me = me,
+                Err(why) => return self.say(&format!("the settings could not be read: {why}"), true),
+            }
+            if facts.administers() {
+                return effects.push(get(CallTag::Settings(Box::new(facts)), "/v1/listeners".into()));
+            }
+        } else {
+            facts.reach = Some(reply);
+        }
+        let width = usize::from(self.size.0).saturating_sub(6);
+        let words = facts::facts(&facts, self.now, width);
+        self.overlay = Some(Overlay::TextPage { title: "Settings".into(), words, scroll: 0 });
+    }
+}
+
+fn pairing_effect(serial: u64, outcome: PairOutcome) -> Option<Effect> {
+    let PairOutcome::Call { call, method, path, body } = outcome else { return None };
+    Some(Effect::Call { tag: CallTag::Pairing(serial, call), method, path, body, key: false })
+}

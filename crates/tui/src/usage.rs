@@ -1,0 +1,376 @@
+//! What agents spent: sums, bars by day, and rows by agent, project or session. Pure.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use plexus_protocol::{Spending, short_amount, short_count};
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+
+use super::markdown::wrap;
+use super::sanitize;
+use super::theme::Theme;
+use super::view_model::{FIELD, field};
+
+/// The days that can be chosen, and their names.
+pub(crate) const SPANS: [(i64, &str); 3] = [(1, "Today"), (7, "7 days"), (30, "30 days")];
+/// What rows can be the sums of: the name on the wire, and the heading.
+pub(crate) const ROWS_BY: [(&str, &str); 3] = [("runtime", "agent"), ("project", "project"), ("session", "session")];
+/// Most rows.
+const ROWS_MAX: usize = 200;
+/// Days begin at a multiple of this, in minutes from those of UTC.
+const OFFSET_STEP: i64 = 15;
+/// Columns of a figure.
+const FIGURE: usize = 8;
+/// Columns of a cost, and on a narrow screen.
+const COST: (usize, usize) = (14, 10);
+/// The widest bar, in columns.
+const BAR_MAX: usize = 60;
+
+/// A row: what it is of, and what was spent.
+#[derive(Clone, Debug, PartialEq)]
+struct UsageItem {
+    name: String,
+    more: String,
+    day: String,
+    spent: Spending,
+}
+
+/// An answer of the gateway.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct UsageAnswer {
+    rows: Vec<UsageItem>,
+    total: Spending,
+    from: String,
+    to: String,
+    known_since: String,
+    truncated: bool,
+}
+
+/// Which of the two questions a reply answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsagePart {
+    Days,
+    Rows,
+}
+
+/// What was spent, on the screen.
+#[derive(Clone, Debug)]
+pub(crate) struct UsageSheet {
+    /// The number of the question: replies to earlier ones are ignored.
+    pub(crate) serial: u64,
+    span: usize,
+    by: usize,
+    /// What the bars show: tokens, or the cost in a currency of the sum.
+    measure: usize,
+    days: Option<UsageAnswer>,
+    rows: Option<UsageAnswer>,
+    pub(crate) problem: String,
+    pub(crate) scroll: usize,
+}
+
+/// What a key leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum UsageOutcome {
+    Stay,
+    Close,
+    Read,
+}
+
+impl UsageSheet {
+    pub(crate) fn new(serial: u64) -> Self {
+        Self { serial, span: 1, by: 0, measure: 0, days: None, rows: None, problem: String::new(), scroll: 0 }
+    }
+
+    /// A key; `end` is the last line that can be the first one.
+    pub(crate) fn key(&mut self, name: &str, end: usize) -> UsageOutcome {
+        let read = match name {
+            "Esc" | "q" => return UsageOutcome::Close,
+            "Left" | "h" if self.span > 0 => {
+                self.span -= 1;
+                true
+            }
+            "Right" | "l" if self.span + 1 < SPANS.len() => {
+                self.span += 1;
+                true
+            }
+            "Tab" => {
+                self.by = (self.by + 1) % ROWS_BY.len();
+                true
+            }
+            "S-Tab" => {
+                self.by = (self.by + ROWS_BY.len() - 1) % ROWS_BY.len();
+                true
+            }
+            "r" => true,
+            "m" => {
+                self.measure += 1;
+                false
+            }
+            _ => false,
+        };
+        self.scroll = match name {
+            "Down" | "j" => self.scroll + 1,
+            "Up" | "k" => self.scroll.saturating_sub(1),
+            "PageDown" | " " => self.scroll + 10,
+            "PageUp" => self.scroll.saturating_sub(10),
+            "End" | "G" => end,
+            "Home" | "g" => 0,
+            _ if read => 0,
+            _ => self.scroll,
+        }
+        .min(end);
+        if read { UsageOutcome::Read } else { UsageOutcome::Stay }
+    }
+
+    /// The path of a question, for this moment in this time zone.
+    pub(crate) fn path(&self, part: UsagePart, now: i64, zone: &TimeZone) -> String {
+        let now = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(zone.clone());
+        let today = now.date();
+        let from = today.checked_sub((SPANS[self.span].0 - 1).days()).unwrap_or(today);
+        let offset = i64::from(now.offset().seconds()) / 60 / OFFSET_STEP * OFFSET_STEP;
+        let (by, limit) = match part {
+            UsagePart::Days => ("day", 100),
+            UsagePart::Rows => (ROWS_BY[self.by].0, ROWS_MAX),
+        };
+        format!("/v1/usage?by={by}&from={from}&to={today}&utc_offset={offset}&limit={limit}")
+    }
+
+    /// Applies a reply.
+    pub(crate) fn on_reply(&mut self, part: UsagePart, reply: Result<&Value, &str>) {
+        let answer = match reply {
+            Ok(value) => Some(read(value)),
+            Err(why) => {
+                self.problem = format!("What was spent could not be read: {why}");
+                None
+            }
+        };
+        if answer.is_some() {
+            self.problem.clear();
+        }
+        match part {
+            UsagePart::Days => self.days = answer,
+            UsagePart::Rows => self.rows = answer,
+        }
+    }
+
+    /// The lines of the screen.
+    pub(crate) fn lines(&self, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+        let mut out = vec![choices(SPANS.iter().map(|(_, name)| *name), self.span, "←→", theme), Line::default()];
+        let dim = |words: &str, out: &mut Vec<Line<'static>>| {
+            let (none, words) = (Span::raw(""), [Span::styled(words.to_owned(), theme.dim)]);
+            out.extend(wrap(&words, &none, &none, width));
+        };
+        if !self.problem.is_empty() {
+            let (none, words) = (Span::raw(""), [Span::styled(format!("{}. r tries again.", self.problem), theme.bad)]);
+            out.extend(wrap(&words, &none, &none, width));
+            return out;
+        }
+        let (Some(days), Some(rows)) = (&self.days, &self.rows) else {
+            dim("Reading …", &mut out);
+            return out;
+        };
+        if rows.rows.is_empty() {
+            dim("Nothing was told for these days.", &mut out);
+            dim("Plexus adds up what agents tell: docs/runtimes.md says which agent tells what.", &mut out);
+        } else {
+            out.extend(sums(&rows.total, theme, width));
+            out.push(Line::default());
+            self.bars(days, theme, width, &mut out);
+            out.push(Line::default());
+            let names = ROWS_BY.iter().map(|(_, name)| *name);
+            out.push(choices(names, self.by, "Tab", theme));
+            table(rows, theme, width, &mut out);
+            if rows.truncated {
+                dim(&format!("Only the first {} rows are shown.", rows.rows.len()), &mut out);
+            }
+            out.push(Line::default());
+            dim(
+                "Figures are what agents tell. “Read” includes what came from a cache, “written” includes reasoning.",
+                &mut out,
+            );
+        }
+        if rows.known_since.get(..10) > Some(rows.from.as_str()) {
+            let since = rows.known_since.get(..10).unwrap_or_default();
+            dim(&format!("Counted since {since}. What was spent earlier is not known."), &mut out);
+        }
+        out
+    }
+
+    /// A bar for each day.
+    fn bars(&self, days: &UsageAnswer, theme: &Theme, width: usize, out: &mut Vec<Line<'static>>) {
+        let tells = days.total.input_tokens.is_some() || days.total.output_tokens.is_some();
+        let mut measures: Vec<Option<&str>> = if tells { vec![None] } else { Vec::new() };
+        measures.extend(days.total.costs.iter().map(|cost| Some(cost.currency.as_str())));
+        let Some(measure) = measures.get(self.measure % measures.len().max(1)).copied() else { return };
+        let name = measure.map_or("tokens".to_owned(), |currency| format!("cost ({})", sanitize::line(currency, 3)));
+        let mut head = vec![Span::styled(format!("By day: {name}"), theme.text.add_modifier(Modifier::BOLD))];
+        if measures.len() > 1 {
+            head.extend([Span::styled("   m", theme.accent), Span::styled(" tokens or cost", theme.dim)]);
+        }
+        out.push(Line::from(head));
+        let value = |spent: &Spending| match measure {
+            None => as_float(tokens(spent)),
+            Some(currency) => spent.costs.iter().find(|cost| cost.currency == currency).map_or(0.0, |cost| cost.amount),
+        };
+        let most = days.rows.iter().map(|row| value(&row.spent)).fold(0.0, f64::max);
+        let room = width.saturating_sub(6 + 1 + FIGURE + 1).min(BAR_MAX);
+        for day in days_between(&days.from, &days.to) {
+            let spent = days.rows.iter().find(|row| row.day == day).map(|row| &row.spent);
+            let amount = spent.map_or(0.0, value);
+            let words = match (spent, measure) {
+                (None, _) => String::new(),
+                (Some(spent), None) => short_count(tokens(spent)),
+                (Some(_), Some(_)) => short_amount(amount),
+            };
+            out.push(Line::from(vec![
+                Span::styled(format!("{} ", day.get(5..).unwrap_or_default()), theme.dim),
+                Span::styled(bar(amount, most, room), theme.busy),
+                Span::styled(format!(" {words}"), theme.text),
+            ]));
+        }
+    }
+}
+
+fn as_float(count: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "the length of a bar")]
+    let value = count as f64;
+    value
+}
+
+/// A bar in eighths of a column.
+fn bar(amount: f64, most: f64, room: usize) -> String {
+    if amount <= 0.0 || most <= 0.0 {
+        return String::new();
+    }
+    let full = as_float(u64::try_from(room * 8).unwrap_or_default());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the room")]
+    let eighths = ((amount / most).clamp(0.0, 1.0) * full).round() as usize;
+    let eighths = eighths.max(1);
+    let part = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|_| eighths % 8 > 0);
+    "█".repeat(eighths / 8).chars().chain(part.copied()).collect()
+}
+
+fn tokens(spent: &Spending) -> u64 {
+    spent.input_tokens.unwrap_or_default() + spent.output_tokens.unwrap_or_default()
+}
+
+fn costs(spent: &Spending) -> String {
+    let all =
+        spent.costs.iter().map(|cost| format!("{} {}", short_amount(cost.amount), sanitize::line(&cost.currency, 3)));
+    all.collect::<Vec<_>>().join(" + ")
+}
+
+/// The days from one to another, at most as many as the longest choice.
+fn days_between(from: &str, to: &str) -> Vec<String> {
+    let (Ok(from), Ok(to)) = (from.parse::<jiff::civil::Date>(), to.parse::<jiff::civil::Date>()) else {
+        return Vec::new();
+    };
+    let most = SPANS.iter().map(|(days, _)| usize::try_from(*days).unwrap_or_default()).max().unwrap_or_default();
+    from.series(1.day()).take_while(|day| *day <= to).take(most).map(|day| day.to_string()).collect()
+}
+
+/// Names of which one is chosen, and the key that chooses.
+fn choices<'a>(names: impl Iterator<Item = &'a str>, at: usize, key: &str, theme: &Theme) -> Line<'static> {
+    let mut spans = Vec::new();
+    for (n, name) in names.enumerate() {
+        let style = if n == at { theme.text.add_modifier(Modifier::REVERSED) } else { theme.dim };
+        spans.push(Span::styled(format!(" {name} "), style));
+        spans.push(Span::raw(" "));
+    }
+    spans.push(Span::styled(key.to_owned(), theme.accent));
+    Line::from(spans)
+}
+
+/// The sums, on as many lines as needed.
+fn sums(total: &Spending, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+    let counts = [
+        ("Read", total.input_tokens),
+        ("of it cached", total.cached_read_tokens),
+        ("Written", total.output_tokens),
+        ("of it reasoning", total.reasoning_tokens),
+    ];
+    let counts = counts.into_iter().filter_map(|(name, count)| Some((name, short_count(count?))));
+    let cost = Some(("Cost", costs(total))).filter(|(_, words)| !words.is_empty());
+    let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
+    for (name, words) in counts.chain(cost) {
+        let wide = sanitize::width(name) + 1 + sanitize::width(&words) + 3;
+        if used > 0 && used + wide > width {
+            lines.push(Line::from(std::mem::take(&mut line)));
+            used = 0;
+        }
+        used += wide;
+        line.push(Span::styled(format!("{name} "), theme.dim));
+        line.push(Span::styled(format!("{words}   "), theme.text.add_modifier(Modifier::BOLD)));
+    }
+    lines.push(Line::from(line));
+    lines
+}
+
+/// The rows, with their headings; a narrow screen leaves out what came from a cache.
+fn table(rows: &UsageAnswer, theme: &Theme, width: usize, out: &mut Vec<Line<'static>>) {
+    let has_cost = !rows.total.costs.is_empty();
+    let cached = width >= 60;
+    let cost = if cached { COST.0 } else { COST.1 };
+    let figures = FIGURE * if cached { 3 } else { 2 } + if has_cost { cost } else { 0 };
+    let name = width.saturating_sub(figures).clamp(8, 50);
+    let line = |words: [&str; 4]| {
+        let mut text = String::new();
+        for (at, words) in words.into_iter().enumerate() {
+            let wide = if at == 3 { cost } else { FIGURE };
+            if at == 1 && !cached || at == 3 && !has_cost {
+                continue;
+            }
+            text.push_str(&format!("{words:>wide$}"));
+        }
+        text
+    };
+    let pad = |words: &str| {
+        let words = sanitize::cut(words, name);
+        format!("{words}{}", " ".repeat(name.saturating_sub(sanitize::width(&words))))
+    };
+    let heads = line(["read", "cached", "written", "cost"]);
+    out.push(Line::from(Span::styled(format!("{}{heads}", " ".repeat(name)), theme.dim)));
+    for row in &rows.rows {
+        let told = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), short_count);
+        let cost = Some(costs(&row.spent)).filter(|cost| !cost.is_empty()).unwrap_or_else(|| "–".to_owned());
+        let spent = &row.spent;
+        let counts = [told(spent.input_tokens), told(spent.cached_read_tokens), told(spent.output_tokens), cost];
+        out.push(Line::from(vec![
+            Span::styled(pad(&row.name), theme.text),
+            Span::styled(line([&counts[0], &counts[1], &counts[2], &counts[3]]), theme.text),
+        ]));
+        if !row.more.is_empty() {
+            out.push(Line::from(Span::styled(
+                format!("  {}", sanitize::cut(&row.more, width.saturating_sub(2))),
+                theme.dim,
+            )));
+        }
+    }
+}
+
+fn read(value: &Value) -> UsageAnswer {
+    let spending = |value: &Value| serde_json::from_value::<Spending>(value.clone()).unwrap_or_default();
+    let by = value["by"].as_str().unwrap_or_default();
+    let row = |row: &Value| {
+        let (name, more) = match by {
+            "session" => {
+                let title = sanitize::line(row["title"].as_str().unwrap_or_default(), FIELD);
+                let more = [field(&row["runtime_id"]), field(&row["project"])];
+                let more: Vec<String> = more.into_iter().filter(|words| !words.is_empty()).collect();
+                (if title.is_empty() { "untitled".to_owned() } else { title }, more.join(" · "))
+            }
+            "project" => (field(&row["project"]), String::new()),
+            _ => (field(&row["runtime_id"]), String::new()),
+        };
+        UsageItem { name, more, day: field(&row["day"]), spent: spending(&row["usage"]) }
+    };
+    UsageAnswer {
+        rows: value["rows"].as_array().into_iter().flatten().take(ROWS_MAX).map(row).collect(),
+        total: spending(&value["total"]),
+        from: field(&value["from"]),
+        to: field(&value["to"]),
+        known_since: field(&value["known_since"]),
+        truncated: value["truncated"] == true,
+    }
+}

@@ -1,0 +1,207 @@
+//! Draws the pairing of a device, and what was spent.
+
+use super::*;
+use crate::pairing::{LEVEL_ROW, LEVELS, PERMISSIONS, PairCode, PairStep, PairingSheet};
+use crate::qr::qr_small;
+use crate::theme::Depth;
+use crate::usage::UsageSheet;
+
+/// The widest window of a pairing without its picture, in columns.
+const PAIRING_MAX: u16 = 74;
+/// Columns of the text beside the picture of a code.
+const BESIDE: u16 = 34;
+
+/// The last line of what was spent that can be the first one on the screen.
+pub(crate) fn usage_end(app: &App, sheet: &UsageSheet) -> usize {
+    let (width, height) = (app.size.0.saturating_sub(6), app.size.1.saturating_sub(4));
+    sheet.lines(&app.theme, usize::from(width)).len().saturating_sub(usize::from(height))
+}
+
+impl Draw<'_> {
+    pub(super) fn usage(&mut self, sheet: &UsageSheet) {
+        let app = self.app;
+        let inside = self.window(app.size.0, app.size.1, "Usage · ↑↓ scroll · Esc");
+        let lines = sheet.lines(&app.theme, usize::from(inside.width));
+        let from = sheet.scroll.min(usage_end(app, sheet));
+        for (n, line) in (0..inside.height).zip(lines.into_iter().skip(from)) {
+            self.put(inside.x, inside.y + n, line, inside.width);
+        }
+    }
+
+    pub(super) fn pairing(&mut self, sheet: &PairingSheet) {
+        match &sheet.step {
+            PairStep::Choose { asked } => self.pairing_choice(sheet, *asked),
+            PairStep::Code(code) => self.pairing_code(sheet, code),
+            PairStep::Joined { name, number, confirmed, .. } => {
+                let theme = self.app.theme.clone();
+                let mut lines = vec![
+                    Line::from(vec![
+                        Span::styled(format!("“{name}”"), theme.text.add_modifier(Modifier::BOLD)),
+                        Span::raw(" wants to join, and shows a number."),
+                    ]),
+                    Line::from("Does it show this one?"),
+                    Line::default(),
+                    Line::from(Span::styled(
+                        format!("  {number}  "),
+                        theme.accent.add_modifier(Modifier::BOLD | Modifier::REVERSED),
+                    )),
+                    Line::default(),
+                ];
+                lines.push(match confirmed {
+                    true => Line::from(Span::styled("Confirming …", theme.busy)),
+                    false => Line::from(vec![
+                        Span::styled(" y ", theme.warn.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
+                        Span::raw(" yes, the same   "),
+                        Span::styled(" n ", theme.text.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
+                        Span::raw(" no: refuse"),
+                    ]),
+                });
+                self.pairing_lines("Add a device", lines, &sheet.problem);
+            }
+            PairStep::Paired(name) => {
+                let words = format!("✔ {name} is paired.");
+                let style = self.app.theme.ok;
+                self.pairing_lines("Add a device · Esc", vec![Line::from(Span::styled(words, style))], &sheet.problem);
+            }
+            PairStep::Ended(why) => {
+                let lines = vec![
+                    Line::from(Span::styled(*why, self.app.theme.warn)),
+                    Line::default(),
+                    Line::from("Enter begins again."),
+                ];
+                self.pairing_lines("Add a device · Esc", lines, &sheet.problem);
+            }
+        }
+    }
+
+    /// A window with these lines, and what went wrong below them.
+    fn pairing_lines(&mut self, title: &str, lines: Vec<Line<'static>>, problem: &str) {
+        let app = self.app;
+        let width = PAIRING_MAX.min(app.size.0.saturating_sub(2));
+        let none = Span::raw("");
+        let room = usize::from(width.saturating_sub(4));
+        let mut all: Vec<Line<'static>> =
+            lines.into_iter().flat_map(|line| wrap(&line.spans, &none, &none, room)).collect();
+        if !problem.is_empty() {
+            all.push(Line::default());
+            all.extend(wrap(&[Span::styled(problem.to_owned(), app.theme.bad)], &none, &none, room));
+        }
+        let inside = self.window(width, u16::try_from(all.len()).unwrap_or(u16::MAX).saturating_add(2), title);
+        for (n, line) in (0..inside.height).zip(all) {
+            self.put(inside.x, inside.y + n, line, inside.width);
+        }
+    }
+
+    fn pairing_choice(&mut self, sheet: &PairingSheet, asked: bool) {
+        let theme = self.app.theme.clone();
+        let mark = |n: usize| if sheet.at == n { "› " } else { "  " };
+        let name_style = |n: usize| if sheet.at == n { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
+        let mut lines = vec![Line::from(Span::styled("What it may do", theme.dim))];
+        let narrow = self.app.size.0 < NARROW;
+        for (n, ((_, name, what), on)) in PERMISSIONS.iter().zip(sheet.granted).enumerate() {
+            let boxed = if on { "[x] " } else { "[ ] " };
+            let mut spans = vec![
+                Span::styled(mark(n), theme.accent),
+                Span::styled(boxed, if on { theme.ok } else { theme.dim }),
+                Span::styled(format!("{name:<19}"), name_style(n)),
+            ];
+            // The narrow screen explains the selected one.
+            if !narrow {
+                spans.push(Span::styled(*what, theme.dim));
+            }
+            lines.push(Line::from(spans));
+        }
+        lines.push(Line::from(vec![
+            Span::styled(mark(LEVEL_ROW), theme.accent),
+            Span::styled("Approve up to ", name_style(LEVEL_ROW)),
+            Span::styled(format!("‹ {} ›", LEVELS[sheet.level].1), theme.accent),
+        ]));
+        lines.push(Line::default());
+        if narrow && let Some((_, name, what)) = PERMISSIONS.get(sheet.at) {
+            lines.push(Line::from(Span::styled(format!("{name}: {what}"), theme.dim)));
+        }
+        lines.push(match asked {
+            true => Line::from(Span::styled("Asking for a code …", theme.busy)),
+            false => Line::from(vec![
+                Span::styled("Enter", theme.accent),
+                Span::raw(" show the code  "),
+                Span::styled("Space", theme.accent),
+                Span::raw(" change  "),
+                Span::styled("←→", theme.accent),
+                Span::raw(" level"),
+            ]),
+        });
+        self.pairing_lines("Add a device · Esc", lines, &sheet.problem);
+    }
+
+    /// The code: its picture, if there is room for it, and what to do with it.
+    fn pairing_code(&mut self, sheet: &PairingSheet, code: &PairCode) {
+        let app = self.app;
+        let theme = &app.theme;
+        let picture = qr_small(&code.url).unwrap_or_default();
+        let size = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        let (wide, high) = (size(picture.first().map_or(0, |line| line.chars().count())), size(picture.len()));
+        let (width, height) = (app.size.0.saturating_sub(2), app.size.1.saturating_sub(2));
+        let alone = width.min(PAIRING_MAX);
+        let narrow = code_lines(app, sheet, code, usize::from(alone.saturating_sub(4)), true);
+        let beside = high > 0 && width >= wide + BESIDE + 6 && height >= high + 2;
+        let below = high > 0 && !beside && width >= wide + 4 && height >= high + 2 + size(narrow.len());
+        let lines = match (beside, below) {
+            (true, _) => code_lines(app, sheet, code, usize::from(BESIDE), true),
+            (_, true) => narrow,
+            _ => code_lines(app, sheet, code, usize::from(alone.saturating_sub(4)), false),
+        };
+        let (window_width, window_height) = match (beside, below) {
+            (true, _) => (wide + BESIDE + 6, high.max(size(lines.len())) + 2),
+            (_, true) => (alone, high + 2 + size(lines.len())),
+            _ => (alone, size(lines.len()) + 2),
+        };
+        let inside = self.window(window_width, window_height, "Add a device · Esc");
+        let mut at = (inside.x, inside.y, inside.width);
+        if beside || below {
+            // Light blocks on dark, whatever the colours of the terminal are.
+            let style = match theme.depth {
+                Depth::None => Style::new(),
+                Depth::Ansi | Depth::Indexed | Depth::True => Style::new().fg(Color::White).bg(Color::Black),
+            };
+            let x = if beside { inside.x } else { inside.x + inside.width.saturating_sub(wide) / 2 };
+            for (n, line) in (0..inside.height).zip(picture) {
+                self.put(x, inside.y + n, Span::styled(line, style), wide);
+            }
+            at = match beside {
+                true => (inside.x + wide + 2, inside.y, inside.width.saturating_sub(wide + 2)),
+                false => (inside.x, inside.y + high, inside.width),
+            };
+        }
+        let end = inside.y + inside.height;
+        for (y, line) in (at.1..end).zip(lines) {
+            self.put(at.0, y, line, at.2);
+        }
+    }
+}
+
+/// What to do with a code, the most needed first.
+fn code_lines(app: &App, sheet: &PairingSheet, code: &PairCode, room: usize, pictured: bool) -> Vec<Line<'static>> {
+    let theme = &app.theme;
+    let none = Span::raw("");
+    let mut lines = Vec::new();
+    let mut say = |words: String, style: Style| lines.extend(wrap(&[Span::styled(words, style)], &none, &none, room));
+    let address = code.url.split('#').next().unwrap_or_default();
+    say(format!("Code     {}", code.code), theme.accent.add_modifier(Modifier::BOLD));
+    say(format!("Address  {address}"), theme.text);
+    let left = ((code.expires - app.now) / 1000).max(0);
+    say(format!("Valid for {left} s, once. Waiting for the device …"), theme.busy);
+    if !sheet.problem.is_empty() {
+        say(sheet.problem.clone(), theme.bad);
+    }
+    if code.is_local() {
+        let words = "Only this machine reaches this address. For a phone, run `plexus phone` in another terminal.";
+        say(words.into(), theme.warn);
+    }
+    let words = match pictured {
+        true => "Scan it with the device’s camera, or open the address there and type the code.",
+        false => "Open the address on the device and type the code. In a larger window there is a QR code.",
+    };
+    say(words.into(), theme.dim);
+    lines
+}
