@@ -28,6 +28,8 @@ pub(crate) enum FormField {
     /// A new conversation, or an earlier one.
     Way,
     Folder,
+    /// The branch of a new git worktree.
+    Branch,
     Mode,
     Model,
     Title,
@@ -111,6 +113,7 @@ pub(crate) struct NewSessionForm {
     commands: Vec<(String, String)>,
     pub(crate) earlier: bool,
     pub(crate) past: EarlierList,
+    pub(crate) branch: TextArea<'static>,
     pub(crate) title: TextArea<'static>,
     pub(crate) prompt: TextArea<'static>,
     pub(crate) focus: FormField,
@@ -147,6 +150,7 @@ impl NewSessionForm {
             commands: Vec::new(),
             earlier: false,
             past: EarlierList::new(),
+            branch: input::area(""),
             title: input::area(""),
             prompt: input::area(prompt),
             focus: FormField::Prompt,
@@ -254,7 +258,23 @@ impl NewSessionForm {
             }
         }
         all.extend([FormField::Title, FormField::Prompt]);
+        // Last, so that who wants none passes nothing.
+        if self.offers_worktree(runtimes) {
+            all.push(FormField::Branch);
+        }
         all
+    }
+
+    /// Whether a new git worktree can be wanted: an administrator's client, an agent on this machine, and a folder that is not known to be
+    /// outside of every repository.
+    fn offers_worktree(&self, runtimes: &[RuntimeItem]) -> bool {
+        let here = self.choice(runtimes).is_some_and(|choice| !choice.endpoint);
+        let text = self.folder_text();
+        let folder = text.trim().trim_end_matches('/');
+        let known = || self.recent.iter().chain(&self.folders);
+        let outside = known().any(|one| one.path == folder && !one.git);
+        let inside = |one: &FolderItem| folder.strip_prefix(&one.path).is_some_and(|rest| rest.starts_with('/'));
+        here && self.home.is_some() && !folder.is_empty() && (!outside || known().any(|one| one.git && inside(one)))
     }
 
     /// The folder as it stands in the field.
@@ -442,6 +462,10 @@ impl NewSessionForm {
         if !folder.is_empty() && (self.folder_typed || !one.endpoint) {
             body["cwd"] = folder.into();
         }
+        let branch = line_of(&self.branch);
+        if !branch.trim().is_empty() && self.offers_worktree(runtimes) {
+            body["worktree"] = json!({ "branch": branch.trim() });
+        }
         let title = line_of(&self.title);
         if !title.trim().is_empty() {
             body["title"] = title.trim().into();
@@ -533,11 +557,15 @@ impl NewSessionForm {
                 },
                 FormField::Folder => self.folder_key(key, now, runtimes),
                 FormField::Mode | FormField::Model => self.setting_key(key, runtimes),
-                FormField::Title => match name {
+                FormField::Branch if name == "Enter" => return FormOutcome::Start,
+                FormField::Branch | FormField::Title => match name {
                     "Up" => self.go(-1, runtimes),
                     "Down" | "Enter" => self.go(1, runtimes),
                     "M-Enter" | "C-j" | "S-Enter" => {}
-                    _ => drop(input::edit(&mut self.title, key)),
+                    _ => {
+                        let line = if self.focus == FormField::Branch { &mut self.branch } else { &mut self.title };
+                        input::edit(line, key);
+                    }
                 },
                 FormField::Prompt => match name {
                     "Enter" => return FormOutcome::Start,
@@ -730,6 +758,7 @@ impl NewSessionForm {
         let single = words.replace('\n', " ");
         match self.focus {
             FormField::Prompt => drop(self.prompt.insert_str(words)),
+            FormField::Branch => drop(self.branch.insert_str(single.trim())),
             FormField::Title => drop(self.title.insert_str(single)),
             FormField::Folder => {
                 self.folder.insert_str(single.trim());
@@ -773,7 +802,7 @@ impl NewSessionForm {
                     setting.at = *one;
                 }
             }
-            FormHit::Row(FormField::Way | FormField::Title | FormField::Prompt, _) => {}
+            FormHit::Row(FormField::Way | FormField::Branch | FormField::Title | FormField::Prompt, _) => {}
         }
         FormOutcome::Stay
     }

@@ -247,7 +247,7 @@ fn bar(amount: f64, most: f64, room: usize) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the room")]
     let eighths = ((amount / most).clamp(0.0, 1.0) * full).round() as usize;
     let eighths = eighths.max(1);
-    let part = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|_| eighths % 8 > 0);
+    let part = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|_| !eighths.is_multiple_of(8));
     "█".repeat(eighths / 8).chars().chain(part.copied()).collect()
 }
 

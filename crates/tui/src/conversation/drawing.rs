@@ -117,7 +117,8 @@ impl Conversation {
             |body: &BlockBody| matches!(body, BlockBody::Tool { .. } | BlockBody::Asked(_) | BlockBody::Note { .. });
         let continued = matches!(block.body, BlockBody::Text { continued: true, .. });
         let above = at.checked_sub(1).filter(|above| !self.is_unsaid(*above)).map(|above| &list[above].body);
-        let gap = above.is_some_and(|above| !continued && !(tight(&block.body) && tight(above)));
+        let close = |above: &BlockBody| continued || tight(&block.body) && tight(above);
+        let gap = above.is_some_and(|above| !close(above));
         // The parent is named unless it, or another block that belongs to it, is right above.
         let named = block.above.as_ref().filter(|call| {
             let before = at.checked_sub(1).and_then(|n| list.get(n));

@@ -105,6 +105,63 @@ fn new_session_starts_an_installed_agent_with_its_settings() {
 }
 
 #[test]
+fn new_session_works_in_a_worktree_where_there_is_a_repository() {
+    let mut stage = form(80, 24, &runtimes());
+    assert!(stage.screen().contains("Branch  without a worktree"), "{}", stage.screen());
+    stage.type_text("go");
+    stage.keys(&["Tab"]);
+    assert_eq!(focus(&stage), FormField::Branch);
+    assert!(stage.screen().contains("the new branch of a git worktree"), "{}", stage.screen());
+    stage.type_text("fix/parser");
+    stage.keys(&["Enter"]);
+    let wish = json!({ "runtime_id": "demo", "cwd": "/home/you/project", "worktree": { "branch": "fix/parser" } });
+    assert_eq!(started(&mut stage)[0].1, wish);
+    // A branch that is refused is said, and stays to be changed.
+    let refused = json!({ "code": "worktree_exists", "detail": "there is a branch fix/parser already" });
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((409, refused))));
+    let screen = stage.screen();
+    assert!(
+        screen.contains("there is a branch fix/parser already") && screen.contains("Branch  fix/parser"),
+        "{screen}"
+    );
+    // Outside of a repository it is not offered, and not sent.
+    stage.keys(&["S-Tab", "S-Tab", "S-Tab"]);
+    assert_eq!(focus(&stage), FormField::Folder);
+    stage.keys(&["Down", "Down", "Enter"]);
+    assert!(!stage.screen().contains("Branch"), "{}", stage.screen());
+    stage.keys(&["Enter", "Enter", "Enter"]);
+    assert_eq!(started(&mut stage)[0].1, json!({ "runtime_id": "demo", "cwd": "/srv/other" }));
+    // Nor to a client that may not see the machine's folders.
+    let mut stage = form(80, 24, &runtimes());
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Recent), Ok((200, json!({ "recent": folders()["recent"] })))));
+    assert!(!stage.screen().contains("Branch"), "{}", stage.screen());
+}
+
+#[test]
+fn new_session_sets_the_model_before_the_prompt() {
+    let mut stage = form(80, 24, &runtimes());
+    let options = json!({ "latest": { "config_option_update": { "configOptions": [{ "id": "model", "name": "Model", "category": "model",
+        "currentValue": "small", "options": [{ "value": "small", "name": "Small" }, { "value": "large", "name": "Large" }] }] } } });
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Offers("s_1".into())), Ok((200, options))));
+    stage.type_text("go");
+    stage.keys(&["S-Tab", "S-Tab"]);
+    assert_eq!(focus(&stage), FormField::Model);
+    stage.type_text("larg");
+    assert!(stage.screen().contains("Model   Large"), "{}", stage.screen());
+    stage.keys(&["Enter", "Enter", "Enter"]);
+    assert_eq!(started(&mut stage).len(), 1);
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_9", "", "idle", 0)))));
+    let asked = stage.effects.iter().find_map(|effect| match effect {
+        Effect::Ask { tag: CallTag::Form(_), method, params } => Some((*method, params.clone())),
+        _ => None,
+    });
+    assert_eq!(asked, Some(("model.set", json!({ "name": "large", "session_id": "s_9" }))));
+    assert!(started(&mut stage).is_empty(), "the prompt waits for the model");
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Setting(1)), Ok((200, json!({})))));
+    assert_eq!(started(&mut stage)[0].1, json!({ "text": "go" }));
+}
+
+#[test]
 fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
     for (width, height) in [(40, 12), (80, 24), (200, 50)] {
         let mut stage = form(width, height, &json!({ "runtimes": [] }));

@@ -58,7 +58,7 @@ fn list_of(app: &App, form: &NewSessionForm, field: FormField) -> (usize, usize)
         }
         FormField::Earlier => (form.past.shown().len(), form.past.at),
         FormField::Prompt => (form.slash().len(), usize::MAX),
-        FormField::Way | FormField::Title => (0, 0),
+        FormField::Way | FormField::Branch | FormField::Title => (0, 0),
     }
 }
 
@@ -86,7 +86,11 @@ fn areas(app: &App, form: &NewSessionForm) -> FormAreas {
             FormField::Earlier => room.saturating_sub(y).max(4),
             _ => 1,
         };
-        let gap = u16::from(roomy && matches!(field, FormField::Way | FormField::Folder | FormField::Prompt) && y > 0);
+        let gap = u16::from(
+            roomy
+                && matches!(field, FormField::Way | FormField::Folder | FormField::Prompt | FormField::Branch)
+                && y > 0,
+        );
         fields.push((field, y + gap, high));
         y += gap + high;
     }
@@ -144,7 +148,8 @@ pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str,
         return vec![("Esc", "cancel")];
     }
     let mut hints = match form.focus {
-        FormField::Prompt => vec![("Enter", "start"), ("Alt-Enter", "new line"), ("S-Tab", "back")],
+        FormField::Prompt => vec![("Enter", "start"), ("Alt-Enter", "new line"), ("Tab", "next"), ("S-Tab", "back")],
+        FormField::Branch => vec![("Enter", "start"), ("S-Tab", "back")],
         FormField::Folder => vec![("Enter", "next"), ("Tab", "complete"), ("↑↓", "folders")],
         FormField::Earlier => vec![("Enter", "continue"), ("↑↓", "move")],
         FormField::Way => vec![("←→", "change"), ("Enter", "next")],
@@ -193,6 +198,7 @@ impl Draw<'_> {
             FormField::Agent => "Agent",
             FormField::Way => "Session",
             FormField::Folder => "Folder",
+            FormField::Branch => "Branch",
             FormField::Mode => "Mode",
             FormField::Model => "Model",
             FormField::Title => "Title",
@@ -235,6 +241,16 @@ impl Draw<'_> {
                 let rest = Rect { x: at.x + wide + 2, width: at.width.saturating_sub(wide + 2), ..at };
                 if on && rest.width > 4 {
                     self.field(rest, &setting.filter, true);
+                }
+            }
+            FormField::Branch => {
+                if form.branch.is_empty() && !on {
+                    return self.put(at.x, at.y, Span::styled("without a worktree", theme.dim), at.width);
+                }
+                self.field(at, &form.branch, on);
+                let words = "the new branch of a git worktree";
+                if on && form.branch.is_empty() && at.width > 3 {
+                    self.put(at.x + 2, at.y, Span::styled(words, theme.dim), at.width - 2);
                 }
             }
             FormField::Title => {
@@ -335,7 +351,7 @@ impl Draw<'_> {
                 vec![Span::raw(" "), cell(&one.name, name, theme.text), Span::styled(more, theme.dim)]
             }),
             FormField::Prompt => form.slash().get(n).map(|(name, what)| two("/", theme.accent, name, what)),
-            FormField::Way | FormField::Title => None,
+            FormField::Way | FormField::Branch | FormField::Title => None,
         };
         self.put(area.x, area.y, spans.unwrap_or_default(), area.width);
         if chosen {
