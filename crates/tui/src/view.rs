@@ -32,6 +32,7 @@ use super::input;
 use super::markdown::wrap;
 use super::sanitize;
 use super::view_model::{RiskView, SessionItem, ago, clock, span};
+use pages::runtimes_height;
 use panes::{card_place, panes};
 
 /// Narrowest supported terminal, in columns.

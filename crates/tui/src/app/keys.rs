@@ -286,8 +286,8 @@ impl App {
         }
     }
 
-    fn search_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let list: Vec<String> = self.hits.iter().map(|hit| format!("{} {}", hit.session, hit.cursor)).collect();
+    pub(super) fn search_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let list = self.row_keys(TuiPage::Search);
         match key.name() {
             "Enter" => {
                 let Some(hit) = self.hits.get(self.index(TuiPage::Search, &list)).cloned() else {

@@ -100,7 +100,8 @@ impl App {
             TuiPage::Sessions => self.session_rows.iter().map(|row| row.key().to_owned()).collect(),
             TuiPage::Runtimes => self.runtimes.iter().map(|one| one.id.clone()).collect(),
             TuiPage::Devices => self.devices.iter().map(|one| one.id.clone()).collect(),
-            TuiPage::Search | TuiPage::Session => Vec::new(),
+            TuiPage::Search => self.hits.iter().map(|hit| format!("{} {}", hit.session, hit.cursor)).collect(),
+            TuiPage::Session => Vec::new(),
         }
     }
 

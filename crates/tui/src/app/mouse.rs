@@ -48,7 +48,7 @@ impl App {
     }
 
     /// The selected row of a list.
-    fn row_index(&self, page: TuiPage) -> usize {
+    pub(crate) fn row_index(&self, page: TuiPage) -> usize {
         match page {
             TuiPage::Inbox => self.inbox_at(),
             TuiPage::Sessions => self.session_at(),
@@ -60,6 +60,8 @@ impl App {
         if let Some(key) = keys.get(at) {
             self.at.insert(page, at);
             self.chosen.insert(page, key.clone());
+            // Whoever chooses a result does not type what is searched for.
+            self.query_typing &= page != TuiPage::Search;
         }
     }
 
@@ -103,13 +105,19 @@ impl App {
                 let Some(at) = view::row_at(self, column, row) else { return };
                 let page = self.list_page();
                 let keys = self.row_keys(page);
-                let again = self.row_index(page) == at && self.page == page;
+                let typing = page == TuiPage::Search && self.query_typing;
+                let again = self.row_index(page) == at && self.page == page && !typing;
                 if self.page != page {
                     self.go(page, effects);
                 }
                 self.choose_row(page, at, &keys);
                 if again && matches!(page, TuiPage::Sessions | TuiPage::Inbox) {
                     self.open_selected(effects);
+                } else if again
+                    && page == TuiPage::Search
+                    && let Some(enter) = Key::of(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE))
+                {
+                    self.search_key(&enter, effects);
                 }
             }
             Some(Pane::Middle | Pane::Detail) => {}

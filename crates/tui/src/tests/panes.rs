@@ -148,6 +148,42 @@ fn panes_mouse_selects_rows_panes_and_buttons() {
 }
 
 #[test]
+fn panes_mouse_moves_and_chooses_in_every_list() {
+    let click = MouseEventKind::Down(MouseButton::Left);
+    // The list of sessions: the wheel moves, and a second click opens.
+    let mut stage = Stage::new(80, 24, &sessions(), &[]);
+    let at = place(&stage, "Upgrade the database");
+    let before = stage.app.session_at();
+    let wheel = |down: bool| if down { MouseEventKind::ScrollDown } else { MouseEventKind::ScrollUp };
+    mouse(&mut stage, wheel(before == 0), at);
+    assert_ne!(stage.app.session_at(), before);
+    mouse(&mut stage, click, at);
+    assert_eq!(stage.app.selected_session().as_deref(), Some("s_2"));
+    mouse(&mut stage, click, at);
+    assert_eq!(stage.app.page, TuiPage::Session);
+    // Devices, more than the screen has lines for: the clicked line is the one that is drawn there.
+    let mut stage = Stage::new(80, 16, &[], &[]);
+    stage.keys(&["5"]);
+    let one = |n: usize| json!({ "device_id": format!("d_{n}"), "name": format!("phone-{n:02}"), "scopes": ["watch"], "kind": "device" });
+    stage.msg(Msg::Done(CallTag::Devices, Ok((200, json!({ "devices": (0..40).map(one).collect::<Vec<_>>() })))));
+    stage.keys(&["G"]);
+    let at = place(&stage, "phone-33");
+    mouse(&mut stage, click, at);
+    assert_eq!(stage.app.chosen.get(&TuiPage::Devices).map(String::as_str), Some("d_33"), "{}", stage.screen());
+    // Results of a search.
+    let mut stage = Stage::new(80, 24, &sessions(), &[]);
+    stage.keys(&["3"]);
+    let hits: Vec<Value> = (1..4).map(|n| json!({ "session_id": format!("s_{n}"), "cursor": format!("e:{n}"), "role": "agent", "snippet": format!("found-{n}") })).collect();
+    stage.msg(Msg::Done(CallTag::Search("x".into()), Ok((200, json!({ "hits": hits })))));
+    let at = place(&stage, "found-2");
+    mouse(&mut stage, click, at);
+    assert_eq!((stage.app.page, stage.app.row_index(TuiPage::Search)), (TuiPage::Search, 1), "{}", stage.screen());
+    mouse(&mut stage, click, at);
+    let opened = stage.app.conversation.as_ref().map(|conversation| conversation.session.as_str());
+    assert_eq!((stage.app.page, opened), (TuiPage::Session, Some("s_2")));
+}
+
+#[test]
 fn panes_request_has_the_keys_unless_something_was_typed() {
     let question = ask("q_1", "s_1", "make deploy", json!({}));
     // It is open before the session.

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// The lines of the list of runtimes: the selected one is shown in full below it.
+pub(super) fn runtimes_height(all: Rect) -> u16 {
+    all.height.saturating_sub(6)
+}
+
 impl Draw<'_> {
     pub(super) fn field(&mut self, area: Rect, text: &TextArea<'static>, on: bool) {
         let mut text = text.clone();
@@ -80,7 +85,7 @@ impl Draw<'_> {
         let none = app.list_errors.get("runtimes").cloned().unwrap_or_else(|| {
             "No agent is attached. `plexus run gemini` starts one; `plexus doctor` lists the installed ones.".into()
         });
-        let high = all.height.saturating_sub(6);
+        let high = runtimes_height(all);
         self.list(Rect { height: high, ..all }, &heads, rows, at, &none);
         // The selected runtime, in full.
         if let Some(one) = app.runtimes.get(at) {

@@ -181,16 +181,20 @@ pub(super) fn visible_rows(app: &App, page: TuiPage) -> Vec<(usize, Rect)> {
 /// The row of the list at this place of the screen.
 pub(crate) fn row_at(app: &App, column: u16, row: u16) -> Option<usize> {
     let page = app.list_page();
-    let shown = match page {
+    let all = body(app);
+    let chosen = app.row_index(page);
+    let (shown, at, area) = match page {
         TuiPage::Inbox | TuiPage::Sessions => {
             let rows = visible_rows(app, page);
             return rows.into_iter().find_map(|(at, area)| area.contains((column, row).into()).then_some(at));
         }
-        TuiPage::Runtimes => app.runtimes.len(),
-        TuiPage::Devices => app.devices.len(),
-        _ => return None,
+        TuiPage::Runtimes => (app.runtimes.len(), chosen, Rect { height: runtimes_height(all), ..all }),
+        TuiPage::Devices => (app.devices.len(), chosen, all),
+        TuiPage::Search => (app.hits.len(), chosen, Rect { y: all.y + 1, height: all.height - 1, ..all }),
+        TuiPage::Session => return None,
     };
-    let at = usize::from(row.checked_sub(body(app).y + 1)?);
+    let line = row.checked_sub(area.y + 1).filter(|line| line + 1 < area.height)?;
+    let at = window(shown, at, usize::from(area.height - 1)).1 + usize::from(line);
     (at < shown).then_some(at)
 }
 
