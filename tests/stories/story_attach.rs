@@ -362,6 +362,53 @@ async fn attach_palette_chooses_agent_settings_and_makes_a_link() {
 }
 
 #[tokio::test]
+async fn attach_pairs_a_device_and_shows_usage_and_settings() {
+    let gateway = Gateway::demo().await;
+    let screen = Screen::open(&gateway, (80, 24), "");
+    screen.shows("live").await;
+    screen.keys(&["5"]);
+    screen.shows("DEVICE").await;
+    screen.keys(&["p"]);
+    screen.shows("elevated risk").await;
+    screen.shot("pair-80x24");
+    screen.keys(&["Enter"]);
+    let text = screen.shows("Valid for").await;
+    screen.shot("pair-code-80x24");
+    assert!(
+        text.contains('▀') && text.contains("plexus phone"),
+        "a code, and a hint that only this machine sees it:\n{text}"
+    );
+    let code = text.split("Code ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap().to_owned();
+    let (status, joined) = gateway.post("/v1/pair", json!({ "code": code, "name": "Alma's phone" })).await;
+    assert_eq!(status, 202, "{joined}");
+    let text = screen.shows("wants to join").await;
+    screen.shot("pair-number-80x24");
+    assert!(text.contains("Alma's phone") && text.contains(&joined["number"].to_string()), "{text}");
+    // Keys have no effect at first: those that were on their way are no answer.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    screen.keys(&["y"]);
+    screen.shows("is paired").await;
+    screen.keys(&["Escape"]);
+    screen.hides("is paired").await;
+    screen.shows("Alma's phone").await;
+    let (_, devices) = gateway.get("/v1/devices").await;
+    let phone = devices["devices"].as_array().unwrap().iter().find(|one| one["name"] == "Alma's phone").unwrap();
+    assert_eq!(
+        (&phone["approve_up_to"], &phone["scopes"]),
+        (&json!("elevated"), &json!(["watch", "prompt", "approve"]))
+    );
+    screen.keys(&["U"]);
+    screen.shows("Nothing was told for these days").await;
+    screen.shot("usage-none-80x24");
+    screen.keys(&["Escape"]);
+    screen.hides("Nothing was told").await;
+    screen.keys(&[","]);
+    let text = screen.shows("Only this machine reaches the gateway").await;
+    screen.shot("settings-80x24");
+    assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains(&gateway.url), "{text}");
+}
+
+#[tokio::test]
 async fn attach_starts_the_first_session_from_nothing() {
     let gateway = Gateway::start("").await;
     let folder = tempfile::tempdir().unwrap();

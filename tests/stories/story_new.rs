@@ -288,3 +288,37 @@ async fn new_command_makes_worktrees_and_continues_conversations() {
     let (code, said, why) = run(&["new", "demo", "go on", "--continue"]).await;
     assert_eq!((code, said.lines().next()), (Some(0), Some(first.as_str())), "it is open already: {why}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_command_sets_mode_and_model_before_the_prompt() {
+    let gateway = Gateway::start("").await;
+    let dir = tempfile::tempdir().unwrap();
+    let home = gateway.home.clone();
+    let run = async |args: &[&str]| {
+        let mut command = Command::new(exe());
+        command.arg("new").args(args).current_dir(dir.path()).env("PLEXUS_HOME", &home).env("NO_COLOR", "1");
+        let done = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (done.status.code(), words(&done.stdout), words(&done.stderr))
+    };
+    let (code, said, why) = run(&["demo", "--mode", "auto", "echo", "in-auto"]).await;
+    assert_eq!(code, Some(0), "{said}{why}");
+    let id = said.lines().next().unwrap().to_owned();
+    let snapshot = async || gateway.get(&format!("/v1/sessions/{id}/snapshot")).await.1;
+    until_so("the agent answers", async || snapshot().await["messages"].to_string().contains("in-auto")).await;
+    assert_eq!(snapshot().await["latest"]["current_mode_update"]["currentModeId"], "auto");
+    let kinds: Vec<String> =
+        gateway.events(&id).await.iter().filter_map(|event| event["kind"].as_str().map(str::to_owned)).collect();
+    let place = |kind: &str| kinds.iter().rposition(|one| one == kind).unwrap_or_else(|| panic!("{kind}: {kinds:?}"));
+    assert!(place("current_mode_update") < place("run_started"), "{kinds:?}");
+
+    // What the agent does not have is refused; the session is open, and nothing was sent to it.
+    for (option, value) in [("--mode", "none-such"), ("--model", "none-such")] {
+        let (code, said, why) = run(&["demo", option, value, "echo", "never"]).await;
+        assert_ne!(code, Some(0), "{said}{why}");
+        assert!(why.contains("choosing none-such") && why.contains("plexus attach"), "{why}");
+        let open = why.split("plexus attach ").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+        let (_, left) = gateway.get(&format!("/v1/sessions/{open}/snapshot")).await;
+        assert_eq!(left["messages"], json!([]), "{left}");
+    }
+}
