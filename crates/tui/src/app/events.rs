@@ -326,12 +326,8 @@ impl App {
             CallTag::Changes(session, call) => self.on_changes_reply(&session, call, (good, &value), &why, effects),
             CallTag::Form(call) => self.on_form_reply(call, (status, &value), &why, effects),
             CallTag::Pairing(serial, call) => self.on_pairing_reply((serial, call), (status, &value), &why, effects),
-            CallTag::Usage(serial, part) => {
-                self.on_usage_reply(serial, part, if good { Ok(&value) } else { Err(&why) })
-            }
-            CallTag::Settings(facts) => {
-                self.on_settings_reply(*facts, if good { Ok(value) } else { Err(why) }, effects)
-            }
+            CallTag::Usage(serial, part) => self.on_usage_reply(serial, part, good.then_some(&value).ok_or(&*why)),
+            CallTag::Settings(facts) => self.on_settings_reply(*facts, good.then_some(value).ok_or(why), effects),
             CallTag::TextPage(title) if good => self.show_text(title, &value),
             CallTag::TextPage(_) => self.say(&why, true),
             CallTag::Servers if good => self.show_list("MCP servers", agent_lists::servers(&value)),
