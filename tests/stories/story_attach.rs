@@ -372,16 +372,18 @@ async fn attach_pairs_a_device_and_shows_usage_and_settings() {
     screen.shows("elevated risk").await;
     screen.shot("pair-80x24");
     screen.keys(&["Enter"]);
-    let text = screen.shows("Valid for").await;
+    let whole = |text: &str| text.contains("Valid for") && text.contains("the code.") && !text.contains("Asking");
+    let text = screen.until("the whole code", whole).await;
     screen.shot("pair-code-80x24");
     assert!(
-        text.contains('▀') && text.contains("plexus phone"),
+        text.contains('▀') && text.contains("Only this machine"),
         "a code, and a hint that only this machine sees it:\n{text}"
     );
     let code = text.split("Code ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap().to_owned();
     let (status, joined) = gateway.post("/v1/pair", json!({ "code": code, "name": "Alma's phone" })).await;
     assert_eq!(status, 202, "{joined}");
-    let text = screen.shows("wants to join").await;
+    let asked = |text: &str| text.contains("wants to join") && text.contains("no: refuse");
+    let text = screen.until("the number", asked).await;
     screen.shot("pair-number-80x24");
     assert!(text.contains("Alma's phone") && text.contains(&joined["number"].to_string()), "{text}");
     // Keys have no effect at first: those that were on their way are no answer.

@@ -20,7 +20,7 @@ pub(crate) struct SettingsFacts {
     /// `/v1/me`, once it is read.
     pub(crate) me: Value,
     /// `/v1/listeners`, or why it could not be read; `None` for a client that may not read it.
-    pub(crate) reach: Option<Result<Value, String>>,
+    pub(crate) listeners: Option<Result<Value, String>>,
 }
 
 impl SettingsFacts {
@@ -75,16 +75,16 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
             ("ends", until),
         ],
     );
-    let mut reach = vec![("here", sanitize::line(&facts.address, PATH_MAX))];
+    let mut listeners = vec![("here", sanitize::line(&facts.address, PATH_MAX))];
     let mut note = String::new();
-    match &facts.reach {
+    match &facts.listeners {
         None => {}
         Some(Err(why)) => note = format!("The other addresses could not be read: {why}"),
         Some(Ok(value)) => {
             let tls = &value["tls"];
             let configured = if tls["configured"] == true { " (from the configuration)" } else { "" };
             let listens = Some(field(&tls["address"])).filter(|at| !at.is_empty());
-            reach.extend([
+            listeners.extend([
                 ("TLS listener", listens.map(|at| format!("{at}{configured}")).unwrap_or_default()),
                 ("origins", list(&tls["origins"]).join(", ")),
                 ("certificate", list(&tls["names"]).join(", ")),
@@ -96,7 +96,7 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
             }
         }
     }
-    section(&mut out, "Addresses", reach);
+    section(&mut out, "Addresses", listeners);
     if !note.is_empty() {
         out.push(wrap_indented(&note, width));
     }
@@ -128,9 +128,9 @@ mod tests {
         assert!(words.contains("watch, admin, up to elevated risk") && !words.contains('\u{202e}'), "{words}");
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(!words.contains("plexus phone"), "nothing is known of other addresses: {words}");
-        all.reach = Some(Ok(json!({})));
+        all.listeners = Some(Ok(json!({})));
         assert!(facts(&all, now, 60).contains("Only this machine reaches the gateway"));
-        all.reach = Some(Ok(
+        all.listeners = Some(Ok(
             json!({ "tls": { "address": "0.0.0.0:7778", "configured": true, "origins": ["https://a.example:7778"],
             "names": ["a.example", "10.0.0.2"] }, "public_url": "https://a.example:7778" }),
         ));
@@ -139,7 +139,7 @@ mod tests {
             words.contains("0.0.0.0:7778 (from the configuration)") && words.contains("a.example, 10.0.0.2"),
             "{words}"
         );
-        all.reach = Some(Err("busy".into()));
+        all.listeners = Some(Err("busy".into()));
         assert!(facts(&all, now, 60).contains("could not be read: busy"));
         let long = SettingsFacts { home: "/x".repeat(100), ..all };
         assert!(

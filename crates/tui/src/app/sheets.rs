@@ -136,7 +136,7 @@ impl App {
                 return effects.push(get(CallTag::Settings(Box::new(facts)), "/v1/listeners".into()));
             }
         } else {
-            facts.reach = Some(reply);
+            facts.listeners = Some(reply);
         }
         let width = usize::from(self.size.0).saturating_sub(6);
         let words = facts::facts(&facts, self.now, width);
