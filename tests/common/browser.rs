@@ -33,26 +33,36 @@ const SCRIPT: Duration = Duration::from_secs(600);
 /// # Panics
 /// The script fails or hangs.
 pub async fn play(script: &str, gateway: &Gateway, more: &[(&str, &str)]) {
-    let modules = tokio::task::spawn_blocking(agents::browser_dir).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
+    let (browser, at) = (program(), dir.path().to_str().unwrap());
+    let mut env = vec![("PLEXUS_URL", gateway.url.as_str()), ("PLEXUS_TOKEN", &gateway.token)];
+    // The folder of the browser's profile, removed even if the script is killed.
+    env.extend([("PLEXUS_DIR", at), ("TMPDIR", at), ("CHROMIUM", &browser)]);
+    env.extend(more);
+    run_script(script, &[], &env).await.unwrap();
+}
+
+/// Runs a script of `tests/web` with these arguments and variables.
+///
+/// # Errors
+/// The script fails or hangs.
+pub async fn run_script(script: &str, args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
+    let modules = tokio::task::spawn_blocking(agents::browser_dir).await.unwrap();
     let mut command = Command::new("node");
     command
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web").join(script))
-        .env("PLEXUS_URL", &gateway.url)
-        .env("PLEXUS_TOKEN", &gateway.token)
-        .env("PLEXUS_DIR", dir.path())
+        .args(args)
         .env("PLEXUS_PLAYWRIGHT", modules)
-        .env("CHROMIUM", program())
-        // The folder of the browser's profile, removed even if the script is killed.
-        .env("TMPDIR", dir.path())
-        .envs(more.iter().copied())
+        .envs(env.iter().copied())
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let mut child = command.spawn().expect("`node` starts; the page's tests need Node.js 20 or newer on PATH");
     // Killed after the timeout: the browser ends with its control pipe.
-    let status = tokio::time::timeout(SCRIPT, child.wait()).await;
-    let status = status.unwrap_or_else(|_| panic!("tests/web/{script} hangs")).unwrap();
-    assert!(status.success(), "tests/web/{script}: {status}; what it said is above");
+    let Ok(status) = tokio::time::timeout(SCRIPT, child.wait()).await else {
+        return Err(format!("tests/web/{script} hangs"));
+    };
+    let status = status.unwrap();
+    if status.success() { Ok(()) } else { Err(format!("tests/web/{script}: {status}; what it said is above")) }
 }
 
 /// A running browser; killed when dropped.

@@ -18,6 +18,7 @@ mod story_codex;
 mod story_copilot_terminal;
 mod story_curl;
 mod story_described;
+mod story_engines;
 mod story_gemini_terminal;
 mod story_hold;
 mod story_matrix;

@@ -25,6 +25,28 @@ export function need(name) {
 const modules = createRequire(join(resolve(need('PLEXUS_PLAYWRIGHT')), 'package.json'));
 const AXE = readFileSync(modules.resolve('axe-core/axe.min.js'), 'utf8');
 
+/**
+ * The gateway's API with a token: an answer that is not a success is an error.
+ * @param {string} base @param {() => string} token
+ */
+export const caller = (base, token) => async (/** @type {string} */ method, /** @type {string} */ path, /** @type {unknown} */ body = undefined) => {
+  const headers = { Authorization: `Bearer ${token()}`, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) };
+  const response = await fetch(base + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+  return text ? JSON.parse(text) : null;
+};
+
+/** Until `look` gives something, which is returned; `what` it is, or a function that says it. */
+export async function until(what, look) {
+  for (const deadline = Date.now() + PATIENCE_MS; ;) {
+    const got = await look();
+    if (got) return got;
+    assert.ok(Date.now() < deadline, `never came: ${typeof what === 'function' ? what() : what}`);
+    await new Promise((go) => { setTimeout(go, 40); });
+  }
+}
+
 export const ok = (what) => console.log(`ok ${what}`);
 
 /**

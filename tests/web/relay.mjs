@@ -31,8 +31,18 @@ export async function relay(gateway) {
     cut() { for (const socket of sockets) socket.destroy(); },
     /** From now on. @param {Manner} manner */
     turn(manner) { at.manner = manner; at.cut(); },
+    /**
+     * Holds requests to such paths back until they are let go, once.
+     * @param {RegExp} paths
+     */
+    hold(paths) {
+      const held = { paths, /** @type {Array<() => void>} */ waiting: [] };
+      holds.add(held);
+      return { get held() { return held.waiting.length; }, go() { holds.delete(held); for (const one of held.waiting) one(); } };
+    },
     close() { at.cut(); server.close(); },
   };
+  /** @type {Set<{paths: RegExp, waiting: Array<() => void>}>} */ const holds = new Set();
   const onward = (/** @type {import('node:http').IncomingHttpHeaders} */ headers) => {
     const sent = { ...headers, host: to.host };
     if (headers.origin === at.base) sent.origin = to.origin;
@@ -55,6 +65,10 @@ export async function relay(gateway) {
     if (own) { res.writeHead(200, { 'Content-Type': own.type, 'Cache-Control': 'no-cache', ...policy }).end(own.bytes); return; }
     // The other version has none of the gateway's scripts.
     if (at.files && path.startsWith('/assets/')) { res.writeHead(404).end(); return; }
+    for (const one of holds) if (one.paths.test(path)) { one.waiting.push(() => pass(req, res, path)); return; }
+    pass(req, res, path);
+  });
+  const pass = (/** @type {import('node:http').IncomingMessage} */ req, /** @type {import('node:http').ServerResponse} */ res, /** @type {string} */ path) => {
     const up = request({ host: to.hostname, port: to.port, path: req.url, method: req.method, headers: onward(req.headers) }, (back) => {
       if (path === '/' && back.headers['content-security-policy']) policy = { 'Content-Security-Policy': String(back.headers['content-security-policy']) };
       res.writeHead(back.statusCode ?? 502, back.headers);
@@ -62,7 +76,7 @@ export async function relay(gateway) {
     });
     up.on('error', () => res.destroy());
     req.pipe(up);
-  });
+  };
   /** @type {Record<string, string>} the gateway's own policy, which other versions of its files come with as well */
   let policy = {};
   server.on('connection', (socket) => {
