@@ -184,7 +184,8 @@ export class PlexusApp extends PlexusElement {
         if (phase === 'signed-out') { this.#wasLive = null; return; }
         if (this.#wasLive === true && !live) announce(t.live.lost, true);
         else if (this.#wasLive === false && live) announce(t.live.back);
-        if (live || this.#wasLive !== null) this.#wasLive = live;
+        // A page that was opened without a network said so: that it is there again is said as well.
+        if (live || this.#wasLive !== null || phase === 'offline') this.#wasLive = live;
       }),
       effect(() => { if (plexus.live.value) void readTerminals(); }),
     );
