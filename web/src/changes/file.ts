@@ -54,7 +54,8 @@ export class PlexusChangeFile extends PlexusElement {
     .plus { color: var(--ok); } .minus { color: var(--danger); } .plus, .minus { font-variant-numeric: tabular-nums; }
     .chip { padding: 1px 7px; border-radius: 999px; background: var(--bg-active); color: var(--fg-soft); white-space: nowrap; }
     .chip.others { background: var(--warn-wash); color: var(--warn); }
-    .check { display: inline-flex; align-items: center; gap: 6px; min-height: 32px; padding: 0 4px; cursor: pointer; }
+    label.check { display: inline-flex; align-items: center; gap: 6px; min-height: 32px; padding: 0 4px; }
+    label.check input { margin-top: 0; }
     .from { flex-basis: 100%; padding: 0 28px 2px; color: var(--fg-mute); font-size: var(--t-s); overflow-wrap: anywhere; }
     .body { overflow-x: auto; font: 0.8125rem/20px var(--mono); }
     /* What is not drawn is as high as it was, or probably will be. */
@@ -76,7 +77,7 @@ export class PlexusChangeFile extends PlexusElement {
     .said { position: sticky; left: 0; max-width: min(720px, 100vw - 60px); margin: 6px 12px 8px 64px; padding: 8px 10px; border: 1px solid var(--accent-line, var(--line-strong)); border-radius: var(--r-s); background: var(--bg); font-family: var(--sans, inherit); white-space: pre-wrap; overflow-wrap: anywhere; }
     .said .meta { display: flex; align-items: center; gap: 8px; color: var(--fg-mute); font-size: var(--t-s); } .said .meta .grow { flex: 1; }
     .warn { color: var(--warn); }
-    @media (pointer: coarse) { .fold, .check { min-height: 44px; } .row { min-height: 28px; line-height: 28px; } .part { min-height: 44px; } }
+    @media (pointer: coarse) { .fold, label.check { min-height: 44px; } .row { min-height: 28px; line-height: 28px; } .part { min-height: 44px; } }
     @media (max-width: 599px) { .no { width: 34px; padding-right: 5px; } .said { margin-left: 12px; } }
   `];
 
