@@ -58,7 +58,7 @@ const CHANGES = { css: 'a#changes', role: 'link', name: 'Changes of the files' }
 const ARMED_MS = 650;
 
 mkdirSync(work, { recursive: true });
-for (const args of [['init', '-q'], ['-c', 'user.name=A', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'first']]) execFileSync('git', args, { cwd: work });
+for (const args of [['init', '-q'], ['-c', 'user.name=A', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'first']]) execFileSync('git', args, { cwd: work, env: { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_SYSTEM: '/dev/null' } });
 let server = await gateway();
 const api = caller(server.url, () => readFileSync(join(home, 'token'), 'utf8').trim());
 const door = await relay(server.url);
