@@ -116,7 +116,7 @@ pub async fn run(client: Client, options: AttachOptions) -> anyhow::Result<End> 
         .unwrap_or_default();
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
-    app.reviews.drafts = kept_reviews::read(dir);
+    app.reviews.drafts = kept_reviews::read(&dir);
     (app.address, app.home) = (address, dir.display().to_string());
     app.here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
