@@ -28,7 +28,7 @@ use crate::router::notify::{
 use crate::router::{Network, parse_origin};
 use crate::runtimes::presets;
 pub use crate::sessions::PROMPT_MAX;
-use plexus_protocol::{Connect, RestartPolicy, RuntimeId, RuntimeSpec};
+use plexus_protocol::{Ceiling, Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 use plexus_store::Durability;
 
 /// The default address of the gateway.
@@ -73,6 +73,8 @@ pub struct Config {
     pub durability: Durability,
     /// How long events are kept.
     pub retention: RetentionConfig,
+    /// What agents may spend before they have to ask.
+    pub ceilings: CeilingConfig,
     /// Lifetime of an open request; `None`: no limit.
     pub expire_after: Option<Duration>,
     /// The longest line taken from a runtime, in bytes.
@@ -120,6 +122,15 @@ pub struct RetentionConfig {
     pub max_bytes: Option<u64>,
 }
 
+/// What agents may spend before they have to ask; without figures there is no ceiling.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CeilingConfig {
+    /// All sessions in a day.
+    pub day: Ceiling,
+    /// Each session.
+    pub session: Ceiling,
+}
+
 /// A runtime to start with the gateway.
 #[derive(Clone, Debug)]
 pub struct RuntimeConfig {
@@ -156,6 +167,7 @@ impl Default for Config {
             tls: None,
             durability: Durability::Process,
             retention: RetentionConfig { max_age_days: Some(MAX_AGE_DAYS), max_bytes: Some(MAX_BYTES) },
+            ceilings: CeilingConfig::default(),
             expire_after: None,
             line_max: LINE_MAX,
             prompt_max: PROMPT_MAX,
@@ -359,6 +371,7 @@ fn read(root: &mut TableFields<'_, '_>, context: &ConfigContext) -> Config {
         log.finish();
     }
     read_retention(root, &mut config.retention);
+    read_ceilings(root, &mut config.ceilings);
     if let Some(mut requests) = root.table("requests") {
         if let Some((span, text)) = requests.text("expire_after", "\"15m\"") {
             match duration(&text) {
@@ -542,6 +555,19 @@ fn read_channel(
             None
         }
     }
+}
+
+/// Reads `[ceilings]`.
+fn read_ceilings(root: &mut TableFields<'_, '_>, ceilings: &mut CeilingConfig) {
+    let Some(mut fields) = root.table("ceilings") else { return };
+    for (key, ceiling) in [("day", &mut ceilings.day), ("session", &mut ceilings.session)] {
+        let Some((span, text)) = fields.text(key, "\"5 USD, 2M tokens\"") else { continue };
+        match Ceiling::parse(&text) {
+            Ok(read) => *ceiling = read,
+            Err(why) => fields.problem(span, key, why),
+        }
+    }
+    fields.finish();
 }
 
 /// Reads `[retention]`.

@@ -27,7 +27,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
-use crate::config::Config;
+use crate::config::{CeilingConfig, Config};
 use crate::ledger::Ledger;
 use crate::router::agents::{FindAgents, KnownAgent};
 use crate::router::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
@@ -36,7 +36,8 @@ use crate::router::{AppState, ForwardedWish, Hosts, Presets, PublicAddresses, Tl
 use crate::runtimes::Runtimes;
 use crate::runtimes::link::{self, LinkHub, TypeInTerminal};
 use crate::sessions::{
-    CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError, SessionRules,
+    CeilingBook, CeilingFileError, CommitEntry, CommitRows, ConfiguredCeilings, Directory, Log, OpenSession,
+    RetentionRules, SessionError, SessionRules,
 };
 use crate::shared_daemon::SharedDaemon;
 use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
@@ -159,6 +160,9 @@ pub enum StartError {
     /// The access of other machines cannot be set up.
     #[error(transparent)]
     Listeners(ListenerError),
+    /// The ceilings that were set cannot be read.
+    #[error(transparent)]
+    Ceilings(CeilingFileError),
     /// A runtime's own port cannot be listened on.
     #[error(
         "cannot listen on {address} for the runtime {runtime}: {error}; set another {key}, or stop the program that \
@@ -237,10 +241,12 @@ impl Gateway {
             ..runtimes::RuntimeSettings::new(exe.clone(), home.join(HOLDERS))
         }));
         let rules = session_rules(&config);
+        let ceilings = ceilings(&config, &home)?;
         let before = log.head();
         let notifier =
             Notifier::open(&home, &log, config.push, Arc::clone(&public_addresses)).map_err(StartError::Push)?;
-        let directory = Directory::open(log.clone(), Arc::clone(&runtimes) as _, rules).await.map_err(failed)?;
+        let launcher = Arc::clone(&runtimes) as _;
+        let directory = Directory::open_limited(log.clone(), launcher, rules, ceilings).await.map_err(failed)?;
         equip(&directory, &auth, &absolute(&exe), &absolute(&home));
         let (stop, stopping) = watch::channel(false);
         let state = AppState {
@@ -495,6 +501,12 @@ fn session_rules(config: &Config) -> SessionRules {
         prompt_max: config.prompt_max,
         ..SessionRules::default()
     }
+}
+
+/// What agents may spend before they ask.
+fn ceilings(config: &Config, home: &Path) -> Result<CeilingBook, StartError> {
+    let CeilingConfig { day, session } = config.ceilings.clone();
+    CeilingBook::open(home, ConfiguredCeilings { day, session }).map_err(StartError::Ceilings)
 }
 
 fn retention_rules(retention: &config::RetentionConfig) -> RetentionRules {

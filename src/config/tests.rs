@@ -67,6 +67,7 @@ fn documented_file_has_every_key_and_no_other() {
         "[tls]\n",
         "[log]\n",
         "[retention]\n",
+        "[ceilings]\n",
         "[requests]\n",
         "[limits]\n",
         "[push]\n",
@@ -103,6 +104,7 @@ fn options_are_all_read() {
         log.durability = "power"
         retention = { max_age_days = 0, max_bytes = 1_000 }
         requests.expire_after = "2h"
+        ceilings = { day = "20 USD, 2M tokens", session = "5 eur" }
         limits = { line_max = 0x10_0000, prompt_max = 65_536, device = 1_048_576, gateway = 0x4000_0000 }
         native.codex = false
         push.after = "5s"
@@ -161,6 +163,8 @@ fn options_are_all_read() {
     assert_eq!(config.tls, Some(tls));
     assert_eq!(config.durability, Durability::Power);
     assert_eq!(config.retention, RetentionConfig { max_age_days: None, max_bytes: Some(1000) });
+    assert_eq!(config.ceilings.day.tokens, Some(2_000_000));
+    assert_eq!((config.ceilings.session.costs[0].amount, &*config.ceilings.session.costs[0].currency), (5.0, "EUR"));
     assert_eq!(config.expire_after, Some(Duration::from_secs(7200)));
     assert_eq!((config.line_max, config.prompt_max), (1 << 20, 64 << 10));
     assert_eq!(config.limits, LedgerLimits { device: 1 << 20, gateway: 1 << 30, ..LedgerLimits::default() });
@@ -212,7 +216,7 @@ fn mistakes_are_reported_with_place_and_fix() {
         (
             "\n  zzz = 1",
             "p.toml:2:3: zzz: unknown key; known keys: listen, public_hosts, public_url, \
-             trusted_proxies, tls, log, retention, requests, limits, push, native, runtime",
+             trusted_proxies, tls, log, retention, ceilings, requests, limits, push, native, runtime",
         ),
         ("[log]\ndurabilty = \"power\"", "p.toml:2:1: log.durabilty: unknown key; did you mean durability?"),
         ("listen = 7420", "p.toml:1:10: listen: must be text, not an integer: write listen = \"127.0.0.1:7420\""),
@@ -299,6 +303,10 @@ fn mistakes_are_reported_with_place_and_fix() {
         ),
         ("log = 1", "p.toml:1:7: log: must be a table, not an integer: write [log] on a line of its own"),
         ("[log]\ndurability = \"disk\"", "p.toml:2:14: log.durability: \"disk\" is not one of process, power"),
+        (
+            "[ceilings]\nday = \"5\"",
+            "p.toml:2:7: ceilings.day: \"5\" is no ceiling: write an amount and a currency, or tokens: 5 USD, 2M tokens",
+        ),
         ("[retention]\nmax_age_days = -1", "p.toml:2:16: retention.max_age_days: -1 is out of range: from 0 to 36500"),
         (
             "[retention]\nmax_bytes = \"1 GB\"",

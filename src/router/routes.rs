@@ -30,7 +30,8 @@ use super::{
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{
-    AcceptedPrompt, Acted, AskView, ChangeDiff, ChangesView, Drawn, KeptPatch, ResumablePage, Snapshot, UndoneChange,
+    AcceptedPrompt, Acted, AskView, CeilingSettings, CeilingsView, ChangeDiff, ChangesView, Drawn, KeptPatch,
+    ResumablePage, Snapshot, UndoneChange,
 };
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
@@ -256,6 +257,10 @@ fn session_routes() -> Vec<Route<AppState>> {
             .gives::<api::Hits>(200).with(&[&docs::WORDS_SOUGHT, &docs::HITS_LIMIT]),
         route(GET, "/v1/usage", WATCH, NOTHING, "What agents spent: tokens and money, by day, runtime, project, session or run", |s, c| answer(usage::usage(s, c)))
             .gives::<usage::UsageSums>(200).with(docs::USAGE),
+        route(GET, "/v1/usage/ceilings", ADMIN, NOTHING, "The ceilings of what agents spend, and what was spent today", |s, c| answer(usage::ceilings(s, c)))
+            .gives::<CeilingsView>(200),
+        route(PUT, "/v1/usage/ceilings", ADMIN, JSON, "Set the ceilings of what agents spend, in place of those set before; they are remembered", |s, c| answer(usage::set_ceilings(s, c)))
+            .takes::<CeilingSettings>().gives::<CeilingsView>(200),
     ]
 }
 

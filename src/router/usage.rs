@@ -12,7 +12,8 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{Outcome, Query, bad_query, json, no_such, session_for};
 use super::{AppState, Problem};
-use crate::auth::Watch;
+use crate::auth::{Admin, Target, Watch};
+use crate::sessions::CeilingSettings;
 
 /// Days in an answer without `from`.
 const DAYS: i64 = 30;
@@ -200,6 +201,18 @@ pub(super) async fn usage(state: AppState, call: Call) -> Outcome {
         StatusCode::OK,
         &UsageSums { by: wanted.by, from, to, utc_offset: wanted.offset, known_since, total, rows, truncated },
     )
+}
+
+pub(super) async fn ceilings(state: AppState, call: Call) -> Outcome {
+    let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
+    json(StatusCode::OK, &state.directory.ceilings(&permit, std::time::SystemTime::now().into()))
+}
+
+pub(super) async fn set_ceilings(state: AppState, call: Call) -> Outcome {
+    let wanted: CeilingSettings = call.json()?;
+    let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
+    let now = std::time::SystemTime::now().into();
+    json(StatusCode::OK, &state.directory.set_ceilings(&permit, wanted, now).await?)
 }
 
 /// Adds up rows of sessions, and sorts them. `about`: a session's title and project.

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use utoipa::ToSchema;
 
 use super::answer_key::AnswerKey;
+use super::ceilings::CeilingBook;
 use super::changes::Changes;
 use super::client_calls::SessionOwner;
 use super::files::FolderWalks;
@@ -100,6 +101,8 @@ pub(super) struct Shared {
     forgotten: Mutex<VecDeque<Arc<Origin>>>,
     /// The number of sessions deleted since the start.
     forgotten_count: watch::Sender<u64>,
+    /// What agents may spend, and what today has spent.
+    pub(super) ceilings: Arc<CeilingBook>,
     pub(super) folds: SnapshotCache,
     pub(super) projects: Projects,
     pub(super) folder_walks: FolderWalks,
@@ -219,6 +222,20 @@ impl Directory {
     /// # Errors
     /// [`StoreError`].
     pub async fn open(log: Log, launcher: Arc<dyn Launcher>, rules: SessionRules) -> Result<Self, StoreError> {
+        Self::open_limited(log, launcher, rules, CeilingBook::default()).await
+    }
+
+    /// As [`open`](Self::open), with ceilings of what agents may spend.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open_limited(
+        log: Log,
+        launcher: Arc<dyn Launcher>,
+        rules: SessionRules,
+        ceilings: CeilingBook,
+    ) -> Result<Self, StoreError> {
+        ceilings.begin(log.store().as_ref(), super::session::now())?;
         let directory = Self {
             shared: Arc::new(Shared {
                 log,
@@ -236,6 +253,7 @@ impl Directory {
                 changed: watch::Sender::new(0),
                 forgotten: Mutex::default(),
                 forgotten_count: watch::Sender::new(0),
+                ceilings: Arc::new(ceilings),
                 folds: SnapshotCache::default(),
                 projects: Projects::default(),
                 folder_walks: FolderWalks::default(),

@@ -1,6 +1,9 @@
 //! Sessions and their log. One task owns a session; its loop is decide (pure), commit (the log), perform (effects).
 
 mod answer_key;
+mod ceilings;
+#[cfg(test)]
+mod ceilings_tests;
 mod changes;
 mod client_calls;
 mod diff;
@@ -51,6 +54,9 @@ mod unattached;
 mod watching;
 mod worktrees;
 
+pub use ceilings::{
+    CeilingBook, CeilingFileError, CeilingSettings, CeilingsView, ConfiguredCeilings, OWN_CEILINGS_MAX,
+};
 pub use changes::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
     ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, ReviewComment, UndoWish, UndoneChange,

@@ -108,6 +108,7 @@ impl Directory {
     pub(super) fn persister(&self, handle: SessionHandle, busy_since: Option<plexus_protocol::Position>) -> Persister {
         Persister::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.request_sessions), busy_since)
             .charged_to(Arc::clone(&self.shared.ledger))
+            .counted_in(Arc::clone(&self.shared.ceilings))
     }
 
     /// Watches a runtime: reports its changes, reopens its sessions after a restart, and opens those that other clients opened
@@ -280,6 +281,7 @@ impl Directory {
         let mut plan = Plan { heard: acks.iter().filter_map(|ack| ack.offset).max(), ..Plan::default() };
         let before = task.state.clone();
         prepare(&mut task.state);
+        task.state.see_ceilings(self.shared.ceilings.facts(now()));
         task.state.opened(drafts, how, &mut env!(self.shared.rules), &mut plan);
         for event in early {
             task.state.on_runtime_event(event, &mut env!(self.shared.rules), &mut plan);
@@ -302,6 +304,7 @@ impl Directory {
             let ended = task.run(plan, projects).await;
             own.surfaces.unload().await;
             this.end_tools(&own.origin.session_id);
+            this.shared.ceilings.release(&own.origin.session_id);
             // A session that is being deleted is not listed, but is listed again if deleting fails.
             own.mark_ended(ended);
             if let Some(mut handle) = this.shared.sessions.get_mut(&own.origin.session_id) {

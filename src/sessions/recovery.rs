@@ -37,6 +37,7 @@ impl Directory {
         let entries = log.store().sessions()?;
         for entry in &entries {
             let Some(state) = self.restore_session(entry)? else { continue };
+            self.shared.ceilings.recall(&state);
             let id = &state.origin.runtime_id;
             if state.exited().is_none() && state.native_id().is_some() && orphans.contains_key(id) {
                 let start = state.process_start(entry.mark);
@@ -56,6 +57,12 @@ impl Directory {
             if let Some(handle) = self.shared.sessions.get(&entry.row.session_id) {
                 handle.last.fetch_max(entry.last.0, std::sync::atomic::Ordering::Relaxed);
             }
+        }
+        if let Some(asker) = self.shared.ceilings.facts(now()).asker.clone()
+            && self.shared.sessions.get(&asker).is_none_or(|handle| !handle.view.load().asks_day)
+        {
+            // It was closed, and the question with it: another session may ask.
+            self.shared.ceilings.release(&asker);
         }
         self.abandon_unattached_later();
         Ok(())

@@ -141,6 +141,8 @@ pub(super) struct SessionSummary {
     pub(super) runs: Vec<RunInfo>,
     /// The device that opened it.
     pub(super) owner: Option<SessionOwner>,
+    /// Whether it asks about today's ceiling.
+    pub(super) asks_day: bool,
     /// The content of the queued prompts.
     pub(super) waiting: Vec<(RunId, PromptContent)>,
     /// The unfinished calls of the gateway's own tools, where they are checked.
@@ -245,6 +247,7 @@ fn view_of(state: &SessionStateMachine) -> SessionSummary {
         open: state.open_requests(),
         runs: state.runs(),
         owner: state.owner().cloned(),
+        asks_day: state.asks_about_day(),
         waiting: state.waiting(),
         own_calls: state.own_calls(),
     }
@@ -358,6 +361,8 @@ impl Task {
         // The project was read when the session was opened.
         self.project_stale = false;
         let mut reading: Option<ProjectRead> = None;
+        let mut ceilings = self.persister.ceilings.watch();
+        self.follow_ceilings().await;
         loop {
             if std::mem::take(&mut self.project_stale) {
                 let (projects, cwd) = (projects.clone(), self.state.cwd().to_owned());
@@ -374,6 +379,13 @@ impl Task {
             let room = async {
                 match &mut self.room {
                     Some(room) => room.await,
+                    None => std::future::pending().await,
+                }
+            };
+            let day = self.state.day_look(now());
+            let day = async {
+                match day {
+                    Some(look) => tokio::time::sleep(look).await,
                     None => std::future::pending().await,
                 }
             };
@@ -395,6 +407,9 @@ impl Task {
                     self.drawing_due().await;
                     TaskStep::GoOn
                 }
+                // What there is to do is found below.
+                Ok(()) = ceilings.changed() => TaskStep::GoOn,
+                () = day => TaskStep::GoOn,
                 read = pending_read(&mut reading) => {
                     reading = None;
                     if let Some(project) = read.and_then(|mut read| read.pop()) {
@@ -424,6 +439,9 @@ impl Task {
                 },
             };
             self.follow_asks().await;
+            if next == TaskStep::GoOn {
+                self.follow_ceilings().await;
+            }
             if next == TaskStep::End {
                 self.state.forget_secrets();
                 return EndedSession { state: self.state, died: self.died };
@@ -477,6 +495,7 @@ impl Task {
     /// Decides on something that must not be lost, stores it (waits for the store as long as it takes), performs it.
     async fn decide(&mut self, decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan)) {
         let mut plan = Plan::default();
+        self.see_ceilings();
         decide(&mut self.state, &mut env!(self.rules), &mut plan);
         let since = self.persister.busy_since;
         while let Err(error) = self.persister.keep(&plan, &self.state).await {
@@ -502,6 +521,7 @@ impl Task {
         &mut self,
         decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
+        self.see_ceilings();
         let before = self.state.clone();
         let mut plan = Plan::default();
         let outcome = match decide(&mut self.state, &mut env!(self.rules), &mut plan) {
@@ -518,6 +538,21 @@ impl Task {
         }
         self.perform(plan, since).await;
         Ok(outcome)
+    }
+
+    /// Decides by the ceilings as they are now.
+    fn see_ceilings(&mut self) {
+        self.state.see_ceilings(self.persister.ceilings.facts(now()));
+    }
+
+    /// Does what the ceilings ask for, after something changed: here, in another session, or in the settings.
+    async fn follow_ceilings(&mut self) {
+        let book = Arc::clone(&self.persister.ceilings);
+        let asks_day = book.look(&mut self.state, now());
+        if self.state.ceilings_are_due(asks_day) {
+            self.decide(|state, env, plan| state.follow_ceilings(asks_day, env, plan)).await;
+            book.look(&mut self.state, now());
+        }
     }
 
     /// Releases the charges of prompts whose content is no longer held.

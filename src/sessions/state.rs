@@ -2,6 +2,7 @@
 //! randomness of its own.
 
 mod activity;
+mod ceilings;
 mod edits;
 mod ends;
 mod open_requests;
@@ -11,6 +12,7 @@ mod spending;
 mod surface_asks;
 
 use activity::RunActivity;
+use ceilings::CeilingMemory;
 pub(super) use edits::SessionEdit;
 pub(super) use open_requests::{ClosedRequests, late};
 use prompts::text_of_body;
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::answer_key::AnswerKey;
+use super::ceilings::CeilingFacts;
 use super::client_calls::SessionOwner;
 use super::prompt_key::{PromptKey, StoredPromptKey};
 use super::string_slices::StringSlices;
@@ -41,9 +44,9 @@ use plexus_dialects::{
     RuntimeEvent, ToolCallRef,
 };
 use plexus_protocol::{
-    Answer, CallDigest, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project, QueuedPrompt, Receipt, Request,
-    RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus, RuntimeStatusBody,
-    SessionInfo, SessionState, Spending, Ticket, Timestamp,
+    Answer, CallDigest, CeilingOf, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project, QueuedPrompt,
+    Receipt, Request, RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus,
+    RuntimeStatusBody, SessionInfo, SessionState, Spending, Ticket, Timestamp,
 };
 use plexus_store::{RuntimeMark, SpendChange, SurfaceChange};
 
@@ -155,6 +158,8 @@ struct SessionCore {
     messages: Option<MessageCounts>,
     #[serde(default, skip_serializing_if = "SpendMeter::is_new")]
     meter: SpendMeter,
+    #[serde(default, skip_serializing_if = "CeilingMemory::is_new")]
+    ceilings: CeilingMemory,
     generation: u64,
     /// Identifies the runtime process that the session runs in. Absent in rows of the release 0.1.0, and for endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,6 +256,9 @@ struct QueuedRun {
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     once: Option<StoredPromptKey>,
+    /// The ceiling that it waits for, as clients were told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ceiling: Option<CeilingOf>,
 }
 
 #[derive(Clone)]
@@ -275,6 +283,10 @@ pub(super) struct SessionStateMachine {
     reopening: bool,
     /// Whether the session's process differs from the one in its row.
     process_changed: bool,
+    /// The ceilings, as they were before this decision.
+    ceilings: Arc<CeilingFacts>,
+    /// What was spent since then.
+    unbooked: Spending,
     /// The prompt of the run that an earlier gateway left unfinished.
     inherited_ticket: Option<Ticket>,
     /// Position of the first event that the unfinished run or open requests of an earlier gateway need.
@@ -303,6 +315,7 @@ impl SessionStateMachine {
             updated_at: now,
             messages: Some(MessageCounts::default()),
             meter: SpendMeter::default(),
+            ceilings: CeilingMemory::default(),
             generation,
             instance: None,
             exited: None,
@@ -325,6 +338,8 @@ impl SessionStateMachine {
             reopening: false,
             stored_prompts: BTreeSet::new(),
             process_changed: false,
+            ceilings: Arc::default(),
+            unbooked: Spending::default(),
             inherited_ticket: None,
             retain_from: None,
         }
@@ -359,6 +374,8 @@ impl SessionStateMachine {
             reopening: false,
             stored_prompts: BTreeSet::new(),
             process_changed: false,
+            ceilings: Arc::default(),
+            unbooked: Spending::default(),
             inherited_ticket: None,
             retain_from: None,
         };
@@ -481,6 +498,7 @@ impl SessionStateMachine {
                     run_id: queued.run_id.clone(),
                     text: queued.text.clone(),
                     by: queued.by.clone(),
+                    ceiling: queued.ceiling,
                 })
                 .collect(),
             created_at: core.created_at,
@@ -707,8 +725,7 @@ impl SessionStateMachine {
             plan.dirty = true;
         }
         self.sync_request_keys(asks);
-        let is_lost =
-            |id: &RequestId, open: &OpenRequest| !asks.contains(&open.key) && !self.core.surface_asks.contains_key(id);
+        let is_lost = |id: &RequestId, open: &OpenRequest| !asks.contains(&open.key) && !self.is_own_request(id);
         let lost: Vec<RequestId> =
             self.open.iter().filter(|(id, open)| is_lost(id, open)).map(|(id, _)| id.clone()).collect();
         for id in lost {
@@ -805,7 +822,8 @@ impl SessionStateMachine {
         let queued = queued.map(|(index, queued)| (queued.once.as_ref(), &queued.run_id, Some(index + running)));
         for (known, run_id, ahead) in under_way.chain(queued) {
             if once.matches(known)? {
-                return Ok(Some(AcceptedPrompt::new(run_id.clone(), ahead.unwrap_or(0))));
+                let known = AcceptedPrompt::new(run_id.clone(), ahead.unwrap_or(0));
+                return Ok(Some(AcceptedPrompt { queued: ahead.is_some(), ..known }));
             }
         }
         for keyed in self.core.keyed.iter().rev() {

@@ -43,6 +43,9 @@ impl Directory {
         if let Err(error) = persister.keep(&plan, state).await {
             tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a run ended");
         }
+        if !state.asks_about_day() {
+            self.shared.ceilings.release(&state.origin.session_id);
+        }
     }
 
     /// After [`UNATTACHED_WAIT`], ends the pending work of sessions whose endpoint is not attached.

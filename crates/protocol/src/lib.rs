@@ -4,6 +4,7 @@ mod about;
 mod bodies;
 mod call_digest;
 mod capability;
+mod ceiling;
 pub mod codes;
 mod content;
 mod event;
@@ -23,6 +24,7 @@ pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, Q
 pub use bodies::{ClientServed, ErrorBody, RawBody, Resolution, RunBody, RuntimeExit, RuntimeStatusBody};
 pub use call_digest::{BadDigest, CallDigest, OWN_SERVER_PREFIX};
 pub use capability::{Capabilities, Capability, server_capabilities};
+pub use ceiling::{Ceiling, CeilingOf, CeilingReached};
 pub use content::text_block;
 pub use event::{Event, Kind, Origin};
 pub use ids::{

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
+use super::{CeilingOf, NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
 
 /// What a device may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -128,6 +128,9 @@ pub struct QueuedPrompt {
     pub text: String,
     /// The device that prompted.
     pub by: Resolver,
+    /// The ceiling that it waits for, if one is reached: it starts when somebody says to go on, or when the ceiling is raised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingOf>,
 }
 
 /// A session as clients see it.

@@ -8,9 +8,10 @@ use std::time::Instant;
 use dashmap::DashMap;
 use prometheus::{Histogram, IntCounter};
 
-use super::{SessionHandle, view_of};
+use super::{SessionHandle, now, view_of};
 use crate::ledger::{Account, Ledger};
 use crate::metrics::metrics;
+use crate::sessions::ceilings::CeilingBook;
 use crate::sessions::state::{ClosedRequests, Plan, SessionStateMachine};
 use crate::sessions::{CommitEntry, CommitRows, Log, journal};
 use plexus_dialects::RuntimeCommand;
@@ -32,6 +33,8 @@ pub(in crate::sessions) struct Persister {
     since_row: usize,
     /// The first event that an unfinished run or an open request needs.
     pub(super) busy_since: Option<Position>,
+    /// What agents may spend; told what this session spent once that is stored.
+    pub(super) ceilings: Arc<CeilingBook>,
     /// The prompts whose content is stored.
     prompts: BTreeSet<RunId>,
     counts: SessionCounts,
@@ -83,12 +86,19 @@ impl Persister {
     ) -> Self {
         let (receipts, prompts) = (ClosedRequests::default(), BTreeSet::new());
         let counts = SessionCounts::of(handle.origin.runtime_id.as_str());
-        Self { log, handle, ledger: Arc::default(), asked, receipts, since_row: 0, busy_since, prompts, counts }
+        let (ledger, ceilings) = (Arc::default(), Arc::default());
+        Self { log, handle, ledger, asked, receipts, since_row: 0, busy_since, ceilings, prompts, counts }
     }
 
     /// With the ledger that accounts for what the session holds in memory.
     pub(in crate::sessions) fn charged_to(mut self, ledger: Arc<OnceLock<Ledger>>) -> Self {
         self.ledger = ledger;
+        self
+    }
+
+    /// With the gateway's ceilings.
+    pub(in crate::sessions) fn counted_in(mut self, ceilings: Arc<CeilingBook>) -> Self {
+        self.ceilings = ceilings;
         self
     }
 
@@ -212,6 +222,7 @@ impl Persister {
         };
         let first = self.log.commit(entry).await?;
         self.counts.kept(plan);
+        self.ceilings.add(plan.spent.iter().map(|change| &change.spending), now());
         journal::kept(plan);
         if dirty {
             self.since_row = 0;

@@ -17,9 +17,10 @@ impl SessionStateMachine {
     ) -> Option<Receipt> {
         let open = self.remove_open(id)?;
         let receipt = requests::receipt(&open.request, decision, by, env.now);
+        let own = self.is_own_request(id);
         self.record_resolution(&open.request, receipt.clone(), key, env, plan);
-        if self.core.surface_asks.contains_key(id) {
-            // The agent gets it by its tools.
+        if own {
+            // The agent gets it by its tools, if it asked.
             plan.sync = true;
         } else if tell {
             // A decision is on disk before the runtime gets it.
@@ -99,7 +100,9 @@ impl SessionStateMachine {
         env: &DecisionEnv<'_>,
         plan: &mut Plan,
     ) {
-        self.note_ask_ended(&receipt.request_id, &receipt);
+        if !self.note_ask_ended(&receipt.request_id, &receipt) {
+            self.note_ceiling_ended(&receipt.request_id, &receipt, env);
+        }
         let request =
             Arc::new(Request { state: receipt.state, receipt: Some(receipt.clone()), ..Request::clone(request) });
         // Every client reads this event: it names who decided, not whether that was the reader.
@@ -127,10 +130,8 @@ impl SessionStateMachine {
     pub(super) fn end_run(&mut self, end: &RunEnd, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         let Some(run) = &self.core.run else { return };
         let (run_id, cancelling) = (run.run_id.clone(), run.cancelling);
-        // A question by a surface outlives its run.
-        let of_run = |id: &RequestId, open: &OpenRequest| {
-            open.request.run_id == run_id && !self.core.surface_asks.contains_key(id)
-        };
+        // The gateway's own outlive their run.
+        let of_run = |id: &RequestId, open: &OpenRequest| open.request.run_id == run_id && !self.is_own_request(id);
         let open: Vec<RequestId> =
             self.open.iter().filter(|(id, open)| of_run(id, open)).map(|(id, _)| id.clone()).collect();
         for id in open {

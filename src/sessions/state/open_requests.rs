@@ -25,10 +25,14 @@ impl SessionStateMachine {
         self.core.decided = undelivered;
     }
 
+    /// Whether an open request is the gateway's own, of which no runtime knows: a question by a surface, or about a ceiling.
+    pub(super) fn is_own_request(&self, id: &RequestId) -> bool {
+        self.core.surface_asks.contains_key(id) || self.is_ceiling_ask(id)
+    }
+
     /// The keys of the session's requests, open or answered, and the ticket of its running prompt.
     pub(in crate::sessions) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
-        // No runtime knows of a question by a surface.
-        let of_runtime = self.open.iter().filter(|(id, _)| !self.core.surface_asks.contains_key(*id));
+        let of_runtime = self.open.iter().filter(|(id, _)| !self.is_own_request(id));
         let open = of_runtime.map(|(_, open)| &open.key);
         let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
         (asks, self.core.run.as_ref().and_then(|run| run.ticket))

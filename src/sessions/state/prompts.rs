@@ -167,11 +167,15 @@ impl SessionStateMachine {
             self.core.title = Some(display::label(&text, TITLE_MAX));
         }
         let (content, once) = (Some(content), once.map(PromptKey::stored));
-        let mut queued = QueuedRun { run_id: run_id.clone(), seq: 0, content, text, by, once };
+        self.prompted_under_ceilings(env);
+        let ceiling = self.held();
+        let mut queued = QueuedRun { run_id: run_id.clone(), seq: 0, content, text, by, once, ceiling };
         let ahead = if next { 1 } else { self.core.queue.len() + usize::from(self.core.run.is_some()) };
-        if ahead > 0 {
+        let waits = ahead > 0 || ceiling.is_some();
+        if waits {
             let key = queued.once.as_ref().map(StoredPromptKey::key);
-            let body = RunBody { by: Some(&queued.by), key, ..RunBody::new(&run_id, RunStatus::Queued) };
+            let message = ceiling.map(CeilingOf::waits);
+            let body = RunBody { by: Some(&queued.by), key, message, ..RunBody::new(&run_id, RunStatus::Queued) };
             let draft = EventDraft::new(Kind::RunStatus, &body);
             self.log_queued(&mut queued, draft, env, plan);
             if next {
@@ -183,10 +187,16 @@ impl SessionStateMachine {
             self.start(queued, env, plan);
         }
         self.touch(env, plan);
-        Ok(AcceptedPrompt::new(run_id, ahead))
+        Ok(AcceptedPrompt { queued: waits, ..AcceptedPrompt::new(run_id, ahead) })
     }
 
-    fn log_queued(&mut self, queued: &mut QueuedRun, draft: EventDraft, env: &DecisionEnv<'_>, plan: &mut Plan) {
+    pub(super) fn log_queued(
+        &mut self,
+        queued: &mut QueuedRun,
+        draft: EventDraft,
+        env: &DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
         plan.events.push(NewEvent {
             run_id: queued.run_id.clone(),
             seq: queued.seq,
@@ -255,6 +265,7 @@ impl SessionStateMachine {
     pub(super) fn start_next(&mut self, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_none()
             && self.core.run.is_none()
+            && self.held().is_none()
             && let Some(next) = self.core.queue.pop_front()
         {
             self.start(next, env, plan);
@@ -290,7 +301,8 @@ impl SessionStateMachine {
         let message = reason.as_deref();
         let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
         self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);
-        let answerable = self.open.iter().filter(|(_, open)| !open.request.observe_only);
+        // What is asked about a ceiling is not asked by the run.
+        let answerable = self.open.iter().filter(|(id, open)| !open.request.observe_only && !self.is_ceiling_ask(id));
         for id in answerable.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.resolve(&id, &Decision::Withdrawn, by.clone(), None, true, env, plan);
         }

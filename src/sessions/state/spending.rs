@@ -97,10 +97,11 @@ impl SessionStateMachine {
         if spending.is_nothing() {
             return;
         }
+        self.count_spending(&spending);
+        plan.dirty = true;
         let run_id = match &mut self.core.run {
             Some(run) => {
                 run.spent.add(&spending);
-                plan.dirty = true;
                 run.run_id.clone()
             }
             None => self.zero_run.clone(),

@@ -1,0 +1,218 @@
+//! Ceilings of what agents spend. Reached, nothing that runs is stopped; the next prompts wait until somebody says to go on.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{CURRENCIES_MAX, Money, Spending, TOKENS_MAX};
+
+/// Amounts are compared up to this part of a currency's unit: sums of fractions are not exact.
+const TOLERANCE: f64 = 1e-9;
+
+/// What a ceiling limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CeilingOf {
+    /// What all sessions spend in a day, by the clock of the gateway's machine.
+    Day,
+    /// What one session spends.
+    Session,
+}
+
+impl CeilingOf {
+    /// What a prompt waits for, in words.
+    pub const fn waits(self) -> &'static str {
+        match self {
+            Self::Day => "waits: the ceiling of today is reached",
+            Self::Session => "waits: the ceiling of this session is reached",
+        }
+    }
+}
+
+/// How much may be spent. Each figure is a limit of its own: the first that is reached counts. Without figures there is no ceiling.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ceiling {
+    /// Tokens read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub tokens: Option<u64>,
+    /// Money, at most one amount of each currency. Only what agents tell in the same currency counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<Money>,
+}
+
+/// A figure of a ceiling that is reached: what was spent, and how much it was.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CeilingReached {
+    /// Tokens.
+    Tokens {
+        /// The tokens spent.
+        spent: u64,
+        /// The limit, with what was allowed beyond it since.
+        limit: u64,
+        /// The ceiling itself.
+        step: u64,
+    },
+    /// Money.
+    Cost {
+        /// The money spent.
+        spent: Money,
+        /// The limit, with what was allowed beyond it since.
+        limit: f64,
+        /// The ceiling itself.
+        step: f64,
+    },
+}
+
+impl Ceiling {
+    /// Whether it limits nothing.
+    pub fn is_none(&self) -> bool {
+        self.tokens.is_none() && self.costs.is_empty()
+    }
+
+    /// The first figure that is reached. `allowed`: what was spent when somebody last said to go on; from there the same may be spent again.
+    pub fn reached(&self, spent: &Spending, allowed: &Spending) -> Option<CeilingReached> {
+        for Money { amount: step, currency } in &self.costs {
+            let Some(told) = spent.cost_in(currency) else { continue };
+            let limit = allowed.cost_in(currency).unwrap_or(0.0) + step;
+            if told + TOLERANCE >= limit {
+                let spent = Money { amount: told, currency: currency.clone() };
+                return Some(CeilingReached::Cost { spent, limit, step: *step });
+            }
+        }
+        let step = self.tokens?;
+        let limit = allowed.tokens().saturating_add(step);
+        (spent.tokens() >= limit).then(|| CeilingReached::Tokens { spent: spent.tokens(), limit, step })
+    }
+
+    /// Checks figures that somebody sent, and writes currencies in capitals.
+    ///
+    /// # Errors
+    /// What is wrong, and what would fit.
+    pub fn checked(self) -> Result<Self, String> {
+        let mut checked = Self { tokens: self.tokens, costs: Vec::new() };
+        if checked.tokens.is_some_and(|tokens| tokens == 0 || tokens > TOKENS_MAX) {
+            return Err(format!("tokens of a ceiling must be from 1 to {TOKENS_MAX}; leave them out for no limit"));
+        }
+        for Money { amount, currency } in self.costs {
+            checked.put(Money::told(amount, &currency).filter(|money| money.amount > 0.0).ok_or_else(|| {
+                "an amount of a ceiling must be above 0, with a currency of three letters: 5 USD".to_owned()
+            })?)?;
+        }
+        Ok(checked)
+    }
+
+    /// Reads figures as people write them: `5 USD`, `2000000 tokens`, `2M tokens`; several are divided by commas.
+    ///
+    /// # Errors
+    /// What is wrong, and what would fit.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut read = Self::default();
+        for part in text.split(',').map(str::trim) {
+            let wrong =
+                || format!("{part:?} is no ceiling: write an amount and a currency, or tokens: 5 USD, 2M tokens");
+            let (figure, unit) = part.split_once(char::is_whitespace).ok_or_else(wrong)?;
+            let unit = unit.trim();
+            if unit.eq_ignore_ascii_case("tokens") {
+                if read.tokens.is_some() {
+                    return Err("tokens are given twice".into());
+                }
+                read.tokens = Some(tokens_of(figure).ok_or_else(wrong)?);
+                continue;
+            }
+            let amount: f64 = figure.parse().map_err(|_| wrong())?;
+            read.put(Money::told(amount, unit).filter(|money| money.amount > 0.0).ok_or_else(wrong)?)?;
+        }
+        Ok(read)
+    }
+
+    fn put(&mut self, money: Money) -> Result<(), String> {
+        if self.costs.iter().any(|known| known.currency == money.currency) {
+            return Err(format!("{} is given twice: one amount of each currency", money.currency));
+        }
+        if self.costs.len() >= CURRENCIES_MAX {
+            return Err(format!("a ceiling may have at most {CURRENCIES_MAX} currencies"));
+        }
+        self.costs.push(money);
+        Ok(())
+    }
+}
+
+/// A count of tokens with `k` or `M` for thousands and millions.
+fn tokens_of(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1000),
+        b'M' => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    let digits = digits.replace([',', '_'], "");
+    let count = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+    (1..=TOKENS_MAX).contains(&count).then_some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent(tokens: u64, usd: f64) -> Spending {
+        Spending::of([Some(tokens), None, None, None, None], Money::told(usd, "USD").into_iter().collect())
+    }
+
+    #[test]
+    fn ceiling_is_reached_by_its_first_figure() {
+        let ceiling = |text: &str| Ceiling::parse(text).unwrap();
+        let nothing = Spending::default();
+        for (limit, sum, allowed, reached) in [
+            ("5 USD", spent(0, 4.99), nothing.clone(), false),
+            ("5 USD", spent(0, 5.0), nothing.clone(), true),
+            ("5 EUR", spent(0, 500.0), nothing.clone(), false),
+            ("5 USD", spent(0, 9.0), spent(0, 5.0), false),
+            ("5 USD", spent(0, 10.0), spent(0, 5.0), true),
+            ("100 tokens", spent(99, 500.0), nothing.clone(), false),
+            ("100 tokens", spent(100, 0.0), nothing.clone(), true),
+            ("100 tokens, 5 USD", spent(1, 5.0), nothing.clone(), true),
+            ("100 tokens, 5 USD", spent(100, 0.1), nothing.clone(), true),
+            ("100 tokens, 5 USD", spent(150, 0.1), spent(100, 0.0), false),
+        ] {
+            assert_eq!(ceiling(limit).reached(&sum, &allowed).is_some(), reached, "{limit} {sum:?} {allowed:?}");
+        }
+        assert_eq!(Ceiling::default().reached(&spent(u64::MAX, 1e9), &nothing), None);
+        let mut tenths = Spending::default();
+        (0..10).for_each(|_| tenths.add(&spent(0, 0.1)));
+        assert!(ceiling("1 USD").reached(&tenths, &nothing).is_some(), "ten tenths are one");
+    }
+
+    #[test]
+    fn ceiling_is_read_as_people_write_it() {
+        let read = |text: &str| Ceiling::parse(text).map(|ceiling| serde_json::to_value(ceiling).unwrap());
+        let usd = serde_json::json!({ "costs": [{ "amount": 5.0, "currency": "USD" }] });
+        assert_eq!(read("5 USD").unwrap(), usd);
+        assert_eq!(read(" 5.00  usd ").unwrap(), usd);
+        for text in ["2000000 tokens", "2M tokens", "2000k tokens", "2_000_000 Tokens"] {
+            assert_eq!(read(text).unwrap(), serde_json::json!({ "tokens": 2_000_000 }), "{text}");
+        }
+        assert_eq!(read("5 USD, 4 EUR, 1k tokens").unwrap()["costs"].as_array().unwrap().len(), 2);
+        for bad in [
+            "",
+            "5",
+            "USD",
+            "0 USD",
+            "-5 USD",
+            "5 dollars",
+            "NaN USD",
+            "0 tokens",
+            "5 USD,",
+            "1 USD, 2 usd",
+            "1k tokens, 2k tokens",
+            "1.5 tokens",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        let many = (0..9_u8).map(|n| format!("1 AA{}", char::from(b'A' + n))).collect::<Vec<_>>().join(",");
+        assert!(read(&many).unwrap_err().contains('8'));
+        let sent = |json: serde_json::Value| serde_json::from_value::<Ceiling>(json).unwrap().checked();
+        assert!(sent(serde_json::json!({})).unwrap().is_none());
+        assert!(sent(serde_json::json!({ "tokens": 0 })).is_err());
+        assert!(sent(serde_json::json!({ "costs": [{ "amount": -1.0, "currency": "USD" }] })).is_err());
+    }
+}

@@ -1,0 +1,413 @@
+//! Ceilings of what agents spend: what is set, what this day has spent, and which session asks about it. What a session does about it
+//! is decided in `state/ceilings`.
+//!
+//! Answers are stored with the session that they were given in, in the same commit as the receipt; the book of a new gateway collects
+//! them again. Of a session that is deleted they are gone with the gateway: the next one asks once more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use jiff::ToSpan as _;
+use jiff::tz::TimeZone;
+use parking_lot::Mutex;
+use plexus_protocol::{Ceiling, SessionId, Spending, Timestamp};
+use plexus_store::{SpendGroup, SpendQuery, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use utoipa::ToSchema;
+
+use super::SessionError;
+use super::directory::Directory;
+use super::state::SessionStateMachine;
+use crate::auth::{Admin, Permit, write_private};
+
+/// Most sessions with a ceiling of their own; one more is refused.
+pub const OWN_CEILINGS_MAX: usize = 1000;
+/// The file of the state folder that keeps what was set.
+const FILE: &str = "ceilings.json";
+const DAY_MILLIS: i64 = 86_400_000;
+
+/// Ceilings as they are set. What is absent is as configured; a ceiling without figures is none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CeilingSettings {
+    /// Of what all sessions spend in a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<Ceiling>,
+    /// Of what each session spends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Ceiling>,
+    /// Of single sessions, in place of `session`; at most 1000.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sessions: BTreeMap<SessionId, Ceiling>,
+}
+
+/// The ceilings of the configuration file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub struct ConfiguredCeilings {
+    /// Of what all sessions spend in a day.
+    pub day: Ceiling,
+    /// Of what each session spends.
+    pub session: Ceiling,
+}
+
+/// The ceilings, as administrators see them.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct CeilingsView {
+    /// What was set by `PUT`; it counts before the configuration.
+    pub set: CeilingSettings,
+    /// What the configuration file says.
+    pub configured: ConfiguredCeilings,
+    /// The ceiling of a day that counts.
+    pub day: Ceiling,
+    /// The ceiling of each session that counts.
+    pub session: Ceiling,
+    /// What was spent today, by the clock of the gateway's machine.
+    pub today: Spending,
+    /// What had been spent when somebody last said today to go on: from there the ceiling counts again.
+    pub allowed: Spending,
+    /// When the day ends.
+    pub day_ends: Timestamp,
+}
+
+/// What somebody said about the day's ceiling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct DayAnswer {
+    /// The day.
+    pub(super) day: i64,
+    pub(super) at: Timestamp,
+    /// What was spent when it was said to go on.
+    pub(super) allowed: Spending,
+    /// Whether it was said to stop.
+    pub(super) stopped: bool,
+}
+
+/// What sessions decide by; replaced as a whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CeilingFacts {
+    /// The ceilings that count.
+    pub(super) day_ceiling: Ceiling,
+    pub(super) session_ceiling: Ceiling,
+    pub(super) own: Arc<BTreeMap<SessionId, Ceiling>>,
+    /// The number of the day, and when it ends.
+    pub(super) day: i64,
+    pub(super) day_ends: Timestamp,
+    /// What was spent today.
+    pub(super) spent: Spending,
+    /// The last answer of today.
+    pub(super) answer: Option<DayAnswer>,
+    /// The session that asks about today's ceiling, or is about to.
+    pub(super) asker: Option<SessionId>,
+}
+
+impl CeilingFacts {
+    /// The ceiling of a session.
+    pub(super) fn of_session(&self, id: &SessionId) -> &Ceiling {
+        self.own.get(id).unwrap_or(&self.session_ceiling)
+    }
+
+    /// Whether nothing is limited.
+    pub(super) fn is_free(&self) -> bool {
+        self.day_ceiling.is_none() && self.session_ceiling.is_none() && self.own.is_empty()
+    }
+
+    /// What was spent when somebody last said today to go on.
+    pub(super) fn allowed(&self) -> Spending {
+        self.answer.as_ref().map(|answer| answer.allowed.clone()).unwrap_or_default()
+    }
+
+    /// Whether somebody said to stop today.
+    pub(super) fn stopped(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| answer.stopped)
+    }
+
+    /// Whether today's ceiling is reached.
+    pub(super) fn day_is_reached(&self) -> bool {
+        !self.day_ceiling.is_none() && self.day_ceiling.reached(&self.spent, &self.allowed()).is_some()
+    }
+
+    fn begin_day(&mut self, (day, ends): (i64, Timestamp)) {
+        (self.day, self.day_ends) = (day, ends);
+        (self.spent, self.answer, self.asker) = (Spending::default(), None, None);
+    }
+}
+
+/// The gateway's ceilings. One value, shared by all sessions.
+pub struct CeilingBook {
+    /// Held while the facts change.
+    changing: Mutex<()>,
+    facts: ArcSwap<CeilingFacts>,
+    settings: Mutex<(ConfiguredCeilings, CeilingSettings)>,
+    /// Where settings are kept; none in tests.
+    file: Mutex<Option<PathBuf>>,
+    /// Counts what may let prompts go, or makes another session ask.
+    changes: watch::Sender<u64>,
+}
+
+impl Default for CeilingBook {
+    fn default() -> Self {
+        Self {
+            changing: Mutex::default(),
+            facts: ArcSwap::default(),
+            settings: Mutex::default(),
+            file: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl CeilingBook {
+    /// What holds now. A day that is over makes place for the next one.
+    pub(super) fn facts(&self, now: Timestamp) -> Arc<CeilingFacts> {
+        let facts = self.facts.load_full();
+        if now < facts.day_ends {
+            return facts;
+        }
+        let next = day_at(now);
+        self.change(|facts| {
+            if now >= facts.day_ends {
+                facts.begin_day(next);
+            }
+        });
+        self.facts.load_full()
+    }
+
+    /// Told of every change that may matter to prompts that wait.
+    pub(super) fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Changes the facts; tells sessions if that changes what they may do.
+    fn change(&self, change: impl FnOnce(&mut CeilingFacts)) {
+        let _changing = self.changing.lock();
+        let before = self.facts.load_full();
+        let mut next = CeilingFacts::clone(&before);
+        change(&mut next);
+        let told = before.day_is_reached() != next.day_is_reached()
+            || before.day != next.day
+            || before.answer != next.answer
+            || before.asker != next.asker
+            || (&before.day_ceiling, &before.session_ceiling, &before.own)
+                != (&next.day_ceiling, &next.session_ceiling, &next.own);
+        self.facts.store(Arc::new(next));
+        if told {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Reads what was spent today, at the start of a gateway.
+    pub(super) fn begin(&self, store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
+        let (_, ends) = day_at(now);
+        // Sums are kept by the quarter of an hour, and so do days begin.
+        let from = day_begins(now);
+        let query = SpendQuery { from, to: ends, session: None, by: SpendGroup::Session, offset_millis: 0 };
+        let mut spent = Spending::default();
+        store.spending(query)?.iter().for_each(|row| spent.add(&row.spending));
+        self.begin_with(spent, now);
+        Ok(())
+    }
+
+    /// Begins a day of which this was spent already.
+    pub(super) fn begin_with(&self, spent: Spending, now: Timestamp) {
+        self.change(|facts| {
+            facts.begin_day(day_at(now));
+            facts.spent = spent;
+        });
+    }
+
+    /// A session spent this, and it is stored.
+    pub(super) fn add<'s>(&self, spent: impl Iterator<Item = &'s Spending>, now: Timestamp) {
+        let spent: Vec<&Spending> = spent.collect();
+        if spent.is_empty() {
+            return;
+        }
+        self.facts(now);
+        self.change(|facts| spent.into_iter().for_each(|one| facts.spent.add(one)));
+    }
+
+    /// Takes what somebody said about today, as it is stored with a session; the latest counts.
+    pub(super) fn answered(&self, answer: &DayAnswer) {
+        let newer = |facts: &CeilingFacts| {
+            answer.day == facts.day && facts.answer.as_ref().is_none_or(|known| known.at < answer.at)
+        };
+        if newer(&self.facts.load()) {
+            self.change(|facts| {
+                if newer(facts) {
+                    facts.answer = Some(answer.clone());
+                }
+            });
+        }
+    }
+
+    /// Makes the session the one that asks about today, unless another one does; whether it is.
+    pub(super) fn claim(&self, session: &SessionId) -> bool {
+        if self.facts.load().asker.is_none() {
+            self.change(|facts| {
+                facts.asker.get_or_insert_with(|| session.clone());
+            });
+        }
+        self.facts.load().asker.as_ref() == Some(session)
+    }
+
+    /// The session does not ask about today, or no longer.
+    pub(super) fn release(&self, session: &SessionId) {
+        if self.facts.load().asker.as_ref() == Some(session) {
+            self.change(|facts| {
+                if facts.asker.as_ref() == Some(session) {
+                    facts.asker = None;
+                }
+            });
+        }
+    }
+
+    /// Brings a session and the book together: what was answered there is known here, and what holds now is known there. Whether the
+    /// session is the one that asks about today.
+    pub(super) fn look(&self, state: &mut SessionStateMachine, now: Timestamp) -> bool {
+        let facts = self.facts(now);
+        state.see_ceilings(facts);
+        if let Some(answer) = state.day_answer() {
+            self.answered(answer);
+            state.see_ceilings(self.facts(now));
+        }
+        let id = &state.origin.session_id;
+        let asks = state.wants_day() && self.claim(id);
+        if !asks && !state.asks_about_day() {
+            self.release(id);
+        }
+        asks
+    }
+
+    /// Takes what a session of an earlier gateway knows of today's ceiling: what somebody said there, and whether it asks.
+    pub(super) fn recall(&self, state: &SessionStateMachine) {
+        if let Some(answer) = state.day_answer() {
+            self.answered(answer);
+        }
+        if state.asks_about_day() {
+            self.claim(&state.origin.session_id);
+        }
+    }
+
+    /// Sets ceilings.
+    pub(super) fn set(&self, configured: ConfiguredCeilings, set: CeilingSettings) {
+        self.change(|facts| {
+            facts.day_ceiling = set.day.clone().unwrap_or_else(|| configured.day.clone());
+            facts.session_ceiling = set.session.clone().unwrap_or_else(|| configured.session.clone());
+            facts.own = Arc::new(set.sessions.clone());
+        });
+        *self.settings.lock() = (configured, set);
+    }
+}
+
+/// The day's number by the clock of this machine, and when the day ends.
+fn day_at(now: Timestamp) -> (i64, Timestamp) {
+    let zoned = zoned(now);
+    let day = zoned
+        .as_ref()
+        .map(|now| i64::from(now.date().since(jiff::civil::date(1970, 1, 1)).map_or(0, |days| days.get_days())));
+    let next =
+        zoned.as_ref().and_then(|now| now.date().checked_add(1.day()).ok()?.to_zoned(now.time_zone().clone()).ok());
+    let utc = now.as_millis().div_euclid(DAY_MILLIS);
+    let ends = next.map_or((utc + 1) * DAY_MILLIS, |next| next.timestamp().as_millisecond());
+    (day.unwrap_or(utc), Timestamp::from_millis(ends))
+}
+
+/// When the day began by the clock of this machine.
+fn day_begins(now: Timestamp) -> Timestamp {
+    let begins = zoned(now).and_then(|now| now.start_of_day().ok());
+    let utc = now.as_millis().div_euclid(DAY_MILLIS) * DAY_MILLIS;
+    Timestamp::from_millis(begins.map_or(utc, |begins| begins.timestamp().as_millisecond()))
+}
+
+fn zoned(at: Timestamp) -> Option<jiff::Zoned> {
+    Some(jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned(TimeZone::system()))
+}
+
+/// Why the ceilings that were set cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{path} cannot be read, and it says what agents may spend: {why}; mend it, or delete it for the ceilings of the configuration"
+)]
+pub struct CeilingFileError {
+    path: PathBuf,
+    why: String,
+}
+
+impl CeilingBook {
+    /// The ceilings of the configuration, and those that were set in an earlier gateway, which are kept in the state folder.
+    ///
+    /// # Errors
+    /// [`CeilingFileError`]: they cannot be read. A gateway without the ceilings that somebody set must not start.
+    pub fn open(home: &Path, configured: ConfiguredCeilings) -> Result<Self, CeilingFileError> {
+        let path = home.join(FILE);
+        let set = match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()).and_then(checked),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(CeilingSettings::default()),
+            Err(error) => Err(error.to_string()),
+        };
+        let set = set.map_err(|why| CeilingFileError { path: path.clone(), why })?;
+        let book = Self { file: Mutex::new(Some(path)), ..Self::default() };
+        book.set(configured, set);
+        Ok(book)
+    }
+}
+
+impl Directory {
+    /// The ceilings, and what counts towards the one of today.
+    pub fn ceilings(&self, _permit: &Permit<Admin>, now: Timestamp) -> CeilingsView {
+        let book = &self.shared.ceilings;
+        let (configured, set) = book.settings.lock().clone();
+        let facts = book.facts(now);
+        CeilingsView {
+            set,
+            configured,
+            day: facts.day_ceiling.clone(),
+            session: facts.session_ceiling.clone(),
+            today: facts.spent.clone(),
+            allowed: facts.allowed(),
+            day_ends: facts.day_ends,
+        }
+    }
+
+    /// Sets the ceilings in place of those set before, and keeps them. Prompts that no ceiling holds any more start.
+    ///
+    /// # Errors
+    /// [`SessionError::Invalid`], [`SessionError::Storage`]: nothing changed then.
+    pub async fn set_ceilings(
+        &self,
+        permit: &Permit<Admin>,
+        wanted: CeilingSettings,
+        now: Timestamp,
+    ) -> Result<CeilingsView, SessionError> {
+        let mut wanted = checked(wanted).map_err(SessionError::Invalid)?;
+        // Those of sessions that are gone are of no use.
+        wanted.sessions.retain(|id, _| self.shared.sessions.contains_key(id));
+        let this = self.clone();
+        let work = move || {
+            let book = &this.shared.ceilings;
+            // Held while writing: the file and the memory say the same.
+            let file = book.file.lock();
+            if let Some(path) = &*file {
+                write_private(path, &serde_json::to_vec_pretty(&wanted).unwrap_or_default())
+                    .map_err(|error| SessionError::Storage(format!("{}: {error}", path.display())))?;
+            }
+            let configured = book.settings.lock().0.clone();
+            book.set(configured, wanted);
+            Ok::<(), SessionError>(())
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| SessionError::Stopping)??;
+        Ok(self.ceilings(permit, now))
+    }
+}
+
+/// Checks settings that somebody sent.
+fn checked(settings: CeilingSettings) -> Result<CeilingSettings, String> {
+    if settings.sessions.len() > OWN_CEILINGS_MAX {
+        return Err(format!("at most {OWN_CEILINGS_MAX} sessions may have a ceiling of their own"));
+    }
+    let day = settings.day.map(Ceiling::checked).transpose()?;
+    let session = settings.session.map(Ceiling::checked).transpose()?;
+    let own = settings.sessions.into_iter().map(|(id, ceiling)| Ok((id, ceiling.checked()?)));
+    Ok(CeilingSettings { day, session, sessions: own.collect::<Result<_, String>>()? })
+}

@@ -1,0 +1,345 @@
+//! What a session does about ceilings: which prompts wait, when it asks, and what an answer lets go. Pure.
+//!
+//! A reached ceiling never stops a run. It holds the next prompts of the queue, each of which says so. As soon as there is something to
+//! decide the session asks: at the moment that its own spending reached the ceiling, or when a prompt waits. After "stop" the prompts stay
+//! in the queue, and the next prompt asks again. Work that the gateway does not start (in the agent's own terminal) is not held.
+
+use plexus_dialects::{ExpectedAnswer, RequestSubject};
+use plexus_protocol::{About, CeilingOf, CeilingReached, Choice, Offer, RequestType};
+
+use super::super::ceilings::{CeilingFacts, DayAnswer};
+use super::*;
+
+/// The ids of the options.
+const GO_ON: &str = "go_on";
+const STOP: &str = "stop";
+/// The name of what is asked about, in `subject`.
+const SUBJECT: &str = "ceiling";
+/// Longest wait until a session looks again whether the day is over: clocks are set, and machines sleep.
+const DAY_LOOK: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// What a session knows of ceilings; stored in its row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct CeilingMemory {
+    /// What the session spent since gateways count it.
+    #[serde(default, skip_serializing_if = "Spending::is_unknown")]
+    spent: Spending,
+    /// What it had spent when somebody last said to go on.
+    #[serde(default, skip_serializing_if = "Spending::is_unknown")]
+    allowed: Spending,
+    /// Whether somebody said to stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
+    /// Whether its own ceiling was reached, and nobody was asked yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    crossed: bool,
+    /// The day whose ceiling it reached, if nobody was asked yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    crossed_day: Option<i64>,
+    /// The open requests about ceilings.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    asks: BTreeMap<RequestId, CeilingAsk>,
+    /// What somebody said here about a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    day: Option<DayAnswer>,
+}
+
+impl CeilingMemory {
+    /// Whether there is nothing to store.
+    pub(super) fn is_new(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// An open request about a ceiling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct CeilingAsk {
+    of: CeilingOf,
+    day: i64,
+}
+
+impl SessionStateMachine {
+    /// Takes what holds now. Everything that the session spent is in it.
+    pub(in crate::sessions) fn see_ceilings(&mut self, facts: Arc<CeilingFacts>) {
+        self.ceilings = facts;
+        self.unbooked = Spending::default();
+    }
+
+    /// What somebody said here about a day.
+    pub(in crate::sessions) fn day_answer(&self) -> Option<&DayAnswer> {
+        self.core.ceilings.day.as_ref()
+    }
+
+    /// Whether it has an open request about today's ceiling.
+    pub(in crate::sessions) fn asks_about_day(&self) -> bool {
+        self.core.ceilings.asks.values().any(|ask| ask.of == CeilingOf::Day)
+    }
+
+    /// Whether this is an open request about a ceiling: the gateway's own, of which no runtime knows.
+    pub(in crate::sessions) fn is_ceiling_ask(&self, id: &RequestId) -> bool {
+        self.core.ceilings.asks.contains_key(id)
+    }
+
+    /// What was spent today.
+    fn spent_today(&self) -> Spending {
+        let mut spent = self.ceilings.spent.clone();
+        spent.add(&self.unbooked);
+        spent
+    }
+
+    fn reached(&self, of: CeilingOf) -> Option<CeilingReached> {
+        let facts = &self.ceilings;
+        match of {
+            CeilingOf::Day if facts.day_ceiling.is_none() => None,
+            CeilingOf::Day => facts.day_ceiling.reached(&self.spent_today(), &facts.allowed()),
+            CeilingOf::Session => {
+                let memory = &self.core.ceilings;
+                facts.of_session(&self.origin.session_id).reached(&memory.spent, &memory.allowed)
+            }
+        }
+    }
+
+    /// The ceiling that holds prompts, if one does.
+    pub(in crate::sessions) fn held(&self) -> Option<CeilingOf> {
+        if self.ceilings.is_free() {
+            return None;
+        }
+        [CeilingOf::Session, CeilingOf::Day].into_iter().find(|of| self.reached(*of).is_some())
+    }
+
+    /// Whether somebody said that this session is to stop.
+    #[cfg(test)]
+    pub(in crate::sessions) fn is_stopped(&self) -> bool {
+        self.core.ceilings.stopped
+    }
+
+    /// Adds what was spent.
+    pub(super) fn count_spending(&mut self, spent: &Spending) {
+        let before = [CeilingOf::Session, CeilingOf::Day].map(|of| self.reached(of).is_some());
+        self.core.ceilings.spent.add(spent);
+        self.unbooked.add(spent);
+        let now = [CeilingOf::Session, CeilingOf::Day].map(|of| self.reached(of).is_some());
+        self.core.ceilings.crossed |= now[0] && !before[0];
+        if now[1] && !before[1] {
+            self.core.ceilings.crossed_day = Some(self.ceilings.day);
+        }
+    }
+
+    /// A time for what is said of today: later than that of what was said before, whatever the clock did.
+    fn answer_time(&self, env: &DecisionEnv<'_>) -> Timestamp {
+        let before = self.ceilings.answer.as_ref().map(|answer| answer.at.plus_millis(1));
+        before.map_or(env.now, |before| before.max(env.now))
+    }
+
+    /// A prompt came: after "stop" it asks again.
+    pub(super) fn prompted_under_ceilings(&mut self, env: &DecisionEnv<'_>) {
+        self.core.ceilings.stopped = false;
+        if self.ceilings.stopped() {
+            let (day, allowed) = (self.ceilings.day, self.ceilings.allowed());
+            self.core.ceilings.day = Some(DayAnswer { day, at: self.answer_time(env), allowed, stopped: false });
+        }
+    }
+
+    /// Whether there is something to ask about this ceiling.
+    fn wants(&self, of: CeilingOf) -> bool {
+        let memory = &self.core.ceilings;
+        let (stopped, crossed) = match of {
+            CeilingOf::Session => (memory.stopped, memory.crossed),
+            CeilingOf::Day => (self.ceilings.stopped(), memory.crossed_day == Some(self.ceilings.day)),
+        };
+        let asks = memory.asks.values().any(|ask| ask.of == of);
+        !stopped && !asks && (crossed || !self.core.queue.is_empty()) && self.reached(of).is_some()
+    }
+
+    /// Whether it has to ask about today's ceiling, unless another session does.
+    pub(in crate::sessions) fn wants_day(&self) -> bool {
+        !self.ceilings.is_free() && self.core.exited.is_none() && self.wants(CeilingOf::Day)
+    }
+
+    /// The requests about ceilings that ask nothing any more: raised, or of a day that is over.
+    fn settled_asks(&self) -> Vec<RequestId> {
+        let settled = |ask: &CeilingAsk| {
+            (ask.of == CeilingOf::Day && ask.day != self.ceilings.day) || self.reached(ask.of).is_none()
+        };
+        self.core.ceilings.asks.iter().filter(|(_, ask)| settled(ask)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether [`follow_ceilings`](Self::follow_ceilings) would do anything. `asks_day`: this is the session that asks about today.
+    pub(in crate::sessions) fn ceilings_are_due(&self, asks_day: bool) -> bool {
+        let memory = &self.core.ceilings;
+        let marked = self.core.queue.iter().any(|queued| queued.ceiling.is_some());
+        if self.core.exited.is_some() || (self.ceilings.is_free() && memory.asks.is_empty() && !marked) {
+            return false;
+        }
+        let held = self.held();
+        let starts = held.is_none() && self.core.run.is_none() && !self.core.queue.is_empty();
+        starts
+            || self.core.queue.iter().any(|queued| queued.ceiling != held)
+            || self.wants(CeilingOf::Session)
+            || (asks_day && self.wants(CeilingOf::Day))
+            || !self.settled_asks().is_empty()
+    }
+
+    /// Brings the session in line with the ceilings: withdraws requests that ask nothing any more, asks, says what waits, and starts what
+    /// may start.
+    pub(in crate::sessions) fn follow_ceilings(&mut self, asks_day: bool, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+        if self.core.exited.is_some() {
+            return;
+        }
+        for id in self.settled_asks() {
+            self.close(&id, RequestState::Withdrawn, env, plan);
+        }
+        for of in [CeilingOf::Session, CeilingOf::Day] {
+            if self.wants(of)
+                && (of == CeilingOf::Session || asks_day)
+                && let Some(reached) = self.reached(of)
+            {
+                self.ask_about_ceiling(of, &reached, env, plan);
+            }
+        }
+        let held = self.held();
+        if held.is_none() {
+            self.core.ceilings.crossed = false;
+            self.core.ceilings.crossed_day = None;
+        }
+        let mut queue = std::mem::take(&mut self.core.queue);
+        for queued in queue.iter_mut().filter(|queued| queued.ceiling != held) {
+            queued.ceiling = held;
+            let run_id = queued.run_id.clone();
+            let body = RunBody { message: held.map(CeilingOf::waits), ..RunBody::new(&run_id, RunStatus::Queued) };
+            self.log_queued(queued, EventDraft::new(Kind::RunStatus, &body), env, plan);
+            plan.dirty = true;
+        }
+        self.core.queue = queue;
+        self.start_next(env, plan);
+    }
+
+    /// When to look again, because the day may be over.
+    pub(in crate::sessions) fn day_look(&self, now: Timestamp) -> Option<std::time::Duration> {
+        let waits =
+            self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingOf::Day));
+        let left = self.ceilings.day_ends.as_millis().saturating_sub(now.as_millis()).max(0).unsigned_abs();
+        waits.then(|| std::time::Duration::from_millis(left + 1).min(DAY_LOOK))
+    }
+
+    fn ask_about_ceiling(
+        &mut self,
+        of: CeilingOf,
+        reached: &CeilingReached,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        let id = RequestId::trusted((env.mint)("q_"));
+        let (question, go_on) = words(of, reached);
+        let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind };
+        let ask = AgentRequest {
+            // Never sent to a runtime, and unlike the keys of any.
+            key: RequestKey::unique(format!("ceiling {id}")),
+            kind: RequestType::Permission,
+            title: question.clone(),
+            message: None,
+            subject: RequestSubject::Text(question),
+            options: vec![
+                offer(GO_ON, go_on, Choice::AllowOnce),
+                offer(STOP, "Stop: queued prompts wait".into(), Choice::RejectOnce),
+            ],
+            items: Vec::new(),
+            multi: false,
+            default_value: None,
+            multiline: false,
+            expects: ExpectedAnswer::default(),
+            secret: false,
+            danger: false,
+            allow_reason: false,
+            allow_remember: false,
+            observe_only: false,
+            editable: None,
+            tool_call_id: None,
+            first_mention: None,
+            params: serde_json::value::to_raw_value(&serde_json::json!({ SUBJECT: of }))
+                .unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            native: Bytes::new(),
+        };
+        // The run goes on, so that it is no request of the run; and it does not expire, since what waits for it would wait on.
+        let owners = (self.origin.session_id.clone(), self.zero_run.clone(), self.origin.runtime_id.clone());
+        let mut request =
+            requests::open(&ask, id.clone(), owners, &self.core.cwd, self.core.generation, (env.now, None));
+        request.subject = About::Tool { name: SUBJECT.into() };
+        request.risk = Risk::Elevated;
+        request.risk_reasons = vec!["lets agents spend more".into()];
+        let request = Arc::new(request);
+        self.log_in(&self.zero_run.clone(), EventDraft::new(Kind::RequestOpened, &*request.brief()), env, plan);
+        plan.requests.push(RequestChange { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
+        self.core.asks.insert(id.clone(), ask.key.clone());
+        self.open.insert(id.clone(), OpenRequest { request, key: ask.key, deadline: None });
+        match of {
+            CeilingOf::Session => self.core.ceilings.crossed = false,
+            CeilingOf::Day => self.core.ceilings.crossed_day = None,
+        }
+        self.core.ceilings.asks.insert(id, CeilingAsk { of, day: self.ceilings.day });
+        self.touch(env, plan);
+    }
+
+    /// Notes how a request about a ceiling ended. Whether `id` is one.
+    pub(super) fn note_ceiling_ended(&mut self, id: &RequestId, receipt: &Receipt, env: &DecisionEnv<'_>) -> bool {
+        let Some(ask) = self.core.ceilings.asks.remove(id) else { return false };
+        let (RequestState::Answered, Some(go_on)) = (receipt.state, receipt.ok) else { return true };
+        let memory = &mut self.core.ceilings;
+        match ask.of {
+            CeilingOf::Session => {
+                memory.stopped = !go_on;
+                if go_on {
+                    memory.allowed = memory.spent.clone();
+                }
+            }
+            CeilingOf::Day => {
+                let allowed = if go_on { self.spent_today() } else { self.ceilings.allowed() };
+                let at = self.answer_time(env);
+                self.core.ceilings.day = Some(DayAnswer { day: ask.day, at, allowed, stopped: !go_on });
+            }
+        }
+        true
+    }
+}
+
+/// The question, and what a yes means.
+fn words(of: CeilingOf, reached: &CeilingReached) -> (String, String) {
+    let (spent, limit, step) = match reached {
+        CeilingReached::Cost { spent, limit, step } => (
+            amount(spent.amount),
+            format!("{} {}", amount(*limit), spent.currency),
+            format!("{} {}", amount(*step), spent.currency),
+        ),
+        CeilingReached::Tokens { spent, limit, step } => {
+            (grouped(*spent), format!("{} tokens", grouped(*limit)), format!("{} tokens", grouped(*step)))
+        }
+    };
+    match of {
+        CeilingOf::Session => (
+            format!("This session has spent {spent} of {limit}. Go on?"),
+            format!("Go on: {step} more for this session"),
+        ),
+        CeilingOf::Day => (
+            format!("All sessions have spent {spent} of {limit} today. Go on?"),
+            format!("Go on: {step} more for today"),
+        ),
+    }
+}
+
+/// An amount of money; small ones with more digits.
+fn amount(amount: f64) -> String {
+    if amount > 0.0 && amount < 0.995 { format!("{amount:.4}") } else { format!("{amount:.2}") }
+}
+
+/// A count with its thousands apart.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (nth, digit) in digits.chars().enumerate() {
+        if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
