@@ -1,10 +1,10 @@
 //! `plexus usage`: what agents spent, as a table.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use jiff::civil::Date;
 use jiff::{ToSpan as _, Zoned};
-use plexus_protocol::{Spending, short_amount, short_count};
-use serde_json::Value;
+use plexus_protocol::{Ceiling, Spending, short_amount, short_count};
+use serde_json::{Value, json};
 
 use super::client::Client;
 use super::commands::{TITLE, print, print_json, table};
@@ -17,7 +17,10 @@ const DAYS_MAX: i64 = 3660;
 const OFFSET_STEP: i64 = 15;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Usage {
+    #[command(subcommand)]
+    command: Option<UsageCommand>,
     /// What each line is the sum of
     #[arg(long, value_enum, default_value = "runtime")]
     by: By,
@@ -33,6 +36,37 @@ pub(crate) struct Usage {
     /// Output JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum UsageCommand {
+    /// Show or set the ceilings: what agents may spend before they ask
+    Ceiling(CeilingArgs),
+}
+
+#[derive(Debug, Args)]
+struct CeilingArgs {
+    /// What it limits
+    #[arg(value_enum)]
+    of: Option<LimitOf>,
+    /// An amount and its currency, or tokens: `5 USD`, `2M tokens`, `5 USD, 2M tokens`; `none` for no ceiling, `configured` for what the
+    /// configuration file says. Without it the ceiling is shown
+    #[arg(value_name = "AMOUNT", requires = "of")]
+    amount: Vec<String>,
+    /// Only of this session: an identifier, a prefix of one, or `last`
+    #[arg(long, value_name = "SESSION", requires = "amount")]
+    session: Option<String>,
+    /// Output JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LimitOf {
+    /// What all sessions spend in a day
+    Day,
+    /// What each session spends
+    Session,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -82,6 +116,9 @@ fn first_day(text: &str) -> Result<Date, String> {
 }
 
 pub(crate) async fn usage(args: Usage) -> CommandResult {
+    if let Some(UsageCommand::Ceiling(args)) = args.command {
+        return ceiling(args).await;
+    }
     let client = Client::find().await?;
     let (by, heads, names) = args.by.columns();
     let offset = i64::from(Zoned::now().offset().seconds()) / 60 / OFFSET_STEP * OFFSET_STEP;
@@ -101,6 +138,83 @@ pub(crate) async fn usage(args: Usage) -> CommandResult {
     }
     print(&shown(&sums, heads, names, Paint::stdout())?)?;
     Ok(0)
+}
+
+const CEILINGS: &str = "/v1/usage/ceilings";
+
+/// `plexus usage ceiling`.
+async fn ceiling(args: CeilingArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let mut ceilings: Value = client.get(CEILINGS, "reading the ceilings").await?;
+    if let Some(of) = args.of.filter(|_| !args.amount.is_empty()) {
+        let wanted = wanted(&args.amount.join(" ")).map_err(|why| CommandFailure::new(USAGE, why))?;
+        let mut set = ceilings["set"].clone();
+        match (&args.session, of) {
+            (Some(_), LimitOf::Day) => {
+                let why = "--session goes with `plexus usage ceiling session`: a day's ceiling is of all sessions";
+                return Err(CommandFailure::new(USAGE, why).into());
+            }
+            (Some(session), LimitOf::Session) => {
+                let id = client.session(session).await?.session_id;
+                put(&mut set["sessions"], id.as_str(), wanted);
+            }
+            (None, LimitOf::Day) => put(&mut set, "day", wanted),
+            (None, LimitOf::Session) => put(&mut set, "session", wanted),
+        }
+        if set["sessions"].is_null() {
+            set["sessions"] = json!({});
+        }
+        ceilings = client.put(CEILINGS, &set, "setting the ceiling").await?;
+    }
+    if args.json {
+        print_json(&ceilings)?;
+        return Ok(0);
+    }
+    print(&ceilings_shown(&ceilings, args.of)?)?;
+    Ok(0)
+}
+
+/// Sets a member, or takes it out.
+fn put(all: &mut Value, name: &str, value: Option<Ceiling>) {
+    match value {
+        Some(ceiling) => all[name] = json!(ceiling),
+        None => drop(all.as_object_mut().and_then(|all| all.remove(name))),
+    }
+}
+
+/// The ceiling that is wanted; `None`: as configured.
+fn wanted(amount: &str) -> Result<Option<Ceiling>, String> {
+    match amount {
+        "none" => Ok(Some(Ceiling::default())),
+        "configured" => Ok(None),
+        amount => Ceiling::parse(amount).map(Some),
+    }
+}
+
+/// The ceilings as lines, and what counts towards them.
+fn ceilings_shown(all: &Value, of: Option<LimitOf>) -> anyhow::Result<String> {
+    let read = |value: &Value| -> anyhow::Result<String> {
+        let ceiling: Ceiling = serde_json::from_value(value.clone())
+            .map_err(|why| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {why}")))?;
+        let costs = ceiling.costs.iter().map(|cost| money(cost.amount, &cost.currency));
+        let parts: Vec<String> = costs.chain(ceiling.tokens.map(|count| format!("{} tokens", short_count(count)))).collect();
+        Ok(if parts.is_empty() { "none".into() } else { parts.join(", ") })
+    };
+    let mut out = String::new();
+    if of != Some(LimitOf::Session) {
+        let spent: Spending = serde_json::from_value(all["today"].clone())
+            .map_err(|why| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {why}")))?;
+        let costs = spent.costs.iter().map(|cost| money(cost.amount, &cost.currency));
+        let spent: Vec<String> = costs.chain([format!("{} tokens", short_count(spent.tokens()))]).collect();
+        out.push_str(&format!("a day: {} (today: {})\n", read(&all["day"])?, spent.join(", ")));
+    }
+    if of != Some(LimitOf::Day) {
+        out.push_str(&format!("each session: {}\n", read(&all["session"])?));
+        for (id, ceiling) in all["set"]["sessions"].as_object().into_iter().flatten() {
+            out.push_str(&format!("session {}: {}\n", line(id, 40), read(ceiling)?));
+        }
+    }
+    Ok(out)
 }
 
 /// The answer as a table, with its sum.
@@ -156,11 +270,28 @@ fn money(amount: f64, currency: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
+    fn usage_ceilings_are_read_and_shown_as_people_write_them() {
+        assert_eq!(wanted("none").unwrap(), Some(Ceiling::default()));
+        assert_eq!(wanted("configured").unwrap(), None);
+        assert!(wanted("five dollars").unwrap_err().contains("5 USD"));
+        let mut set = json!({ "day": { "tokens": 5 } });
+        put(&mut set, "session", wanted("5 USD").unwrap());
+        put(&mut set, "day", None);
+        assert_eq!(set, json!({ "session": { "costs": [{ "amount": 5.0, "currency": "USD" }] } }));
+        let all = json!({
+            "set": { "sessions": { "s_1": {} } }, "day": { "tokens": 2_000_000 }, "session": { "costs": [{ "amount": 5.0, "currency": "USD" }] },
+            "today": { "input_tokens": 1000, "output_tokens": 500, "costs": [{ "amount": 0.5, "currency": "USD" }] },
+        });
+        assert_eq!(
+            ceilings_shown(&all, None).unwrap(),
+            "a day: 2.00M tokens (today: 0.5000 USD, 1.50k tokens)\neach session: 5.00 USD\nsession s_1: none\n"
+        );
+        assert_eq!(ceilings_shown(&all, Some(LimitOf::Session)).unwrap().lines().count(), 2);
+    }
+
     fn usage_since_is_a_day_or_a_number_of_days() {
         let today = Zoned::now().date();
         assert_eq!(first_day("2026-11-01").unwrap().to_string(), "2026-11-01");
