@@ -383,7 +383,8 @@ impl Draw<'_> {
             if y >= rows.composer.y.saturating_sub(u16::try_from(slash.len()).unwrap_or(0)) {
                 break;
             }
-            let words = sanitize::cut(words, usize::from(rows.queue.width).saturating_sub(26));
+            let room = usize::from(rows.queue.width).saturating_sub(14 + by.chars().count().clamp(12, 60));
+            let words = sanitize::cut(words, room);
             let spans = vec![
                 Span::styled(format!("  waits {} ", n + 1), theme.warn),
                 Span::raw(words),

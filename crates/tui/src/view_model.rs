@@ -265,7 +265,7 @@ pub(crate) struct SessionItem {
     /// The current activity, from the gateway or derived here.
     pub(crate) doing: String,
     pub(crate) open: usize,
-    /// Queued prompts: run, text, author.
+    /// Queued prompts: run, text, and their author with the ceiling that they wait for.
     pub(crate) queue: Vec<(String, String, String)>,
     pub(crate) archived: bool,
     /// Whether its own terminal is open on the machine.
@@ -273,6 +273,16 @@ pub(crate) struct SessionItem {
     pub(crate) updated: i64,
     /// Its place in lists: higher is newer. `updated` is by a clock that may have been set back since.
     pub(crate) place: i64,
+}
+
+/// Who queued a prompt, and which reached ceiling it waits for.
+fn queued_by(queued: &Value) -> String {
+    let by = field(&queued["by"]["name"]);
+    match queued["ceiling"].as_str() {
+        Some("day") => format!("{by} · the ceiling of today is reached"),
+        Some(_) => format!("{by} · the ceiling of this session is reached"),
+        None => by,
+    }
 }
 
 impl SessionItem {
@@ -294,7 +304,7 @@ impl SessionItem {
             run: raw(&value["run_id"]),
             doing: field(&value["doing"]),
             open: value["open_requests"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default(),
-            queue: queue.map(|one| (raw(&one["run_id"]), field(&one["text"]), field(&one["by"]["name"]))).collect(),
+            queue: queue.map(|one| (raw(&one["run_id"]), field(&one["text"]), queued_by(one))).collect(),
             archived: value["archived"] == true,
             linked: value["linked"] == true,
             updated: millis(&value["updated_at"]).unwrap_or_default(),
