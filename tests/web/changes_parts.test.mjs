@@ -19,10 +19,20 @@ const kept = new Map();
 globalThis.localStorage = /** @type {any} */ ({ getItem: (/** @type {string} */ key) => kept.get(key) ?? null, setItem: (/** @type {string} */ key, /** @type {string} */ value) => void kept.set(key, value), removeItem: (/** @type {string} */ key) => void kept.delete(key) });
 try {
   const entry = join(dir, 'entry.ts');
-  writeFileSync(entry, `export * from ${JSON.stringify(join(web, 'src/changes/model.ts'))}; export { parseRoute, href } from ${JSON.stringify(join(web, 'src/wire/route.ts'))};`);
+  writeFileSync(entry, `export * from ${JSON.stringify(join(web, 'src/changes/model.ts'))}; export { parseRoute, href } from ${JSON.stringify(join(web, 'src/wire/route.ts'))}; export * from ${JSON.stringify(join(web, 'src/pages/ceiling-text.ts'))};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { hunksOf, sides, placeOf, reviewOf, keepComments, keptComments, keepViewed, keptViewed, parseRoute, href } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { hunksOf, sides, placeOf, reviewOf, keepComments, keptComments, keepViewed, keptViewed, parseRoute, href, ceilingText, readCeiling } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+
+  {
+    for (const [words, read] of /** @type {[string, unknown][]} */ ([
+      ['', {}], [' 5 usd ', { costs: [{ amount: 5, currency: 'USD' }] }], ['2M tokens', { tokens: 2_000_000 }],
+      ['0.25 EUR, 2_000k tokens', { costs: [{ amount: 0.25, currency: 'EUR' }], tokens: 2_000_000 }],
+      ...['5', 'USD', '5 dollars', '0 USD', '-5 USD', '5e9 USD', '0 tokens', '1.5M tokens', '5 USD,', '1 USD, 2 usd', '1k tokens, 1k tokens'].map((wrong) => [wrong, null]),
+    ])) assert.deepEqual(readCeiling(words), read, words);
+    for (const words of ['', '5.00 USD', '0.2500 EUR, 2_000_000 tokens']) assert.equal(ceilingText(readCeiling(words)), words);
+    ok('ceilings are read as people write them, and what is shown is read as the same');
+  }
 
   {
     const diff = '--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@ fn one\n same\n-old 1\n-old 2\n+new 1\n+new 2\n+--- not a heading\n same too\n@@ -20,2 +21,1 @@\n-gone\n kept\n\\ No newline at end of file\n';

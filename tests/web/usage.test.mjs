@@ -137,6 +137,35 @@ try {
   await judge(page, 'usage-sessions');
   await page.unroute(/\/v1\/usage\?/);
 
+  // --- ceilings: what is wrong is said, what is set is kept, and a prompt that waits says for what
+  const [day, each] = [page.getByLabel('All sessions in a day'), page.getByLabel('Each session')];
+  await day.fill('five dollars');
+  await press('Save ceilings');
+  await page.getByText('Write an amount with its currency').waitFor();
+  assert.equal(await day.getAttribute('aria-invalid'), 'true');
+  await day.fill('2M tokens, 50 usd');
+  await each.fill('100 tokens');
+  await press('Save ceilings');
+  await page.getByText('Set here.').nth(1).waitFor();
+  assert.equal(await day.inputValue(), '50.00 USD, 2_000_000 tokens');
+  await day.scrollIntoViewIfNeeded();
+  await settled(page);
+  await judge(page, 'usage-ceilings');
+  const waiting = await api('POST', `/v1/sessions/${sessions[1]}/prompt`, { text: 'echo this one waits' });
+  assert.equal(waiting.queued, true);
+  await visit(page, `#/s/${sessions[1]}`);
+  await page.locator('.queue').getByText('waits: this session’s ceiling is reached').waitFor();
+  await page.getByText(/This session has spent [0-9,]+ of 100 tokens\. Go on\?/).first().waitFor();
+  await settled(page);
+  await judge(page, 'ceiling-asked');
+  const [asked] = (await api('GET', '/v1/requests')).requests;
+  await api('POST', `/v1/requests/${asked.request_id}/answer`, { option_id: 'go_on' });
+  await page.locator('.queue').waitFor({ state: 'detached' });
+  await visit(page, '#/usage');
+  await press('As configured');
+  await page.getByText('No ceiling.').nth(1).waitFor();
+  ok('usage: ceilings are set, a reached one asks in its session, and the prompt that waits says so');
+
   // --- a phone: in the account's menu
   await page.setViewportSize(PHONE);
   await visit(page, '#/inbox');

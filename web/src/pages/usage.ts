@@ -11,6 +11,7 @@ import { usageWords as t } from '../text/usage.js';
 import { icon } from '../ui/icons.js';
 import { empty, pageStyles } from '../ui/parts.js';
 import { announce } from '../ui/say.js';
+import './ceilings.js';
 import type { Money, Spending, UsageRow, UsageSums } from '../wire/types.js';
 
 /** Days that can be chosen. */
@@ -77,6 +78,7 @@ export class PlexusUsage extends PlexusElement {
     tbody th .more { display: block; overflow: hidden; text-overflow: ellipsis; color: var(--fg-mute); font-size: var(--t-s); }
     .untold { color: var(--fg-mute); }
     .foot { color: var(--fg-mute); font-size: var(--t-s); max-width: 70ch; }
+    plexus-ceilings { display: block; margin-bottom: var(--s5); }
     .foot p + p { margin-top: 4px; }
     .tells { display: grid; grid-template-columns: auto 1fr; gap: 6px 16px; text-align: start; max-width: 620px; margin: var(--s3) auto 0; font-size: var(--t-s); }
     .tells dt { font-weight: 600; color: var(--fg); } .tells dd { font-size: var(--t-s); font-weight: 450; color: var(--fg-soft); }
@@ -101,6 +103,7 @@ export class PlexusUsage extends PlexusElement {
       ${this.session ? html`<div class="only"><bdi class="cut">${t.only(oneLine(plexus.sessions.value.get(this.session)?.title) || text.common.untitled)}</bdi><a href=${plexus.href({ page: 'usage' })}>${t.all}</a></div>` : nothing}
       ${this.problem ? html`<p class="note danger" role="alert">${this.problem} <button class="compact" @click=${() => void this.#read()}>${text.common.retry}</button></p>` : nothing}
       ${!sums || !this.perDay ? (this.problem ? nothing : html`<p class="mute">${text.common.loading}</p>`) : sums.rows.length === 0 ? this.#none() : html`${this.#sums(sums.total)}${this.#days(this.perDay)}${this.#table(sums)}`}
+      ${plexus.may('admin') && !this.session ? html`<plexus-ceilings></plexus-ceilings>` : nothing}
       ${sums ? this.#foot(sums) : nothing}</div>`;
   }
 

@@ -351,7 +351,7 @@ export class PlexusComposer extends PlexusElement {
     const selects = plexus.may('approve');
     const options = (conversation?.options ?? []).filter((o) => o.choices.length > 1 && (o.category === 'model' || selects));
     return html`<div class="compose"><div class="compose-inner">
-      ${queue.length ? html`<ul class="queue" aria-label=${w.queued(queue.length)}>${queue.map((prompt) => html`<li>${icon('clock', 14)}<span><bdi>${oneLine(prompt.text)}</bdi></span>
+      ${queue.length ? html`<ul class="queue" aria-label=${w.queued(queue.length)}>${queue.map((prompt) => html`<li>${icon('clock', 14)}<span><bdi>${oneLine(prompt.text)}</bdi>${prompt.ceiling ? html` <small class="mute">${prompt.ceiling === 'day' ? w.waitsForDay : w.waitsForSession}</small>` : nothing}</span>
         <button class="quiet" @click=${() => this.#cancel(prompt.run_id)} aria-label=${w.cancelQueued(oneLine(prompt.text).slice(0, 80))}>${w.takeBack}</button></li>`)}</ul>` : nothing}
       ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
       ${this.offered.length || this.filesNote ? html`<div class="offers panel" @pointerdown=${(e: Event) => e.preventDefault()}>${this.offered.length ? html`<div role="listbox" aria-label=${this.#mention ? w.files : w.commands} id="offers">${this.offered.map((offer, n) => html`<button role="option" id=${`offer-${n}`} tabindex="-1"

@@ -648,6 +648,8 @@ export const text = {
     queued: (n: number) => `${many(n, 'prompt')} queued`,
     cancelQueued: (text: string) => `Remove “${text}” from the queue`,
     takeBack: 'Remove',
+    waitsForDay: 'waits: today’s ceiling is reached',
+    waitsForSession: 'waits: this session’s ceiling is reached',
     onlyWatch: 'Read-only: this device may not prompt.',
     exited: 'The runtime has exited. This session can be read, not prompted.',
     exitedWhy: (name: string) => `${name} has ended. The session is kept.`,

@@ -38,3 +38,20 @@ export const usageWords = {
   failed: (why: string) => `What was spent could not be read: ${why}.`,
   loaded: (tokens: string, cost: string) => (cost ? `${tokens} tokens, ${cost}` : `${tokens} tokens`),
 };
+
+export const ceilingWords = {
+  title: 'Ceilings',
+  about: 'How much agents may spend before they ask. Reached, a request opens and further prompts wait for its answer; what runs is not stopped. Only what agents tell counts.',
+  of: { day: 'All sessions in a day', session: 'Each session' },
+  placeholder: '5 USD, 2M tokens',
+  none: 'No ceiling.',
+  set: 'Set here.',
+  fromFile: 'From the configuration file.',
+  today: (spent: string) => `Today: ${spent || 'nothing'}.`,
+  save: 'Save ceilings',
+  configured: 'As configured',
+  saved: 'Ceilings saved',
+  wrong: 'Write an amount with its currency, or tokens, or both: 5 USD, 2M tokens. Leave it empty for no ceiling.',
+  failed: (why: string) => `The ceilings could not be read: ${why}.`,
+  notSaved: (why: string) => `The ceilings could not be saved: ${why}.`,
+};

@@ -2,7 +2,7 @@
 import type * as wire from '../../../clients/typescript/src/types.js';
 
 export type {
-  AgentLink, Agents, Answer, ChangeDiff, ChangedFile, ChangesView, Check, Checks, Cursor, Device, Devices, Files, Folders, Hit, Hits, Invitation, Item, KnownAgent, LinkAction, McpServer, McpServers, Me, Offer, Push, PushSettings, Question,
+  AgentLink, Agents, Answer, Ceiling, CeilingsView, ChangeDiff, ChangedFile, ChangesView, Check, Checks, Cursor, Device, Devices, Files, Folders, Hit, Hits, Invitation, Item, KnownAgent, LinkAction, McpServer, McpServers, Me, Offer, Push, PushSettings, Question,
   Receipt, Request, RequestState, Resolver, Resumable, ResumablePage, Risk, RunInfo, Scope, Skill, SkillError, Skills, Spending, TerminalInfo, Money, PublicAccess, UsageRow, UsageSums,
 } from '../../../clients/typescript/src/types.js';
 export type {
