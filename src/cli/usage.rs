@@ -197,7 +197,8 @@ fn ceilings_shown(all: &Value, of: Option<LimitOf>) -> anyhow::Result<String> {
         let ceiling: Ceiling = serde_json::from_value(value.clone())
             .map_err(|why| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {why}")))?;
         let costs = ceiling.costs.iter().map(|cost| money(cost.amount, &cost.currency));
-        let parts: Vec<String> = costs.chain(ceiling.tokens.map(|count| format!("{} tokens", short_count(count)))).collect();
+        let parts: Vec<String> =
+            costs.chain(ceiling.tokens.map(|count| format!("{} tokens", short_count(count)))).collect();
         Ok(if parts.is_empty() { "none".into() } else { parts.join(", ") })
     };
     let mut out = String::new();
@@ -292,6 +293,7 @@ mod tests {
         assert_eq!(ceilings_shown(&all, Some(LimitOf::Session)).unwrap().lines().count(), 2);
     }
 
+    #[test]
     fn usage_since_is_a_day_or_a_number_of_days() {
         let today = Zoned::now().date();
         assert_eq!(first_day("2026-11-01").unwrap().to_string(), "2026-11-01");
