@@ -204,7 +204,7 @@ async fn usage_ceiling_of_a_session_holds_prompts_until_somebody_answers() {
     );
     gateway.until_ended(&one, &first).await;
     gateway.until_ended(&one, &second).await;
-    let (_, requests) = gateway.get("/v1/requests").await;
+    let (_, requests) = gateway.get("/v1/requests?state=open").await;
     assert_eq!(requests["requests"], json!([]));
     end_runtimes(&gateway.home);
 }
@@ -230,7 +230,7 @@ async fn usage_ceiling_of_a_day_asks_once_for_all_sessions() {
     }
     gateway.kill();
     gateway.again().await;
-    let (_, requests) = gateway.get("/v1/requests").await;
+    let (_, requests) = gateway.get("/v1/requests?state=open").await;
     assert_eq!(requests["requests"].as_array().unwrap().len(), 1, "one in all: {requests}");
     // A device that may only watch and prompt cannot raise it, one that may approve can.
     let (_, device) = gateway
