@@ -45,7 +45,7 @@ pub(super) struct Agent {
     /// The version that the program printed, if it was asked and printed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) version: Option<String>,
-    /// Why the program cannot run, if it was asked for its version and could not.
+    /// Why the program cannot run: it was asked for its version and could not, or only a file that is not executable has its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,6 +144,10 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
         let Connect::Command(command) = &spec.connect else { continue };
         let program = command.first().cloned().unwrap_or_default();
         let path = which(&program);
+        let problem = match &path {
+            Some(_) => problem,
+            None => not_executable(&program).map(|file| format!("{} is not executable", file.display())),
+        };
         let start = match &path {
             Some(_) if start => Some(try_start(spec, exe, home).await),
             _ => None,
@@ -152,6 +156,11 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
         all.push(Agent { name, dialect, program, path, version, problem, install, start });
     }
     all
+}
+
+/// A file on PATH that has the program's name but may not be run.
+fn not_executable(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| path.is_file())
 }
 
 /// Why a program did not tell its version.
@@ -198,7 +207,11 @@ async fn probe(program: &Path, args: &[&str]) -> Result<String, VersionProblem> 
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     // Else Gemini CLI starts itself a second time, to get more memory.
     command.env("GEMINI_CLI_NO_RELAUNCH", "true");
-    let child = command.process_group(0).spawn().map_err(|why| VersionProblem::NotStarted(why.to_string()))?;
+    let child = command.process_group(0).spawn().map_err(|why| {
+        // The system says of both that there is no such file.
+        let missing = why.kind() == std::io::ErrorKind::NotFound && program.is_file();
+        VersionProblem::NotStarted(if missing { "its interpreter is missing".into() } else { why.to_string() })
+    })?;
     let group = child.id().and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?));
     match tokio::time::timeout(VERSION, child.wait_with_output()).await {
         Ok(Ok(output)) => {

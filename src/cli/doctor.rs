@@ -187,6 +187,9 @@ impl Checks {
     fn agent(&mut self, agent: &Agent, exe: &Path) {
         let name = format!("agent {}", agent.name);
         let Some(path) = &agent.path else {
+            if let Some(problem) = &agent.problem {
+                return self.fail(&name, problem, "`chmod +x` makes it executable, if it is the agent's program");
+            }
             let install = agent.install.unwrap_or("it is included in plexus");
             return self.warn(&name, format!("{} is not on PATH", agent.program), format!("to install it: {install}"));
         };

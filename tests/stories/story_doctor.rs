@@ -88,6 +88,14 @@ fn doctor_shows_agent_versions_or_how_to_install() {
     let qwen = check(&report, "agent qwen");
     let (found, fix) = (qwen["found"].as_str().unwrap(), qwen["fix"].as_str().unwrap());
     assert!(qwen["verdict"] == "fail" && found.contains("cannot be started") && fix.contains("npm install"), "{qwen}");
+    // Nor is a script without its interpreter, nor a file that may not be run.
+    std::fs::write(machine.at("bin").join("qwen"), "#!/nowhere/node\n").unwrap();
+    std::fs::write(machine.at("bin").join("codelia-runtime"), "#!/bin/sh\n").unwrap();
+    let report = machine.report(&[], &[]);
+    for (name, problem) in [("agent qwen", "its interpreter is missing"), ("agent codelia", "is not executable")] {
+        let check = check(&report, name);
+        assert!(check["verdict"] == "fail" && check["found"].as_str().unwrap().contains(problem), "{check}");
+    }
     let codex = check(&report, "agent codex");
     assert!(codex["verdict"] == "warn" && codex["fix"].as_str().unwrap().contains("npm install"), "{codex}");
     assert!(named(&report, "agents", "codex").get("path").is_none());
