@@ -67,6 +67,7 @@ pub(crate) async fn new(args: args::New) -> CommandResult {
             CommandFailure::new(code, format!("{message}; the session {id} is open: `plexus attach {id}` shows it"))
         })?;
     }
+    // Null without a prompt.
     let mut run = Value::Null;
     if let Some(text) = prompt {
         let accepted = client.post(&format!("/v1/sessions/{id}/prompt"), &json!({ "text": text }), "prompting").await?;
@@ -84,7 +85,11 @@ pub(crate) async fn new(args: args::New) -> CommandResult {
             let folder = line(session["cwd"].as_str().unwrap_or_default(), 200);
             print(&paint.dim(&format!("in {folder}{}{title}\n", if title.is_empty() { "" } else { ": " })))?;
         }
-        let hint = format!("{runtime} works on it; follow it: plexus attach {id} (or `plexus tail {id}`)\n");
+        let hint = if run.is_null() {
+            format!("{runtime} waits for a prompt: plexus attach {id} (or `plexus prompt {id} TEXT`)\n")
+        } else {
+            format!("{runtime} works on it; follow it: plexus attach {id} (or `plexus tail {id}`)\n")
+        };
         print(&paint.dim(&hint))?;
     }
     Ok(0)
