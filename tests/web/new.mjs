@@ -101,8 +101,11 @@ try {
   };
   await custom('dies');
   await form.locator('#say').fill('what was typed stays');
+  await page.setViewportSize(PHONE);
   await form.locator('#start').click();
   await form.locator('.problem pre', { hasText: 'not signed in: run dies login' }).waitFor();
+  const told = await form.locator('.problem').boundingBox();
+  assert.ok(told && told.y >= 0 && told.y + told.height <= PHONE.height, `why it failed is out of sight: ${JSON.stringify(told)}`);
   assert.equal(await form.locator('#say').inputValue(), 'what was typed stays');
   await judge('new-failed');
   await custom('hangs');

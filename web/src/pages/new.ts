@@ -1,5 +1,5 @@
 // "New session": the agent, the folder and the prompt in one form. It starts the agent if need be, and opens the session.
-import { css, html, nothing } from 'lit';
+import { css, html, nothing, type PropertyValues } from 'lit';
 import { customElement, state } from 'lit/decorators.js';
 import { repeat } from 'lit/directives/repeat.js';
 import { PlexusElement } from '../lib/element.js';
@@ -123,6 +123,11 @@ export class PlexusNewSession extends PlexusElement {
     super.disconnectedCallback();
     this.#abort?.abort();
     for (const shot of this.shots) URL.revokeObjectURL(shot.url);
+  }
+
+  override updated(changed: PropertyValues): void {
+    // It stands where "Start" was pressed, which on a phone may be below the screen's end.
+    if (changed.has('problem') && this.problem) this.renderRoot.querySelector('.problem')?.scrollIntoView({ block: 'nearest' });
   }
 
   async #read(): Promise<void> {
