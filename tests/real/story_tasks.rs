@@ -1,12 +1,13 @@
 //! What people come for, each on a desk, on a phone and in a terminal: the presses are real, counted, and printed as lines that begin with
-//! `task` (the table in docs/screens.md). The page's side is `tests/web/tasks.mjs`.
+//! `task` (`scripts/tasks` makes the table in docs/tasks.md of them). The page's side is `tests/web/tasks.mjs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use common::agents::{self, AgentSetup, FakeModel};
 use common::browser::play;
 use common::gateway::{Gateway, PATIENCE, exe};
 use common::terminal::Terminal;
@@ -27,6 +28,8 @@ async fn on_the_page(task: &str, size: &str, gateway: &Gateway, more: &[(&str, &
 struct Person {
     terminal: Terminal,
     task: &'static str,
+    /// Taps on another device that belong to the task.
+    presses: usize,
     keys: usize,
     texts: usize,
     began: Instant,
@@ -34,10 +37,24 @@ struct Person {
 
 impl Person {
     fn sits_down(task: &'static str, gateway: &Gateway) -> Self {
+        Self::begins(task, gateway, None, &[], &[exe(), "attach"])
+    }
+
+    /// Somebody at a shell in this folder, which finds `plexus` and what is in the folders of `more`.
+    fn at_a_shell(task: &'static str, gateway: &Gateway, folder: &Path, more: &[&Path]) -> Self {
+        Self::begins(task, gateway, Some(folder), more, &["sh"])
+    }
+
+    fn begins(task: &'static str, gateway: &Gateway, folder: Option<&Path>, more: &[&Path], command: &[&str]) -> Self {
         let home = gateway.home.display().to_string();
-        let env = [("PLEXUS_HOME", home.as_str()), ("COLORTERM", "truecolor")];
-        let terminal = Terminal::open(None, (120, 40), &env, &[exe(), "attach"]);
-        Self { terminal, task, keys: 0, texts: 0, began: Instant::now() }
+        let before = std::env::var_os("PATH").unwrap();
+        let own = Path::new(exe()).parent().unwrap().to_owned();
+        let folders = [own].into_iter().chain(more.iter().map(|one| one.to_path_buf()));
+        let path = std::env::join_paths(folders.chain(std::env::split_paths(&before))).unwrap();
+        let path = path.into_string().unwrap();
+        let env = [("PLEXUS_HOME", home.as_str()), ("COLORTERM", "truecolor"), ("PATH", path.as_str())];
+        let terminal = Terminal::open(folder, (120, 40), &env, command);
+        Self { terminal, task, presses: 0, keys: 0, texts: 0, began: Instant::now() }
     }
 
     async fn sees(&self, words: &str) -> String {
@@ -59,9 +76,47 @@ impl Person {
     }
 
     fn done(self) {
-        let Self { task, keys, texts, began, .. } = &self;
-        println!("task {task} terminal: 0 presses, {keys} keys, {texts} texts, {:.1} s", began.elapsed().as_secs_f64());
+        let Self { task, presses, keys, texts, began, .. } = &self;
+        println!(
+            "task {task} terminal: {presses} presses, {keys} keys, {texts} texts, {:.1} s",
+            began.elapsed().as_secs_f64()
+        );
     }
+}
+
+/// A machine on which nothing was set up in Plexus: the real agents are installed, with a home folder and a model of their own.
+struct Machine {
+    install: PathBuf,
+    home: tempfile::TempDir,
+    model: FakeModel,
+}
+
+impl Machine {
+    async fn new() -> Self {
+        let (install, model) =
+            tokio::task::spawn_blocking(|| (agents::install_dir(), FakeModel::start())).await.unwrap();
+        Self { install, home: tempfile::tempdir().unwrap(), model }
+    }
+
+    fn programs(&self) -> PathBuf {
+        self.install.join("node_modules/.bin")
+    }
+
+    /// A gateway that knows nothing but what is installed.
+    async fn gateway(&self, setup: &AgentSetup) -> Gateway {
+        let path = format!("{}:{}", self.programs().display(), std::env::var("PATH").unwrap());
+        let mut env: Vec<(&str, &str)> =
+            setup.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        // Without a fixed model the CLI asks a model which model to use.
+        env.extend([("PATH", path.as_str()), ("GEMINI_MODEL", "gemini-2.5-flash")]);
+        Gateway::start_with(tempfile::tempdir().unwrap(), "", &env).await
+    }
+}
+
+/// It outlives the gateway otherwise.
+async fn ends(gateway: &Gateway, runtime: &str) {
+    let (status, gone) = gateway.delete(&format!("/v1/runtimes/{runtime}")).await;
+    assert_eq!(status, 204, "{gone}");
 }
 
 async fn asked(gateway: &Gateway, at_least: usize) -> Vec<Value> {
@@ -75,6 +130,81 @@ async fn asked(gateway: &Gateway, at_least: usize) -> Vec<Value> {
         assert!(Instant::now() < deadline, "{} requests are open, not {at_least}", open.len());
         tokio::time::sleep(Duration::from_millis(40)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_the_first_agent_is_started_from_nothing() {
+    let machine = Machine::new().await;
+    let setup = agents::gemini(&machine.install, machine.home.path(), machine.model.port());
+    for size in SIZES {
+        let gateway = machine.gateway(&setup).await;
+        on_the_page("first", size, &gateway, &[]).await;
+        ends(&gateway, "gemini").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_the_first_agent_is_started_in_a_terminal() {
+    let machine = Machine::new().await;
+    let setup = agents::gemini(&machine.install, machine.home.path(), machine.model.port());
+    let gateway = machine.gateway(&setup).await;
+    let mut person = Person::sits_down("first", &gateway);
+    person.sees_all(&["Start your first session", "gemini", "installed"]).await;
+    // The agent, the folder and the title are as offered.
+    for _ in 0..3 {
+        person.presses("Enter");
+    }
+    person.sees("Enter start").await;
+    person.types("FAKE:long 3");
+    person.presses("Enter");
+    person.sees("chunk-0003").await;
+    person.done();
+    ends(&gateway, "gemini").await;
+}
+
+/// Codex has a conversation in `work`, which was held without Plexus.
+async fn yesterday(machine: &Machine, work: &Path) -> Gateway {
+    let setup = agents::codex_app(&machine.install, machine.home.path(), machine.model.port());
+    // The preset passes on the key's usual name only.
+    let config = machine.home.path().join(".codex/config.toml");
+    let text = std::fs::read_to_string(&config).unwrap().replace("FAKE_KEY", "OPENAI_API_KEY");
+    std::fs::write(&config, text).unwrap();
+    let mut codex = tokio::process::Command::new(agents::codex_program(&machine.install));
+    codex.args(["exec", "--skip-git-repo-check", "FAKE:text said-before"]).current_dir(work);
+    codex.envs(setup.env.iter().cloned()).stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let said = tokio::time::timeout(PATIENCE, codex.output()).await.expect("Codex ends").unwrap();
+    assert!(said.status.success(), "{said:?}");
+    machine.gateway(&setup).await
+}
+
+/// It went on in the one session, of Codex.
+async fn was_continued(gateway: &Gateway) {
+    let (_, list) = gateway.get("/v1/sessions").await;
+    let sessions = list["sessions"].as_array().unwrap();
+    assert_eq!((sessions.len(), sessions[0]["runtime_id"].as_str()), (1, Some("codex-app")), "{list}");
+    ends(gateway, "codex-app").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_a_conversation_of_codex_is_continued() {
+    for size in SIZES {
+        let (machine, work) = (Machine::new().await, tempfile::tempdir().unwrap());
+        let gateway = yesterday(&machine, work.path()).await;
+        on_the_page("continue", size, &gateway, &[]).await;
+        was_continued(&gateway).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_a_conversation_of_codex_is_continued_in_a_terminal() {
+    let (machine, work) = (Machine::new().await, tempfile::tempdir().unwrap());
+    let gateway = yesterday(&machine, work.path()).await;
+    let mut person = Person::at_a_shell("continue", &gateway, work.path(), &[&machine.programs()]);
+    person.types("plexus new codex-app --continue -- 'FAKE:long 3' && plexus attach");
+    person.presses("Enter");
+    person.sees_all(&["said-before", "chunk-0003"]).await;
+    person.done();
+    was_continued(&gateway).await;
 }
 
 /// Five agents, each of which asks four things at once; four of the twenty are dangerous.
@@ -260,6 +390,28 @@ async fn tasks_a_phone_is_let_in() {
     for size in SIZES {
         on_the_page("phone", size, &gateway, &[]).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_a_phone_is_let_in_from_a_terminal() {
+    let gateway = Gateway::demo().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut person = Person::at_a_shell("phone", &gateway, folder.path(), &[]);
+    person.types("plexus pair");
+    person.presses("Enter");
+    let shown = person.sees("valid for one device").await;
+    // The QR code is this address.
+    let url = shown.lines().find_map(|line| line.trim().strip_prefix("open ")).expect("the address is shown").trim();
+    let more = [("PLEXUS_PAIR", url)];
+    let agrees = async {
+        person.sees("the same number?").await;
+        person.types("y");
+        person.presses("Enter");
+        person.sees("is paired").await;
+    };
+    tokio::join!(on_the_page("join", "phone", &gateway, &more), agrees);
+    person.presses += 1;
+    person.done();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

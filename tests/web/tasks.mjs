@@ -5,18 +5,20 @@
 //   PLEXUS_SIZE   desk or phone
 //   and what kit.mjs reads, PLEXUS_URL, PLEXUS_TOKEN, and what a task says
 //
+// The task `join` is only the phone's side of `phone`: it opens PLEXUS_PAIR, and is not counted.
+//
 // Prints `task NAME SIZE: ...`; exit code 1 if it could not be done.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { DESK, launch, live, need, PATIENCE_MS, PHONE, signIn, watch } from './kit.mjs';
+import { DESK, launch, live, need, PHONE, signIn, watch } from './kit.mjs';
 
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
 const task = need('PLEXUS_TASK');
 const size = need('PLEXUS_SIZE');
 const shots = process.env.PLEXUS_SHOTS;
-/** A real agent that starts on a busy machine takes its time, ms; reaching it is a failure. */
-const START_MS = 150_000;
+/** How long anything may take, ms: real agents start, on a busy machine. Reaching it is a failure. */
+const PATIENCE_MS = 150_000;
 /** Longer than what has just appeared ignores presses, ms. */
 const ARMED_MS = 450;
 
@@ -50,7 +52,7 @@ class Hands {
   /** A click, or on a phone a tap. */
   async press(/** @type {import('playwright-core').Locator} */ what) {
     this.presses += 1;
-    await (size === 'phone' ? what.tap({ timeout: PATIENCE_MS }) : what.click({ timeout: PATIENCE_MS }));
+    await (size === 'phone' ? what.tap() : what.click());
   }
 
   /** A key: only where there is a keyboard. */
@@ -70,15 +72,54 @@ class Hands {
   go = (/** @type {string} */ hash) => this.press(this.page.locator(`nav a[href="${hash}"]:visible`).first());
 }
 
+/** A picture of a step, if pictures are wanted. */
+const look = async (/** @type {import('playwright-core').Page} */ page, /** @type {string} */ name) => {
+  if (shots) await page.screenshot({ path: join(shots, `task-${task}-${size}-${name}.png`) });
+};
+
+/** A device of this size: a page of its own. */
+async function device(/** @type {Awaited<ReturnType<typeof launch>>} */ kit, /** @type {boolean} */ small) {
+  const context = await kit.context(small ? { viewport: PHONE, hasTouch: true, isMobile: true } : { viewport: DESK });
+  context.setDefaultTimeout(PATIENCE_MS);
+  return context.newPage();
+}
+
+/** What somebody does on the phone that joins: it has opened the address, and is asked. */
+async function joins(/** @type {import('playwright-core').Page} */ other, /** @type {string} */ address) {
+  await other.goto(address);
+  await other.locator('plexus-signin #join').tap();
+}
+
 /** @type {Record<string, (page: import('playwright-core').Page, hands: Hands, kit: Awaited<ReturnType<typeof launch>>) => Promise<void>>} */
 const tasks = {
   // The first page of an empty gateway; PATH has a real agent.
   async first(page, hands) {
     await hands.press(page.locator('plexus-new-session .kind[data-preset="gemini"]'));
     await hands.press(page.locator('plexus-new-session #say'));
-    await hands.write('FAKE:text it-is-here');
+    await hands.write('FAKE:long 3');
+    await look(page, 'filled');
     await hands.press(page.locator('plexus-new-session #start'));
-    await page.locator('plexus-session', { hasText: 'it-is-here' }).waitFor({ timeout: START_MS });
+    await page.locator('plexus-session', { hasText: 'chunk-0003' }).waitFor();
+  },
+
+  // Codex, which does not run, has a conversation that was held outside of Plexus.
+  async continue(page, hands) {
+    await hands.press(page.locator('plexus-new-session .kind[data-preset="codex-app"]'));
+    await hands.press(page.locator('plexus-new-session #old'));
+    await look(page, 'asleep');
+    await hands.press(page.locator('plexus-new-session #wake'));
+    const row = page.locator('plexus-past .row', { hasText: 'said-before' });
+    await row.waitFor();
+    await look(page, 'list');
+    await hands.press(row);
+    await hands.press(page.locator('plexus-new-session #start'));
+    await page.locator('plexus-session', { hasText: 'said-before' }).waitFor();
+    await look(page, 'resumed');
+    await hands.press(page.locator('plexus-session #prompt'));
+    await hands.write('FAKE:long 3');
+    if (size === 'desk') await hands.key('Enter');
+    else await hands.press(page.locator('plexus-session #send'));
+    await page.locator('plexus-session', { hasText: 'chunk-0003' }).waitFor();
   },
 
   // Twenty requests of five agents are open, of which four are dangerous: those are denied, the others are allowed.
@@ -172,10 +213,9 @@ const tasks = {
     await hands.press(page.locator('plexus-pairing #make'));
     const code = (await page.locator('plexus-pairing #code').textContent())?.trim();
     // The QR code is this address.
-    const other = await (await kit.context({ viewport: PHONE, hasTouch: true, isMobile: true })).newPage();
-    await other.goto(`${base}/#pair=${code}`);
+    const other = await device(kit, true);
     hands.presses += 1;
-    await other.locator('plexus-signin #join').tap();
+    await joins(other, `${base}/#pair=${code}`);
     const number = (await other.locator('plexus-signin #number').textContent())?.trim() ?? '';
     await page.locator('plexus-pairing .number', { hasText: number }).waitFor();
     await hands.press(page.locator('plexus-pairing #confirm'));
@@ -199,9 +239,10 @@ let failed = false;
 let page;
 try {
   const work = tasks[task];
-  assert.ok(work, `no task ${task}`);
-  page = await (await kit.context(size === 'phone' ? { viewport: PHONE, hasTouch: true, isMobile: true } : { viewport: DESK })).newPage();
+  assert.ok(work || task === 'join', `no task ${task}`);
+  page = await device(kit, size === 'phone');
   const seen = watch(page);
+  if (task === 'join') { await joins(page, need('PLEXUS_PAIR')); await live(page); await kit.close(); process.exit(0); }
   const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
   await signIn(page, base, code);
   const hands = new Hands(page);
