@@ -38,6 +38,12 @@ const SWEEP_MS = 1_000;
 /** Heights of a row and of a group's header, in the page's font size; with fingers, they are higher. As in list.css.ts. */
 const ROW_REM = { fine: 3, coarse: 3.5 } as const;
 const HEAD_REM = { fine: 2.5, coarse: 2.75 } as const;
+/** Heights of rows and headers here, px. Known before the first row is drawn, so that none moves afterwards. */
+function heightsNow(): { row: number; head: number } {
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
+  const pointer = matchMedia('(pointer: coarse)').matches ? 'coarse' : 'fine';
+  return { row: ROW_REM[pointer] * rem, head: HEAD_REM[pointer] * rem };
+}
 /** How far beyond the visible area rows are drawn, px: screen readers and the keyboard find the next ones there. */
 const MARGIN_PX = 400;
 /** Cards that stay in the document though others are open, so that what was typed in them is kept. */
@@ -88,7 +94,7 @@ export class PlexusRequests extends PlexusElement {
   #height = 0;
   /** The first row in sight and how far it is scrolled out, px: it stays there when rows above it go. */
   #anchor: { key: string; into: number } | null = null;
-  #heights = { row: 48, head: 40 };
+  #heights = heightsNow();
   #news: string[] = [];
   #outcomes: string[] = [];
   #told = 0;
@@ -180,9 +186,7 @@ export class PlexusRequests extends PlexusElement {
 
   #measure(): void {
     const scroller = this.#scroller;
-    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
-    const pointer = matchMedia('(pointer: coarse)').matches ? 'coarse' : 'fine';
-    this.#heights = { row: ROW_REM[pointer] * rem, head: HEAD_REM[pointer] * rem };
+    this.#heights = heightsNow();
     this.beside = this.clientWidth >= BESIDE_PX;
     this.#height = scroller?.clientHeight ?? 0;
     this.requestUpdate();
