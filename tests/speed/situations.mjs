@@ -1,0 +1,63 @@
+// What the page is measured with: sessions of many sizes and open requests. All of it is real: the gateway's
+// own, told by the demo agent.
+import { api, goesOn, newSession, output, play, prompt, says, script, tool } from '../web/session_kit.mjs';
+
+/** What making one may take, ms. */
+const LONG_MS = 600_000;
+/** Calls to the gateway at a time. */
+const AT_ONCE = 8;
+
+/** Does `work` for each number below `count`, a few at a time. */
+async function each(/** @type {number} */ count, /** @type {(n: number) => Promise<unknown>} */ work) {
+  let next = 0;
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => { while (next < count) await work(next++); }));
+}
+
+/** A session like those that people have: words, code, output, edits. */
+function work(/** @type {number} */ events) {
+  const updates = [];
+  for (let n = 0; updates.length < events; n++) {
+    updates.push(says(`Step ${n}: I look at \`file_${n}.rs\`.`), goesOn(' And then **more**.'));
+    if (n % 5 === 0) updates.push(goesOn('\n\n```rust\nfn main() {\n    println!("x");\n}\n```\n'));
+    updates.push(tool({ title: `cargo check ${n}`, kind: 'execute', content: output(`ok ${n}\nline two\n`) }));
+    if (n % 3 === 0) updates.push(tool({ title: `Edit file_${n}.rs`, kind: 'edit', content: [{ type: 'diff', path: `file_${n}.rs`, oldText: 'a\nb\n', newText: `a\nb ${n}\n` }] }));
+  }
+  return updates.slice(0, events);
+}
+
+/** A session that was worked in, of this many events. */
+export async function worked(/** @type {number} */ events) {
+  const id = await newSession();
+  if (events > 600) await play(id, `flood ${events - 600}`, LONG_MS);
+  await play(id, script(work(Math.min(600, events))), LONG_MS);
+  return id;
+}
+
+/** Until there are this many sessions. */
+export async function sessions(/** @type {number} */ count) {
+  const there = await counted();
+  await each(Math.max(0, count - there), async () => { await prompt(await newSession(), 'echo Nothing to do here.'); });
+}
+
+async function counted() {
+  let all = 0;
+  for (let cursor = ''; ;) {
+    const page = await api('GET', `/v1/sessions?archived=all&cursor=${encodeURIComponent(cursor)}`);
+    all += page.sessions.length;
+    cursor = page.next ?? '';
+    if (!cursor) return all;
+  }
+}
+
+/** Until there are this many open requests, each of a session of its own; returns how many there are. */
+export async function requests(/** @type {number} */ count) {
+  const open = async () => (await api('GET', '/v1/requests?state=open')).requests.length;
+  const there = await open();
+  await each(Math.max(0, count - there), async (n) => { await prompt(await newSession(), `ask ${['cargo test -p part', 'git push origin topic', 'rm -rf build/part'][n % 3]}-${there + n}`); });
+  const until = Date.now() + LONG_MS;
+  while (await open() < count) {
+    if (Date.now() > until) throw new Error(`there are no ${count} open requests`);
+    await new Promise((resolve) => { setTimeout(resolve, 200); });
+  }
+  return open();
+}
