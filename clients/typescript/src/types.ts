@@ -195,6 +195,45 @@ export type Capabilities = Capability[];
 /** One thing that some runtimes can do. */
 export type Capability = 'load' | 'resume' | 'list' | 'fork' | 'close' | 'delete' | 'logout' | 'cancel' | 'requests' | 'reasons' | 'edits' | 'modes' | 'models' | 'images' | 'audio' | 'embedded_context' | 'mcp_http' | 'mcp_sse' | 'mcp_list' | 'skills_list' | 'permission_preflight_events' | 'context_inspect' | 'run_diagnostics' | 'shell_exec' | 'shell_tasks' | 'shell_detach' | 'tasks' | 'tool_call' | 'theme_set';
 
+/** How much may be spent. Each figure is a limit of its own: the first that is reached counts. Without figures there is no ceiling. */
+export interface Ceiling {
+  /** Money, at most one amount of each currency. Only what agents tell in the same currency counts. */
+  costs?: Money[];
+  /** Tokens read and written. */
+  tokens?: number | null;
+}
+
+/** What a ceiling limits. */
+export type CeilingOf = 'day' | 'session';
+
+/** Ceilings as they are set. What is absent is as configured; a ceiling without figures is none. */
+export interface CeilingSettings {
+  /** Of what all sessions spend in a day. */
+  day?: Ceiling | null;
+  /** Of what each session spends. */
+  session?: Ceiling | null;
+  /** Of single sessions, in place of `session`; at most 1000. */
+  sessions?: Record<string, Ceiling>;
+}
+
+/** The ceilings, as administrators see them. */
+export interface CeilingsView {
+  /** What had been spent when somebody last said today to go on: from there the ceiling counts again. */
+  allowed: Spending;
+  /** What the configuration file says. */
+  configured: ConfiguredCeilings;
+  /** The ceiling of a day that counts. */
+  day: Ceiling;
+  /** When the day ends. */
+  day_ends: Timestamp;
+  /** The ceiling of each session that counts. */
+  session: Ceiling;
+  /** What was set by `PUT`; it counts before the configuration. */
+  set: CeilingSettings;
+  /** What was spent today, by the clock of the gateway's machine. */
+  today: Spending;
+}
+
 /** How a file is compared. */
 export type ChangeCompared = 'text' | 'binary' | 'large' | 'filtered' | 'link' | 'unreadable';
 
@@ -383,6 +422,14 @@ export interface Code {
   code: string;
   /** When the code expires. */
   expires_at: Timestamp;
+}
+
+/** The ceilings of the configuration file. */
+export interface ConfiguredCeilings {
+  /** Of what all sessions spend in a day. */
+  day: Ceiling;
+  /** Of what each session spends. */
+  session: Ceiling;
 }
 
 /** The confirmation of a pairing. */
@@ -1501,6 +1548,8 @@ export interface QuestionOption {
 export interface Queued {
   /** The device that prompted. */
   by: Resolver;
+  /** The ceiling that it waits for, if one is reached: it starts when somebody says to go on, or when the ceiling is raised. */
+  ceiling?: CeilingOf;
   /** The run that it will start. */
   run_id: RunId;
   /** Its text, shortened. */
