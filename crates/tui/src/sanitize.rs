@@ -64,7 +64,7 @@ pub(crate) fn text(words: &str) -> String {
                 out.push(c);
                 marks += 1;
             }
-            _ if changes_others(c) || hides(c, None) || has_unstable_width(c) => {
+            _ if changes_others(c) || hides(c, None) || has_unstable_width(c) || joins_the_next(c) => {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
                 marks = MARKS_MAX;
                 column += 1;
@@ -89,6 +89,14 @@ fn is_emoji(c: char) -> bool {
 /// Characters that became wide in Unicode 16: terminals and width tables of different age disagree.
 fn has_unstable_width(c: char) -> bool {
     matches!(c, '\u{2630}'..='\u{2637}' | '\u{268a}'..='\u{268f}' | '\u{4dc0}'..='\u{4dff}' | '\u{1d300}'..='\u{1d376}')
+}
+
+/// Characters that form one letter with whatever follows, a quote or a bracket too (`Prepend` of Unicode 16's GraphemeBreakProperty.txt):
+/// both would share a cell.
+fn joins_the_next(c: char) -> bool {
+    matches!(c,
+        '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{d4e}' | '\u{110bd}' | '\u{110cd}'
+        | '\u{111c2}'..='\u{111c3}' | '\u{113d1}' | '\u{1193f}' | '\u{11941}' | '\u{11a84}'..='\u{11a89}' | '\u{11d46}' | '\u{11f02}')
 }
 
 /// Whether it is drawn on top of the previous letter.
@@ -267,6 +275,7 @@ mod tests {
             ("🇩🇪", "DE"),
             ("e\u{301}", "e\u{301}"),
             ("\u{301}e", "\\u{301}e"),
+            ("\u{113d1}\"", "\\u{113d1}\""),
             ("z\u{301}\u{302}\u{303}\u{304}", "z\u{301}\u{302}\\u{303}\\u{304}"),
             ("\u{9b}31m\u{90}\u{e000}\u{2028}", "\\u{9b}31m\\u{90}\\u{e000}\\u{2028}"),
         ] {
