@@ -562,8 +562,9 @@ function surface(item: SurfaceItem, el: HTMLElement, host: Host): void {
 function foldedItem(item: FoldedItem, el: HTMLElement, host: Host): void {
   const key = String(item.key);
   const open = host.opened(key) === true;
-  const known = item.kind === 'raw' ? w.raw : item.kind === 'surface_updated' ? w.surface : oneLine(item.kind.replaceAll('_', ' '));
-  const head = foldHead(open, () => { host.open(key, !open); host.again(item); }, [glyph('info'), h('span', 'name', known), open ? null : h('span', 'preview mono', oneLine(cut(typeof item.body === 'string' ? item.body : shortJson(item.body), 200)))]);
+  const hook = item.kind === 'hook' ? str(item.body?.type) : '';
+  const known = item.kind === 'raw' ? w.raw : hook ? w.hook : item.kind === 'surface_updated' ? w.surface : oneLine(item.kind.replaceAll('_', ' '));
+  const head = foldHead(open, () => { host.open(key, !open); host.again(item); }, [glyph('info'), h('span', 'name', known), open ? null : h('span', 'preview mono', oneLine(cut(hook || (typeof item.body === 'string' ? item.body : shortJson(item.body)), 200)))]);
   el.replaceChildren(head, ...(open ? [rawBlock(item.body)] : []));
 }
 function shortJson(v: unknown): string {

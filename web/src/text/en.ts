@@ -606,6 +606,7 @@ export const text = {
     joined: (name: string) => `${name} joined`,
     left: (name: string) => `${name} left`,
     someone: 'Somebody',
+    hook: 'Agent’s own notice',
     raw: 'Unrecognized message, kept as received',
     asked: 'Asked',
     outcome: { allowed: 'Allowed', denied: 'Denied', answered: 'Answered', expired: 'Expired unanswered', withdrawn: 'Withdrawn', orphaned: 'The runtime that asked is gone' } as Record<string, string>,

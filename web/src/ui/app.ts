@@ -27,6 +27,7 @@ import '../pages/inbox.js';
 import '../pages/new.js';
 import '../pages/sessions.js';
 import '../pages/session.js';
+import { loadSession } from '../session/index.js';
 import '../pages/signin.js';
 import { signinWanted } from '../pages/signin.js';
 import { readTerminals, terminals } from '../wire/terminals.js';
@@ -44,6 +45,9 @@ const NAV: readonly Place[] = [
   ['inbox', 'inbox', 'g i'], ['home', 'home', 'g h'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
+/** When the parts of a session are loaded though none is open: after the first page has drawn what it has, ms. */
+const SESSION_LATER_MS = 1500;
+
 /** Pages that a first visit seldom needs: each is loaded when it is opened. A file that is missing is reported as for any other part. */
 const LATER = {
   home: () => import('../pages/home.js'),
@@ -151,8 +155,8 @@ export class PlexusApp extends PlexusElement {
       .bottom { grid-row: 4; grid-column: 1; display: block; background: var(--bg-rail); border-top: 1px solid var(--line); padding-bottom: env(safe-area-inset-bottom); }
       .bottom ul { display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); }
       .bottom .nav { flex-direction: column; justify-content: center; gap: 3px; min-height: 53px; border-radius: 0; font-size: var(--t-xs); background: none; color: var(--fg-mute); }
-      .bottom .nav .label { display: inline; }
-      .bottom .nav[aria-current="page"] { color: var(--accent); }
+      .bottom .nav .label { display: block; max-width: 100%; overflow: hidden; text-overflow: clip; white-space: nowrap; letter-spacing: -.02em; }
+      .bottom .nav[aria-current="page"] { color: var(--accent); font-weight: 500; }
       .bottom .nav .count { white-space: nowrap; position: absolute; top: 4px; left: calc(50% + 5px); right: auto; }
       .frame.in-session .bottom { display: none; }
       .frame.in-session { --bottom: 0px; }
@@ -161,6 +165,7 @@ export class PlexusApp extends PlexusElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
+    if (plexus.route.peek().page === 'session') loadSession();
     this.#unbind = bind([
       ...[...NAV, TERMINALS, USAGE, SETTINGS].map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
       { key: 'g /', run: () => plexus.go({ page: 'search', q: '' }) },
@@ -188,6 +193,8 @@ export class PlexusApp extends PlexusElement {
         if (live || this.#wasLive !== null || phase === 'offline') this.#wasLive = live;
       }),
       effect(() => { if (plexus.live.value) void readTerminals(); }),
+      // Whoever looks at something else opens a session next, perhaps without a network.
+      effect(() => { if (plexus.live.value) setTimeout(loadSession, SESSION_LATER_MS); }),
     );
     if (!signinWanted.peek()) resume();
     window.addEventListener('plexus-new-session', this.#onNew);
