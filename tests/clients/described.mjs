@@ -334,7 +334,7 @@ await call('GET', '/v1/sessions/{id}/snapshot', { params: { id }, status: 200 })
 assert.ok((await call('GET', '/v1/search', { query: '?q=hello', status: 200 })).hits.length > 0);
 for (const by of ['day', 'runtime', 'project', 'session', 'run']) assert.equal((await call('GET', '/v1/usage', { query: `?by=${by}`, status: 200 })).by, by);
 await call('PUT', '/v1/usage/ceilings', { body: { day: { tokens: 1_000_000_000, costs: [{ amount: 500, currency: 'USD' }] }, sessions: { [id]: {} } }, status: 200 });
-await call('PUT', '/v1/usage/ceilings', { body: { day: { tokens: 0 } }, status: 400 });
+await call('PUT', '/v1/usage/ceilings', { body: { day: { tokens: 0 } }, status: 422 });
 assert.equal((await call('GET', '/v1/usage/ceilings', { status: 200 })).day.tokens, 1_000_000_000);
 await call('GET', '/v1/requests', { query: '?state=all', status: 200 });
 const phone = await call('POST', '/v1/devices', { body: { name: 'phone', scopes: ['watch'], sessions: [id] }, status: 201 });

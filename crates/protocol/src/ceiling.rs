@@ -34,10 +34,11 @@ impl CeilingOf {
 pub struct Ceiling {
     /// Tokens read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1_099_511_627_776_u64)]
     pub tokens: Option<u64>,
     /// Money, at most one amount of each currency. Only what agents tell in the same currency counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 8)]
     pub costs: Vec<Money>,
 }
 
@@ -180,6 +181,13 @@ mod tests {
         let mut tenths = Spending::default();
         (0..10).for_each(|_| tenths.add(&spent(0, 0.1)));
         assert!(ceiling("1 USD").reached(&tenths, &nothing).is_some(), "ten tenths are one");
+    }
+
+    #[test]
+    fn ceiling_says_its_bounds_in_its_schema() {
+        let schema = serde_json::to_value(<Ceiling as utoipa::PartialSchema>::schema()).unwrap();
+        assert_eq!(schema["properties"]["tokens"]["maximum"], TOKENS_MAX);
+        assert_eq!(schema["properties"]["costs"]["maxItems"], CURRENCIES_MAX);
     }
 
     #[test]
