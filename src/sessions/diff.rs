@@ -67,6 +67,15 @@ pub(super) fn diff<'a>(old: &'a str, new: &'a str) -> Diff<'a> {
     hunks(&runs, (&old_lines, &new_lines), (&before, &after), first)
 }
 
+/// The parts of two texts that differ, with the lines next to them, and the number of lines before: all that a diff of them shows.
+pub(super) fn around_changes<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str, usize) {
+    let (head, tail) = common(old, new);
+    let from = old[..head].rmatch_indices('\n').nth(CONTEXT).map_or(0, |(at, _)| at + 1);
+    let after = &old[old.len() - tail..];
+    let left = tail - after.match_indices('\n').nth(CONTEXT - 1).map_or(tail, |(at, _)| at + 1);
+    (&old[from..old.len() - left], &new[from..new.len() - left], line_count(&old[..from]))
+}
+
 /// Bytes of whole lines that are the same at the beginning and at the end; the two do not overlap.
 fn common(old: &str, new: &str) -> (usize, usize) {
     let (a, b) = (old.as_bytes(), new.as_bytes());

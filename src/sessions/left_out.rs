@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value};
 
+use super::diff::around_changes;
 use plexus_protocol::transcript::json_size;
 
 /// Shortens a tool call so that each of its members takes about `most` bytes at most, and notes in `_meta.plexus.left_out` how many bytes
-/// are missing. Of terminal output the end stays, of other texts the beginning. A change of a file that does not fit is left out with
-/// both of its texts: with parts of them it would look like another change.
+/// are missing. Of terminal output the end stays, of other texts the beginning, of a change of a file the lines that differ and those
+/// next to them, with the number of lines before in `_meta.plexus.lines_before`; if they do not fit, neither text.
 pub(super) fn shorten(call: &mut Map<String, Value>, most: usize) {
     let mut missing = 0;
     for (name, value) in call.iter_mut() {
@@ -71,12 +72,7 @@ fn cut(value: &mut Value, left: &mut usize) -> usize {
             missing
         }
         Value::Object(members) if members.get("type").and_then(Value::as_str) == Some("diff") => {
-            let mut missing = 0;
-            for name in ["oldText", "newText"] {
-                if let Some(Value::String(text)) = members.get_mut(name) {
-                    missing += std::mem::take(text).len();
-                }
-            }
+            let missing = cut_diff(members, *left);
             *left = left.saturating_sub(size - missing.min(size));
             missing
         }
@@ -95,6 +91,26 @@ fn cut(value: &mut Value, left: &mut usize) -> usize {
             0
         }
     }
+}
+
+/// Leaves of a change of a file the lines that differ and those next to them, if they fit; else neither text.
+fn cut_diff(members: &mut Map<String, Value>, left: usize) -> usize {
+    let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (old, new) = (text("oldText"), text("newText"));
+    let (near_old, near_new, before) = around_changes(old, new);
+    let fits = near_old.len() + near_new.len() <= left;
+    let (near_old, near_new) = if fits { (near_old, near_new) } else { ("", "") };
+    let missing = old.len() + new.len() - near_old.len() - near_new.len();
+    let (near_old, near_new) = (near_old.to_owned(), near_new.to_owned());
+    for (name, near) in [("oldText", near_old), ("newText", near_new)] {
+        if let Some(text @ Value::String(_)) = members.get_mut(name) {
+            *text = near.into();
+        }
+    }
+    if fits && before > 0 {
+        members.insert("_meta".into(), serde_json::json!({ "plexus": { "lines_before": before } }));
+    }
+    missing
 }
 
 #[cfg(test)]
@@ -135,6 +151,15 @@ mod tests {
         let short = shortened(edit, 100);
         assert_eq!(short["content"][0], json!({ "type": "diff", "path": "a", "oldText": "", "newText": "" }));
         assert_eq!(short["_meta"]["plexus"]["left_out"], 301);
+
+        let old: String = (1..=600).map(|n| format!("line {n}\n")).collect();
+        let new = old.replace("line 300\n", "line three hundred\n");
+        let short =
+            shortened(json!({ "content": [{ "type": "diff", "path": "a", "oldText": old, "newText": new }] }), 200);
+        let edit = &short["content"][0];
+        assert_eq!(edit["oldText"], "line 297\nline 298\nline 299\nline 300\nline 301\nline 302\nline 303\n");
+        assert_eq!(edit["newText"], edit["oldText"].as_str().unwrap().replace("line 300", "line three hundred"));
+        assert_eq!(edit["_meta"]["plexus"]["lines_before"], 296);
     }
 
     fn values() -> impl Strategy<Value = Value> {
@@ -154,7 +179,7 @@ mod tests {
             let short = shortened(json!({ "toolCallId": "c", "content": content, "rawOutput": raw }), most);
             // Brackets, commas and the last name are on top.
             for name in ["content", "rawOutput"] {
-                prop_assert!(json_size(&short[name]) <= most + 120, "{short}");
+                prop_assert!(json_size(&short[name]) <= most + 160, "{short}");
             }
             prop_assert_eq!(shortened(short.clone(), usize::MAX), short);
         }

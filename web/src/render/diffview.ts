@@ -46,8 +46,8 @@ function ops(a: string, b: string): Promise<number[] | null> {
   return made;
 }
 
-/** A view of the changes from `oldText` to `newText`. `counted` is called with the numbers of changed lines. */
-export function diffView(oldText: string, newText: string, label: string, counted?: (counts: Counts) => void): HTMLElement {
+/** A view of the changes from `oldText` to `newText`, which begin after `before` lines. `counted` is called with the numbers of changed lines. */
+export function diffView(oldText: string, newText: string, label: string, counted?: (counts: Counts) => void, before = 0): HTMLElement {
   const left = split(oldText);
   const right = split(newText);
   let found: number[] = [];
@@ -126,19 +126,19 @@ export function diffView(oldText: string, newText: string, label: string, counte
         return h('div', 'line fold', button(words.session.hiddenLines(row.count), () => { opened.add(row.a); build(); }, 'quiet'));
       case 'same':
         return sides
-          ? h('div', 'line', half(row.a + 1, '', [left[row.a] ?? '']), half(row.b + 1, '', [right[row.b] ?? '']))
-          : h('div', 'line', number(row.a + 1), number(row.b + 1), h('span', 'sign', ' '), plain(left[row.a] ?? ''));
+          ? h('div', 'line', half(before + row.a + 1, '', [left[row.a] ?? '']), half(before + row.b + 1, '', [right[row.b] ?? '']))
+          : h('div', 'line', number(before + row.a + 1), number(before + row.b + 1), h('span', 'sign', ' '), plain(left[row.a] ?? ''));
       case 'pair': {
         const [old, now] = row.a >= 0 && row.b >= 0 ? compare(left[row.a] ?? '', right[row.b] ?? '') : [[left[row.a] ?? ''], [right[row.b] ?? '']];
-        return h('div', 'line', half(row.a + 1, row.a >= 0 ? 'del' : 'none', old), half(row.b + 1, row.b >= 0 ? 'add' : 'none', now));
+        return h('div', 'line', half(row.a >= 0 ? before + row.a + 1 : 0, row.a >= 0 ? 'del' : 'none', old), half(row.b >= 0 ? before + row.b + 1 : 0, row.b >= 0 ? 'add' : 'none', now));
       }
       case 'del': {
         const text = left[row.a] ?? '';
-        return h('div', 'line del', number(row.a + 1), number(0), h('span', 'sign', '−'), ...(row.mate >= 0 ? compare(text, right[row.mate] ?? '')[0] : [plain(text)]));
+        return h('div', 'line del', number(before + row.a + 1), number(0), h('span', 'sign', '−'), ...(row.mate >= 0 ? compare(text, right[row.mate] ?? '')[0] : [plain(text)]));
       }
       case 'add': {
         const text = right[row.b] ?? '';
-        return h('div', 'line add', number(0), number(row.b + 1), h('span', 'sign', '+'), ...(row.mate >= 0 ? compare(left[row.mate] ?? '', text)[1] : [plain(text)]));
+        return h('div', 'line add', number(0), number(before + row.b + 1), h('span', 'sign', '+'), ...(row.mate >= 0 ? compare(left[row.mate] ?? '', text)[1] : [plain(text)]));
       }
     }
   }

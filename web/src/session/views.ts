@@ -442,7 +442,7 @@ function toolText(text: string, title: string): HTMLElement {
 function diff(content: any): HTMLElement {
   const path = oneLine(cut(str(content.path), 400));
   const slot = h('div', 'diff-slot', h('div', 'diff-status', w.comparing));
-  void import('../render/diffview.js').then(({ diffView }) => slot.replaceChildren(diffView(str(content.oldText), str(content.newText), w.changesOf(path))), () => { slot.textContent = w.notShown(path); });
+  void import('../render/diffview.js').then(({ diffView }) => slot.replaceChildren(diffView(str(content.oldText), str(content.newText), w.changesOf(path), undefined, Number(content._meta?.plexus?.lines_before) || 0)), () => { slot.textContent = w.notShown(path); });
   return h('div', 'change', h('div', 'path', glyph('file'), h('code', '', path)), slot);
 }
 
