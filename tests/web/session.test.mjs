@@ -5,7 +5,7 @@
 //
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
-import { axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
+import { PATIENCE_MS, axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
 import { HARMLESS, api, base, goesOn, harmless, newSession, output, play, prompt, says, script, show, start, tool } from './session_kit.mjs';
 
 const SHOWCASE = [
