@@ -141,7 +141,6 @@ try {
   await play(diff, script([tool({ title: 'Rewrite', kind: 'edit', content: [{ type: 'diff', path: '/big.txt', oldText: old, newText: now }] })]));
   await show(page, diff);
   const began = Date.now();
-  await page.locator('plexus-session .card .fold-head').first().click();
   // It is longer than what a page of the past brings of a tool call.
   await page.getByRole('button', { name: /^Load the rest/ }).click();
   await page.locator('plexus-session .diff .line.add').first().waitFor();

@@ -140,7 +140,8 @@ function applySession(s: SessionInfo, live = false): void {
   const old = sessions.get(s.session_id);
   const at = msOf(s.updated_at);
   if (!counts(live, old && msOf(old.updated_at), at)) return;
-  sessions.set(s.session_id, { ...old, ...s });
+  // Whole: what an update does not have, such as a queue, the session has no longer.
+  sessions.set(s.session_id, s);
   const back = live && old !== undefined && at < msOf(old.updated_at);
   recordNews(s.session_id, back ? placed(at, Math.max(0, ...newsAt.values())) : at);
   if (!old && loaded.peek()) keepMarks(new Map(marks.peek()).set(s.session_id, marks.peek().get(s.session_id) ?? 0));
