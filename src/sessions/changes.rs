@@ -47,9 +47,11 @@ const FILES: usize = 2000;
 const FRESH: Duration = Duration::from_millis(700);
 /// Folders whose comparison is kept; beyond it all are dropped, and compared again when they are asked for.
 const KEPT: usize = 16;
+/// Sessions whose told edits are kept, at most 8 MiB each; beyond it all are dropped, and read again from the log.
+const TOLD: usize = 4;
 /// Folders compared at a time; others wait. Of one folder only one comparison is made at a time, so that a file system that hangs keeps
 /// one of these threads for each of its folders.
-const WORKERS: usize = 8;
+const WORKERS: usize = 4;
 /// How long a caller waits for its answer; then it is told that the folder is slow.
 const WAIT: Duration = Duration::from_secs(20);
 /// Bytes of the texts whose lines are counted for one list; further files have no counts.
@@ -182,7 +184,7 @@ impl Changes {
     fn add_told(&self, log: &Log, session: &SessionId, cwd: &Path, analysis: &mut Analysis) {
         let told = {
             let mut all = self.told.lock();
-            if all.len() >= KEPT && !all.contains_key(session) {
+            if all.len() >= TOLD && !all.contains_key(session) {
                 all.clear();
             }
             Arc::clone(all.entry(session.clone()).or_default())

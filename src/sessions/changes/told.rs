@@ -27,12 +27,10 @@ use crate::sessions::{Filter, Log};
 const SLICE: ReadLimit = ReadLimit { events: 1024, bytes: 256 << 10 };
 /// How long one look reads the log; the next goes on from there.
 const TIME: Duration = Duration::from_secs(5);
-/// Bytes of the edits of a session that are held; further ones are counted.
+/// Bytes of the edits of a session that are held, those of calls under way with them; further ones are counted.
 const EDITS_BYTES: usize = 8 << 20;
 /// Edits of a session that are held; further ones are counted.
 const EDITS: usize = 5000;
-/// Tool calls that are under way at a time; beyond it the edits of all are let go, and counted.
-const CALLS: usize = 1000;
 /// Bytes of the texts that one list compares; the files beyond it are counted.
 const TEXTS: usize = 32 << 20;
 
@@ -67,6 +65,7 @@ pub(super) struct ToldEdits {
     upto: Position,
     open: HashMap<String, OpenEdits>,
     edits: Vec<ToldEdit>,
+    /// Bytes of the edits, and of those of calls under way.
     bytes: usize,
     runs: Vec<ToldRun>,
     run: Option<ToldRun>,
@@ -135,7 +134,10 @@ impl ToldEdits {
                 let (run_id, at) = (event.run_id.clone(), event.at);
                 self.run = Some(ToldRun { run_id, at, prompt: String::new() });
             }
-            Kind::RunEnded => self.open.clear(),
+            Kind::RunEnded => {
+                let open = std::mem::take(&mut self.open);
+                self.bytes -= open.into_values().map(|call| call.bytes).sum::<usize>();
+            }
             Kind::UserMessageChunk => {
                 let Some(run) = self.run.as_mut().filter(|run| run.run_id == event.run_id) else { return };
                 let body = serde_json::from_slice(&event.body).unwrap_or_default();
@@ -174,29 +176,38 @@ impl ToldEdits {
                     _ => None,
                 })
                 .collect();
-            if told.is_empty() {
-                // An update of the content that only adds output keeps the edit that was told before.
-            } else if self.open.len() >= CALLS && !self.open.contains_key(&id) {
-                self.left_off += self.open.len();
-                self.open.clear();
-            } else {
-                let bytes = content.iter().map(json_size).sum();
-                self.open.insert(id.clone(), OpenEdits { edits: told, bytes });
+            // An update of the content that only adds output keeps the edit that was told before.
+            if !told.is_empty() {
+                self.close(&id);
+                let bytes = id.len() + content.iter().map(json_size).sum::<usize>();
+                if self.bytes + bytes > EDITS_BYTES {
+                    self.left_off += told.len();
+                } else {
+                    self.bytes += bytes;
+                    self.open.insert(id.clone(), OpenEdits { edits: told, bytes });
+                }
             }
         }
         match update.get("status").and_then(|status| status.as_str()) {
             Some("completed") => {
-                if let Some(done) = self.open.remove(&id) {
+                if let Some(done) = self.close(&id) {
                     self.done(event, done, cwd, root);
                 }
             }
-            Some("failed") => drop(self.open.remove(&id)),
+            Some("failed") => drop(self.close(&id)),
             _ => {}
         }
     }
 
+    /// The edits of a call that is over.
+    fn close(&mut self, id: &str) -> Option<OpenEdits> {
+        let call = self.open.remove(id)?;
+        self.bytes -= call.bytes;
+        Some(call)
+    }
+
     fn done(&mut self, event: &Event, done: OpenEdits, cwd: &Path, root: &Path) {
-        if self.edits.len() + done.edits.len() > EDITS || self.bytes + done.bytes > EDITS_BYTES {
+        if self.edits.len() + done.edits.len() > EDITS {
             self.left_off += done.edits.len();
             return;
         }
@@ -434,6 +445,44 @@ mod tests {
         let shorter = [edit("r_1", Some("a\nb\n"), "a\n")];
         assert_eq!(back(&shorter, Some("a\nb\n"), None), None);
         assert_eq!(back(&shorter, Some("x\na\nc\n"), None).unwrap().0.unwrap(), "x\na\nb\nc\n");
+    }
+
+    #[test]
+    fn told_edits_are_counted_also_while_their_calls_are_under_way() {
+        let origin = plexus_protocol::Origin {
+            session_id: SessionId::trusted("s_1"),
+            runtime_id: "demo".parse().unwrap(),
+            dialect: "acp".into(),
+        };
+        let mut told = ToldEdits::default();
+        let mut event = |told: &mut ToldEdits, kind: Kind, body: serde_json::Value| {
+            let event = Event {
+                position: Position(1),
+                origin: Arc::new(origin.clone()),
+                run_id: "r_1".parse().unwrap(),
+                seq: 0,
+                at: Timestamp::from_millis(0),
+                kind,
+                body: body.to_string().into(),
+                native: None,
+            };
+            told.event(&event, Path::new("/w"), Path::new("/w"));
+        };
+        let call = |n: usize, status: &str| {
+            let edit = serde_json::json!({ "type": "diff", "path": "a", "newText": "x".repeat(1 << 20) });
+            serde_json::json!({ "toolCallId": format!("c{n}"), "status": status, "content": [edit] })
+        };
+        for n in 0..40 {
+            event(&mut told, Kind::ToolCall, call(n, "in_progress"));
+            assert!(told.bytes <= EDITS_BYTES, "{}", told.bytes);
+        }
+        let (held, left_off) = (told.open.len(), told.left_off);
+        assert_eq!((held, left_off), (7, 33));
+        event(&mut told, Kind::ToolCallUpdate, call(0, "completed"));
+        event(&mut told, Kind::ToolCallUpdate, serde_json::json!({ "toolCallId": "c1", "status": "failed" }));
+        event(&mut told, Kind::RunEnded, serde_json::json!({}));
+        assert_eq!((told.edits.len(), told.open.len()), (1, 0));
+        assert!((1 << 20..2 << 20).contains(&told.bytes), "{}", told.bytes);
     }
 
     #[test]
