@@ -281,8 +281,13 @@ try {
   await rest.first().click();
   await rest.nth(1).waitFor({ state: 'detached', timeout: PATIENCE_MS });
   assert.ok(read - readBefore > 500_000, `${read - readBefore} bytes came for the output`);
+  // What was left out is found as well.
+  await outputs.locator('#find').click();
+  await outputs.locator('.find input').fill('let x19999 = 19999');
+  await outputs.locator('.find .count', { hasText: /^1\b/ }).waitFor({ timeout: PATIENCE_MS });
+  await rest.first().waitFor({ state: 'detached', timeout: PATIENCE_MS });
   await reader.close();
-  ok('session: a long output is loaded when somebody asks for it; of a large edit its changes are shown');
+  ok('session: a long output is loaded when somebody asks for it, or searches it; of a large edit its changes are shown');
 
   // --- a session of 50,000 chunks opens with little on the wire, and what is older comes when somebody looks there
   const chunks = await newSession();

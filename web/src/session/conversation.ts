@@ -80,6 +80,9 @@ export class PlexusSession extends PlexusElement {
   #following = '';
   #generation = 0;
   #past: Past | null = null;
+  /** The tool calls whose rest was asked for. */
+  #asked = new Set<string>();
+  #filling = false;
   /** The running load of older history. */
   #loading: Promise<boolean> | null = null;
   /** The last failed load of older history: when, and the shown error. */
@@ -239,6 +242,7 @@ export class PlexusSession extends PlexusElement {
       this.#loading = null;
       this.reading = -1;
       this.#past = new Past(this.sessionId, batch.snapshot, batch.past);
+      this.#asked.clear();
       this.#conversation = this.#past.fold();
       this.ready = true;
       this.#list?.reset();
@@ -330,17 +334,35 @@ export class PlexusSession extends PlexusElement {
     return well;
   }
 
-  /** Loads what its page left out of a tool call, and shows it in its place. */
-  async #whole(item: ToolItem): Promise<void> {
+  /** Loads what pages left out of tool calls, while `going`, and shows it in its place. */
+  async #wholes(ids: readonly string[], going = () => true): Promise<void> {
     const past = this.#past;
     const generation = this.#generation;
+    const current = () => past === this.#past && generation === this.#generation && this.isConnected;
     if (!past) return;
+    let loaded = 0;
     try {
-      const loaded = await past.whole(item.id);
-      if (loaded && past === this.#past && generation === this.#generation && this.isConnected) this.#refold(past);
+      for (const id of ids) {
+        if (!current() || !going()) break;
+        this.#asked.add(id);
+        if (await past.whole(id)) loaded++;
+        else if (current()) this.note = w.restGone;
+      }
     } catch (error) {
-      if (past === this.#past) this.note = why(error);
+      if (current()) this.note = why(error);
     }
+    if (loaded && current()) this.#refold(past);
+  }
+
+  /** Loads all that pages left out, and searches it; once for several letters. */
+  async #searchRest(past: Past): Promise<void> {
+    // What could not be loaded is not asked for again.
+    const ids = past.shortened.filter((id) => !this.#asked.has(id));
+    if (!ids.length || this.#filling) return;
+    this.#filling = true;
+    await this.#wholes(ids, () => Boolean(this.finding?.q));
+    this.#filling = false;
+    if (this.finding?.q) this.#search(this.finding.q);
   }
 
   /** Shows all that is loaded, at the same place. */
@@ -616,6 +638,7 @@ export class PlexusSession extends PlexusElement {
     }
     // Older history is loaded, and then searched.
     if (wanted && this.#mayLoad()) void this.#older(() => true, true);
+    else if (wanted && this.#past?.previous === null) void this.#searchRest(this.#past);
     const first = this.#list?.first() ?? 0;
     const n = hits.length ? Math.max(0, hits.findIndex((hit) => hit >= first)) : -1;
     this.finding = { q, hits, n };
@@ -679,7 +702,7 @@ export class PlexusSession extends PlexusElement {
   readonly #host: Host = {
     opened: (key) => this.#opened.get(key),
     open: (key, open) => { this.#opened.set(key, open); },
-    whole: (item: ToolItem) => void this.#whole(item),
+    whole: (item: ToolItem) => void this.#wholes([item.id]),
     again: (item: Item) => { item.rev++; this.#list?.later(); },
     me: () => plexus.me.value?.device_id,
     time: (at) => {

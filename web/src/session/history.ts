@@ -18,6 +18,9 @@ export const firstPlace = (envelope: Envelope): number => parseCursor(envelope.c
 
 const lastPlace = (envelope: Envelope): number => parseCursor(envelope.cursor)?.pos ?? 0;
 
+/** Whether the page left something out of it. */
+const isShort = (item: Envelope): boolean => item.event?._meta?.plexus?.left_out > 0;
+
 export class Past {
   readonly #items: Envelope[];
   readonly #latest: Record<string, any>;
@@ -72,9 +75,14 @@ export class Past {
     return true;
   }
 
-  /** Loads what pages left out of a tool call. False if nothing was left out. */
+  /** The tool calls of which pages left something out. */
+  get shortened(): string[] {
+    return [...new Set(this.#items.filter(isShort).map((item) => String(item.event.toolCallId)))];
+  }
+
+  /** Loads what pages left out of a tool call. False if it is no longer kept. */
   async whole(toolCallId: string): Promise<boolean> {
-    const short = this.#items.filter((item) => item.event?.toolCallId === toolCallId && item.event._meta?.plexus?.left_out > 0);
+    const short = this.#items.filter((item) => isShort(item) && item.event.toolCallId === toolCallId);
     for (const item of short) {
       const end = lastPlace(item);
       const wholes: Envelope[] = [];
@@ -92,11 +100,12 @@ export class Past {
       const last = wholes[wholes.length - 1];
       const until = last ? lastPlace(last) : 0;
       const at = this.#items.indexOf(item);
-      if (at < 0) return false;
+      // Another caller loaded it meanwhile.
+      if (at < 0) continue;
       const rest = this.#items.slice(at + 1).filter((other) => other.event?.toolCallId !== toolCallId || lastPlace(other) > until);
       this.#items.splice(at, this.#items.length - at, ...wholes, ...rest);
     }
-    return short.length > 0;
+    return true;
   }
 
   /** The fold of all loaded items. */

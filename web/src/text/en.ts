@@ -574,6 +574,7 @@ export const text = {
     cutOff: 'Cut off here.',
     output: 'Output',
     loadRest: (bytes: number) => `Load the rest (${bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`})`,
+    restGone: 'The rest of it is no longer kept.',
     outputCut: 'Only the end of the output is kept.',
     input: 'Input',
     result: 'Result',
