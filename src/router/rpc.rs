@@ -386,8 +386,8 @@ impl Rpc {
         let log = self.state.directory.log().clone();
         let account = self.link.account().clone();
         let bytes = params.max_bytes.unwrap_or(HISTORY_BYTES).clamp(1, HISTORY_BYTES);
-        let limit =
-            history::limit(params.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX), Some(bytes), params.merge, None);
+        let items = params.limit.unwrap_or(HISTORY).clamp(1, HISTORY_MAX);
+        let limit = history::limit(items, Some(bytes), params.merge, params.max_output);
         Ok(Box::pin(async move {
             let lost = |resume: ResumeVerdict, oldest: Position| {
                 let words = "the cursor cannot be resumed from: start without one, or attach to get a snapshot";

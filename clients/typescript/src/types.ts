@@ -786,6 +786,8 @@ export interface HistoryParams {
   limit?: number | null;
   /** About the most bytes of events, up to 256 KiB. */
   max_bytes?: number | null;
+  /** With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB. */
+  max_output?: number | null;
   /** Whether events are merged into items. */
   merge?: boolean;
   session_id: SessionId;

@@ -179,6 +179,8 @@ pub(in crate::router) struct HistoryParams {
     /// Whether events are merged into items.
     #[serde(default)]
     pub(super) merge: bool,
+    /// With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB.
+    pub(super) max_output: Option<usize>,
 }
 
 /// A prompt: `text`, ACP's `content` blocks, or the UI protocol's `input`.
