@@ -210,8 +210,8 @@ impl UsageSheet {
         }
         out.push(Line::from(head));
         let value = |spent: &Spending| match measure {
-            None => as_float(tokens(spent)),
-            Some(currency) => spent.costs.iter().find(|cost| cost.currency == currency).map_or(0.0, |cost| cost.amount),
+            None => as_float(spent.tokens()),
+            Some(currency) => spent.cost_in(currency).unwrap_or(0.0),
         };
         let most = days.rows.iter().map(|row| value(&row.spent)).fold(0.0, f64::max);
         let room = width.saturating_sub(6 + 1 + FIGURE + 1).min(BAR_MAX);
@@ -220,7 +220,7 @@ impl UsageSheet {
             let amount = spent.map_or(0.0, value);
             let words = match (spent, measure) {
                 (None, _) => String::new(),
-                (Some(spent), None) => short_count(tokens(spent)),
+                (Some(spent), None) => short_count(spent.tokens()),
                 (Some(_), Some(_)) => short_amount(amount),
             };
             out.push(Line::from(vec![
@@ -249,10 +249,6 @@ fn bar(amount: f64, most: f64, room: usize) -> String {
     let eighths = eighths.max(1);
     let part = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|_| !eighths.is_multiple_of(8));
     "█".repeat(eighths / 8).chars().chain(part.copied()).collect()
-}
-
-fn tokens(spent: &Spending) -> u64 {
-    spent.input_tokens.unwrap_or_default() + spent.output_tokens.unwrap_or_default()
 }
 
 fn costs(spent: &Spending) -> String {

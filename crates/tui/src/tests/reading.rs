@@ -26,9 +26,9 @@ fn tui_folds_calls_that_only_looked_into_one_line() {
     reads(&mut stage, 0, 2);
     assert!(stage.screen().contains("what file-1.rs holds") && !stage.screen().contains("Read 2"), "two stand alone");
     reads(&mut stage, 2, 7);
-    stage.event("s_1", "tool_call", &call("g", "TODO", "search"));
+    stage.event("s_1", "tool_call", &call("g", "fn main", "search"));
     let screen = stage.screen();
-    assert!(screen.contains("▸ Read 7, Search 1") && screen.contains("TODO · file-6.rs"), "{screen}");
+    assert!(screen.contains("▸ Read 7, Search 1") && screen.contains("fn main · file-6.rs"), "{screen}");
     assert!(!screen.contains("holds"), "{screen}");
     // What runs, fails, changes something or was asked about stands on its own.
     for (n, kind, status) in [(20, "read", "in_progress"), (21, "read", "failed"), (22, "execute", "completed")] {
