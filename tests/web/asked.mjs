@@ -8,7 +8,7 @@
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { axe, DESK, everywhere, fits, launch, live, need, ok, PHONE, signIn, visit, watch } from './kit.mjs';
+import { DESK, PHONE, axe, caller, everywhere, fits, launch, live, need, ok, signIn, visit, watch } from './kit.mjs';
 
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
@@ -16,12 +16,7 @@ const shots = process.env.PLEXUS_SHOTS;
 /** How long a card takes to arm and to notice a move, ms: the times of web/src/request/arming.ts with a margin. */
 const ARMED_MS = 600;
 
-async function api(method, path, body) {
-  const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
-  const text = await response.text();
-  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
-  return text ? JSON.parse(text) : null;
-}
+const api = caller(base, () => token);
 
 const kit = await launch({ shots });
 let failed = false;

@@ -8,7 +8,7 @@
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { axe, everywhere, launch, live, need, ok, PATIENCE_MS, PHONE, signIn } from './kit.mjs';
+import { PATIENCE_MS, PHONE, axe, caller, everywhere, launch, live, need, ok, signIn } from './kit.mjs';
 import { otherVersion, relay } from './relay.mjs';
 
 const gateway = need('PLEXUS_URL').replace(/\/$/, '');
@@ -16,12 +16,7 @@ const token = need('PLEXUS_TOKEN');
 const shots = process.env.PLEXUS_SHOTS;
 const dist = join(import.meta.dirname, '../../web/dist');
 
-async function api(method, path, body) {
-  const response = await fetch(gateway + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
-  const text = await response.text();
-  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
-  return text ? JSON.parse(text) : null;
-}
+const api = caller(gateway, () => token);
 
 const cachesOf = (page) => page.evaluate(async () => (await caches.keys()).sort());
 /** Until something that has to be waited for is so, in the page. */

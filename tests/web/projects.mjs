@@ -8,7 +8,7 @@
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { axe, DESK, everywhere, fits, launch, live, need, ok, PHONE, settled, signIn, visit, watch } from './kit.mjs';
+import { DESK, PHONE, axe, caller, everywhere, fits, launch, live, need, ok, settled, signIn, visit, watch } from './kit.mjs';
 
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const code = need('PLEXUS_CODE');
@@ -16,12 +16,7 @@ const token = need('PLEXUS_TOKEN');
 const work = need('PLEXUS_WORK');
 const shots = process.env.PLEXUS_SHOTS;
 
-async function api(method, path, body) {
-  const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
-  const text = await response.text();
-  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
-  return text ? JSON.parse(text) : null;
-}
+const api = caller(base, () => token);
 async function judge(page, name) {
   await everywhere(page, async ({ width, theme }) => {
     if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${theme}.png`) });

@@ -1,19 +1,14 @@
 // What the session's tests share: sessions made over HTTP, prompts played to their end, a page that shows one.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PATIENCE_MS, launch, need, settled, signIn, watch } from './kit.mjs';
+import { PATIENCE_MS, caller, launch, need, settled, signIn, watch } from './kit.mjs';
 
 export const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
 const dir = need('PLEXUS_DIR');
 
 /** One call to the gateway, as this machine's own administrator. */
-export async function api(method, path, body) {
-  const response = await fetch(`${base}${path}`, { method, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' }, body: body ? JSON.stringify(body) : undefined });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-  return text ? JSON.parse(text) : null;
-}
+export const api = caller(base, () => token);
 
 export const newSession = async () => (await api('POST', '/v1/sessions', { runtime_id: 'demo' })).session_id;
 export const prompt = (session, text) => api('POST', `/v1/sessions/${session}/prompt`, { text });

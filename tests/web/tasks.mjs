@@ -10,7 +10,7 @@
 // Prints `task NAME SIZE: ...`; exit code 1 if it could not be done.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { DESK, launch, live, need, PHONE, signIn, watch } from './kit.mjs';
+import { DESK, PHONE, caller, launch, live, need, signIn, until, watch } from './kit.mjs';
 
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
@@ -22,22 +22,7 @@ const PATIENCE_MS = 150_000;
 /** Longer than what has just appeared ignores presses, ms. */
 const ARMED_MS = 450;
 
-async function api(/** @type {string} */ method, /** @type {string} */ path, /** @type {unknown} */ body) {
-  const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
-  const text = await response.text();
-  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
-  return text ? JSON.parse(text) : null;
-}
-
-/** Until `look` gives something. */
-async function until(/** @type {string} */ what, /** @type {() => Promise<any>} */ look) {
-  for (const deadline = Date.now() + PATIENCE_MS; ;) {
-    const got = await look();
-    if (got) return got;
-    assert.ok(Date.now() < deadline, `never came: ${what}`);
-    await new Promise((go) => { setTimeout(go, 40); });
-  }
-}
+const api = caller(base, () => token);
 
 /** The hands of a person: what they do is counted. */
 class Hands {

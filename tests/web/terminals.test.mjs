@@ -8,18 +8,14 @@
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { axe, DESK, everywhere, fits, launch, need, ok, PATIENCE_MS, PHONE, settled, signIn, visit, watch } from './kit.mjs';
+import { DESK, PATIENCE_MS, PHONE, axe, caller, everywhere, fits, launch, need, ok, settled, signIn, visit, watch } from './kit.mjs';
 
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
 const [shell, hostile] = [need('PLEXUS_SHELL'), need('PLEXUS_HOSTILE')];
 const shots = process.env.PLEXUS_SHOTS;
 
-async function api(/** @type {string} */ method, /** @type {string} */ path, /** @type {unknown} */ body) {
-  const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
-  assert.ok(response.ok, `${method} ${path}: ${response.status}`);
-  return response.json();
-}
+const api = caller(base, () => token);
 
 /** Until the screen shows these words. */
 const shows = (/** @type {import('playwright-core').Page} */ page, /** @type {string} */ words) =>

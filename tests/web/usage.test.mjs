@@ -8,17 +8,13 @@
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { axe, DESK, everywhere, fits, launch, need, ok, PHONE, settled, signIn, visit, watch } from './kit.mjs';
+import { DESK, PHONE, axe, caller, everywhere, fits, launch, need, ok, settled, signIn, visit, watch } from './kit.mjs';
 
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
 const shots = process.env.PLEXUS_SHOTS;
 
-async function api(/** @type {string} */ method, /** @type {string} */ path, /** @type {unknown} */ body) {
-  const response = await fetch(base + path, { method, headers: { Authorization: `Bearer ${token}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, body: body ? JSON.stringify(body) : undefined });
-  assert.ok(response.ok, `${method} ${path}: ${response.status}`);
-  return response.json();
-}
+const api = caller(base, () => token);
 
 async function judge(/** @type {import('playwright-core').Page} */ page, /** @type {string} */ name) {
   await everywhere(page, async ({ width, theme }) => {
