@@ -1,0 +1,31 @@
+import{c as e,f as t,g as n,l as r,m as i,u as a}from"./libraries-D3tVd1Dt.js";import{n as o,t as s}from"./icons-CfyhBgGx.js";import{A as c,S as l,j as u}from"./index-Bwy6Bj0K.js";import{C as d,E as f,N as p,P as m,i as h,j as g,l as _,o as v,s as y,u as b}from"./parts-C1VI4Yy4.js";import{t as x}from"./en-DZy5rTsZ.js";var S=x.shell.search,C=220,w=class extends o{constructor(...e){super(...e),this.q=``,this.hits=null,this.problem=``,this.asked=``,this.only=``,this.#t=0,this.#n=()=>{},this.#o=e=>{let t=e.target.value;clearTimeout(this.#e),this.#e=setTimeout(()=>{this.q=t,history.replaceState(null,``,b.href({page:`search`,q:t.trim()}))},C)}}#e;#t;#n;static{this.styles=[...[o.styles].flat(),v,n`
+    .page { max-width: 820px; }
+    .field { position: relative; margin-bottom: var(--s4); }
+    .field svg { position: absolute; left: 13px; top: 50%; transform: translateY(-50%); color: var(--fg-mute); pointer-events: none; }
+    .field input { min-height: 44px; padding-left: 40px; font-size: var(--t-l); border-radius: var(--r-m); }
+    .hit { position: relative; display: flex; flex-direction: column; gap: 3px; padding: 11px 16px; }
+    .hit:hover { background: var(--bg-hover); }
+    .hit a { color: inherit; text-decoration: none; }
+    .hit a::after { content: ""; position: absolute; inset: 0; }
+    .hit a:focus-visible { outline: none; }
+    .hit a:focus-visible::after { outline: var(--focus); outline-offset: -2px; border-radius: var(--r-s); }
+    .head { display: flex; gap: 8px; align-items: center; margin: 0; min-height: 0; flex-wrap: nowrap; font-size: var(--t-s); color: var(--fg-mute); }
+    .head .strong { color: var(--fg); font-size: var(--t-m); }
+    .snip { color: var(--fg-soft); overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; line-clamp: 3; }
+    mark { background: var(--warn-wash); color: var(--fg); border-radius: 3px; box-shadow: 0 0 0 1px var(--warn-line); }
+    .project { display: flex; align-items: center; gap: 8px; position: sticky; top: 0; z-index: 2; background: var(--bg); padding: 6px 0; margin-top: var(--s4); font-size: var(--t-m); font-weight: 600; }
+    .projects { display: flex; flex-wrap: wrap; gap: var(--s2); margin-bottom: var(--s3); }
+    .projects button { gap: 6px; font-weight: 500; max-width: 100%; }
+    .projects button[aria-pressed="true"] { background: var(--accent-wash); border-color: var(--accent); }
+    .projects .count { color: var(--fg-mute); font-weight: 400; }
+    @media (pointer: coarse) { .projects button { min-height: 44px; } }
+    .n { font-size: var(--t-s); color: var(--fg-mute); margin-bottom: var(--s2); }
+  `]}connectedCallback(){super.connectedCallback();let e=e=>()=>{let t=[...this.renderRoot.querySelectorAll(`.hit a`)],n=t.indexOf(u());t[n<0?0:Math.max(0,Math.min(t.length-1,n+e))]?.focus()};this.#n=c([{key:`j`,run:e(1)},{key:`k`,run:e(-1)},{key:`ArrowDown`,run:e(1)},{key:`ArrowUp`,run:e(-1)},{key:`/`,run:()=>this.renderRoot.querySelector(`input`)?.focus()}]),this.updateComplete.then(()=>{matchMedia(`(pointer: fine)`).matches&&this.renderRoot.querySelector(`input`)?.focus()})}disconnectedCallback(){super.disconnectedCallback(),this.#n(),clearTimeout(this.#e)}updated(){this.q.trim()!==this.asked&&(this.asked=this.q.trim(),this.#s())}render(){return i`<div class="page"><header><h1 tabindex="-1">${S.title}</h1></header>
+      <div class="field" role="search">${s(`search`,18)}<input type="search" aria-label=${S.label} placeholder=${S.hint} .value=${this.q} autocomplete="off" spellcheck="false"
+        @input=${this.#o} @keydown=${e=>{(e.key===`ArrowDown`||e.key===`Enter`&&!e.isComposing)&&(e.preventDefault(),this.renderRoot.querySelector(`.hit a`)?.focus())}}></div>
+      ${this.problem?i`<p class="note danger" role="alert">${this.problem}</p>`:t}
+      ${this.hits===null?this.asked?i`<p class="mute">${x.common.loading}</p>`:h(`search`,S.start,S.startText):this.hits.length===0?h(`search`,S.none(m(this.asked)),S.noneText):i`<p class="n">${S.found(this.hits.length)}</p>${this.#r(this.hits)}`}</div>`}#r(e){let t=new Map;for(let n of e){let e=b.sessions.value.get(n.session_id),{key:r,name:i}=e?l(e):{key:``,name:S.elsewhere},a=t.get(r);a?a.hits.push(n):t.set(r,{name:i,hits:[n]})}let n=e=>i`<ul class="list">${e.map(e=>this.#i(e))}</ul>`;if(t.size===1)return n(e);let r=[...t].filter(([e])=>!t.has(this.only)||e===this.only);return i`<div class="projects" role="group" aria-label=${S.projects}>${[...t].map(([e,{name:t,hits:n}])=>i`<button class="compact" aria-pressed=${this.only===e&&this.only!==``}
+        @click=${()=>{this.only=this.only===e?``:e}}><bdi class="cut">${t}</bdi><span class="count">${n.length}</span></button>`)}</div>
+      ${r.map(([,{name:e,hits:t}])=>i`<section><h2 class="project"><bdi class="cut">${e}</bdi></h2>${n(t)}</section>`)}`}#i(e){let n=b.sessions.value.get(e.session_id),r=n?l(n).branch:``,a=d(e.cursor)?.pos;return i`<li class="hit"><div class="head"><a class="cut" href=${b.href({page:`session`,session_id:e.session_id,at:a})}><bdi class="strong">${g(n?.title)||x.common.untitled}</bdi></a>
+        <span class="chip">${S.roles[e.role]??g(e.role)}</span><bdi>${g(n?.runtime_id)}</bdi>${r?i`<span class="chip cut"><bdi class="cut">${r}</bdi></span>`:t}</div>
+      <bdi class="snip">${this.#a(p(e.snippet))}</bdi></li>`}#a(e){return e.split(/\u0002([^\u0003]*)\u0003/).map((e,t)=>{let n=m(e.replace(/[\n\t]+/g,` `));return t%2?i`<mark>${n}</mark>`:n})}#o;async#s(){let e=++this.#t;if(this.problem=``,!this.asked)this.hits=null;else try{let t=await b.http(`GET`,`/v1/search?q=${encodeURIComponent(this.asked)}&limit=100`);if(e!==this.#t)return;[this.hits,this.only]=[t.hits??[],``],y(S.found(this.hits.length))}catch(t){if(e!==this.#t)return;this.hits=[],this.problem=x.shell.failed(f(t))}}};_([r()],w.prototype,`q`,void 0),_([e()],w.prototype,`hits`,void 0),_([e()],w.prototype,`problem`,void 0),_([e()],w.prototype,`asked`,void 0),_([e()],w.prototype,`only`,void 0),w=_([a(`plexus-search`)],w);export{w as PlexusSearch};
