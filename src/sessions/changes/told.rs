@@ -455,7 +455,7 @@ mod tests {
             dialect: "acp".into(),
         };
         let mut told = ToldEdits::default();
-        let mut event = |told: &mut ToldEdits, kind: Kind, body: serde_json::Value| {
+        let event = |told: &mut ToldEdits, kind: Kind, body: serde_json::Value| {
             let event = Event {
                 position: Position(1),
                 origin: Arc::new(origin.clone()),
