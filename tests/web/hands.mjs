@@ -1,10 +1,8 @@
 // A person at a screen of `engines.mjs`, in three ways. Each finds the same controls and reads the same words: with a pointer; by keys alone,
 // where a control is reached by Tab, if no key is said; or by the browser's accessibility tree alone, as with a screen reader.
 import assert from 'node:assert/strict';
-import { PATIENCE_MS } from './kit.mjs';
+import { until } from './kit.mjs';
 
-/** How often it is looked again, ms. */
-const LOOK_MS = 50;
 /** Presses of Tab after which a control counts as unreachable: more than a page of the story has controls. */
 const TABS_MAX = 150;
 
@@ -20,16 +18,6 @@ const TABS_MAX = 150;
 /** @typedef {import('./engines.mjs').Screen} Screen */
 
 const told = (/** @type {Control} */ what) => `${what.role} ${what.name} (${what.css})`;
-
-/** Until `look` gives something, which is returned. @template T @param {() => Promise<T>} look @returns {Promise<NonNullable<T>>} */
-async function until(/** @type {() => string | Promise<string>} */ what, look) {
-  for (const end = Date.now() + PATIENCE_MS; ;) {
-    const got = await look();
-    if (got) return got;
-    if (Date.now() > end) assert.fail(`not within ${PATIENCE_MS} ms: ${await what()}`);
-    await new Promise((done) => { setTimeout(done, LOOK_MS); });
-  }
-}
 
 // --- functions of the page: they go there as text, and know nothing of what stands around them here ------------------------------------------
 

@@ -42,7 +42,7 @@ export async function until(what, look) {
   for (const deadline = Date.now() + PATIENCE_MS; ;) {
     const got = await look();
     if (got) return got;
-    assert.ok(Date.now() < deadline, `never came: ${typeof what === 'function' ? what() : what}`);
+    if (Date.now() >= deadline) assert.fail(`never came: ${typeof what === 'function' ? await what() : what}`);
     await new Promise((go) => { setTimeout(go, 40); });
   }
 }
