@@ -13,7 +13,7 @@ use super::super::fnv::{FNV, fnv};
 use super::drafts;
 use plexus_protocol::Kind;
 
-/// Messages of one turn that are remembered; the oldest is forgotten first.
+/// Messages of each kind that are remembered; the oldest is forgotten first.
 const MESSAGES_MAX: usize = 16;
 /// Lines held back because an earlier one is missing; further ones are left to the whole message.
 const HELD_MAX: usize = 64;
@@ -35,7 +35,8 @@ impl TextLines {
     }
 }
 
-/// The messages of a turn.
+/// The messages of a turn, and those of earlier ones whose lines may still come: each line is told by a hook of its own, which may be
+/// slower than the transcript.
 #[derive(Default)]
 pub(super) struct LiveText {
     /// Messages of which lines are shown, and that have not come whole.
@@ -93,9 +94,11 @@ impl LiveText {
         Self { shown: saved.into(), ..Self::default() }
     }
 
-    /// Another turn begins, or this one is over.
-    pub(super) fn next_turn(&mut self) {
-        *self = Self::default();
+    /// The turn is over: further lines of its messages are not shown, and do not count as the beginning of another turn.
+    pub(super) fn turn_ended(&mut self) {
+        for shown in std::mem::take(&mut self.shown) {
+            push(&mut self.over, shown.id);
+        }
     }
 
     /// Lines came: what to show.
@@ -186,6 +189,13 @@ mod tests {
         assert_eq!(live.lines(line("c", 0, "five\n")).len(), 1);
         assert!(live.lines(line("c", 2, "seven")).is_empty());
         assert_eq!(text(&live.whole("five\nsix\nseven".into(), &line_of).unwrap()), "six\nseven");
+        // Lines that come after the end of the turn, of messages that came whole, in part, or not at all.
+        assert_eq!(text(&live.whole("ten".into(), &line_of).unwrap()), "ten");
+        assert_eq!(live.lines(line("e", 0, "eleven\n")).len(), 1);
+        live.turn_ended();
+        assert!(live.lines(line("f", 0, "ten")).is_empty() && live.lines(line("e", 1, "twelve")).is_empty());
+        assert!(live.lines(line("c", 3, "late")).is_empty());
+        assert_eq!(live.lines(line("g", 0, "of the next turn")).len(), 1);
         // Another gateway goes on.
         assert_eq!(live.lines(line("d", 0, "  eight\n")).len(), 1);
         let mut next = LiveText::restored(serde_json::from_value(serde_json::to_value(live.saved()).unwrap()).unwrap());

@@ -562,7 +562,7 @@ impl Terminal {
 
     fn end_run(&mut self, status: RunStatus, env: &mut Env<'_>) {
         (self.stopped, self.early) = (None, false);
-        self.live.next_turn();
+        self.live.turn_ended();
         self.calls.clear();
         let failed = self.failed.take();
         let keys: Vec<RequestKey> =

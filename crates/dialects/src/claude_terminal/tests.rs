@@ -254,6 +254,18 @@ fn claude_terminal_turn_is_read_from_the_transcript() {
 }
 
 #[test]
+fn claude_terminal_late_lines_begin_no_other_turn() {
+    let mut bench = Bench::opened();
+    bench.write(&[user("do it"), says("Done."), turn_end()]);
+    bench.hook(json!({ "hook_event_name": "Stop" }));
+    assert_eq!(bench.said().last().unwrap(), "done completed");
+    let lines = json!({ "hook_event_name": "MessageDisplay", "message_id": "m", "index": 0, "delta": "Done." });
+    bench.hook(lines);
+    bench.wake(10);
+    assert_eq!(bench.said(), [""; 0]);
+}
+
+#[test]
 fn claude_terminal_turn_ends_without_the_transcript_saying_so() {
     let mut bench = Bench::opened();
     bench.write(&[
