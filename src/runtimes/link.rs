@@ -105,11 +105,14 @@ struct Message {
 
 enum Content {
     Frame(Bytes),
-    /// The reply to a request by a tunnel. It comes in its place among the tunnel's events, and so never before one that it followed.
+    /// The reply to a request by a tunnel. It comes in its place among the tunnel's events: after those that it followed, and before the others.
     Reply(AwaitedReply, Result<HttpReply, String>),
 }
 
-type AwaitedReply = oneshot::Sender<Result<HttpReply, String>>;
+type AwaitedReply = oneshot::Sender<(Result<HttpReply, String>, ReplyPlace)>;
+
+/// The place of a reply among the events of its tunnel. Those that follow are given out once it is dropped.
+pub(super) struct ReplyPlace(#[expect(dead_code, reason = "it is dropped, no more")] oneshot::Sender<()>);
 
 /// A helper that stays connected.
 struct Tunnel {
@@ -352,7 +355,12 @@ impl LinkHub {
     }
 
     /// Has a tunnel make a request.
-    async fn ask_tunnel(&self, connection: u64, path: &str, fetch: &HttpRequest) -> Result<HttpReply, String> {
+    async fn ask_tunnel(
+        &self,
+        connection: u64,
+        path: &str,
+        fetch: &HttpRequest,
+    ) -> Result<(HttpReply, ReplyPlace), String> {
         let gone = || "the terminal is not connected".to_owned();
         let tunnel = self.0.tunnels.lock().get(&connection).cloned().ok_or_else(gone)?;
         let id = tunnel.requests.fetch_add(1, Ordering::Relaxed);
@@ -367,7 +375,8 @@ impl LinkHub {
             self.0.waiting.lock().remove(&connection);
             return Err("the terminal does not read what it is asked".into());
         }
-        replied.await.map_err(|_| gone())?
+        let (reply, place) = replied.await.map_err(|_| gone())?;
+        Ok((reply?, place))
     }
 
     // === processes ===
@@ -407,7 +416,7 @@ impl LinkHub {
     pub(super) async fn connect(&self, agent: &'static LinkedAgent) -> LinkConnection {
         let Some(queue) = self.0.agents.get(agent.name) else { return std::future::pending().await };
         queue.launched.store(true, Ordering::Relaxed);
-        LinkConnection { hub: self.clone(), queue: Arc::clone(&queue.take).lock_owned().await }
+        LinkConnection { hub: self.clone(), queue: Arc::clone(&queue.take).lock_owned().await, reply: None }
     }
 
     /// Has keys typed in a shared terminal.
@@ -435,8 +444,9 @@ impl LinkHub {
         let reply = match LinkRequest::read(&fetch.path).ok_or("not a request to a link endpoint")? {
             LinkRequest::Tunnel(connection, path) => {
                 let replied = timeout(within, self.ask_tunnel(connection, &path, fetch)).await;
-                let reply = replied.map_err(|_| format!("the terminal did not reply within {within:?}"))??;
+                let (reply, place) = replied.map_err(|_| format!("the terminal did not reply within {within:?}"))??;
                 charge.grow(reply.body.len()).await;
+                charge.keep_place(place);
                 reply
             }
             LinkRequest::Terminal(terminal) => {
@@ -547,6 +557,8 @@ fn read_transcript(part: &TranscriptPart) -> io::Result<(u16, Vec<u8>)> {
 pub(super) struct LinkConnection {
     hub: LinkHub,
     queue: OwnedMutexGuard<mpsc::Receiver<Message>>,
+    /// Ends when the last reply is taken, or nobody waits for it any more.
+    reply: Option<oneshot::Receiver<()>>,
 }
 
 impl LinkConnection {
@@ -554,6 +566,10 @@ impl LinkConnection {
     pub(super) async fn next(&mut self, count: usize, bytes: usize) -> Vec<EndpointEvent> {
         let (mut events, mut taken) = (Vec::new(), 0);
         while events.len() < count && taken < bytes {
+            if let Some(reply) = &mut self.reply {
+                let _ = reply.await;
+                self.reply = None;
+            }
             let message = match self.queue.try_recv() {
                 Ok(message) => message,
                 Err(_) if !events.is_empty() => break,
@@ -567,7 +583,14 @@ impl LinkConnection {
                     taken += frame.len();
                     events.push(EndpointEvent::Frame(SseItem::Data(frame)));
                 }
-                Content::Reply(awaited, reply) => _ = awaited.send(reply),
+                Content::Reply(awaited, reply) => {
+                    let (place, taken) = oneshot::channel();
+                    self.reply = Some(taken);
+                    let _ = awaited.send((reply, ReplyPlace(place)));
+                    if !events.is_empty() {
+                        break;
+                    }
+                }
             }
         }
         events

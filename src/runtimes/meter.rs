@@ -1,5 +1,6 @@
 //! Output of runtimes that the gateway holds is charged to their account before more of it is read.
 
+use super::link::ReplyPlace;
 use crate::ledger::{Account, Charge, Exempt, Ledger};
 
 /// The charge for one runtime's output: what is here of a message, and what is not stored yet.
@@ -63,13 +64,14 @@ pub(super) struct ReplyCharge {
     account: Account,
     charge: Charge,
     exempt: Option<Exempt>,
+    place: Option<ReplyPlace>,
 }
 
 impl ReplyCharge {
     /// Of the runtime of that name.
     pub(super) fn new(ledger: &Ledger, runtime: &str) -> Self {
         let account = ledger.runtime(runtime);
-        Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None }
+        Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None, place: None }
     }
 
     /// Waits for room for a piece of `bytes`, or to be the one that goes on without.
@@ -80,6 +82,11 @@ impl ReplyCharge {
         let MeteredRoom(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
         self.charge.join(charge);
         self.exempt = exempt;
+    }
+
+    /// Keeps the reply's place among the events of its connection as long as the charge.
+    pub(super) fn keep_place(&mut self, place: ReplyPlace) {
+        self.place = Some(place);
     }
 }
 

@@ -396,3 +396,51 @@ async fn hook_tunnel_that_does_not_read_holds_nobody_up() {
     drop(again);
     until("the end", async || (session_of(&gateway, "s1").await["state"] == "exited").then_some(())).await;
 }
+
+/// Lines of a tunnel whose text streams on behind the reply that says how it stands.
+fn streaming_reply(request: &Value, pieces: usize) -> String {
+    let partial = json!({ "messageId": "m", "text": "begins " });
+    let state = json!({ "processing": true, "pending": [], "questions": [], "partial": partial });
+    let body = json!({ "events": [], "cursor": "c", "older": false, "expired": false, "more": false, "state": state });
+    let mut lines = vec![json!({ "reply": { "id": request["id"], "status": 200, "body": body } })];
+    lines.extend((0..pieces).map(|piece| {
+        let data = json!({ "messageId": "m", "deltaContent": format!("piece-{piece} ") });
+        json!({ "event": { "type": "assistant.message_delta", "ephemeral": true, "data": data } })
+    }));
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[tokio::test]
+async fn hook_tunnel_reply_keeps_its_place_among_its_events() {
+    let gateway = Gateway::start("").await;
+    let mut process = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+    let mut stream = UnixStream::connect(gateway.home.join("link.sock")).unwrap();
+    let hello = json!({ "link": 1, "agent": "copilot", "role": "tunnel", "id": "t", "pid": process.id() });
+    let opened = json!({ "event": { "type": "plexus.hello", "session": "s", "cwd": "/tmp" } });
+    write!(stream, "{hello}\n{opened}\n").unwrap();
+    let read = stream.try_clone().unwrap();
+    let talks = std::thread::spawn(move || {
+        for line in BufReader::new(read).lines().map_while(Result::ok) {
+            let line: Value = serde_json::from_str(&line).unwrap();
+            if line["request"]["path"].as_str().is_some_and(|path| path.starts_with("/events")) {
+                stream.write_all(streaming_reply(&line["request"], 100).as_bytes()).unwrap();
+            }
+        }
+    });
+    let session = until("the session", async || {
+        let (_, body) = gateway.get("/v1/sessions").await;
+        body["sessions"][0]["session_id"].as_str().map(str::to_owned)
+    })
+    .await;
+    let text = until("the text", async || {
+        let text = said(&gateway.events(&session).await, None);
+        text.contains("piece-99 ").then_some(text)
+    })
+    .await;
+    let whole: String = (0..100).map(|piece| format!("piece-{piece} ")).collect();
+    assert_eq!(text, format!("begins {whole}"));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    drop(gateway);
+    talks.join().unwrap();
+}

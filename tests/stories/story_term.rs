@@ -543,10 +543,18 @@ async fn term_is_shown_by_the_gateway_and_outlives_it() {
     let mut ws = gateway.ws_plain(&path).await;
     let mut model = None;
     page_shows(&mut ws, &mut model, "from-42-the-page").await;
-    // A size makes it the owner.
+    // A size makes it the owner. What is typed does not wait for it.
     ws.send(&json!({ "type": "size", "rows": 30, "cols": 100 })).await;
+    let sized = loop {
+        let message = next_json(&mut ws).await;
+        if message["size"]["rows"] == 30 {
+            break message;
+        }
+    };
+    assert_eq!((&sized["size"]["cols"], &sized["owner"]), (&json!(100), &json!(true)));
     ws.send(&json!({ "type": "input", "data": "stty size\n" })).await;
-    assert_eq!(page_shows(&mut ws, &mut model, "30 100").await["owner"], true);
+    let mut model = Some(Model::new(TerminalSize { rows: 30, cols: 100 }, 0));
+    page_shows(&mut ws, &mut model, "30 100").await;
     for bad in [
         r#"{"type":"input"}"#,
         "[]",
