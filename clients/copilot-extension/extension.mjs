@@ -51,6 +51,7 @@ const PASSING = [
   "assistant.message_delta",
   "assistant.message_start",
   "assistant.reasoning_delta",
+  "assistant.usage",
   "elicitation.completed",
   "elicitation.requested",
   "session.idle",

@@ -191,6 +191,18 @@ pub(crate) async fn until_said(gateway: &Gateway, session: &str, words: &str) ->
     }
 }
 
+/// The tokens of the model's calls are told as the model counts them.
+pub(crate) async fn assert_tokens_told(gateway: &Gateway, session: &str) {
+    let usage = until("the tokens", async || {
+        let (_, body) = gateway.get("/v1/usage?by=session").await;
+        let row = body["rows"].as_array()?.iter().find(|row| row["session_id"] == session)?;
+        row["usage"]["output_tokens"].as_u64().map(|_| row["usage"].clone())
+    })
+    .await;
+    let (input, output) = (usage["input_tokens"].as_u64().unwrap(), usage["output_tokens"].as_u64().unwrap());
+    assert!(output >= 10 && output.is_multiple_of(10) && input == 10 * output, "{usage}");
+}
+
 pub(crate) async fn resolved(gateway: &Gateway, request: &Value) -> Value {
     let id = request["request_id"].as_str().unwrap();
     until("the end of the request", async || {
@@ -213,6 +225,8 @@ async fn claude_terminal_is_watched_prompted_and_answered_from_both_sides() {
     claude.prompt("FAKE:text it is seen elsewhere").await;
     until_said(&gateway, &session, "it is seen elsewhere").await;
     until_state(&gateway, &session, "idle").await;
+
+    assert_tokens_told(&gateway, &session).await;
 
     // A question, answered at the terminal: everybody else is told.
     claude.prompt("FAKE:shell touch one ;; text first done").await;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
-use crate::story_claude_terminal::{appeared, resolved, until_said, until_state};
+use crate::story_claude_terminal::{appeared, assert_tokens_told, resolved, until_said, until_state};
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -165,6 +165,8 @@ async fn gemini_terminal_is_watched_and_answered_where_it_is() {
     gemini.prompt("FAKE:text it is seen elsewhere").await;
     until_said(&gateway, &session, "it is seen elsewhere").await;
     until_state(&gateway, &session, "idle").await;
+
+    assert_tokens_told(&gateway, &session).await;
 
     // A question is shown, and says where it can be answered. Answered there, everybody else is told.
     gemini.prompt("FAKE:shell touch one ;; text first done").await;

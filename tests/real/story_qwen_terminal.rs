@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
-use crate::story_claude_terminal::{appeared, resolved, until_said, until_state};
+use crate::story_claude_terminal::{appeared, assert_tokens_told, resolved, until_said, until_state};
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -123,6 +123,8 @@ async fn qwen_terminal_is_watched_prompted_and_answered_from_both_sides() {
     let info = until_state(&gateway, &session, "idle").await;
     assert_eq!(info["cwd"].as_str().unwrap(), qwen.work.path().canonicalize().unwrap().to_str().unwrap());
     assert_eq!(info["title"], "FAKE:text it is seen elsewhere");
+
+    assert_tokens_told(&gateway, &session).await;
 
     // A question, answered at the terminal: everybody else is told.
     qwen.prompt("FAKE:shell touch one ;; text first done").await;

@@ -17,6 +17,7 @@ use plexus_protocol::{
 
 mod acp;
 mod ask_key;
+mod call_tokens;
 mod claude_terminal;
 mod client_tools;
 mod codelia;

@@ -12,7 +12,7 @@ use super::{
     AgentRequest, Dialect, EventDraft, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeCommand,
     RuntimeError, RuntimeEvent, find,
 };
-use plexus_protocol::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Ticket};
+use plexus_protocol::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Spending, Ticket};
 
 pub(super) struct Rig {
     pub(super) dialect: Box<dyn Dialect>,
@@ -28,6 +28,17 @@ pub(super) struct Rig {
 
 pub(super) fn spec(dialect: &str) -> RuntimeSpec {
     RuntimeSpec::new(RuntimeId::trusted("test"), dialect, Connect::Command(vec!["agent".into()]), "/w")
+}
+
+/// The sum of the steps that were told.
+pub(super) fn spent(events: &[RuntimeEvent]) -> Spending {
+    let mut sum = Spending::default();
+    for event in events {
+        if let RuntimeEvent::Spent { report, .. } = event {
+            sum.add(&report.step);
+        }
+    }
+    sum
 }
 
 pub(super) fn raw(json: &str) -> Box<RawValue> {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::call_tokens::CountedCalls;
 use super::super::link::{HelperExit, LinkReply, transcript_path};
 use super::super::{
     AnsweredElsewhere, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeEvent, jsonrpc,
@@ -104,6 +105,8 @@ pub(super) struct Terminal {
     over: bool,
     /// Whether the session has a title.
     titled: bool,
+    /// What is counted of the tokens.
+    counted: CountedCalls,
     /// The last checkpoint.
     saved: String,
 }
@@ -215,6 +218,8 @@ struct Checkpoint {
     /// The tool call of each open question.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     asks: BTreeMap<RequestKey, Option<String>>,
+    #[serde(skip_serializing_if = "CountedCalls::is_empty")]
+    counted: CountedCalls,
 }
 
 /// The process of a session that an earlier gateway had, from its checkpoint.
@@ -286,6 +291,7 @@ impl Terminal {
         }
         (self.offset, self.skipping, self.titled) = (kept.offset, kept.skipping, kept.titled);
         self.live = LiveText::restored(kept.shown);
+        self.counted = kept.counted;
         (self.run, self.early) = (kept.run.then_some(Run::Terminal), kept.early);
         for (key, call) in kept.asks {
             self.asks.entry(key).or_insert_with(Asked::unknown).call = call;
@@ -325,6 +331,7 @@ impl Terminal {
             early: self.early,
             shown: self.live.saved(),
             asks: asks.map(|(key, asked)| (key.clone(), asked.call.clone())).collect(),
+            counted: self.counted.clone(),
         };
         let state = serde_json::to_string(&kept).unwrap_or_default();
         if state != self.saved {
@@ -484,6 +491,12 @@ impl Terminal {
                 Line::Title(title) => {
                     self.titled = true;
                     env.event(drafts::title(title, line));
+                }
+                Line::Spent { call, spending } => {
+                    // What was spent before the gateway saw the session does not count.
+                    let report = self.counted.told(&call, &spending).filter(|_| self.past == Past::Read);
+                    let native = env.native.clone();
+                    env.out.events.extend(report.map(|report| RuntimeEvent::Spent { native, report }));
                 }
             }
         }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::link::{HelperHello, HelperRole, LINK_VERSION, LinkRequest};
-use super::super::rig::{Rig, choose, spec};
+use super::super::rig::{Rig, choose, spec, spent};
 use super::super::{
     AgentRequest, CarriedState, RequestKey, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent,
 };
@@ -251,6 +251,25 @@ fn claude_terminal_turn_is_read_from_the_transcript() {
     // Nothing is read twice.
     bench.hook(json!({ "hook_event_name": "Notification" }));
     assert!(bench.said().is_empty());
+}
+
+#[test]
+fn claude_terminal_tokens_of_a_call_count_once() {
+    let usage = |output: u64| json!({ "input_tokens": 3, "output_tokens": output, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 2 });
+    let told = |mut line: Value, id: &str, output: u64| {
+        (line["message"]["id"], line["message"]["usage"]) = (id.into(), usage(output));
+        line
+    };
+    let mut subagent = told(says("not shown"), "m2", 4);
+    subagent["isSidechain"] = true.into();
+    let past = told(says("of the past"), "m0", 100);
+    let mut bench = Bench::new();
+    bench.write(&[user("long ago"), past, turn_end()]);
+    bench.hook(json!({ "hook_event_name": "SessionStart" }));
+    bench.open(ResumeTarget::new(S.into(), false));
+    bench.write(&[user("do it"), told(says("I will."), "m1", 1), told(calls("t1", "ls"), "m1", 9), subagent]);
+    bench.hook(json!({ "hook_event_name": "PreToolUse" }));
+    assert_eq!(spent(&bench.rig.events).counts(), [Some(20), Some(13), Some(10), Some(4), None]);
 }
 
 #[test]

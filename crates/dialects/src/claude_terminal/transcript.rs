@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, string};
+use plexus_protocol::{Spending, lenient_tokens};
 
 /// What a line says.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) enum Line<'a> {
     TurnEnd,
     /// The title of the session.
     Title(String),
+    /// The tokens of a model call so far. Each block of its message is a line, and tells them again.
+    Spent { call: String, spending: Spending },
 }
 
 /// Who a prompt is from.
@@ -100,8 +103,24 @@ struct Head<'a> {
 
 #[derive(Deserialize)]
 struct Message<'a> {
+    id: Option<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+/// The tokens of a model call. `input_tokens` are those that the cache has no part in.
+#[derive(Deserialize)]
+struct CallTokens {
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    cache_creation_input_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -141,13 +160,19 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
         return Ok(Vec::new());
     }
     let head: Head<'_> = plexus_protocol::object::from_slice(line).map_err(|_| unreadable)?;
+    let message = head.message.and_then(object::<Message<'_>>);
+    let spent = message.as_ref().filter(|_| head.sort == "assistant").and_then(spent);
     if head.sidechain || head.meta || head.summary_of_past {
-        return Ok(Vec::new());
+        return Ok(spent.into_iter().collect());
     }
-    let content = head.message.and_then(object::<Message<'_>>).and_then(|message| message.content);
+    let content = message.and_then(|message| message.content);
     match head.sort.as_ref() {
         "user" => Ok(user(&head, content.ok_or(unreadable)?)),
-        "assistant" => assistant(&head, content.ok_or(unreadable)?).ok_or(unreadable),
+        "assistant" => {
+            let mut lines = assistant(&head, content.ok_or(unreadable)?).ok_or(unreadable)?;
+            lines.extend(spent);
+            Ok(lines)
+        }
         "system" if head.subtype.as_deref() == Some("turn_duration") => Ok(vec![Line::TurnEnd]),
         "attachment" => Ok(head.attachment.and_then(interjection).into_iter().collect()),
         "custom-title" | "ai-title" => {
@@ -156,6 +181,16 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
         }
         _ => Ok(Vec::new()),
     }
+}
+
+fn spent<'a>(message: &Message<'_>) -> Option<Line<'a>> {
+    let tokens: CallTokens = object(message.usage?)?;
+    let CallTokens {
+        output_tokens: output, cache_read_input_tokens: read, cache_creation_input_tokens: written, ..
+    } = tokens;
+    let input = tokens.input_tokens.map(|input| input + read.unwrap_or(0) + written.unwrap_or(0));
+    let spending = Spending::of([input, output, read, written, None], Vec::new());
+    Some(Line::Spent { call: message.id.clone()?, spending })
 }
 
 fn parts(content: &RawValue) -> Option<Vec<Part<'_>>> {

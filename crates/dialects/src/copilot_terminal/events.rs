@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use plexus_protocol::{Spending, lenient_tokens};
+
 /// An event of Copilot, or the first one of the extension.
 #[derive(Deserialize)]
 pub(super) struct CopilotEvent<'a> {
@@ -90,6 +92,32 @@ pub(super) struct MessageStart {
 pub(super) struct MessageDelta {
     pub(super) message_id: String,
     pub(super) delta_content: String,
+}
+
+/// `assistant.usage`: the tokens of a model call. Its `cost` is a multiplier of Copilot's plans, no money.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallUsage {
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    pub(super) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    pub(super) output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    pub(super) cache_read_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    pub(super) cache_write_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_tokens")]
+    pub(super) reasoning_tokens: Option<u64>,
+}
+
+impl CallUsage {
+    /// What the call spent. Copilot does not say whether the cache's part is in `inputTokens`; it is, unless it is the larger one.
+    pub(super) fn spending(&self) -> Spending {
+        let Self { output_tokens: output, cache_read_tokens: read, cache_write_tokens: written, .. } = *self;
+        let cached = read.unwrap_or(0) + written.unwrap_or(0);
+        let input = self.input_tokens.map(|input| if input < cached { input + cached } else { input });
+        Spending::of([input, output, read, written, self.reasoning_tokens], Vec::new())
+    }
 }
 
 /// `assistant.reasoning_delta`

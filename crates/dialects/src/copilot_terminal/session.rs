@@ -14,14 +14,14 @@ use super::super::{
 };
 use super::ask::{CopilotQuestion, FormData, ONCE, REJECT, SESSION, is_id};
 use super::events::{
-    AnswerTaken, CopilotEvent, MessageDelta, MessageStart, PermissionCompleted, PermissionRequested, PromptTaken,
-    QuestionCompleted, ReasoningDelta, SessionFailure, SessionIdle, TitleChanged, ToolEnd, ToolStart, UserMessage,
-    WholeMessage,
+    AnswerTaken, CallUsage, CopilotEvent, MessageDelta, MessageStart, PermissionCompleted, PermissionRequested,
+    PromptTaken, QuestionCompleted, ReasoningDelta, SessionFailure, SessionIdle, TitleChanged, ToolEnd, ToolStart,
+    UserMessage, WholeMessage,
 };
 use super::sync::Reported;
 use super::text::{ShownText, StreamedText};
 use super::{CLOSED, Fetches, UNREACHED, drafts};
-use plexus_protocol::{Decision, Kind, NativeId, RunStatus, Ticket};
+use plexus_protocol::{Decision, Kind, NativeId, RunStatus, SpendReport, Ticket};
 
 /// Who acts at the terminal.
 pub(super) const AT_TERMINAL: &str = "the terminal";
@@ -419,6 +419,10 @@ impl CopilotSession {
                 }
             }
             "abort" => self.aborted = self.run.is_some(),
+            "assistant.usage" => {
+                let (report, native) = (SpendReport::step(object::<CallUsage>(data)?.spending()), env.native.clone());
+                env.out.events.extend(report.map(|report| RuntimeEvent::Spent { native, report }));
+            }
             // What a subagent does is Copilot's own affair, except for what it asks.
             _ if event.of_subagent() => {}
             "user.message" => self.prompted(object(data)?, native, env),

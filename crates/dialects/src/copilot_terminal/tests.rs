@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::super::link::{HelperHello, HelperRole, LINK_VERSION, LinkRequest};
-use super::super::rig::{Rig, choose, json as parsed, raw, spec};
+use super::super::rig::{Rig, choose, json as parsed, raw, spec, spent};
 use super::super::{CarriedState, RequestKey, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use super::ask::CopilotQuestion;
 use super::session::ABSENT_MAX;
@@ -519,6 +519,15 @@ fn copilot_questions_show_exactly_what_is_asked() {
         assert!(ask.observe_only && ask.options.is_empty(), "{only}");
         assert!(matches!(ask.subject, RequestSubject::Unreadable { .. }), "{only}");
     }
+}
+
+#[test]
+fn copilot_terminal_tells_the_tokens_of_each_call() {
+    let mut bench = Bench::at_work();
+    let usage = json!({ "model": "m", "inputTokens": 9, "outputTokens": 2, "cacheReadTokens": 4, "cost": 1 });
+    bench.passes("assistant.usage", usage);
+    bench.passes("assistant.usage", json!({ "model": "m", "inputTokens": 1, "cacheReadTokens": 4 }));
+    assert_eq!(spent(&bench.rig.events).counts(), [Some(14), Some(2), Some(8), None, None]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::super::call_tokens::CountedCalls;
 use super::super::fnv::{FNV, fnv};
 use super::super::link::transcript_path;
 use super::super::{AgentRequest, EventDraft, HttpReply, RequestKey, RunEnd, RuntimeEvent, jsonrpc};
@@ -95,6 +96,8 @@ pub(super) struct Terminal {
     last_call: u64,
     /// The ids of tool calls that are over.
     over_calls: VecDeque<String>,
+    /// What is counted of the tokens.
+    counted: CountedCalls,
     /// Those of them whose hook has not come: it may yet.
     unannounced: VecDeque<CallDigest>,
     pub(super) asks: BTreeMap<RequestKey, Asked>,
@@ -234,6 +237,8 @@ struct Checkpoint {
     over_calls: VecDeque<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     asks: BTreeMap<RequestKey, KeptAsk>,
+    #[serde(skip_serializing_if = "CountedCalls::is_empty")]
+    counted: CountedCalls,
 }
 
 /// The process of a session that an earlier gateway had, from its checkpoint.
@@ -294,6 +299,7 @@ impl Terminal {
         (self.run, self.announced) = (kept.run.then_some(Run::Terminal), kept.announced);
         (self.shown, self.calls, self.over_calls) = (kept.shown, kept.calls, kept.over_calls);
         (self.last_call, self.answered, self.unsure) = (kept.last_call, kept.answered, kept.run);
+        self.counted = kept.counted;
         for (key, ask) in kept.asks {
             self.asks.entry(key).or_insert_with(|| Asked::from(ask));
         }
@@ -337,6 +343,7 @@ impl Terminal {
             last_call: self.last_call,
             over_calls: self.over_calls.clone(),
             asks: self.asks.iter().map(|(key, asked)| (key.clone(), asked.kept())).collect(),
+            counted: self.counted.clone(),
         };
         let state = serde_json::to_string(&kept).unwrap_or_default();
         if state != self.saved {
@@ -477,7 +484,11 @@ impl Terminal {
                 }
                 Line::Agent(message) => {
                     self.release_held(env);
+                    let spent = message.spending.as_ref().and_then(|spent| self.counted.told(&message.id, spent));
                     self.message(message, line, env);
+                    // What was spent before the gateway saw the session does not count.
+                    let (spent, native) = (spent.filter(|_| self.past == Past::Read), env.native.clone());
+                    env.out.events.extend(spent.map(|report| RuntimeEvent::Spent { native, report }));
                 }
                 Line::Cancelled => {
                     self.release_held(env);
@@ -521,7 +532,7 @@ impl Terminal {
     }
 
     fn message(&mut self, message: AgentMessage<'_>, line: &Bytes, env: &mut Env<'_>) {
-        let AgentMessage { id, text, thoughts, calls } = message;
+        let AgentMessage { id, text, thoughts, calls, .. } = message;
         if self.run.is_none() && !self.shown.contains(&id) {
             self.begin(Run::Terminal, BY_AGENT, env);
         }

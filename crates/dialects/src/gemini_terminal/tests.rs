@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::link::{HelperHello, HelperRole, LINK_VERSION, LinkRequest};
-use super::super::rig::{Rig, choose, spec};
+use super::super::rig::{Rig, choose, spec, spent};
 use super::super::{AgentRequest, CarriedState, HttpRequest, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{Choice, Kind, Ticket};
 
@@ -191,7 +191,10 @@ impl Bench {
         };
         let events = std::mem::take(&mut self.rig.events).into_iter();
         events
-            .filter(|event| !matches!(event, RuntimeEvent::Ready { .. } | RuntimeEvent::Found { .. }))
+            .filter(|event| {
+                use RuntimeEvent::{Found, Ready, Spent};
+                !matches!(event, Ready { .. } | Found { .. } | Spent { .. })
+            })
             .map(word)
             .collect()
     }
@@ -212,7 +215,8 @@ fn user(id: &str, text: &str) -> Value {
 }
 
 fn says(id: &str, text: &str) -> Value {
-    json!({ "id": id, "type": "gemini", "content": text, "thoughts": [], "tokens": { "input": 1 }, "model": "m" })
+    let tokens = json!({ "input": 9, "output": 2, "cached": 4, "thoughts": 3, "tool": 1, "total": 15 });
+    json!({ "id": id, "type": "gemini", "content": text, "thoughts": [], "tokens": tokens, "model": "m" })
 }
 
 fn called(id: &str, call: &str, command: &str, status: &str) -> Value {
@@ -237,6 +241,14 @@ fn rewritten() -> Vec<Value> {
         json!({ "id": "r4", "type": "user", "content": [{ "text": "and that" }] }),
         json!({ "$set": { "messages": [{ "id": "r1" }, { "id": "r2" }, { "id": "r3" }, { "id": "r4" }] } }),
     ]
+}
+
+#[test]
+fn gemini_terminal_tokens_of_a_message_count_once() {
+    let mut bench = Bench::opened(None);
+    bench.write(&[user("1", "do it"), says("2", "I will."), says("2", "I will."), says("3", "Done.")]);
+    bench.hook(json!({ "hook_event_name": "AfterAgent" }));
+    assert_eq!(spent(&bench.rig.events).counts(), [Some(20), Some(10), Some(8), None, Some(6)]);
 }
 
 #[test]

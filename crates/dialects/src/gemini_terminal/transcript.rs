@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, string};
+use plexus_protocol::{Spending, lenient_tokens};
 
 /// What a line says.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) struct AgentMessage<'a> {
     pub(super) thoughts: Vec<String>,
     /// Its tool calls that are over.
     pub(super) calls: Vec<FinishedCall<'a>>,
+    /// The tokens of the model call that it comes from.
+    pub(super) spending: Option<Spending>,
 }
 
 /// A tool call that is over.
@@ -69,6 +72,8 @@ struct Head<'a> {
     thoughts: Option<&'a RawValue>,
     #[serde(rename = "toolCalls", borrow)]
     calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tokens: Option<&'a RawValue>,
     #[serde(rename = "$set", borrow)]
     set: Option<&'a RawValue>,
 }
@@ -105,12 +110,34 @@ pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
         "gemini" if head.model.is_some() => {
             let thoughts = head.thoughts.map(thoughts).unwrap_or_default();
             let calls = head.calls.map(calls).unwrap_or_default();
-            vec![Line::Agent(AgentMessage { id, text, thoughts, calls })]
+            let spending = head.tokens.and_then(spending);
+            vec![Line::Agent(AgentMessage { id, text, thoughts, calls, spending })]
         }
         "info" if text.trim() == CANCELLED => vec![Line::Cancelled],
         "error" => vec![Line::Failure(text)],
         _ => Vec::new(),
     })
+}
+
+/// `tokens` of a message: `input` has what came from the cache, `output` has no thoughts, and what tools gave the model stands apart.
+fn spending(tokens: &RawValue) -> Option<Spending> {
+    #[derive(Deserialize)]
+    struct Tokens {
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        input: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        output: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        cached: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        thoughts: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        tool: Option<u64>,
+    }
+    let Tokens { input, output, cached, thoughts, tool } = object(tokens)?;
+    let input = input.map(|input| input + tool.unwrap_or(0));
+    let output = output.map(|output| output + thoughts.unwrap_or(0));
+    Some(Spending::of([input, output, cached, None, thoughts], Vec::new()))
 }
 
 fn changed(set: &RawValue) -> Vec<Line<'_>> {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, string};
+use plexus_protocol::{SpendReport, Spending, lenient_tokens};
 
 /// Something that a line of the dual output says.
 #[derive(Debug)]
@@ -57,6 +58,8 @@ pub(super) struct OutputLine<'a> {
     pub(super) cwd: Option<String>,
     /// What it says, in its order.
     pub(super) said: Vec<QwenEvent<'a>>,
+    /// The tokens of the model call that it is about, which no other line tells.
+    pub(super) spent: Option<SpendReport>,
 }
 
 #[derive(Deserialize)]
@@ -121,7 +124,33 @@ pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
         cwd: Option<String>,
     }
     let cwd = head.data.and_then(object::<Start>).and_then(|start| start.cwd);
-    Some(OutputLine { session: head.session_id.filter(|id| !id.is_empty()), cwd, said })
+    let spent = head.message.filter(|_| head.sort == "assistant").and_then(spent);
+    Some(OutputLine { session: head.session_id.filter(|id| !id.is_empty()), cwd, said, spent })
+}
+
+/// `usage` of an agent's message: `input_tokens` has what came from the cache, and only the total has all of what was written.
+fn spent(message: &RawValue) -> Option<SpendReport> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        usage: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Usage {
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        input_tokens: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        output_tokens: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        cache_read_input_tokens: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        total_tokens: Option<u64>,
+    }
+    let Usage { input_tokens: input, output_tokens: output, cache_read_input_tokens: read, total_tokens } =
+        object(object::<Message<'_>>(message)?.usage?)?;
+    let rest = total_tokens.zip(input).and_then(|(total, input)| total.checked_sub(input));
+    let spending = Spending::of([input, output.max(rest), read, None, None], Vec::new());
+    if spending.is_nothing() { None } else { SpendReport::step(spending) }
 }
 
 fn parts<'a>(head: &Head<'a>) -> Option<Vec<Part<'a>>> {

@@ -524,7 +524,7 @@ impl QwenTerminal {
 
     /// Applies a line; false if it is of another conversation, and so not applied.
     fn line(&mut self, line: &Bytes, env: &mut TerminalEnv<'_>) -> bool {
-        let Some(OutputLine { session, cwd, said }) = output_line(line) else {
+        let Some(OutputLine { session, cwd, said, spent }) = output_line(line) else {
             self.event(EventDraft::raw(line.clone(), "a line of Qwen Code that could not be read"), env);
             return true;
         };
@@ -540,6 +540,9 @@ impl QwenTerminal {
             return self.native.is_none();
         }
         said.into_iter().for_each(|said| self.said(said, line, env));
+        if let (Some(report), Some(native)) = (spent, self.native.clone()) {
+            env.out.events.push(RuntimeEvent::Spent { native, report });
+        }
         true
     }
 

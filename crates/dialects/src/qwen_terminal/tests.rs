@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::link::{HelperHello, HelperRole, LINK_VERSION, LinkRequest};
-use super::super::rig::{Rig, choose, json as parsed, spec};
+use super::super::rig::{Rig, choose, json as parsed, spec, spent};
 use super::super::{CarriedState, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use super::drafts;
 use super::output::{ChatLine, chat_line, chat_path, output_line};
@@ -309,6 +309,19 @@ fn qwen_terminal_text_is_shown_once_as_it_comes() {
     next.connect(1);
     next.write(&[user("more")]);
     assert_eq!(next.told(), ["opened 48d4f8c9-0378", "began by the terminal", "user: more"]);
+}
+
+#[test]
+fn qwen_terminal_tells_the_tokens_of_each_call() {
+    let mut bench = Bench::at_work();
+    let told = |parent: Value, output: u64| {
+        let usage =
+            json!({ "input_tokens": 9, "output_tokens": output, "cache_read_input_tokens": 4, "total_tokens": 12 });
+        let message = json!({ "content": [], "usage": usage });
+        json!({ "type": "assistant", "parent_tool_use_id": parent, "message": message })
+    };
+    bench.write(&[told(Value::Null, 3), told("a subagent".into(), 1), stop()]);
+    assert_eq!(spent(&bench.rig.events).counts(), [Some(18), Some(6), Some(8), None, None]);
 }
 
 #[test]
