@@ -90,14 +90,19 @@ fn set_environment(spec: &mut RuntimeSpec, args: &args::Run) -> Result<(), Comma
     Ok(())
 }
 
-/// What starts a preset as this shell would: with this shell's `PATH` and keys, which may differ from those of the gateway.
+/// What starts a preset as this shell would: with this shell's keys, and its `PATH` if the program is there. Whether it is installed is
+/// for the gateway to say, which starts it and may find it where this shell does not.
 ///
 /// # Errors
-/// It is not installed.
+/// There is no such preset.
 pub(super) fn preset_start(name: &str) -> anyhow::Result<Value> {
     let args = args::Run { preset: Some(name.to_owned()), ..args::Run::default() };
-    let mut spec = spec_of(&args)?;
-    if let Ok(path) = std::env::var("PATH") {
+    let mut spec = named_spec(&args)?;
+    let program = match &spec.connect {
+        Connect::Command(command) => command.first().and_then(|program| which(program)),
+        Connect::Endpoint(_) => None,
+    };
+    if let Some(path) = std::env::var("PATH").ok().filter(|_| program.is_some()) {
         spec.env.insert("PATH".into(), path);
     }
     let mut wanted = json!({ "preset": name, "env": spec.env });
@@ -117,7 +122,8 @@ fn own_environment(args: &args::Run) -> Option<&'static str> {
     given.into_iter().find_map(|(option, given)| given.then_some(option))
 }
 
-fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
+/// What is to be run, its program as it was named.
+fn named_spec(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
     let cwd = match &args.cwd {
         Some(dir) => dir
             .canonicalize()
@@ -150,6 +156,12 @@ fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
         let message = format!("unknown dialect {:?}; known: {}{near}", spec.dialect, known.join(", "));
         return Err(CommandFailure::new(USAGE, message).into());
     }
+    Ok(spec)
+}
+
+/// What is to be run, its program where this shell finds it.
+fn spec_of(args: &args::Run) -> anyhow::Result<RuntimeSpec> {
+    let mut spec = named_spec(args)?;
     if let Connect::Command(command) = &mut spec.connect
         && let Some(program) = command.first_mut()
     {

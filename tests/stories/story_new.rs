@@ -176,6 +176,26 @@ async fn new_command_starts_the_agent_and_leaves_the_session_to_work() {
     assert_eq!(run(&["demo", "--in", "nowhere"]).await.status.code(), Some(1));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_command_leaves_it_to_the_gateway_whether_an_agent_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    script(dir.path(), "gemini", &format!("exec {} agent demo", exe()));
+    // The agent is on the gateway's PATH alone.
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let gateway = Gateway::start_with(tempfile::tempdir().unwrap(), "", &[("PATH", &path)]).await;
+    let home = gateway.home.clone();
+    let run = async |args: &[&str]| {
+        let mut command = Command::new(exe());
+        command.arg("new").args(args).env("PLEXUS_HOME", &home).env("NO_COLOR", "1").env("PATH", "/usr/bin:/bin");
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    };
+    let made = run(&["gemini", "--in", "/", "echo", "found"]).await;
+    assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    let missing = run(&["qwen", "--in", "/", "x"]).await;
+    let words = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(missing.status.code() != Some(0) && words.contains("npm install -g @qwen-code/qwen-code"), "{words}");
+}
+
 /// A repository with one commit.
 fn repository(path: &Path) {
     std::fs::create_dir_all(path).unwrap();
