@@ -1,4 +1,4 @@
-//! `GET /v1/folders`: where a session can work. Folders that sessions used are for whoever may prompt; the folders of the machine for
+//! `GET /v1/folders` and `GET /v1/folders/files`: where a session can work, and which files are there. Folders that sessions used are for whoever may prompt; the folders of the machine for
 //! administrators.
 
 use std::collections::HashSet;
@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 use super::guard::Call;
+use super::http::{Files, files_wanted};
 use super::reply::{Outcome, bad_query, gateway, json, parameter};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Target};
@@ -116,6 +117,18 @@ pub(super) async fn list(state: AppState, call: Call) -> Outcome {
     let found: Result<Folders, Problem> =
         tokio::time::timeout(DISK_WAIT, look).await.map_err(|_| slow())?.map_err(|_| Problem::internal())?;
     json(StatusCode::OK, &found?)
+}
+
+/// Lists the files of a folder where a session may begin, for prompts that name them.
+pub(super) async fn files(state: AppState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
+    let under = parameter(&call, "under").filter(|under| !under.is_empty());
+    let under = under.ok_or_else(|| bad_query("`under` is missing: name the folder".into()))?;
+    let folder = folder_of(&under, &home)?.display().to_string();
+    let (sought, limit) = files_wanted(&call)?;
+    let found = state.directory.folder_files(&permit, folder, sought, limit).await?;
+    json(StatusCode::OK, &Files::from(found))
 }
 
 /// The folder that a person named: absolute, or below the home folder; `.` and `..` are taken out.

@@ -28,7 +28,8 @@ use crate::auth::{Admin, Approve, Caller, Prompt, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::sessions::{
-    CommitEntry, FILE_QUERY_MAX, Filter, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, WINDOW,
+    CommitEntry, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
+    StartAfter, WINDOW,
 };
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{
@@ -240,15 +241,27 @@ pub(super) struct FileMatch {
 
 pub(super) async fn files(state: AppState, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
-    let query = Query::of(&call);
+    let (sought, limit) = files_wanted(&call)?;
+    let found = state.directory.files(&permit, &session.session_id, sought, limit).await?;
+    json(StatusCode::OK, &Files::from(found))
+}
+
+/// Which files are wanted, and how many at most.
+pub(super) fn files_wanted(call: &Call) -> Result<(String, usize), Problem> {
+    let query = Query::of(call);
     let limit = query.number("limit", FILES)?;
     let sought = query.get("query").unwrap_or_default();
     if sought.chars().count() > FILE_QUERY_MAX {
         return Err(bad_query(format!("`query` may have at most {FILE_QUERY_MAX} characters")));
     }
-    let found = state.directory.files(&permit, &session.session_id, sought.to_owned(), limit).await?;
-    let files = found.paths.into_iter().map(|path| FileMatch { path }).collect();
-    json(StatusCode::OK, &Files { files, truncated: found.truncated })
+    Ok((sought.to_owned(), limit))
+}
+
+impl From<FoundFiles> for Files {
+    fn from(found: FoundFiles) -> Self {
+        let files = found.paths.into_iter().map(|path| FileMatch { path }).collect();
+        Self { files, truncated: found.truncated }
+    }
 }
 
 /// Changes to a session; absent members stay unchanged.

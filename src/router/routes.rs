@@ -168,6 +168,8 @@ fn runtime_routes() -> Vec<Route<AppState>> {
             .gives::<agents::Agents>(200),
         route(GET, "/v1/folders", PROMPTS, NOTHING, "Folders that sessions used; for administrators also the folders below a path", |s, c| answer(folders::list(s, c)))
             .gives::<folders::Folders>(200).with(&[&docs::FOLDERS_UNDER, &docs::FOLDERS_PREFIX]),
+        route(GET, "/v1/folders/files", ADMIN, NOTHING, "Files of a folder whose paths fit, best first", |s, c| answer(folders::files(s, c)))
+            .gives::<api::Files>(200).with(&[&docs::FILES_UNDER, &docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
         route(GET, "/v1/worktrees", ADMIN, NOTHING, "The git worktrees that were made for sessions, and what is in each only", |s, c| answer(worktrees::list(s, c)))
             .gives::<worktrees::ListedWorktrees>(200),
         route(POST, "/v1/worktrees/remove", ADMIN, JSON, "Remove a worktree that no session works in; what would be lost must have been shown", |s, c| answer(worktrees::remove(s, c)))

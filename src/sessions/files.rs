@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{Directory, SessionError};
-use crate::auth::{Permit, Prompt};
+use crate::auth::{Admin, Permit, Prompt};
 use plexus_protocol::SessionId;
 use walk::FolderFiles;
 
@@ -119,14 +119,32 @@ impl Directory {
         query: String,
         limit: usize,
     ) -> Result<FoundFiles, SessionError> {
+        let cwd = self.session(id).ok_or_else(|| SessionError::NoSession(id.clone()))?.cwd.clone();
+        self.files_in(cwd, query, limit).await
+    }
+
+    /// The same of any folder of the machine, where a session may begin.
+    ///
+    /// # Errors
+    /// [`SessionError::Invalid`].
+    pub async fn folder_files(
+        &self,
+        _permit: &Permit<Admin>,
+        folder: String,
+        query: String,
+        limit: usize,
+    ) -> Result<FoundFiles, SessionError> {
+        self.files_in(folder, query, limit).await
+    }
+
+    async fn files_in(&self, cwd: String, query: String, limit: usize) -> Result<FoundFiles, SessionError> {
         if query.chars().count() > FILE_QUERY_MAX {
             return Err(SessionError::Invalid(format!("the query may have at most {FILE_QUERY_MAX} characters")));
         }
-        let cwd = self.session(id).ok_or_else(|| SessionError::NoSession(id.clone()))?.cwd.clone();
         let Some(walked) = self.shared.folder_walks.files(&cwd).await else {
             return Ok(FoundFiles { truncated: true, ..FoundFiles::default() });
         };
-        let unreadable = |why| SessionError::Invalid(format!("the session's folder {cwd:?} cannot be read: {why}"));
+        let unreadable = |why| SessionError::Invalid(format!("the folder {cwd:?} cannot be read: {why}"));
         let files = walked.map_err(unreadable)?;
         let limit = limit.clamp(1, FILES_MAX);
         let best = tokio::task::spawn_blocking(move || {
