@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use super::agent_lists;
 use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
 use super::changes::ChangesScreen;
-use super::conversation::{Conversation, DrawContext, PageOf};
+use super::conversation::{Conversation, ConversationEvent, DrawContext, PageOf, WholeCall};
 use super::facts::SettingsFacts;
 use super::help::COMMANDS;
 use super::input::{self, Key};
@@ -206,6 +206,11 @@ pub(crate) enum Effect {
         format: &'static str,
         name: String,
     },
+    /// Read all of a tool call of which pages left something out.
+    Whole {
+        session: String,
+        call: WholeCall,
+    },
     /// Copy to the clipboard.
     Copy(String),
     /// Report the viewed session and the focus.
@@ -249,6 +254,8 @@ pub(crate) enum Overlay {
     Help(usize),
     Palette {
         area: TextArea<'static>,
+    /// All events of the call in this block, and the place of the last one.
+    Whole(u64, u64, Result<(Vec<ConversationEvent>, u64), String>),
         at: usize,
     },
     Confirm {
@@ -543,7 +550,8 @@ impl App {
             Msg::Done(tag, outcome) => self.on_reply(tag, outcome, &mut effects),
             Msg::Opened(of, opening) if of == self.following => self.on_opened(opening, &mut effects),
             Msg::Page(of, page) if of == self.following => self.on_page(page),
-            Msg::Opened(..) | Msg::Page(..) => {}
+            Msg::Whole(of, block, loaded) if of == self.following => self.on_rest(block, loaded),
+            Msg::Opened(..) | Msg::Page(..) | Msg::Whole(..) => {}
             Msg::Exported(Ok(path)) => self.say(&format!("written to {path}"), false),
             Msg::Exported(Err(why)) => self.say(&why, true),
             Msg::Edited(done) => self.on_edited(done.err()),

@@ -10,11 +10,14 @@
 mod blocks;
 mod drawing;
 mod reads;
+mod short;
 mod surfaces;
 
 use blocks::{Above, Block, BlockBody, ToolPart};
 use drawing::{parts, some};
 use reads::{ReadStretch, ReadStretches, only_looked};
+use short::CallParts;
+pub(crate) use short::WholeCall;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
@@ -178,6 +181,8 @@ pub(crate) struct Conversation {
     reads: ReadStretches,
     next: u64,
     bytes: usize,
+    /// The place of the last event of what is being applied, and whether it is of a page.
+    applied: (u64, bool),
     /// The cursor of the last event.
     pub(crate) cursor: String,
     /// Whether all stored events have been received.
@@ -232,6 +237,7 @@ impl Conversation {
             reads: ReadStretches::default(),
             next: 1,
             bytes: 0,
+            applied: (0, false),
             cursor: String::new(),
             live: false,
             events: 0,
@@ -347,6 +353,7 @@ impl Conversation {
 
     /// Applies an event of a page.
     fn event_of_page(&mut self, event_of_page: &ConversationEvent) {
+        self.applied.1 = true;
         self.take(
             &event_of_page.kind,
             &event_of_page.body,
@@ -355,10 +362,12 @@ impl Conversation {
             event_of_page.place,
             event_of_page.at,
         );
+        self.applied.1 = false;
     }
 
     fn take(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
+        self.applied.0 = position(cursor);
         self.above = None;
         match Kind::from_name(kind) {
             Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
@@ -578,17 +587,20 @@ impl Conversation {
         let id = match self.tools.get(&key) {
             Some(id) => *id,
             None => {
-                let id =
-                    self.push(BlockBody::Tool { call: ToolCall::default(), from: at, until: 0, asked: false }, place);
+                let parts = CallParts::of(&key);
+                let call = ToolCall::default();
+                let id = self.push(BlockBody::Tool { call, from: at, until: 0, asked: false, parts }, place);
                 self.tools.insert(key, id);
                 id
             }
         };
         let above = self.above.clone();
+        let (end, paged) = self.applied;
         let Some(block) = self.block_mut(id) else { return };
         let before = block.bytes();
         block.above = above;
-        if let BlockBody::Tool { call, until, .. } = &mut block.body {
+        if let BlockBody::Tool { call, until, parts, .. } = &mut block.body {
+            parts.add(&update, (place, end.max(place)), paged);
             call.update(update);
             if call.is_finished() && *until == 0 {
                 *until = last;
@@ -842,13 +854,16 @@ impl Conversation {
         }
         Some(match &block.body {
             BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.clone(),
-            BlockBody::Tool { call, .. } => {
+            BlockBody::Tool { call, parts: whole, .. } => {
                 let mut all = format!("**{}**\n", sanitize::line(call.title(), FIELD));
+                if whole.left_out > 0 {
+                    all.push_str(&format!("\n({} are left out here)\n", image::size_words(whole.left_out)));
+                }
                 for part in parts(call) {
                     let (name, words) = match part {
                         ToolPart::Output(words) => ("", words.to_owned()),
                         ToolPart::Other(words) => ("", words),
-                        ToolPart::Diff { path, old, new } => {
+                        ToolPart::Diff { path, old, new, .. } => {
                             let diff = similar::TextDiff::from_lines(old, new);
                             ("diff", diff.unified_diff().header(&path, &path).to_string())
                         }

@@ -19,8 +19,9 @@ const WORDS_MAX: usize = 2000;
 /// Most lines of a diff that are laid out; the rest is counted.
 pub(crate) const LINES_MAX: usize = 50_000;
 
-/// The lines of a diff, and the numbers of added and removed lines.
+/// The lines of a diff, and the numbers of added and removed lines. The file has `before` lines before the texts.
 pub(crate) fn diff(
+    before: usize,
     old: &str,
     new: &str,
     theme: &Theme,
@@ -29,7 +30,8 @@ pub(crate) fn diff(
 ) -> (Vec<Line<'static>>, usize, usize) {
     let compared = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(old, new);
     let (mut lines, mut added, mut removed) = (Vec::new(), 0, 0);
-    let digits = old.lines().count().max(new.lines().count()).max(1).to_string().len();
+    let last = before.saturating_add(old.lines().count().max(new.lines().count()).max(1));
+    let digits = last.to_string().len();
     for (n, group) in compared.grouped_ops(CONTEXT).iter().enumerate() {
         if n > 0 {
             lines.push(Line::from(vec![margin.clone(), Span::styled("  ⋯", theme.dim)]));
@@ -46,7 +48,7 @@ pub(crate) fn diff(
                 if lines.len() >= LINES_MAX {
                     continue;
                 }
-                let number = change.new_index().or(change.old_index()).map_or(0, |at| at + 1);
+                let number = change.new_index().or(change.old_index()).map_or(0, |at| before.saturating_add(at + 1));
                 let number = Span::styled(format!("{}{number:>digits$} ", margin.content), theme.dim);
                 let next = Span::styled(format!("{}{:>digits$} ", margin.content, ""), theme.dim);
                 let pieces: Vec<(bool, String)> =
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     fn drawn(old: &str, new: &str, width: usize) -> String {
-        let (lines, added, removed) = diff(old, new, &Theme::new(Depth::True, false), &Span::raw(""), width);
+        let (lines, added, removed) = diff(0, old, new, &Theme::new(Depth::True, false), &Span::raw(""), width);
         let lines: Vec<String> = lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect();
         format!("{}\n+{added} -{removed}", lines.join("\n"))
     }
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn diff_marks_only_the_changed_word() {
         let theme = Theme::new(Depth::True, false);
-        let (lines, ..) = diff("let a = 1;\n", "let a = 2;\n", &theme, &Span::raw(""), 60);
+        let (lines, ..) = diff(0, "let a = 1;\n", "let a = 2;\n", &theme, &Span::raw(""), 60);
         let marked: Vec<String> = lines
             .iter()
             .flat_map(|line| &line.spans)
@@ -108,7 +110,7 @@ mod tests {
     fn diff_compares_twenty_thousand_lines() {
         let old: String = (0..20_000).map(|n| format!("old {n} \x1b[31m\n")).collect();
         let new: String = (0..20_000).map(|n| format!("new {n} \u{202e}\n")).collect();
-        let (lines, added, removed) = diff(&old, &new, &Theme::new(Depth::None, false), &Span::raw(""), 80);
+        let (lines, added, removed) = diff(0, &old, &new, &Theme::new(Depth::None, false), &Span::raw(""), 80);
         assert_eq!((added, removed), (20_000, 20_000));
         assert!(lines.len() >= 40_000);
         assert!(!lines.iter().any(|line| line.to_string().contains(['\x1b', '\u{202e}'])));

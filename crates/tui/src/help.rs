@@ -109,6 +109,7 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
             ("s", "open what the agent draws: the selected surface, or a pinned one"),
             ("t  o", "unfold all thoughts; unfold all tool output"),
             ("c  y", "copy the selected block or last message as Markdown"),
+            ("L", "load all of a tool call of which something is left out"),
             ("u  ←", "back to the list; ← if it is beside the session"),
             ("x  R", "cancel the run; repeat the last prompt"),
             ("Q", "remove the last queued prompt"),

@@ -13,11 +13,7 @@ const NAME_MAX: usize = 80;
 /// One line for a content block that is no text, such as `[image 640x480 png, 12 KiB, open in the page]`.
 pub(crate) fn label(block: &Value) -> String {
     let data = block["data"].as_str();
-    let size = data.map(|data| match data.len() / 4 * 3 {
-        bytes @ 0..1024 => format!(", {bytes} bytes"),
-        bytes => format!(", {} KiB", bytes / 1024),
-    });
-    let size = size.unwrap_or_default();
+    let size = data.map(|data| format!(", {}", size_words(data.len() as u64 / 4 * 3))).unwrap_or_default();
     if block["type"] != "image" {
         let label = block_label(block);
         return sanitize::line(&format!("{}{size}]", label.trim_end_matches(']')), NAME_MAX);
@@ -30,6 +26,15 @@ pub(crate) fn label(block: &Value) -> String {
     let format = if format.is_empty() { String::new() } else { format!(" {format}") };
     let label = sanitize::line(&format!("image{pixels}{format}{name}"), NAME_MAX);
     format!("[{label}{size}, open in the page]")
+}
+
+/// `15 bytes`, `3 KiB`, `1.5 MiB`.
+pub(crate) fn size_words(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{}.{} MiB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20),
+    }
 }
 
 /// The beginning of base64 data.

@@ -50,7 +50,7 @@ mod view;
 mod view_model;
 
 use app::{App, Effect, Msg};
-use conversation::PageOf;
+use conversation::{ConversationEvent, PageOf};
 pub use qr::qr_picture;
 
 use guard::{FrameBuffer, Stdout, TerminalGuard};
@@ -71,6 +71,10 @@ const PAUSE: Duration = Duration::from_millis(700);
 const PAGE: usize = 500;
 /// Approximate bytes of such a page.
 const PAGE_BYTES: usize = 128 << 10;
+/// Longest member of a tool call in such a page, in bytes: the rest is loaded on request.
+const OUTPUT: usize = 16 << 10;
+/// Most bytes of a tool call that are loaded; a longer one is in an export.
+const WHOLE_MAX: usize = 8 << 20;
 /// The file in the state folder that holds when sessions were last viewed.
 const VIEWED_FILE: &str = "attach.json";
 /// Sessions remembered in it.
@@ -428,6 +432,13 @@ impl Shell {
                     let client = self.client.clone();
                     tokio::spawn(async move {
                         // A gateway without presence ignores this.
+                Effect::Whole { session, call } => {
+                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
+                    tokio::spawn(async move {
+                        let loaded = whole(&client, &session, &call).await;
+                        let _ = tx.send(Msg::Whole(of, call.block, loaded)).await;
+                    });
+                }
                         let params = json!({ "session_id": session, "focused": focused });
                         let _ = client.call::<Value>("presence.update", params).await;
                     });
@@ -497,7 +508,8 @@ async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, Strin
 /// Reads the merged page of a session before a cursor.
 async fn past(client: &Client, session: &str, before: &str) -> Result<Value, String> {
     let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
-    let path = format!("/v1/sessions/{session}/events?merge=true&limit={PAGE}&max_bytes={PAGE_BYTES}&before={before}");
+    let bounds = format!("limit={PAGE}&max_bytes={PAGE_BYTES}&max_output={OUTPUT}");
+    let path = format!("/v1/sessions/{session}/events?merge=true&{bounds}&before={before}");
     let (status, page) = call(client, "GET", &path, None, None).await?;
     match status {
         200 => Ok(page),
@@ -515,6 +527,39 @@ async fn export(client: &Client, session: &str, format: &str, name: &str) -> Res
         let why = reply.json()["detail"]
             .as_str()
             .map_or_else(|| format!("the gateway answered {}", reply.status), str::to_owned);
+/// Reads all events of a tool call, merged; and the place of the last one.
+async fn whole(
+    client: &Client,
+    session: &str,
+    call: &conversation::WholeCall,
+) -> Result<(Vec<ConversationEvent>, u64), String> {
+    let (mut events, mut last, mut bytes) = (Vec::new(), 0, 0);
+    for (first, end) in &call.parts {
+        // The item before may have had the beginning of this part.
+        let mut from = (*first).max(last + 1);
+        while from <= *end {
+            let after = format!("{}:{}", call.epoch, from.saturating_sub(1));
+            let after: String = form_urlencoded::byte_serialize(after.as_bytes()).collect();
+            let path = format!("/v1/sessions/{session}/events?merge=true&limit=1&after={after}");
+            let reply = client.http("GET", &path, None, None).await.map_err(|why| format!("not loaded: {why}"))?;
+            bytes += reply.text.len();
+            if bytes > WHOLE_MAX {
+                return Err("it is longer than 8 MiB: export the session (E)".to_owned());
+            }
+            let page = reply.json();
+            let event = PageOf::read(&page).events.into_iter().next();
+            let ours = |event: &ConversationEvent| event.body["toolCallId"].as_str() == Some(&call.id);
+            let Some(event) = event.filter(|event| reply.is_ok() && page["resume"] == "ok" && ours(event)) else {
+                return Err("not loaded: the rest is no longer stored".to_owned());
+            };
+            last = view_model::position(&event.cursor);
+            from = last + 1;
+            events.push(event);
+        }
+    }
+    Ok((events, last))
+}
+
         return Err(format!("not exported: {why}; `plexus export` may know how"));
     }
     let stem: String =

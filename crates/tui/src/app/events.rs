@@ -463,6 +463,27 @@ impl App {
         for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
             // The known state is newer.
             if !self.deleted.contains(&session.id) && !self.sessions.contains_key(&session.id) {
+
+    /// Loads the rest of a tool call.
+    pub(super) fn load_rest(&mut self, effects: &mut Vec<Effect>) {
+        let mut wanted = Err("open a session first");
+        self.with_conversation(|conversation, pen| wanted = conversation.load_rest(pen));
+        match (wanted, &self.conversation) {
+            (Ok(call), Some(conversation)) => {
+                effects.push(Effect::Whole { session: conversation.session.clone(), call });
+            }
+            (Err(why), _) => self.say(why, false),
+            (Ok(_), None) => {}
+        }
+    }
+
+    /// The rest of a tool call was loaded, or why it was not.
+    pub(super) fn on_rest(&mut self, block: u64, loaded: Result<(Vec<ConversationEvent>, u64), String>) {
+        if let Err(why) = &loaded {
+            self.say(why, true);
+        }
+        self.with_conversation(|conversation, _| conversation.on_rest(block, loaded.ok()));
+    }
                 self.add_listed(session);
             }
         }

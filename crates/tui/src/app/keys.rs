@@ -414,6 +414,7 @@ impl App {
             "K" | "S-Up" => self.with_conversation(|conversation, pen| conversation.choose(false, pen)),
             " " => self.with_conversation(Conversation::toggle_fold),
             "s" => self.open_surface(),
+            "L" => self.load_rest(effects),
             "t" => self.command("thoughts", effects),
             "o" => self.command("output", effects),
             // `y` and `u` as on the page.

@@ -6,7 +6,13 @@ use super::*;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ToolPart<'a> {
     Output(&'a str),
-    Diff { path: String, old: &'a str, new: &'a str },
+    /// A change, and how many lines of the file come before the texts.
+    Diff {
+        path: String,
+        old: &'a str,
+        new: &'a str,
+        before: usize,
+    },
     Other(String),
 }
 
@@ -24,6 +30,7 @@ pub(super) enum BlockBody {
         until: i64,
         /// Whether somebody was asked about it.
         asked: bool,
+        parts: CallParts,
     },
     Plan(Vec<PlanEntry>),
     Asked(String),

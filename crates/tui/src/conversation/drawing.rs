@@ -333,7 +333,7 @@ impl Conversation {
 
     /// Draws a tool call: its state, title, input and output.
     fn draw_tool(&self, block: &Block, cx: &DrawContext<'_>, out: &mut Vec<Line<'static>>) {
-        let BlockBody::Tool { call, .. } = &block.body else { return };
+        let BlockBody::Tool { call, parts: whole, .. } = &block.body else { return };
         out.extend(self.tool_head(block, cx));
         let (theme, width) = (cx.theme, usize::from(cx.width));
         let open = self.folds.tools != block.toggled;
@@ -342,6 +342,15 @@ impl Conversation {
         }
         for part in parts(call) {
             self.part(&part, open, cx, out);
+        }
+        if whole.left_out > 0 {
+            let size = image::size_words(whole.left_out);
+            let words = match whole.is_loading() {
+                true => format!("    … loading {size} …"),
+                false => format!("    … {size} left out · L: load all of it"),
+            };
+            let words = sanitize::cut(&words, width);
+            out.push(Line::from(Span::styled(words, theme.dim.add_modifier(Modifier::ITALIC))));
         }
     }
 
@@ -396,8 +405,13 @@ impl Conversation {
                 }
                 out.extend(lines);
             }
-            ToolPart::Diff { path, old, new } => {
-                let (lines, added, removed) = diff(old, new, theme, &Span::raw("    "), width);
+            // A change that is too long for a page has neither text.
+            ToolPart::Diff { path, old: "", new: "", .. } => {
+                let path = sanitize::cut(path, width.saturating_sub(4));
+                out.push(Line::from(Span::styled(format!("    {path}"), theme.accent)));
+            }
+            ToolPart::Diff { path, old, new, before } => {
+                let (lines, added, removed) = diff(*before, old, new, theme, &Span::raw("    "), width);
                 out.push(Line::from(vec![
                     Span::styled(format!("    {} ", sanitize::cut(path, width.saturating_sub(20))), theme.accent),
                     Span::styled(format!("+{added}"), theme.ok),
@@ -437,17 +451,20 @@ pub(super) fn tail(words: &str) -> &str {
 
 /// The parts of a tool call's display, in order; its raw output, if it displays nothing.
 pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
-    let part = |content| match content {
+    let raw = call.members().get("content").and_then(Value::as_array);
+    let raw = raw.into_iter().flatten().map(|one| &one["_meta"]["plexus"]["lines_before"]);
+    let part = |(content, before): (_, &Value)| match content {
         ToolContent::Text("") | ToolContent::Other(_) => None,
         ToolContent::Text(words) | ToolContent::Terminal(Some(words)) => Some(ToolPart::Output(words)),
         ToolContent::Block(block) => Some(ToolPart::Other(image::label(block))),
         ToolContent::Diff { path, old, new } => {
             let path = sanitize::line(path, FIELD);
-            Some(ToolPart::Diff { path, old: old.unwrap_or_default(), new })
+            let before = before.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+            Some(ToolPart::Diff { path, old: old.unwrap_or_default(), new, before })
         }
         ToolContent::Terminal(None) => Some(ToolPart::Other("[terminal]".into())),
     };
-    let mut parts: Vec<ToolPart<'_>> = call.content().filter_map(part).collect();
+    let mut parts: Vec<ToolPart<'_>> = call.content().zip(raw).filter_map(part).collect();
     let (beside, _) = call.terminal_output();
     if parts.is_empty() && !beside.is_empty() {
         parts.push(ToolPart::Output(beside));

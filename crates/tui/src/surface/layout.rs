@@ -259,7 +259,7 @@ impl Drawing<'_> {
             }
         } else {
             let (old, new) = (raw_text(props, "old"), raw_text(props, "new"));
-            lines.extend(diff(beginning(&old), beginning(&new), theme, &Span::raw(""), width).0);
+            lines.extend(diff(0, beginning(&old), beginning(&new), theme, &Span::raw(""), width).0);
         }
         lines
     }

@@ -1,0 +1,134 @@
+//! Tool calls of which pages left something out, and what loads the rest. Pure.
+
+use plexus_protocol::transcript::EntryBody;
+
+use super::*;
+
+/// Most parts of one call whose places are kept; of a call with more, the rest is only in an export.
+const PARTS_MAX: usize = 200;
+/// Most updates of a call that are kept while its rest is being loaded; beyond that it has to be loaded again.
+const SINCE_MAX: usize = 2000;
+
+/// What is known of a tool call beside what it shows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallParts {
+    /// Its identifier.
+    pub(super) id: String,
+    /// Bytes that pages left out.
+    pub(super) left_out: u64,
+    /// The places of its events: the first and the last of each part.
+    parts: Vec<(u64, u64)>,
+    /// Whether there are more parts than are kept.
+    many: bool,
+    /// While the rest is being loaded: the updates that came since.
+    since: Option<Vec<(u64, Map<String, Value>)>>,
+}
+
+/// A tool call whose rest is to be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WholeCall {
+    /// Its block.
+    pub(crate) block: u64,
+    pub(crate) id: String,
+    /// The part of cursors that names the log.
+    pub(crate) epoch: String,
+    /// The places of its events: the first and the last of each part.
+    pub(crate) parts: Vec<(u64, u64)>,
+}
+
+impl CallParts {
+    /// Nothing yet of the call with this identifier.
+    pub(super) fn of(id: &str) -> Self {
+        Self { id: id.to_owned(), ..Self::default() }
+    }
+
+    /// An update of the call, whose events are at these places.
+    pub(super) fn add(&mut self, update: &Map<String, Value>, (first, last): (u64, u64), paged: bool) {
+        let meta = update.get("_meta");
+        self.left_out += meta.and_then(|meta| meta["plexus"]["left_out"].as_u64()).unwrap_or_default();
+        if let Some(since) = &mut self.since {
+            since.push((last, update.clone()));
+        }
+        // What comes live is whole: its places are needed only with those of a page.
+        if !paged && self.left_out == 0 {
+            return;
+        }
+        let full = self.parts.len() >= PARTS_MAX;
+        match self.parts.last_mut() {
+            Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
+            _ if full => self.many = true,
+            _ => self.parts.push((first, last)),
+        }
+    }
+
+    /// Whether the rest is being loaded.
+    pub(super) fn is_loading(&self) -> bool {
+        self.since.is_some()
+    }
+}
+
+impl Conversation {
+    fn call_mut(&mut self, id: u64) -> Option<&mut Block> {
+        let list = self.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
+        let at = list.binary_search_by_key(&id, |block| block.id).ok();
+        let at = at.or_else(|| list.iter().position(|block| block.id == id))?;
+        list.get_mut(at)
+    }
+
+    /// The call whose rest a key loads: the selected one, or the last one on the screen. The error says why there is none.
+    pub(crate) fn load_rest(&mut self, cx: &DrawContext<'_>) -> Result<WholeCall, &'static str> {
+        let list = self.list();
+        let is_short = |at: usize| matches!(&list[at].body, BlockBody::Tool { parts, .. } if parts.left_out > 0);
+        let chosen = self.scroll_position.chosen.map(|id| self.at(id)).filter(|at| is_short(*at));
+        let shown = || (0..list.len()).rev().find(|at| is_short(*at) && self.visible(*at, cx));
+        let Some(at) = chosen.or_else(shown) else { return Err("nothing is left out here") };
+        let id = list[at].id;
+        let epoch = self.cursor.split_once(':').map(|(epoch, _)| epoch.to_owned()).ok_or("nothing was read yet")?;
+        let Some(Block { body: BlockBody::Tool { parts, .. }, drawn, .. }) = self.call_mut(id) else {
+            return Err("nothing is left out here");
+        };
+        if parts.many {
+            return Err("it has too many parts to load it here: export the session (E)");
+        }
+        if parts.is_loading() {
+            return Err("it is being loaded");
+        }
+        parts.since = Some(Vec::new());
+        *drawn.borrow_mut() = None;
+        Ok(WholeCall { block: id, id: parts.id.clone(), epoch, parts: parts.parts.clone() })
+    }
+
+    /// The rest of a call was loaded: all its events, and the place of the last one. Or it could not be.
+    pub(crate) fn on_rest(&mut self, block: u64, loaded: Option<(Vec<ConversationEvent>, u64)>) {
+        let Some(Block { body: BlockBody::Tool { call, parts, .. }, toggled, drawn, .. }) = self.call_mut(block) else {
+            return;
+        };
+        let since = parts.since.take().unwrap_or_default();
+        *drawn.borrow_mut() = None;
+        let Some((events, last)) = loaded.filter(|_| since.len() <= SINCE_MAX) else { return };
+        let before = call.bytes();
+        *call = ToolCall::default();
+        for event in events {
+            if let Some(kind) = Kind::from_name(&event.kind)
+                && let EntryBody::Tool { id, update, .. } = EntryBody::read(kind, event.body)
+                && id == parts.id
+            {
+                call.update(update);
+            }
+        }
+        for (_, update) in since.into_iter().filter(|(place, _)| *place > last) {
+            call.update(update);
+        }
+        (parts.left_out, *toggled) = (0, true);
+        let after = call.bytes();
+        if self.older.is_none() {
+            self.bytes = (self.bytes + after).saturating_sub(before);
+        }
+        // Whoever loads it wants to see it.
+        if self.folds.tools
+            && let Some(block) = self.call_mut(block)
+        {
+            block.toggled = false;
+        }
+    }
+}
