@@ -22,12 +22,14 @@ use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
 
 use super::agent_lists;
+use super::attachments::{self, Attachment};
 use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
 use super::changes::ChangesScreen;
 use super::conversation::{Conversation, ConversationEvent, DrawContext, PageOf, WholeCall};
 use super::facts::SettingsFacts;
 use super::help::COMMANDS;
 use super::input::{self, Key};
+use super::mention::FileOffers;
 use super::new_session::NewSessionForm;
 use super::pairing::{PairCall, PairingSheet};
 use super::sanitize;
@@ -65,6 +67,7 @@ const WHEEL_LINES: i64 = 3;
 const PREVIEW_DELAY: i64 = 300;
 
 pub(crate) use changes::{ChangesCall, Reviews};
+pub(crate) use composer::SentPrompt;
 pub(crate) use new_session::FormCall;
 pub(crate) use triage::SeveralQuestion;
 
@@ -113,7 +116,9 @@ pub(crate) enum CallTag {
     Answer(String),
     /// A whole request of which only the beginning was sent.
     FullRequest(String),
-    Prompt(String),
+    Prompt(Box<SentPrompt>),
+    /// The files that are offered for the prompt, for the question of this number.
+    Files(u64),
     TextPage(&'static str),
     /// The MCP servers of a session's agent.
     Servers,
@@ -182,6 +187,12 @@ pub(crate) enum Effect {
         path: String,
         line: usize,
     },
+    /// Read an image for the prompt of this session, or for that of the form (empty); and what was pasted, if it was.
+    ReadImage {
+        place: String,
+        path: String,
+        pasted: Option<String>,
+    },
     /// Save the review of a session that was not sent yet; null if there is none any more.
     KeepReview(String, Value),
     /// Call a method of the gateway, or through it of the agent, for a session.
@@ -195,6 +206,11 @@ pub(crate) enum Effect {
         session: String,
         after: Option<String>,
     },
+    /// Read all of a tool call of which pages left something out.
+    Whole {
+        session: String,
+        call: WholeCall,
+    },
     /// Read the page before this cursor.
     Page {
         session: String,
@@ -205,11 +221,6 @@ pub(crate) enum Effect {
         session: String,
         format: &'static str,
         name: String,
-    },
-    /// Read all of a tool call of which pages left something out.
-    Whole {
-        session: String,
-        call: WholeCall,
     },
     /// Copy to the clipboard.
     Copy(String),
@@ -243,7 +254,11 @@ pub(crate) enum Msg {
     Opened(u64, Option<(PageOf, Value, String)>),
     /// A page of older events.
     Page(u64, Result<PageOf, String>),
+    /// All events of the call in this block, and the place of the last one.
+    Whole(u64, u64, Result<(Vec<ConversationEvent>, u64), String>),
     Exported(Result<String, String>),
+    /// An image was read, as [`Effect::ReadImage`] has it.
+    ImageRead(String, Option<String>, Result<Attachment, String>),
     /// The editor has ended, or why it was not started.
     Edited(Result<(), String>),
 }
@@ -254,8 +269,6 @@ pub(crate) enum Overlay {
     Help(usize),
     Palette {
         area: TextArea<'static>,
-    /// All events of the call in this block, and the place of the last one.
-    Whole(u64, u64, Result<(Vec<ConversationEvent>, u64), String>),
         at: usize,
     },
     Confirm {
@@ -296,6 +309,8 @@ pub(crate) enum AfterConfirm {
         path: String,
         member: &'static str,
     },
+    /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
+    Image(String),
     /// The question whether to deny the selected requests, for the typed reason.
     DenySeveral,
 }
@@ -373,6 +388,9 @@ pub(crate) struct App {
     /// The request that the keys were offered to.
     offered: Option<String>,
     pub(crate) composer: TextArea<'static>,
+    /// The files that are offered for the composer, and the images of the prompts that are written, by their sessions.
+    pub(crate) files: FileOffers,
+    images: HashMap<String, Vec<Attachment>>,
     history: Option<usize>,
     draft: String,
     /// The session whose composed prompt is sent once its runtime has restarted.
@@ -383,8 +401,9 @@ pub(crate) struct App {
     form_drafts: HashMap<String, (u64, CardMode)>,
     /// The form of a new session, while it is on the screen.
     pub(crate) form: Option<NewSessionForm>,
-    /// The prompt of a form that was closed.
+    /// The prompt of a form that was closed, and its images.
     form_prompt: String,
+    form_images: Vec<Attachment>,
     /// The changes of the open session, while they are on the screen.
     pub(crate) changes: Option<Box<ChangesScreen>>,
     pub(crate) reviews: Reviews,
@@ -472,6 +491,8 @@ impl App {
             yielded: false,
             offered: None,
             composer: input::area(""),
+            files: FileOffers::default(),
+            images: HashMap::new(),
             history: None,
             draft: String::new(),
             pending_restart: None,
@@ -480,6 +501,7 @@ impl App {
             form_drafts: HashMap::new(),
             form: None,
             form_prompt: String::new(),
+            form_images: Vec::new(),
             changes: None,
             reviews: Reviews::default(),
             attempts: 0,
@@ -530,7 +552,7 @@ impl App {
                     self.key(&key, &mut effects);
                 }
             }
-            Msg::Paste(words) => self.paste(&words),
+            Msg::Paste(words) => self.paste(&words, &mut effects),
             Msg::Mouse(event) => self.mouse(event, &mut effects),
             Msg::Resize(width, height) => self.size = (width, height),
             Msg::Focus(on) => {
@@ -554,6 +576,7 @@ impl App {
             Msg::Opened(..) | Msg::Page(..) | Msg::Whole(..) => {}
             Msg::Exported(Ok(path)) => self.say(&format!("written to {path}"), false),
             Msg::Exported(Err(why)) => self.say(&why, true),
+            Msg::ImageRead(place, pasted, image) => self.on_image(&place, pasted, image),
             Msg::Edited(done) => self.on_edited(done.err()),
         }
         self.update_derived(&mut effects);
@@ -607,6 +630,7 @@ impl App {
         }
         self.update_form(effects);
         self.update_writing();
+        self.update_files(effects);
         self.update_surfaces(effects);
         self.read_older_sessions(effects);
         if let Some(id) = &self.pending_restart

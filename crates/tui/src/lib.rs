@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 
 mod agent_lists;
 mod app;
+mod attachments;
 mod card;
 mod changes;
 mod conversation;
@@ -34,6 +35,7 @@ mod image;
 mod input;
 mod kept_reviews;
 mod markdown;
+mod mention;
 mod new_session;
 mod pairing;
 mod qr;
@@ -69,12 +71,12 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(700);
 /// Most items in a page of history; merged events count as one.
 const PAGE: usize = 500;
-/// Approximate bytes of such a page.
-const PAGE_BYTES: usize = 128 << 10;
 /// Longest member of a tool call in such a page, in bytes: the rest is loaded on request.
 const OUTPUT: usize = 16 << 10;
 /// Most bytes of a tool call that are loaded; a longer one is in an export.
 const WHOLE_MAX: usize = 8 << 20;
+/// Approximate bytes of such a page.
+const PAGE_BYTES: usize = 128 << 10;
 /// The file in the state folder that holds when sessions were last viewed.
 const VIEWED_FILE: &str = "attach.json";
 /// Sessions remembered in it.
@@ -399,6 +401,14 @@ impl Shell {
                         let _ = tx.send(Msg::Done(tag, outcome.map_err(|why| why.to_string()))).await;
                     });
                 }
+                Effect::ReadImage { place, path, pasted } => {
+                    let (tx, here) = (self.tx.clone(), PathBuf::from(&app.here));
+                    tokio::spawn(async move {
+                        let read = tokio::task::spawn_blocking(move || attachments::read_image(&path, &here)).await;
+                        let image = read.unwrap_or_else(|why| Err(format!("the image could not be read: {why}")));
+                        let _ = tx.send(Msg::ImageRead(place, pasted, image)).await;
+                    });
+                }
                 Effect::Edit { root, path, line } => self.edit = Some(EditWish { root, path, line }),
                 Effect::KeepReview(session, review) => {
                     if let Err(why) = kept_reviews::keep(&self.dir, &session, review) {
@@ -422,6 +432,13 @@ impl Shell {
                         let _ = tx.send(Msg::Page(of, page.map(|page| PageOf::read(&page)))).await;
                     });
                 }
+                Effect::Whole { session, call } => {
+                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
+                    tokio::spawn(async move {
+                        let loaded = whole(&client, &session, &call).await;
+                        let _ = tx.send(Msg::Whole(of, call.block, loaded)).await;
+                    });
+                }
                 Effect::Export { session, format, name } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
                     tokio::spawn(async move {
@@ -432,13 +449,6 @@ impl Shell {
                     let client = self.client.clone();
                     tokio::spawn(async move {
                         // A gateway without presence ignores this.
-                Effect::Whole { session, call } => {
-                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
-                    tokio::spawn(async move {
-                        let loaded = whole(&client, &session, &call).await;
-                        let _ = tx.send(Msg::Whole(of, call.block, loaded)).await;
-                    });
-                }
                         let params = json!({ "session_id": session, "focused": focused });
                         let _ = client.call::<Value>("presence.update", params).await;
                     });
@@ -517,16 +527,6 @@ async fn past(client: &Client, session: &str, before: &str) -> Result<Value, Str
     }
 }
 
-/// Exports a session into a new file in the working directory; returns its name.
-async fn export(client: &Client, session: &str, format: &str, name: &str) -> Result<String, String> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let path = format!("/v1/sessions/{session}/export?format={format}");
-    let reply = client.http("GET", &path, None, None).await.map_err(|why| format!("not exported: {why}"))?;
-    if !reply.is_ok() {
-        let why = reply.json()["detail"]
-            .as_str()
-            .map_or_else(|| format!("the gateway answered {}", reply.status), str::to_owned);
 /// Reads all events of a tool call, merged; and the place of the last one.
 async fn whole(
     client: &Client,
@@ -560,6 +560,16 @@ async fn whole(
     Ok((events, last))
 }
 
+/// Exports a session into a new file in the working directory; returns its name.
+async fn export(client: &Client, session: &str, format: &str, name: &str) -> Result<String, String> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let path = format!("/v1/sessions/{session}/export?format={format}");
+    let reply = client.http("GET", &path, None, None).await.map_err(|why| format!("not exported: {why}"))?;
+    if !reply.is_ok() {
+        let why = reply.json()["detail"]
+            .as_str()
+            .map_or_else(|| format!("the gateway answered {}", reply.status), str::to_owned);
         return Err(format!("not exported: {why}; `plexus export` may know how"));
     }
     let stem: String =

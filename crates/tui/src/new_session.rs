@@ -1,15 +1,20 @@
 //! The form of a new session: its agent, its folder, its settings and its prompt. Pure: keys change it, and say what is wanted of the
 //! gateway.
 
+mod folder;
 mod lists;
+mod program;
 
 pub(crate) use lists::{AgentChoice, AgentChoiceKind, EarlierList, FolderItem, SettingField};
 use lists::{LIST_MAX, PresetItem};
+pub(crate) use program::{PROTOCOLS, WakeStep};
 use ratatui_textarea::TextArea;
 use serde_json::{Value, json};
 
 use super::agent_lists::past_conversations;
+use super::attachments::Attachment;
 use super::input::{self, Key};
+use super::mention::FileOffers;
 use super::sanitize;
 use super::settings::{SettingPick, Settings};
 use super::view_model::{RuntimeItem, field};
@@ -28,8 +33,12 @@ pub(crate) enum FormField {
     /// A new conversation, or an earlier one.
     Way,
     Folder,
-    /// The branch of a new git worktree.
+    /// The command line of a program of one's own, and the protocol that it speaks.
+    Command,
+    Protocol,
+    /// The branch of a new git worktree, and where it begins.
     Branch,
+    Base,
     Mode,
     Model,
     Title,
@@ -52,6 +61,9 @@ pub(crate) struct SessionStart {
     pub(crate) settings: Vec<SettingPick>,
     /// The agents as they were when it began: the list stays so meanwhile.
     agents: Vec<AgentChoice>,
+    /// Whether an agent is started only so that it lists its conversations; and its runtime, once it is known.
+    pub(crate) wakes: bool,
+    pub(crate) runtime: Option<String>,
 }
 
 /// Why there is no session.
@@ -68,6 +80,10 @@ pub(crate) enum FormOutcome {
     Stay,
     Close,
     Start,
+    /// Start the agent, so that it lists its earlier conversations.
+    Wake,
+    /// Ask for the path of an image.
+    Image,
     /// Give up the start.
     Cancel,
     /// Open this session.
@@ -114,8 +130,17 @@ pub(crate) struct NewSessionForm {
     pub(crate) earlier: bool,
     pub(crate) past: EarlierList,
     pub(crate) branch: TextArea<'static>,
+    pub(crate) base: TextArea<'static>,
+    /// The command line of another program, and the place of its protocol among [`PROTOCOLS`].
+    pub(crate) command: TextArea<'static>,
+    pub(crate) protocol: usize,
+    /// Whether this client may start agents.
+    starts_agents: bool,
     pub(crate) title: TextArea<'static>,
     pub(crate) prompt: TextArea<'static>,
+    /// The files that are offered for the prompt, and its images.
+    pub(crate) files: FileOffers,
+    pub(crate) images: Vec<Attachment>,
     pub(crate) focus: FormField,
     pub(crate) start: Option<SessionStart>,
     attempt: u64,
@@ -151,8 +176,14 @@ impl NewSessionForm {
             earlier: false,
             past: EarlierList::new(),
             branch: input::area(""),
+            base: input::area(""),
+            command: input::area(""),
+            protocol: 0,
+            starts_agents: false,
             title: input::area(""),
             prompt: input::area(prompt),
+            files: FileOffers::default(),
+            images: Vec::new(),
             focus: FormField::Prompt,
             start: None,
             attempt,
@@ -220,13 +251,17 @@ impl NewSessionForm {
         for one in missing {
             all.push(preset(one, AgentChoiceKind::Missing, format!("not installed: {}", one.install)));
         }
+        if self.starts_agents {
+            all.push(AgentChoice::program());
+        }
         all
     }
 
     /// The place of the selected agent.
     pub(crate) fn agent_at(&self, all: &[AgentChoice]) -> usize {
         let chosen = all.iter().position(|one| one.name == self.chosen);
-        chosen.or_else(|| all.iter().position(AgentChoice::is_usable)).unwrap_or_default()
+        let known = |one: &AgentChoice| one.is_usable() && one.kind != AgentChoiceKind::Program;
+        chosen.or_else(|| all.iter().position(known)).unwrap_or_default()
     }
 
     /// The agent that gets the session.
@@ -238,18 +273,22 @@ impl NewSessionForm {
 
     /// Whether earlier conversations are shown.
     pub(crate) fn is_earlier(&self, runtimes: &[RuntimeItem]) -> bool {
-        self.earlier && self.choice(runtimes).is_some_and(|choice| choice.lists)
+        self.earlier && self.choice(runtimes).is_some_and(|choice| choice.offers_earlier())
     }
 
     /// The fields, in their order.
     pub(crate) fn fields(&self, runtimes: &[RuntimeItem]) -> Vec<FormField> {
         let mut all = vec![FormField::Agent];
-        if self.choice(runtimes).is_some_and(|choice| choice.lists) {
+        let choice = self.choice(runtimes);
+        if choice.as_ref().is_some_and(AgentChoice::offers_earlier) {
             all.push(FormField::Way);
         }
         if self.is_earlier(runtimes) {
             all.push(FormField::Earlier);
             return all;
+        }
+        if choice.is_some_and(|choice| choice.kind == AgentChoiceKind::Program) {
+            all.extend([FormField::Command, FormField::Protocol]);
         }
         all.push(FormField::Folder);
         for (field, setting) in [(FormField::Mode, &self.mode), (FormField::Model, &self.model)] {
@@ -261,6 +300,9 @@ impl NewSessionForm {
         // Last, so that who wants none passes nothing.
         if self.offers_worktree(runtimes) {
             all.push(FormField::Branch);
+            if !line_of(&self.branch).trim().is_empty() {
+                all.push(FormField::Base);
+            }
         }
         all
     }
@@ -277,23 +319,6 @@ impl NewSessionForm {
         here && self.home.is_some() && !folder.is_empty() && (!outside || known().any(|one| one.git && inside(one)))
     }
 
-    /// The folder as it stands in the field.
-    pub(crate) fn folder_text(&self) -> String {
-        line_of(&self.folder)
-    }
-
-    /// The folders that are offered: those that were used, or those that complete what is typed.
-    pub(crate) fn offered(&self) -> Vec<&FolderItem> {
-        if !self.folder_typed {
-            return self.recent.iter().collect();
-        }
-        if self.home.is_some() {
-            return self.folders.iter().collect();
-        }
-        let typed = self.folder_text().to_lowercase();
-        self.recent.iter().filter(|one| one.path.to_lowercase().contains(&typed)).collect()
-    }
-
     /// The agent's commands that complete the prompt.
     pub(crate) fn slash(&self) -> Vec<&(String, String)> {
         let lines = self.prompt.lines();
@@ -307,6 +332,7 @@ impl NewSessionForm {
 
     /// The agents that can be started; a client that may not start them gets none.
     pub(crate) fn on_agents(&mut self, reply: Result<&Value, (u16, &str)>) {
+        self.starts_agents = reply.is_ok();
         let presets = match reply {
             Ok(value) => value["agents"].as_array().into_iter().flatten().filter_map(PresetItem::read).collect(),
             Err((status, why)) => {
@@ -329,29 +355,6 @@ impl NewSessionForm {
             let other = if self.home.is_some() && !self.here.is_empty() { Some(self.here.clone()) } else { None };
             self.folder = input::area(&known.or(other).or(self.home.clone()).unwrap_or_default());
         }
-    }
-
-    /// The folders for the question of this number.
-    pub(crate) fn on_folders(&mut self, asked: u64, reply: Result<&Value, &str>) {
-        if asked != self.asked {
-            return;
-        }
-        let completes = std::mem::take(&mut self.completes);
-        match reply {
-            Err(why) => (self.folders, self.folder_words) = (Vec::new(), why.to_owned()),
-            Ok(value) => {
-                self.folders = FolderItem::list(&value["folders"]);
-                self.folder_words = match (self.folders.is_empty(), value["more"] == true) {
-                    (true, _) => "no folders here".to_owned(),
-                    (false, true) => "there are more: type the beginning of a name".to_owned(),
-                    (false, false) => String::new(),
-                };
-                if completes {
-                    self.complete();
-                }
-            }
-        }
-        self.folder_at = None;
     }
 
     /// What the agent offered in its newest session.
@@ -410,24 +413,6 @@ impl NewSessionForm {
         Some(choice.name)
     }
 
-    /// The query and the number of the question for folders that is due.
-    pub(crate) fn folders_due(&mut self, now: i64) -> Option<(u64, String)> {
-        self.due.filter(|at| *at <= now)?;
-        self.due = None;
-        self.home.as_ref()?;
-        let text = self.folder_text();
-        let (under, prefix) = match text.rfind('/') {
-            Some(cut) => text.split_at(cut + 1),
-            None if text.is_empty() || text == "~" => (text.as_str(), ""),
-            // Not the beginning of a path.
-            None => return None,
-        };
-        self.asked += 1;
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("under", under).append_pair("prefix", prefix);
-        Some((self.asked, query.finish()))
-    }
-
     // === the start
 
     /// What is asked of the gateway; and the words while it is done. Or why nothing can be asked.
@@ -445,19 +430,11 @@ impl NewSessionForm {
         let (mut body, words) = match one.kind {
             AgentChoiceKind::Runtime(true) => (json!({ "runtime_id": one.name }), "Opening the session".to_owned()),
             AgentChoiceKind::Installed => (json!({ "start": { "preset": one.name } }), format!("Starting {name}")),
+            AgentChoiceKind::Program => self.program_wish()?,
             AgentChoiceKind::Runtime(false) => return Err(format!("{name} is not ready yet: wait, or choose another")),
             AgentChoiceKind::Missing => return Err(format!("{name} is {}", one.about)),
         };
-        let folder = self.folder_text();
-        let mut folder = folder.trim().to_owned();
-        if let (Some(home), Some(rest)) = (&self.home, folder.strip_prefix('~'))
-            && (rest.is_empty() || rest.starts_with('/'))
-        {
-            folder = format!("{home}{rest}");
-        }
-        while folder.len() > 1 && folder.ends_with('/') {
-            folder.pop();
-        }
+        let folder = self.folder_wanted();
         // An endpoint works in a folder of its own, unless a person names another.
         if !folder.is_empty() && (self.folder_typed || !one.endpoint) {
             body["cwd"] = folder.into();
@@ -465,6 +442,10 @@ impl NewSessionForm {
         let branch = line_of(&self.branch);
         if !branch.trim().is_empty() && self.offers_worktree(runtimes) {
             body["worktree"] = json!({ "branch": branch.trim() });
+            let base = line_of(&self.base);
+            if !base.trim().is_empty() {
+                body["worktree"]["base"] = base.trim().into();
+            }
         }
         let title = line_of(&self.title);
         if !title.trim().is_empty() {
@@ -487,7 +468,16 @@ impl NewSessionForm {
             false => [picked(&self.mode), picked(&self.model)].into_iter().flatten().collect(),
         };
         self.problem = None;
-        self.start = Some(SessionStart { attempt: self.attempt, since: now, words, session: None, settings, agents });
+        self.start = Some(SessionStart {
+            attempt: self.attempt,
+            since: now,
+            words,
+            session: None,
+            settings,
+            agents,
+            wakes: false,
+            runtime: None,
+        });
         self.attempt
     }
 
@@ -519,6 +509,7 @@ impl NewSessionForm {
             setting.filter = input::area("");
         }
         self.folder_at = None;
+        self.files.close();
         self.focus = to;
     }
 
@@ -535,6 +526,9 @@ impl NewSessionForm {
         // A field that is gone.
         if !self.fields(runtimes).contains(&self.focus) {
             self.focus_on(if self.is_earlier(runtimes) { FormField::Earlier } else { FormField::Prompt });
+        }
+        if self.focus == FormField::Prompt && self.files.key(name, &mut self.prompt) {
+            return FormOutcome::Stay;
         }
         match name {
             "Esc" | "C-c" => return FormOutcome::Close,
@@ -557,20 +551,27 @@ impl NewSessionForm {
                 },
                 FormField::Folder => self.folder_key(key, now, runtimes),
                 FormField::Mode | FormField::Model => self.setting_key(key, runtimes),
-                FormField::Branch if name == "Enter" => return FormOutcome::Start,
-                FormField::Branch | FormField::Title => match name {
+                FormField::Protocol => self.protocol_key(name, runtimes),
+                FormField::Branch | FormField::Base if name == "Enter" => return FormOutcome::Start,
+                FormField::Branch | FormField::Base | FormField::Title | FormField::Command => match name {
                     "Up" => self.go(-1, runtimes),
                     "Down" | "Enter" => self.go(1, runtimes),
                     "M-Enter" | "C-j" | "S-Enter" => {}
                     _ => {
-                        let line = if self.focus == FormField::Branch { &mut self.branch } else { &mut self.title };
-                        input::edit(line, key);
+                        if let Some(line) = self.line() {
+                            input::edit(line, key);
+                        }
                     }
                 },
                 FormField::Prompt => match name {
                     "Enter" => return FormOutcome::Start,
                     "Up" if self.prompt.cursor().0 == 0 => self.go(-1, runtimes),
-                    _ => drop(input::edit(&mut self.prompt, key)),
+                    "C-t" => return FormOutcome::Image,
+                    "Backspace" if self.drops_image() => {}
+                    _ => {
+                        input::edit(&mut self.prompt, key);
+                        self.files.follow(&self.prompt, now);
+                    }
                 },
                 FormField::Earlier => return self.earlier_key(key, runtimes),
             },
@@ -598,7 +599,10 @@ impl NewSessionForm {
                         FormOutcome::Copy(command.to_owned())
                     }
                     None => {
-                        self.go(1, runtimes);
+                        // Of one that does not run, a new session is meant.
+                        let passes =
+                            all.get(at).is_some_and(|one| one.kind == AgentChoiceKind::Installed) && !self.earlier;
+                        self.go(if passes { 2 } else { 1 }, runtimes);
                         FormOutcome::Stay
                     }
                 };
@@ -610,6 +614,23 @@ impl NewSessionForm {
             self.chosen.clone_from(&one.name);
         }
         FormOutcome::Stay
+    }
+
+    /// The focused field of one line, if it is a plain one.
+    fn line(&mut self) -> Option<&mut TextArea<'static>> {
+        match self.focus {
+            FormField::Branch => Some(&mut self.branch),
+            FormField::Base => Some(&mut self.base),
+            FormField::Title => Some(&mut self.title),
+            FormField::Command => Some(&mut self.command),
+            _ => None,
+        }
+    }
+
+    /// At the beginning of the prompt, Backspace removes its last image.
+    fn drops_image(&mut self) -> bool {
+        let cursor = self.prompt.cursor();
+        (cursor.0, cursor.1) == (0, 0) && self.images.pop().is_some()
     }
 
     fn setting(&mut self) -> &mut SettingField {
@@ -654,6 +675,9 @@ impl NewSessionForm {
             "Down" => (self.past.at + 1).min(last),
             "PageDown" => (self.past.at + 10).min(last),
             "PageUp" => self.past.at.saturating_sub(10),
+            "Enter" if self.choice(runtimes).is_some_and(|choice| choice.kind == AgentChoiceKind::Installed) => {
+                return FormOutcome::Wake;
+            }
             "Enter" => {
                 let shown = self.past.shown();
                 let Some(past) = shown.get(self.past.at) else { return FormOutcome::Stay };
@@ -668,88 +692,6 @@ impl NewSessionForm {
         FormOutcome::Stay
     }
 
-    fn folder_key(&mut self, key: &Key, now: i64, runtimes: &[RuntimeItem]) {
-        let many = self.offered().len();
-        match (key.name(), self.folder_at) {
-            ("Down", None) if many == 0 => self.go(1, runtimes),
-            ("Down", None) => self.folder_at = Some(0),
-            ("Down", Some(at)) if at + 1 >= many => self.go(1, runtimes),
-            ("Down", Some(at)) => self.folder_at = Some(at + 1),
-            ("Up", None) => self.go(-1, runtimes),
-            ("Up", Some(at)) => self.folder_at = at.checked_sub(1),
-            ("Enter", Some(at)) => self.take_folder(at, now),
-            ("Enter", None) => self.go(1, runtimes),
-            ("M-Enter" | "C-j" | "S-Enter", _) => {}
-            _ => {
-                if input::edit(&mut self.folder, key) {
-                    self.folder_changed(now + FOLDER_PAUSE);
-                }
-            }
-        }
-    }
-
-    fn folder_changed(&mut self, due: i64) {
-        (self.folder_typed, self.folder_at, self.completes) = (true, None, false);
-        self.folder_words.clear();
-        self.due = Some(due);
-    }
-
-    /// Takes an offered folder: one that completes what is typed is gone into.
-    fn take_folder(&mut self, at: usize, now: i64) {
-        let Some(one) = self.offered().get(at).map(|one| one.path.clone()) else { return };
-        let inside = self.folder_typed && self.home.is_some();
-        self.folder = input::area(&if inside { format!("{one}/") } else { one });
-        self.folder_changed(now);
-        if !inside {
-            self.due = None;
-        }
-    }
-
-    /// Completes the folder as far as it is certain; false if there is nothing to complete.
-    fn tab(&mut self, now: i64) -> bool {
-        if self.home.is_none() || !self.folder_typed && self.folder_at.is_none() {
-            return false;
-        }
-        if let Some(at) = self.folder_at {
-            self.take_folder(at, now);
-            return true;
-        }
-        if self.due.is_some() {
-            // Asked at once, and completed by the answer.
-            (self.due, self.completes) = (Some(now), true);
-            return true;
-        }
-        let done = self.complete();
-        if done {
-            self.due = Some(now);
-        }
-        done
-    }
-
-    /// Completes the last name of the folder by what all folders that begin with it have in common.
-    fn complete(&mut self) -> bool {
-        let text = self.folder_text();
-        let (above, begun) = text.split_at(text.rfind('/').map_or(0, |cut| cut + 1));
-        let names: Vec<&str> = self.folders.iter().map(|one| one.name.as_str()).collect();
-        let fits = |name: &&&str| name.to_lowercase().starts_with(&begun.to_lowercase());
-        let names: Vec<&str> = names.iter().filter(fits).copied().collect();
-        let Some(first) = names.first() else { return false };
-        let common = names.iter().fold(*first, |common, name| {
-            let same = common.char_indices().zip(name.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
-            &common[..same.unwrap_or_else(|| common.len().min(name.len()))]
-        });
-        let full = match names.as_slice() {
-            [only] => format!("{above}{only}/"),
-            _ if common.chars().count() > begun.chars().count() => format!("{above}{common}"),
-            _ => return false,
-        };
-        if full == text {
-            return false;
-        }
-        self.folder = input::area(&full);
-        true
-    }
-
     /// Pasted text: a line for a field of one line.
     pub(crate) fn paste(&mut self, words: &str, now: i64) {
         if self.start.is_some() {
@@ -757,9 +699,15 @@ impl NewSessionForm {
         }
         let single = words.replace('\n', " ");
         match self.focus {
-            FormField::Prompt => drop(self.prompt.insert_str(words)),
-            FormField::Branch => drop(self.branch.insert_str(single.trim())),
-            FormField::Title => drop(self.title.insert_str(single)),
+            FormField::Prompt => {
+                self.prompt.insert_str(words);
+                self.files.follow(&self.prompt, now);
+            }
+            FormField::Branch | FormField::Base | FormField::Title | FormField::Command => {
+                if let Some(line) = self.line() {
+                    line.insert_str(single.trim());
+                }
+            }
             FormField::Folder => {
                 self.folder.insert_str(single.trim());
                 self.folder_changed(now + FOLDER_PAUSE);
@@ -769,7 +717,7 @@ impl NewSessionForm {
                 self.past.at = 0;
             }
             FormField::Mode | FormField::Model => drop(self.setting().filter.insert_str(single)),
-            FormField::Agent | FormField::Way => {}
+            FormField::Agent | FormField::Way | FormField::Protocol => {}
         }
     }
 
@@ -802,7 +750,10 @@ impl NewSessionForm {
                     setting.at = *one;
                 }
             }
-            FormHit::Row(FormField::Way | FormField::Branch | FormField::Title | FormField::Prompt, _) => {}
+            FormHit::Row(FormField::Prompt, at) if self.files.lines() > 0 => {
+                self.files.take(at, &mut self.prompt);
+            }
+            FormHit::Row(..) => {}
         }
         FormOutcome::Stay
     }

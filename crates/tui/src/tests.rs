@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::app::{App, CallTag, ConnectionView, Effect, Msg, TuiPage};
+use super::app::{App, CallTag, ConnectionView, Effect, Msg, SentPrompt, TuiPage};
 use super::card::{ARM_DELAY, LINGER_TIME};
 use super::conversation::PageOf;
 use super::theme::{Depth, Theme};
@@ -49,6 +49,7 @@ fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
 mod changes;
 mod new_session;
 mod panes;
+mod prompts;
 mod reading;
 mod sheets;
 mod surfaces;
@@ -399,9 +400,7 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     let prompts = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects).into_iter();
         effects
-            .filter(
-                |effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(type_text), .. } if type_text == "go on"),
-            )
+            .filter(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), .. } if sent.words == "go on"))
             .count()
     };
     stage.effects.clear();
@@ -875,9 +874,12 @@ fn tui_has_history_queue_and_slash_commands() {
     stage.type_text("please");
     stage.effects.clear();
     stage.keys(&["Enter"]);
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(type_text), key: true, .. } if type_text == "/plan now\nplease")));
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), key: true, .. } if sent.words == "/plan now\nplease")));
     // A refused prompt is restored to the composer.
-    stage.msg(Msg::Done(CallTag::Prompt("/plan now".into()), Ok((429, json!({ "detail": "too many wait" })))));
+    stage.msg(Msg::Done(
+        CallTag::Prompt(Box::new(SentPrompt { session: "s_1".into(), words: "/plan now".into(), images: Vec::new() })),
+        Ok((429, json!({ "detail": "too many wait" }))),
+    ));
     assert_eq!(stage.app.composer.lines(), ["/plan now"]);
     stage.keys(&["Esc", "Q"]);
     assert!(

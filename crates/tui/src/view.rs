@@ -2,6 +2,7 @@
 
 mod card;
 mod changes;
+mod composer;
 mod inbox;
 mod new_session;
 mod pages;
@@ -77,7 +78,7 @@ fn rows(app: &App) -> Rows {
     let composer = if hidden { 0 } else { u16::try_from(lines).unwrap_or(1) + 1 };
     let session = app.conversation.as_ref().and_then(|conversation| app.sessions.get(&conversation.session));
     let queued = session.filter(|_| !preview).map_or(0, |session| session.queue.len()).min(3);
-    let queue = u16::try_from(queued + if preview { 0 } else { app.slash().len() }).unwrap_or(0);
+    let queue = u16::try_from(queued + if preview { 0 } else { composer::offer_lines(app) }).unwrap_or(0);
     let open = app.surface_is_open();
     // An open surface has the room of the composer as well.
     let below = if open { 0 } else { (composer + queue).min(all.height / 2) };
@@ -378,9 +379,8 @@ impl Draw<'_> {
         }
         let session = app.sessions.get(&conversation.session);
         let mut y = rows.queue.y;
-        let slash = app.slash();
         for (n, (_, words, by)) in session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate() {
-            if y >= rows.composer.y.saturating_sub(u16::try_from(slash.len()).unwrap_or(0)) {
+            if y + u16::try_from(composer::offer_lines(app)).unwrap_or(0) >= rows.composer.y {
                 break;
             }
             let room = usize::from(rows.queue.width).saturating_sub(14 + by.chars().count().clamp(12, 60));
@@ -393,16 +393,7 @@ impl Draw<'_> {
             self.put(rows.queue.x, y, spans, rows.queue.width);
             y += 1;
         }
-        for (name, what) in slash {
-            if y < rows.composer.y {
-                let spans = vec![
-                    Span::styled(format!("  /{name} "), theme.accent),
-                    Span::styled(sanitize::cut(&what, 60), theme.dim),
-                ];
-                self.put(rows.queue.x, y, spans, rows.queue.width);
-                y += 1;
-            }
-        }
+        self.offers(Rect { y, height: rows.composer.y.saturating_sub(y), ..rows.queue });
         self.composer(rows.composer);
     }
 
@@ -471,46 +462,6 @@ impl Draw<'_> {
         let at = if end { rows } else { (place * f32::from(rows)) as u16 };
         let style = self.app.theme.rule;
         self.put(area.x + area.width, area.y + at.min(rows), Span::styled("┃", style), 1);
-    }
-
-    fn composer(&mut self, area: Rect) {
-        let app = self.app;
-        let theme = &app.theme;
-        if area.height < 2 {
-            return;
-        }
-        let style = if app.writing { theme.accent } else { theme.rule };
-        self.put(
-            area.x,
-            area.y,
-            Span::styled("─".repeat(usize::from(area.width)), style.remove_modifier(Modifier::BOLD)),
-            area.width,
-        );
-        self.put(area.x, area.y + 1, Span::styled(" › ", style), 3);
-        let field = Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1);
-        if app.composer.is_empty() {
-            let words = match app
-                .conversation
-                .as_ref()
-                .and_then(|conversation| app.sessions.get(&conversation.session))
-                .map(|one| one.state.as_str())
-            {
-                _ if !app.writing => "i: write to the agent",
-                Some("running" | "waiting") => "write a prompt: it will be queued",
-                _ => "write to the agent",
-            };
-            let ended_runtime = app.ended_runtime().map(|name| match app.writing {
-                true => format!("{name} has ended. Enter: start {name} again and continue"),
-                false => format!("{name} has ended. i, Enter: start {name} again and continue"),
-            });
-            let words = ended_runtime.unwrap_or_else(|| words.to_owned());
-            self.put(field.x + u16::from(app.writing), field.y, Span::styled(words, theme.dim), field.width);
-            if app.writing {
-                self.fill(Rect::new(field.x, field.y, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
-            }
-            return;
-        }
-        self.field(field, &app.composer, app.writing);
     }
 
     fn window(&mut self, width: u16, height: u16, title: &str) -> Rect {

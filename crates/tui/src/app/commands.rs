@@ -23,6 +23,12 @@ impl App {
     pub(super) fn then(&mut self, then: AfterConfirm, words: &str, effects: &mut Vec<Effect>) {
         effects.push(match then {
             AfterConfirm::DenySeveral => return self.ask_several(Sense::Deny { reason: words.to_owned() }),
+            AfterConfirm::Image(_) if words.is_empty() => return,
+            AfterConfirm::Image(place) => {
+                // As a dropped file is written: in quotes, or with backslashes.
+                let path = attachments::pasted_path(words).unwrap_or_else(|| words.to_owned());
+                Effect::ReadImage { place, path, pasted: None }
+            }
             AfterConfirm::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
             AfterConfirm::With { tag, method, path, member } => {
                 let mut body = json!({});
@@ -128,6 +134,7 @@ impl App {
             }
             "surface" => self.open_surface(),
             "changes" => self.open_changes(effects),
+            "image" => self.ask_image(),
             "doctor" => effects.push(get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
             "start" => {
                 self.overlay = Some(Overlay::Input {

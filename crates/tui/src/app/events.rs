@@ -317,12 +317,8 @@ impl App {
             CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why, effects),
             CallTag::FullRequest(id) => self.on_full_request(&id, RequestView::read(&value).filter(|_| good), &why),
             CallTag::Prompt(_) if good => self.on_prompt_reply(&value),
-            CallTag::Prompt(words) => {
-                if self.composer.is_empty() {
-                    self.composer = input::area(&words);
-                }
-                self.say(&format!("not sent: {why}"), true);
-            }
+            CallTag::Prompt(sent) => self.take_back(*sent, &why),
+            CallTag::Files(asked) => self.files.on_reply(asked, good.then_some(&value).ok_or(&*why)),
             CallTag::Changes(session, call) => self.on_changes_reply(&session, call, (good, &value), &why, effects),
             CallTag::Form(call) => self.on_form_reply(call, (status, &value), &why, effects),
             CallTag::Pairing(serial, call) => self.on_pairing_reply((serial, call), (status, &value), &why, effects),
@@ -463,6 +459,10 @@ impl App {
         for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
             // The known state is newer.
             if !self.deleted.contains(&session.id) && !self.sessions.contains_key(&session.id) {
+                self.add_listed(session);
+            }
+        }
+    }
 
     /// Loads the rest of a tool call.
     pub(super) fn load_rest(&mut self, effects: &mut Vec<Effect>) {
@@ -483,9 +483,5 @@ impl App {
             self.say(why, true);
         }
         self.with_conversation(|conversation, _| conversation.on_rest(block, loaded.ok()));
-    }
-                self.add_listed(session);
-            }
-        }
     }
 }

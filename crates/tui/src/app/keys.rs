@@ -446,11 +446,16 @@ impl App {
             self.scroll_key(key.name());
             return;
         }
+        if self.files.key(key.name(), &mut self.composer) {
+            return;
+        }
         let line = self.composer.cursor().0;
         match key.name() {
             "Esc" => {
                 (self.writing, self.yielded) = (false, false);
             }
+            "C-t" => self.ask_image(),
+            "Backspace" if self.drops_image() => {}
             "Tab" | "S-Tab" => match self.slash().first() {
                 Some((name, _)) => self.composer = input::area(&format!("/{name} ")),
                 None if view::has_panes(self) => self.other_pane(effects),
@@ -465,7 +470,7 @@ impl App {
         }
     }
 
-    pub(super) fn paste(&mut self, words: &str) {
+    pub(super) fn paste(&mut self, words: &str, effects: &mut Vec<Effect>) {
         // Pasted text is text only: no line is sent, and no key acts.
         let words = words.replace("\r\n", "\n").replace('\r', "\n");
         if words.len() > input::TEXT_MAX {
@@ -480,8 +485,8 @@ impl App {
             Some(_) => return,
             None => {}
         }
-        if let Some(form) = &mut self.form {
-            return form.paste(&words, self.now);
+        if self.form.is_some() {
+            return self.form_paste(&words, effects);
         }
         if self.shows_changes() {
             return self.changes_paste(&words);
@@ -498,7 +503,7 @@ impl App {
             TuiPage::Session if self.surface_is_open() => drop(self.surface_paste(&words)),
             TuiPage::Session => {
                 self.writing = true;
-                self.composer.insert_str(words);
+                self.paste_prompt(words, effects);
             }
             TuiPage::Search if self.query_typing => {
                 self.query.insert_str(single);

@@ -1,7 +1,10 @@
 //! The screen of a new session: what its form asks of the gateway, and the replies.
 
+use super::composer::files_path;
 use super::*;
-use crate::new_session::{FormOutcome, NewSessionForm};
+use crate::attachments::{pasted_path, prompt_body};
+use crate::mention::OFFERS_MAX;
+use crate::new_session::{FormField, FormOutcome, NewSessionForm, WakeStep};
 
 /// A call of the form.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,10 +13,14 @@ pub(crate) enum FormCall {
     Recent,
     /// The folders for the question of this number.
     Folders(u64),
+    /// The files for the question of this number.
+    Files(u64),
     /// The newest session of the agent, whose settings are offered.
     Offers(String),
     /// The conversations of a runtime.
     Past(String),
+    /// The start of an agent for its conversations, of this number.
+    Wake(u64),
     /// The start of this number.
     Start(u64),
     /// A setting of the session that was opened.
@@ -27,6 +34,7 @@ impl App {
     pub(super) fn open_form(&mut self, agent: Option<&str>, earlier: bool, effects: &mut Vec<Effect>) {
         self.undecided = false;
         let mut form = NewSessionForm::new(&self.here, &self.form_prompt, &self.runtimes, self.attempts);
+        form.images = std::mem::take(&mut self.form_images);
         if let Some(agent) = agent {
             form.choose(agent, earlier);
         }
@@ -39,6 +47,7 @@ impl App {
         if let Some(form) = self.form.take() {
             self.attempts = form.attempt();
             self.form_prompt = form.prompt.lines().join("\n");
+            self.form_images = form.images;
         }
         // The card was not on the screen meanwhile: it arms anew.
         if let Some(id) = self.card.as_ref().map(|card| card.id.clone()) {
@@ -60,6 +69,9 @@ impl App {
     pub(super) fn update_form(&mut self, effects: &mut Vec<Effect>) {
         self.offer_first_session(effects);
         let Some(mut form) = self.form.take() else { return };
+        if let WakeStep::Remove(runtime) = form.watch_wake(self.now, &self.runtimes) {
+            effects.push(remove(&runtime));
+        }
         if form.start.is_none() {
             let choice = form.choice(&self.runtimes);
             let of_agent =
@@ -76,8 +88,40 @@ impl App {
             if let Some((asked, query)) = form.folders_due(self.now) {
                 effects.push(get(CallTag::Form(FormCall::Folders(asked)), format!("/v1/folders?{query}")));
             }
+            if let Some((asked, query)) = form.files.due(self.now) {
+                match self.form_files(&form, &query) {
+                    Ok(path) => effects.push(get(CallTag::Form(FormCall::Files(asked)), path)),
+                    Err(why) => form.files.on_reply(asked, Err(why)),
+                }
+            }
         }
         self.form = Some(form);
+    }
+
+    /// The question for files of the chosen folder. Whoever may not see the machine's folders asks a session that works in it.
+    fn form_files(&self, form: &NewSessionForm, query: &str) -> Result<String, &'static str> {
+        let folder = form.folder_wanted();
+        if folder.is_empty() {
+            return Err("choose the folder first");
+        }
+        if form.sees_folders() {
+            let mut path = form_urlencoded::Serializer::new(format!("/v1/folders/files?limit={OFFERS_MAX}&"));
+            path.append_pair("under", &folder).append_pair("query", query);
+            return Ok(path.finish());
+        }
+        let session = self.sessions.values().find(|one| one.cwd == folder);
+        session.map(|one| files_path(&one.id, query)).ok_or("no session works in this folder yet")
+    }
+
+    /// Pasted text: in the prompt, the path of an image attaches it.
+    pub(super) fn form_paste(&mut self, words: &str, effects: &mut Vec<Effect>) {
+        let Some(form) = &mut self.form else { return };
+        match pasted_path(words).filter(|_| form.focus == FormField::Prompt && form.start.is_none()) {
+            Some(path) => {
+                effects.push(Effect::ReadImage { place: String::new(), path, pasted: Some(words.to_owned()) });
+            }
+            None => form.paste(words, self.now),
+        }
     }
 
     pub(super) fn form_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
@@ -103,8 +147,18 @@ impl App {
                 self.close_form();
                 self.open(session, effects);
             }
+            FormOutcome::Image => self.ask_image(),
+            FormOutcome::Wake => {
+                if let Some((attempt, body)) = form.begin_wake(self.now, &self.runtimes) {
+                    // Not given up half-way: what was started has to be known to be removed.
+                    effects.push(post(CallTag::Form(FormCall::Wake(attempt)), "/v1/runtimes".into(), body));
+                }
+            }
             FormOutcome::Cancel => {
-                effects.push(Effect::GiveUp);
+                match form.start.as_ref().filter(|start| start.wakes) {
+                    Some(start) => effects.extend(start.runtime.as_deref().map(remove)),
+                    None => effects.push(Effect::GiveUp),
+                }
                 form.settled();
                 form.fail("Cancelled. Nothing was left behind.".to_owned(), "");
             }
@@ -137,13 +191,18 @@ impl App {
     pub(super) fn on_form_reply(&mut self, call: FormCall, reply: (u16, &Value), why: &str, effects: &mut Vec<Effect>) {
         let (status, value) = reply;
         let good = (200..300).contains(&status);
+        if let FormCall::Wake(attempt) = call {
+            return self.on_wake(attempt, good.then_some(value).ok_or(why), effects);
+        }
         let Some(form) = &mut self.form else { return };
         match call {
+            FormCall::Wake(_) => {}
             FormCall::Agents => form.on_agents(if good { Ok(value) } else { Err((status, why)) }),
             // Without them, the folder is typed.
             FormCall::Recent if good => form.on_recent(value),
             FormCall::Recent => {}
             FormCall::Folders(asked) => form.on_folders(asked, if good { Ok(value) } else { Err(why) }),
+            FormCall::Files(asked) => form.files.on_reply(asked, if good { Ok(value) } else { Err(why) }),
             FormCall::Offers(session) if good => form.on_told(&session, value),
             FormCall::Offers(_) => {}
             FormCall::Past(runtime) => form.on_past(&runtime, if good { Ok(value) } else { Err(why) }),
@@ -172,9 +231,27 @@ impl App {
             FormCall::Setting(_) => self.opened_by_form(&format!("the prompt was not sent: {why}"), effects),
             FormCall::Prompt(_) if good => {
                 form.prompt = input::area("");
+                form.images.clear();
                 self.opened_by_form("", effects);
             }
             FormCall::Prompt(_) => self.opened_by_form(&format!("not sent: {why}"), effects),
+        }
+    }
+
+    /// The agent of the attempt is starting; or it cannot be started.
+    fn on_wake(&mut self, attempt: u64, reply: Result<&Value, &str>, effects: &mut Vec<Effect>) {
+        let form = self.form.as_mut().filter(|form| form.start.as_ref().is_some_and(|start| start.attempt == attempt));
+        let runtime = reply.map(|value| value["runtime_id"].as_str().unwrap_or_default().to_owned());
+        match (form, runtime) {
+            (Some(form), Ok(runtime)) => {
+                if let Some(start) = &mut form.start {
+                    start.runtime = Some(runtime);
+                }
+            }
+            (Some(form), Err(why)) => form.fail(format!("That did not work: {why}"), ""),
+            // It was given up meanwhile.
+            (None, Ok(runtime)) => effects.push(remove(&runtime)),
+            (None, Err(_)) => {}
         }
     }
 
@@ -193,13 +270,13 @@ impl App {
             let tag = CallTag::Form(FormCall::Setting(attempt));
             return effects.push(Effect::Ask { tag, method: pick.method, params });
         }
-        if earlier || words.trim().is_empty() {
+        if earlier || words.trim().is_empty() && form.images.is_empty() {
             return self.opened_by_form("", effects);
         }
         effects.push(Effect::Start {
             tag: CallTag::Form(FormCall::Prompt(attempt)),
             path: format!("/v1/sessions/{session}/prompt"),
-            body: json!({ "text": words }),
+            body: prompt_body(&words, &form.images),
             key: format!("new-{attempt}-prompt"),
         });
     }
@@ -211,10 +288,25 @@ impl App {
         let words = form.prompt.lines().join("\n");
         self.close_form();
         self.form_prompt.clear();
+        let images = std::mem::take(&mut self.form_images);
+        if !images.is_empty() {
+            self.images.insert(session.clone(), images);
+        }
         self.open(session, effects);
         if !problem.is_empty() {
             self.composer = input::area(&words);
             self.say(problem, true);
         }
+    }
+}
+
+/// Removes a runtime that was started in vain.
+fn remove(runtime: &str) -> Effect {
+    Effect::Call {
+        tag: CallTag::Notice("stopped".into()),
+        method: "DELETE",
+        path: format!("/v1/runtimes/{runtime}"),
+        body: None,
+        key: false,
     }
 }

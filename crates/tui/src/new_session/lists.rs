@@ -20,6 +20,8 @@ pub(crate) enum AgentChoiceKind {
     Installed,
     /// A preset whose program is not there.
     Missing,
+    /// A program that a person names.
+    Program,
 }
 
 /// An agent of the list.
@@ -37,7 +39,23 @@ pub(crate) struct AgentChoice {
 
 impl AgentChoice {
     pub(super) fn is_usable(&self) -> bool {
-        matches!(self.kind, AgentChoiceKind::Runtime(true) | AgentChoiceKind::Installed)
+        !matches!(self.kind, AgentChoiceKind::Runtime(false) | AgentChoiceKind::Missing)
+    }
+
+    /// Whether earlier conversations can be asked for. An agent that does not run is started first, and only then says what it can do.
+    pub(crate) fn offers_earlier(&self) -> bool {
+        self.lists || self.kind == AgentChoiceKind::Installed
+    }
+
+    /// The choice of a program that is not known here.
+    pub(super) fn program() -> Self {
+        Self {
+            name: "another program".to_owned(),
+            kind: AgentChoiceKind::Program,
+            about: "by its command line".to_owned(),
+            endpoint: false,
+            lists: false,
+        }
     }
 }
 

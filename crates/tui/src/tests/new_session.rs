@@ -272,6 +272,106 @@ fn new_session_continues_an_earlier_conversation() {
 }
 
 #[test]
+fn new_session_starts_another_program_by_its_command_line() {
+    let mut stage = form(80, 24, &runtimes());
+    stage.keys(&["S-Tab", "S-Tab", "S-Tab", "S-Tab", "j", "j", "j"]);
+    assert!(stage.screen().contains("another program"), "{}", stage.screen());
+    stage.keys(&["Enter"]);
+    assert_eq!(focus(&stage), FormField::Command);
+    stage.keys(&["Enter", "Enter", "Enter", "Enter", "Enter"]);
+    assert!(stage.screen().contains("type the command line"), "{}", stage.screen());
+    stage.keys(&["S-Tab", "S-Tab", "S-Tab", "S-Tab"]);
+    stage.type_text("my-agent --name \"a b\"");
+    stage.keys(&["Enter", "Right"]);
+    assert!(stage.screen().contains("Codelia UI protocol"), "{}", stage.screen());
+    stage.keys(&["Enter", "Enter", "Enter"]);
+    stage.type_text("go");
+    stage.keys(&["Enter"]);
+    let start = json!({ "dialect": "codelia", "command": ["my-agent", "--name", "a b"] });
+    assert_eq!(started(&mut stage)[0].1, json!({ "start": start, "cwd": "/home/you/project" }));
+    assert!(stage.screen().contains("Starting my-agent"), "{}", stage.screen());
+    // A client that may not start agents is not offered it.
+    let mut stage = Stage::new(80, 24, &sessions(), &[]);
+    stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, runtimes()))));
+    stage.keys(&["N"]);
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((403, json!({})))));
+    assert!(!stage.screen().contains("another program"), "{}", stage.screen());
+}
+
+#[test]
+fn new_session_lets_a_worktree_begin_at_another_commit() {
+    let mut stage = form(80, 24, &runtimes());
+    assert!(!stage.screen().contains("Base"), "only with a branch");
+    stage.keys(&["Tab"]);
+    assert_eq!(focus(&stage), FormField::Branch);
+    stage.type_text("fix/parser");
+    assert!(stage.screen().contains("what is checked out"), "{}", stage.screen());
+    stage.keys(&["Tab"]);
+    assert_eq!(focus(&stage), FormField::Base);
+    stage.type_text("v1.0");
+    stage.keys(&["Enter"]);
+    assert_eq!(started(&mut stage)[0].1["worktree"], json!({ "branch": "fix/parser", "base": "v1.0" }));
+}
+
+#[test]
+fn new_session_starts_an_agent_to_list_its_conversations() {
+    let asleep = |stage: &mut Stage| {
+        stage.keys(&["Tab", "Right"]);
+        assert!(stage.screen().contains("gemini does not run. Enter starts it"), "{}", stage.screen());
+        stage.keys(&["Tab", "Enter"]);
+        let started = std::mem::take(&mut stage.effects).into_iter().find_map(|effect| match effect {
+            Effect::Call { tag: CallTag::Form(FormCall::Wake(n)), path, body, .. } => Some((n, path, body)),
+            _ => None,
+        });
+        let (n, path, body) = started.unwrap();
+        assert_eq!(
+            (path.as_str(), body),
+            ("/v1/runtimes", Some(json!({ "preset": "gemini", "cwd": "/home/you/project" })))
+        );
+        n
+    };
+    let runtime = |state: &str, can: &[&str]| {
+        Msg::Event(ClientEvent::Runtime(
+            json!({ "runtime_id": "gemini", "dialect": "acp", "state": state, "problem": "it ended",
+            "stderr_tail": "no key", "connect": { "command": ["gemini"] }, "capabilities": can, "updated_at": at(NOON) }),
+        ))
+    };
+    let answer = |n| Msg::Done(CallTag::Form(FormCall::Wake(n)), Ok((201, json!({ "runtime_id": "gemini" }))));
+    let removed = |stage: &Stage| {
+        let gone = |effect: &Effect| matches!(effect, Effect::Call { method: "DELETE", path, .. } if path == "/v1/runtimes/gemini");
+        stage.effects.iter().filter(|effect| gone(effect)).count()
+    };
+    let mut stage = form(80, 24, &json!({ "runtimes": [] }));
+    let n = asleep(&mut stage);
+    stage.msg(answer(n));
+    stage.msg(runtime("starting", &[]));
+    assert!(stage.screen().contains("Starting gemini"), "{}", stage.screen());
+    stage.msg(runtime("ready", &["list", "resume"]));
+    let asked = |effect: &Effect| matches!(effect, Effect::Call { tag: CallTag::Form(FormCall::Past(id)), .. } if id == "gemini");
+    assert!(stage.effects.iter().any(asked), "{:?}", stage.effects);
+    assert_eq!((focus(&stage), removed(&stage)), (FormField::Earlier, 0));
+    // One that ends, and one that is given up, are removed; one that lists none is kept.
+    let mut stage = form(80, 24, &json!({ "runtimes": [] }));
+    let n = asleep(&mut stage);
+    stage.msg(answer(n));
+    stage.msg(runtime("exited", &[]));
+    assert!(stage.screen().contains("gemini did not start: it ended") && stage.screen().contains("no key"));
+    assert_eq!(removed(&stage), 1);
+    let mut stage = form(80, 24, &json!({ "runtimes": [] }));
+    let n = asleep(&mut stage);
+    stage.keys(&["Esc"]);
+    assert_eq!(removed(&stage), 0, "it is not known yet");
+    stage.msg(answer(n));
+    assert_eq!(removed(&stage), 1);
+    let mut stage = form(80, 24, &json!({ "runtimes": [] }));
+    let n = asleep(&mut stage);
+    stage.msg(answer(n));
+    stage.msg(runtime("ready", &[]));
+    assert!(stage.screen().contains("does not tell its earlier"), "{}", stage.screen());
+    assert_eq!((focus(&stage), removed(&stage)), (FormField::Prompt, 0));
+}
+
+#[test]
 fn new_session_is_drawn_at_every_size() {
     for (width, height) in [(40, 12), (80, 24), (200, 50)] {
         let mut stage = form(width, height, &runtimes());

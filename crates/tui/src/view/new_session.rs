@@ -1,7 +1,7 @@
 //! The screen of a new session. Its fields stay where they are: the list of the focused one is drawn over what is below it.
 
 use super::*;
-use crate::new_session::{AgentChoiceKind, FormField, FormHit, NewSessionForm};
+use crate::new_session::{AgentChoiceKind, FormField, FormHit, NewSessionForm, PROTOCOLS};
 
 /// The widest form, in columns.
 const FORM_MAX: u16 = 110;
@@ -13,6 +13,9 @@ const ROOMY: u16 = 18;
 const LIST_LINES: u16 = 8;
 /// Most lines of the prompt.
 const PROMPT_LINES: u16 = 8;
+
+/// Most lines of the images of the prompt.
+const IMAGE_LINES: u16 = 3;
 
 /// Where the parts of the form are.
 struct FormAreas {
@@ -57,8 +60,14 @@ fn list_of(app: &App, form: &NewSessionForm, field: FormField) -> (usize, usize)
             (shown.len(), at)
         }
         FormField::Earlier => (form.past.shown().len(), form.past.at),
+        FormField::Prompt if form.files.lines() > 0 => (form.files.lines(), form.files.at),
         FormField::Prompt => (form.slash().len(), usize::MAX),
-        FormField::Way | FormField::Branch | FormField::Title => (0, 0),
+        FormField::Way
+        | FormField::Command
+        | FormField::Protocol
+        | FormField::Branch
+        | FormField::Base
+        | FormField::Title => (0, 0),
     }
 }
 
@@ -81,14 +90,18 @@ fn areas(app: &App, form: &NewSessionForm) -> FormAreas {
             FormField::Prompt => {
                 let lines = input::rows(&form.prompt, usize::from(width.saturating_sub(3)));
                 let most = if roomy { PROMPT_LINES } else { 3 };
-                1 + u16::try_from(lines).unwrap_or(most).clamp(if roomy { 3 } else { 1 }, most)
+                let images = image_lines(form);
+                1 + images + u16::try_from(lines).unwrap_or(most).clamp(if roomy { 3 } else { 1 }, most)
             }
             FormField::Earlier => room.saturating_sub(y).max(4),
             _ => 1,
         };
         let gap = u16::from(
             roomy
-                && matches!(field, FormField::Way | FormField::Folder | FormField::Prompt | FormField::Branch)
+                && matches!(
+                    field,
+                    FormField::Way | FormField::Command | FormField::Folder | FormField::Prompt | FormField::Branch
+                )
                 && y > 0,
         );
         fields.push((field, y + gap, high));
@@ -124,6 +137,11 @@ fn areas(app: &App, form: &NewSessionForm) -> FormAreas {
     FormAreas { fields, list, foot }
 }
 
+/// The lines of the images of the prompt.
+fn image_lines(form: &NewSessionForm) -> u16 {
+    u16::try_from(form.images.len()).unwrap_or(IMAGE_LINES).min(IMAGE_LINES)
+}
+
 /// What of the form is at this place of the screen.
 pub(crate) fn form_hit(app: &App, column: u16, row: u16) -> Option<FormHit> {
     let form = app.form.as_ref()?;
@@ -148,17 +166,25 @@ pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str,
         return vec![("Esc", "cancel")];
     }
     let mut hints = match form.focus {
-        FormField::Prompt => vec![("Enter", "start"), ("Alt-Enter", "new line"), ("Tab", "next"), ("S-Tab", "back")],
-        FormField::Branch => vec![("Enter", "start"), ("S-Tab", "back")],
+        FormField::Prompt if form.files.lines() > 0 => vec![("↑↓", "file"), ("Tab", "take")],
+        FormField::Prompt => {
+            vec![("Enter", "start"), ("Alt-Enter", "new line"), ("@", "file"), ("Ctrl-T", "image"), ("S-Tab", "back")]
+        }
+        FormField::Branch | FormField::Base => vec![("Enter", "start"), ("S-Tab", "back")],
         FormField::Folder => vec![("Enter", "next"), ("Tab", "complete"), ("↑↓", "folders")],
-        FormField::Earlier => vec![("Enter", "continue"), ("↑↓", "move")],
-        FormField::Way => vec![("←→", "change"), ("Enter", "next")],
+        FormField::Earlier => {
+            let asleep = form.choice(&app.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
+            vec![("Enter", if asleep { "start the agent" } else { "continue" }), ("↑↓", "move")]
+        }
+        FormField::Way | FormField::Protocol => vec![("←→", "change"), ("Enter", "next")],
         FormField::Agent => {
             let all = form.agents(&app.runtimes);
             let missing = all.get(form.agent_at(&all)).is_some_and(|one| one.kind == AgentChoiceKind::Missing);
             vec![("↑↓", "agent"), ("Enter", if missing { "copy the command" } else { "next" })]
         }
-        FormField::Mode | FormField::Model | FormField::Title => vec![("↑↓", "move"), ("Enter", "next")],
+        FormField::Mode | FormField::Model | FormField::Title | FormField::Command => {
+            vec![("↑↓", "move"), ("Enter", "next")]
+        }
     };
     if form.problem.as_ref().is_some_and(|problem| !problem.said.is_empty()) {
         hints.insert(1, ("Ctrl-O", "what it said"));
@@ -194,11 +220,16 @@ impl Draw<'_> {
         let app = self.app;
         let theme = &app.theme;
         let on = form.focus == field && form.start.is_none();
+        let asleep = || form.choice(&app.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
         let name = match field {
+            FormField::Earlier if asleep() => "",
             FormField::Agent => "Agent",
             FormField::Way => "Session",
             FormField::Folder => "Folder",
+            FormField::Command => "Command",
+            FormField::Protocol => "Speaks",
             FormField::Branch => "Branch",
+            FormField::Base => "Base",
             FormField::Mode => "Mode",
             FormField::Model => "Model",
             FormField::Title => "Title",
@@ -253,6 +284,34 @@ impl Draw<'_> {
                     self.put(at.x + 2, at.y, Span::styled(words, theme.dim), at.width - 2);
                 }
             }
+            FormField::Base => {
+                if !form.base.is_empty() || on {
+                    self.field(at, &form.base, on);
+                }
+                let words = "what is checked out; or a branch or commit";
+                if form.base.is_empty() && at.width > 3 {
+                    let right = if on { 2 } else { 0 };
+                    self.put(at.x + right, at.y, Span::styled(words, theme.dim), at.width - right);
+                }
+            }
+            FormField::Command => {
+                self.field(at, &form.command, on);
+                if form.command.is_empty() && at.width > 3 {
+                    self.put(at.x + 2, at.y, Span::styled("my-agent --acp", theme.dim), at.width - 2);
+                }
+            }
+            FormField::Protocol => {
+                let mut spans = Vec::new();
+                for (n, (_, name)) in PROTOCOLS.iter().enumerate() {
+                    let chosen = n == form.protocol;
+                    let style = if chosen { theme.text.add_modifier(Modifier::BOLD) } else { theme.dim };
+                    // Where there is little room, the chosen one alone.
+                    if chosen || at.width > 60 {
+                        spans.push(Span::styled(format!("{} {name}  ", if chosen { "●" } else { "○" }), style));
+                    }
+                }
+                self.put(at.x, at.y, spans, at.width);
+            }
             FormField::Title => {
                 if form.title.is_empty() && !on {
                     return self.put(at.x, at.y, Span::styled("the agent chooses one", theme.dim), at.width);
@@ -260,13 +319,30 @@ impl Draw<'_> {
                 self.field(at, &form.title, on);
             }
             FormField::Prompt => {
-                let field = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 1, height: area.height - 1 };
+                let images = image_lines(form).min(area.height.saturating_sub(2));
+                let high = area.height.saturating_sub(1 + images);
+                let field = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 1, height: high };
+                for (n, image) in (0..images).zip(&form.images) {
+                    let more = form.images.len() - usize::from(images);
+                    let more = if n + 1 == images && more > 0 { format!(" and {more} more") } else { String::new() };
+                    let words = sanitize::cut(&format!("+ {}{more}", image.words()), usize::from(field.width));
+                    self.put(field.x + 1, field.y + high + n, Span::styled(words, theme.accent), field.width - 1);
+                }
                 if field.height > 0 {
                     self.field(field, &form.prompt, on);
                 }
                 if form.prompt.is_empty() && field.height > 0 {
                     let words = "Optional: you can also say it later";
                     self.put(field.x + 1, field.y, Span::styled(words, theme.dim), field.width.saturating_sub(1));
+                }
+            }
+            FormField::Earlier if asleep() => {
+                let name = form.choice(&app.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
+                let words = format!("{name} does not run. Enter starts it, and lists its conversations.");
+                let (none, spans) = (Span::raw(""), [Span::styled(words, theme.dim)]);
+                let lines = wrap(&spans, &none, &none, usize::from(area.width.saturating_sub(1)));
+                for (y, line) in (area.y + 1..area.y + area.height).zip(lines) {
+                    self.put(area.x + 1, y, line, area.width - 1);
                 }
             }
             FormField::Earlier => {
@@ -331,6 +407,7 @@ impl Draw<'_> {
                     AgentChoiceKind::Runtime(false) => ("●", theme.warn),
                     AgentChoiceKind::Installed => ("○", theme.text),
                     AgentChoiceKind::Missing => ("·", theme.dim),
+                    AgentChoiceKind::Program => ("+", theme.text),
                 };
                 two(mark, style, &sanitize::line(&one.name, 60), &one.about)
             }),
@@ -350,8 +427,12 @@ impl Draw<'_> {
                 let more = sanitize::cut(&one.what, width.saturating_sub(name + 2));
                 vec![Span::raw(" "), cell(&one.name, name, theme.text), Span::styled(more, theme.dim)]
             }),
+            FormField::Prompt if form.files.lines() > 0 => Some(match form.files.paths().get(n) {
+                Some(path) => self.file_row("@", path, width),
+                None => vec![Span::styled(sanitize::cut(&form.files.words, width), theme.dim)],
+            }),
             FormField::Prompt => form.slash().get(n).map(|(name, what)| two("/", theme.accent, name, what)),
-            FormField::Way | FormField::Branch | FormField::Title => None,
+            _ => None,
         };
         self.put(area.x, area.y, spans.unwrap_or_default(), area.width);
         if chosen {

@@ -1,0 +1,207 @@
+//! Images that go with a prompt: read from files of this machine, by their path.
+
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{image, sanitize};
+
+/// The largest image, in bytes: in base64 it fits into a prompt.
+const IMAGE_MAX: u64 = 5 << 20;
+/// Most images of a prompt.
+const IMAGES_MAX: usize = 20;
+/// Longest text that is taken for a path, in bytes.
+const PATH_MAX: usize = 4096;
+/// The endings of the names of images, in lower case.
+const ENDINGS: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
+
+/// An image of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attachment {
+    /// The name of its file.
+    name: String,
+    mime: &'static str,
+    bytes: u64,
+    pixels: Option<(u32, u32)>,
+    /// In base64.
+    data: Arc<str>,
+}
+
+impl Attachment {
+    /// `shot.png · 640x480 · 12 KiB`.
+    pub(crate) fn words(&self) -> String {
+        let pixels = self.pixels.map(|(width, height)| format!(" · {width}x{height}")).unwrap_or_default();
+        format!("{}{pixels} · {}", self.name, image::size_words(self.bytes))
+    }
+}
+
+/// The body of a prompt.
+pub(crate) fn prompt_body(words: &str, images: &[Attachment]) -> Value {
+    if images.is_empty() {
+        return json!({ "text": words });
+    }
+    let text = (!words.trim().is_empty()).then(|| json!({ "type": "text", "text": words }));
+    let images = images.iter().map(|one| json!({ "type": "image", "mimeType": one.mime, "data": &*one.data }));
+    json!({ "content": text.into_iter().chain(images).collect::<Vec<Value>>() })
+}
+
+/// Whether there is room for one more.
+pub(crate) fn has_room(images: &[Attachment]) -> Result<(), String> {
+    match images.len() {
+        0..IMAGES_MAX => Ok(()),
+        _ => Err(format!("a prompt can have {IMAGES_MAX} images here: send these first")),
+    }
+}
+
+/// The path of an image that a paste names: terminals write the path of a file that is dropped on them, in quotes or with backslashes.
+pub(crate) fn pasted_path(words: &str) -> Option<String> {
+    let words = words.trim();
+    if words.len() > PATH_MAX || words.contains('\n') {
+        return None;
+    }
+    let quoted = |quote: char| words.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    let path = match quoted('\'').or_else(|| quoted('"')) {
+        Some(inner) => inner.to_owned(),
+        None => match words.strip_prefix("file://") {
+            Some(rest) => percent_decoded(rest)?,
+            None => unescaped(words)?,
+        },
+    };
+    let begins = ["/", "~/", "./", "../"].iter().any(|begin| path.starts_with(begin));
+    let lower = path.to_lowercase();
+    (begins && ENDINGS.iter().any(|end| lower.ends_with(end))).then_some(path)
+}
+
+/// A word of a shell without its backslashes; nothing if a blank in it is not escaped.
+fn unescaped(words: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = words.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => out.push(rest.next()?),
+            c if c.is_whitespace() => return None,
+            c => out.push(c),
+        }
+    }
+    Some(out)
+}
+
+/// The path of a `file:` URI.
+fn percent_decoded(words: &str) -> Option<String> {
+    let mut out = Vec::new();
+    let mut rest = words.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let hex = [rest.next()?, rest.next()?];
+                out.push(u8::from_str_radix(std::str::from_utf8(&hex).ok()?, 16).ok()?);
+            }
+            byte => out.push(byte),
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+/// The type of an image, by its first bytes.
+fn type_of(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Reads an image; `~/` is the home folder, and another relative path begins at `here`.
+pub(crate) fn read_image(path: &str, here: &Path) -> Result<Attachment, String> {
+    let shown = sanitize::line(path, 120);
+    let path = path.trim();
+    let whole = match (path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => here.join(PathBuf::from(path)),
+    };
+    let failed = |why: std::io::Error| format!("{shown} cannot be read: {why}");
+    // A pipe would never end, and opening one would wait.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    let flags = i32::try_from(flags).unwrap_or_default();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(whole).map_err(failed)?;
+    let facts = file.metadata().map_err(failed)?;
+    if !facts.is_file() {
+        return Err(format!("{shown} is no file: name a PNG, JPEG, GIF or WebP image"));
+    }
+    let mut bytes = Vec::new();
+    file.take(IMAGE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let Some(mime) = type_of(&bytes) else {
+        return Err(format!("{shown} is no PNG, JPEG, GIF or WebP image"));
+    };
+    if bytes.len() as u64 > IMAGE_MAX {
+        return Err(format!("{shown} is larger than {} MiB: make it smaller", IMAGE_MAX >> 20));
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    Ok(Attachment {
+        name: sanitize::line(name, 60),
+        mime,
+        bytes: bytes.len() as u64,
+        pixels: image::dimensions(&bytes),
+        data: data_encoding::BASE64.encode(&bytes).into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attachment_path_is_told_from_other_pasted_text() {
+        for (words, path) in [
+            ("/tmp/a.png", Some("/tmp/a.png")),
+            ("'/tmp/a b.PNG' ", Some("/tmp/a b.PNG")),
+            ("\"/tmp/a.webp\"", Some("/tmp/a.webp")),
+            (r"/tmp/a\ b.jpg", Some("/tmp/a b.jpg")),
+            ("file:///tmp/a%20b.jpeg", Some("/tmp/a b.jpeg")),
+            ("~/x.gif", Some("~/x.gif")),
+            ("/tmp/a b.png", None),
+            ("see /tmp/a.png", None),
+            ("a.png", None),
+            ("/tmp/a.png\n/tmp/b.png", None),
+            ("/tmp/a.txt", None),
+            ("file:///%zz.png", None),
+            ("", None),
+        ] {
+            assert_eq!(pasted_path(words).as_deref(), path, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn attachment_is_read_only_from_a_small_image() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes).unwrap();
+        file("a b.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0");
+        let read = |path: &str| read_image(path, dir.path());
+        let one = read("a b.png").unwrap();
+        assert_eq!((one.words().as_str(), one.mime), ("a b.png · 640x480 · 24 bytes", "image/png"));
+        let body = prompt_body("look", std::slice::from_ref(&one));
+        assert_eq!(body["content"][0]["text"], "look");
+        assert_eq!(body["content"][1], json!({ "type": "image", "mimeType": "image/png", "data": &*one.data }));
+        assert_eq!(prompt_body(" ", &[one])["content"].as_array().unwrap().len(), 1, "without a text");
+        assert_eq!(prompt_body("x", &[]), json!({ "text": "x" }));
+        file("notes.png", b"just words");
+        let mut big = b"GIF89a".to_vec();
+        big.resize(usize::try_from(IMAGE_MAX).unwrap() + 1, 0);
+        file("big.gif", &big);
+        for (path, why) in [
+            ("none.png", "cannot be read"),
+            ("notes.png", "is no PNG"),
+            ("big.gif", "larger than 5 MiB"),
+            (".", "is no file"),
+            ("/dev/zero", "is no file"),
+        ] {
+            let said = read(path).unwrap_err();
+            assert!(said.contains(why), "{path}: {said}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! An agent that does not run: a program that a person names, or one that is started so that it lists its conversations.
+
+use serde_json::{Value, json};
+
+use super::super::sanitize;
+use super::super::view_model::RuntimeItem;
+use super::{AgentChoiceKind, NewSessionForm, SessionStart, line_of};
+
+/// The protocols that a program can speak on its standard input and output: the identifier and the name of each.
+pub(crate) const PROTOCOLS: &[(&str, &str)] =
+    &[("acp", "ACP"), ("codelia", "Codelia UI protocol"), ("codex", "Codex app-server")];
+/// How long an agent may take until it is ready, in milliseconds; the gateway gives up earlier.
+const WAKE_MAX: i64 = 180_000;
+
+/// What is to be done about an agent that is started for its conversations.
+#[derive(Debug, PartialEq)]
+pub(crate) enum WakeStep {
+    /// It is not ready yet.
+    Wait,
+    /// It is ready: its conversations are listed.
+    Ready,
+    /// It did not become ready: this runtime is removed again.
+    Remove(String),
+}
+
+/// A command line as words: quotes and backslashes as in a shell, nothing else of a shell. The page splits by the same rules.
+pub(super) fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' if quote != Some('\'') && rest.peek().is_some() => {
+                word.get_or_insert_default().extend(rest.next());
+            }
+            c if quote == Some(c) => quote = None,
+            c if quote.is_some() => word.get_or_insert_default().push(c),
+            '"' | '\'' => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            c if c.is_whitespace() => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+impl NewSessionForm {
+    /// The start of the program that is named, and the words meanwhile.
+    pub(super) fn program_wish(&self) -> Result<(Value, String), String> {
+        let words = split(&line_of(&self.command));
+        let Some(program) = words.first().filter(|program| !program.is_empty()) else {
+            return Err("type the command line of the program, such as my-agent --acp".to_owned());
+        };
+        let name = sanitize::line(program, 40);
+        let (protocol, _) = PROTOCOLS.get(self.protocol).or(PROTOCOLS.first()).copied().unwrap_or_default();
+        Ok((json!({ "start": { "dialect": protocol, "command": words } }), format!("Starting {name}")))
+    }
+
+    pub(super) fn protocol_key(&mut self, name: &str, runtimes: &[RuntimeItem]) {
+        let many = PROTOCOLS.len();
+        match name {
+            "Right" | " " | "l" => self.protocol = (self.protocol + 1) % many,
+            "Left" | "h" => self.protocol = (self.protocol + many - 1) % many,
+            "Up" | "k" => self.go(-1, runtimes),
+            "Down" | "j" | "Enter" => self.go(1, runtimes),
+            _ => {}
+        }
+    }
+
+    /// Begins to start the chosen agent for its conversations: its number, and what is asked of the gateway.
+    pub(crate) fn begin_wake(&mut self, now: i64, runtimes: &[RuntimeItem]) -> Option<(u64, Value)> {
+        let choice = self.choice(runtimes).filter(|choice| choice.kind == AgentChoiceKind::Installed)?;
+        let mut body = json!({ "preset": choice.name });
+        let folder = self.folder_wanted();
+        if !folder.is_empty() {
+            body["cwd"] = folder.into();
+        }
+        let agents = self.agents(runtimes);
+        self.attempt += 1;
+        self.problem = None;
+        self.start = Some(SessionStart {
+            attempt: self.attempt,
+            since: now,
+            words: format!("Starting {}", sanitize::line(&choice.name, 40)),
+            session: None,
+            settings: Vec::new(),
+            agents,
+            wakes: true,
+            runtime: None,
+        });
+        Some((self.attempt, body))
+    }
+
+    /// Looks at the agent that is started for its conversations.
+    pub(crate) fn watch_wake(&mut self, now: i64, runtimes: &[RuntimeItem]) -> WakeStep {
+        let Some(start) = self.start.as_ref().filter(|start| start.wakes) else { return WakeStep::Wait };
+        let late = now - start.since > WAKE_MAX;
+        let Some(id) = start.runtime.clone() else {
+            if late {
+                self.fail("The gateway did not answer: try again".to_owned(), "");
+            }
+            return WakeStep::Wait;
+        };
+        let name = sanitize::line(&id, 40);
+        match runtimes.iter().find(|one| one.id == id) {
+            Some(one) if one.state == "ready" => {
+                let lists = one.lists;
+                self.start = None;
+                self.choose(&id, lists);
+                if !lists {
+                    let words = format!("{name} runs, and does not tell its earlier conversations");
+                    self.fail(words, "");
+                }
+                WakeStep::Ready
+            }
+            Some(one) if one.state == "exited" => {
+                let said = one.stderr.clone();
+                self.fail(format!("{name} did not start: {}", sanitize::line(&one.problem, 300)), &said);
+                WakeStep::Remove(id)
+            }
+            _ if late => {
+                self.fail(format!("{name} was not ready in time, and is stopped again"), "");
+                WakeStep::Remove(id)
+            }
+            _ => WakeStep::Wait,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_split_by_quotes_and_backslashes_alone() {
+        for (line, words) in [
+            ("", vec![]),
+            ("  my-agent  --acp ", vec!["my-agent", "--acp"]),
+            (r#"a "b c" 'd "e' f\ g"#, vec!["a", "b c", "d \"e", "f g"]),
+            (r#"x '' "" y"#, vec!["x", "", "", "y"]),
+            (r"a\", vec![r"a\"]),
+            ("$HOME `x` ; rm", vec!["$HOME", "`x`", ";", "rm"]),
+            ("'open", vec!["open"]),
+        ] {
+            assert_eq!(split(line), words, "{line:?}");
+        }
+    }
+}

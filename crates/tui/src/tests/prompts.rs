@@ -1,0 +1,186 @@
+//! What a prompt names: files and images; and what pages left out of tool calls.
+
+use super::*;
+use crate::attachments::read_image;
+use crate::conversation::ConversationEvent;
+
+/// A session that is open, its composer with the keys.
+fn writing() -> Stage {
+    let mut stage = Stage::new(80, 24, &[session("s_1", "One", "idle", 0), session("s_2", "Two", "idle", 9)], &[]);
+    stage.open("s_1");
+    stage.effects.clear();
+    stage
+}
+
+fn files_asked(stage: &mut Stage) -> Vec<(u64, String)> {
+    let effects = std::mem::take(&mut stage.effects).into_iter();
+    let all = effects.filter_map(|effect| match effect {
+        Effect::Call { tag: CallTag::Files(n), path, .. } => Some((n, path)),
+        _ => None,
+    });
+    all.collect()
+}
+
+fn prompts(stage: &mut Stage) -> Vec<Value> {
+    let effects = std::mem::take(&mut stage.effects).into_iter();
+    let all = effects.filter_map(|effect| match effect {
+        Effect::Call { tag: CallTag::Prompt(_), body, .. } => body,
+        _ => None,
+    });
+    all.collect()
+}
+
+#[test]
+fn prompt_completes_files_after_an_at_sign() {
+    let mut stage = writing();
+    stage.type_text("see @m");
+    stage.advance(200);
+    let asked = files_asked(&mut stage);
+    let (n, path) = asked.last().unwrap().clone();
+    assert_eq!(path, "/v1/sessions/s_1/files?limit=6&query=m");
+    assert!(asked.len() <= 2, "not for every letter: {asked:?}");
+    let found = json!({ "files": [{ "path": "src/main.rs" }, { "path": "docs/map \u{202e}.md" }], "truncated": true });
+    stage.msg(Msg::Done(CallTag::Files(n), Ok((200, found))));
+    let screen = stage.screen();
+    assert!(screen.contains("@main.rs  src") && screen.contains("there are more files"), "{screen}");
+    assert!(!screen.contains('\u{202e}'));
+    stage.keys(&["Down", "Up", "Enter"]);
+    assert_eq!(stage.app.composer.lines(), ["see @src/main.rs "]);
+    assert!(prompts(&mut stage).is_empty() && !stage.screen().contains("there are more files"));
+    stage.keys(&["Enter"]);
+    assert_eq!(prompts(&mut stage), [json!({ "text": "see @src/main.rs " })]);
+    // Esc closes what is offered, and then ends the writing; nothing fits is said.
+    stage.type_text("@zz");
+    stage.advance(200);
+    let (n, _) = files_asked(&mut stage).pop().unwrap();
+    stage.msg(Msg::Done(CallTag::Files(n), Ok((200, json!({ "files": [], "truncated": false })))));
+    assert!(stage.screen().contains("no file fits"), "{}", stage.screen());
+    stage.keys(&["Esc"]);
+    assert!(stage.app.writing && !stage.screen().contains("no file fits"));
+    stage.keys(&["Esc"]);
+    assert!(!stage.app.writing);
+}
+
+#[test]
+fn prompt_sends_images_that_are_listed_and_removable() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["one.png", "two.png"] {
+        let bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0";
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+    }
+    let read = |name: &str| read_image(name, dir.path());
+    let mut stage = writing();
+    // Dropped on the terminal, and by its path.
+    stage.msg(Msg::Paste("'/tmp/x/one.png'".into()));
+    let wanted = Effect::ReadImage {
+        place: "s_1".into(),
+        path: "/tmp/x/one.png".into(),
+        pasted: Some("'/tmp/x/one.png'".into()),
+    };
+    assert!(stage.effects.contains(&wanted) && stage.app.composer.is_empty(), "{:?}", stage.effects);
+    stage.msg(Msg::ImageRead("s_1".into(), Some("'/tmp/x/one.png'".into()), read("one.png")));
+    stage.keys(&["C-t"]);
+    stage.type_text("two.png");
+    stage.keys(&["Enter"]);
+    let wanted = Effect::ReadImage { place: "s_1".into(), path: "two.png".into(), pasted: None };
+    assert!(stage.effects.contains(&wanted), "{:?}", stage.effects);
+    stage.msg(Msg::ImageRead("s_1".into(), None, read("two.png")));
+    let screen = stage.screen();
+    assert!(screen.contains("+ one.png · 640x480 · 24 bytes") && screen.contains("+ two.png"), "{screen}");
+    stage.msg(Msg::Key(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE)));
+    assert!(!stage.screen().contains("+ two.png"));
+    // One that cannot be read says why; what was pasted stays text.
+    stage.msg(Msg::ImageRead("s_1".into(), Some("/tmp/none.png".into()), read("none.png")));
+    assert!(stage.screen().contains("none.png cannot be read"), "{}", stage.screen());
+    assert_eq!(stage.app.composer.lines(), ["/tmp/none.png"]);
+    stage.keys(&["Enter"]);
+    let sent = prompts(&mut stage).pop().unwrap();
+    assert_eq!(sent["content"][0], json!({ "type": "text", "text": "/tmp/none.png" }));
+    assert_eq!(sent["content"][1]["mimeType"], "image/png");
+    assert!(!stage.screen().contains("+ one.png"), "it is on its way");
+    // What was not sent comes back, to the session that it was written in.
+    let sent = SentPrompt { session: "s_1".into(), words: "look".into(), images: vec![read("one.png").unwrap()] };
+    stage.open("s_2");
+    stage.msg(Msg::Done(CallTag::Prompt(Box::new(sent)), Ok((429, json!({ "detail": "too many wait" })))));
+    assert!(stage.app.composer.is_empty() && stage.screen().contains("too many wait"));
+    stage.open("s_1");
+    assert_eq!(stage.app.composer.lines(), ["look"]);
+    assert!(stage.screen().contains("+ one.png"), "{}", stage.screen());
+}
+
+/// An event of a page, at these places.
+fn paged(first: u64, last: u64, event: Value) -> Value {
+    json!({ "session_id": "s_1", "run_id": "r_1", "seq": first, "seq_last": last, "merged": last + 1 - first, "at": at(NOON),
+        "cursor": format!("e:{last}"), "cursor_first": format!("e:{first}"), "kind": "tool_call", "event": event })
+}
+
+fn opened(stage: &mut Stage, events: &[Value]) {
+    let of = stage.app.following();
+    let page = PageOf::read(&json!({ "events": events }));
+    stage.msg(Msg::Opened(of, Some((page, json!({}), "e:99".into()))));
+    stage.session_event(ClientEvent::Live);
+    stage.keys(&["Esc"]);
+    stage.effects.clear();
+}
+
+#[test]
+fn tool_call_says_what_is_left_out_and_loads_it_on_a_key() {
+    let mut stage = writing();
+    let text = |words: &str| json!([{ "type": "content", "content": { "type": "text", "text": words } }]);
+    let call = |words: &str, left: u64| {
+        json!({ "toolCallId": "t1", "title": "make", "kind": "execute", "status": "completed", "content": text(words),
+            "_meta": { "plexus": { "left_out": left } } })
+    };
+    opened(&mut stage, &[paged(5, 9, call("the beginning", 3 << 20))]);
+    assert!(stage.screen().contains("3.0 MiB left out · L: load all of it"), "{}", stage.screen());
+    stage.keys(&["L"]);
+    let wanted = stage.effects.iter().find_map(|effect| match effect {
+        Effect::Whole { session, call } if session == "s_1" => Some(call.clone()),
+        _ => None,
+    });
+    let wanted = wanted.unwrap();
+    assert_eq!((wanted.id.as_str(), wanted.epoch.as_str(), wanted.parts.as_slice()), ("t1", "e", &[(5, 9)][..]));
+    assert!(stage.screen().contains("loading 3.0 MiB"), "{}", stage.screen());
+    // What comes meanwhile is not lost.
+    stage.place = 9;
+    stage.event("s_1", "tool_call_update", &json!({ "toolCallId": "t1", "title": "make all" }));
+    let whole = PageOf::read(&json!({ "events": [paged(5, 9, call("the beginning\nthe end", 0))] })).events;
+    let of = stage.app.following();
+    stage.msg(Msg::Whole(of, wanted.block, Ok((whole, 9))));
+    let screen = stage.screen();
+    assert!(screen.contains("the end") && screen.contains("make all") && !screen.contains("left out"), "{screen}");
+    stage.keys(&["L"]);
+    assert!(stage.screen().contains("nothing is left out here"));
+    // What cannot be loaded says so, and can be asked for again.
+    let mut stage = writing();
+    opened(&mut stage, &[paged(5, 9, call("the beginning", 2000))]);
+    stage.keys(&["L"]);
+    let of = stage.app.following();
+    stage.msg(Msg::Whole(of, 1, Err("not loaded: the rest is no longer stored".into())));
+    assert!(stage.screen().contains("no longer stored") && stage.screen().contains("1 KiB left out"));
+}
+
+#[test]
+fn tool_call_shows_a_change_at_its_lines_and_none_that_was_left_out() {
+    let mut stage = writing();
+    let change = |old: &str, new: &str, before: u64| json!({ "type": "diff", "path": "src/long.rs", "oldText": old, "newText": new, "_meta": { "plexus": { "lines_before": before } } });
+    let call = |id: &str, content: Value| {
+        json!({ "toolCallId": id, "title": "edit", "kind": "edit", "status": "completed", "content": [content],
+            "_meta": { "plexus": { "left_out": 5000 } } })
+    };
+    opened(
+        &mut stage,
+        &[
+            paged(5, 5, call("t1", change("a\nb\n", "a\nc\n", 296))),
+            paged(6, 6, call("t2", json!({ "type": "diff", "path": "src/other.rs", "oldText": "", "newText": "" }))),
+        ],
+    );
+    let screen = stage.screen();
+    assert!(screen.contains("298 - b") && screen.contains("298 + c"), "{screen}");
+    assert!(screen.contains("src/other.rs") && !screen.contains("+0 -0"), "{screen}");
+    let mut events: Vec<ConversationEvent> = Vec::new();
+    events.extend(PageOf::read(&json!({ "events": [paged(6, 6, json!({ "toolCallId": "another" }))] })).events);
+    let of = stage.app.following();
+    stage.msg(Msg::Whole(of, 77, Ok((events, 6))));
+    assert!(stage.screen().contains("298 + c"), "the answer for a block that is gone: {}", stage.screen());
+}
