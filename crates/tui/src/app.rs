@@ -67,6 +67,7 @@ const WHEEL_LINES: i64 = 3;
 const PREVIEW_DELAY: i64 = 300;
 
 pub(crate) use changes::{ChangesCall, Reviews};
+pub(crate) use commands::AfterConfirm;
 pub(crate) use composer::SentPrompt;
 pub(crate) use new_session::FormCall;
 pub(crate) use triage::SeveralQuestion;
@@ -141,6 +142,12 @@ pub(crate) enum CallTag {
     Pairing(u64, PairCall),
     /// A question of what was spent, of this number.
     Usage(u64, UsagePart),
+    /// A ceiling to be set.
+    Ceilings,
+    /// A session to be archived, in this folder.
+    Archived(String),
+    /// The worktrees, after the session in this folder was archived.
+    Worktrees(String),
     /// The next of the facts of the settings.
     Settings(Box<SettingsFacts>),
     /// Shows this text when the call is done.
@@ -291,28 +298,6 @@ pub(crate) enum Overlay {
     Pairing(Box<PairingSheet>),
     /// What was spent.
     Usage(Box<UsageSheet>),
-}
-
-/// What follows a confirmation.
-#[derive(Clone, Debug)]
-pub(crate) enum AfterConfirm {
-    Call {
-        tag: CallTag,
-        method: &'static str,
-        path: String,
-        body: Option<Value>,
-    },
-    /// A call whose body has the typed text in this member.
-    With {
-        tag: CallTag,
-        method: &'static str,
-        path: String,
-        member: &'static str,
-    },
-    /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
-    Image(String),
-    /// The question whether to deny the selected requests, for the typed reason.
-    DenySeveral,
 }
 
 /// The state of the screen.

@@ -22,6 +22,7 @@ mod agent_lists;
 mod app;
 mod attachments;
 mod card;
+mod ceilings;
 mod changes;
 mod conversation;
 mod diff;

@@ -135,9 +135,11 @@ impl FileOffers {
             Err(why) => (self.paths, self.words) = (Vec::new(), format!("files could not be listed: {why}")),
             Ok(value) => {
                 let all = value["files"].as_array().into_iter().flatten();
-                let paths = all.filter_map(|one| one["path"].as_str().map(str::to_owned)).take(OFFERS_MAX);
-                self.paths = paths.collect();
+                // More may have been typed since: those that no longer fit are not offered, and the next question is due.
+                let paths = all.filter_map(|one| one["path"].as_str()).filter(|path| fits(path, &mention.query));
+                self.paths = paths.take(OFFERS_MAX).map(str::to_owned).collect();
                 self.words = match (self.paths.is_empty(), value["truncated"] == true) {
+                    _ if self.due.is_some() => String::new(),
                     (true, false) => format!("no file fits {:?}", sanitize::line(&mention.query, 60)),
                     (true, true) => "nothing fits among the files that were looked at: there are more".to_owned(),
                     (false, true) => "there are more files than were looked at".to_owned(),
@@ -232,10 +234,18 @@ mod tests {
         assert_eq!(offers.lines(), 0);
         offers.follow(&area, 0);
         assert!(offers.due(i64::MAX).is_none() && !offers.key("Enter", &mut area), "Enter sends again");
+        // The answer to what was typed before is offered as far as it fits.
+        let mut area = input::area("@");
+        offers.follow(&area, 0);
+        let (asked, _) = offers.due(0).unwrap();
+        area.insert_str("map");
+        offers.follow(&area, 0);
+        offers.on_reply(asked, Ok(&reply));
+        assert_eq!(offers.paths(), ["a map\u{202e}.txt"]);
         // Esc closes them, and they stay closed for this word.
         area = input::area("@x");
         offers.follow(&area, 0);
-        let (asked, _) = offers.due(0).unwrap();
+        let (asked, _) = offers.due(PAUSE).unwrap();
         offers.on_reply(asked, Err("no folder"));
         assert!(offers.words.contains("no folder") && offers.key("Esc", &mut area));
         area.insert_char('y');

@@ -248,11 +248,11 @@ impl NewSessionForm {
             let how = if one.key.is_empty() { one.about.clone() } else { format!("signs in by {}", one.key) };
             all.push(preset(one, AgentChoiceKind::Installed, format!("installed · {how}")));
         }
-        for one in missing {
-            all.push(preset(one, AgentChoiceKind::Missing, format!("not installed: {}", one.install)));
-        }
         if self.starts_agents {
             all.push(AgentChoice::program());
+        }
+        for one in missing {
+            all.push(preset(one, AgentChoiceKind::Missing, format!("not installed: {}", one.install)));
         }
         all
     }
@@ -261,7 +261,10 @@ impl NewSessionForm {
     pub(crate) fn agent_at(&self, all: &[AgentChoice]) -> usize {
         let chosen = all.iter().position(|one| one.name == self.chosen);
         let known = |one: &AgentChoice| one.is_usable() && one.kind != AgentChoiceKind::Program;
-        chosen.or_else(|| all.iter().position(known)).unwrap_or_default()
+        // Without one, it is said how to install one.
+        let missing = |one: &AgentChoice| one.kind == AgentChoiceKind::Missing;
+        let usual = || all.iter().position(known).or_else(|| all.iter().position(missing));
+        chosen.or_else(usual).unwrap_or_default()
     }
 
     /// The agent that gets the session.

@@ -2,11 +2,12 @@
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use plexus_protocol::{Spending, short_amount, short_count};
+use plexus_protocol::{CeilingOf, Spending, short_amount, short_count};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use serde_json::Value;
 
+use super::ceilings::CeilingsView;
 use super::markdown::wrap;
 use super::sanitize;
 use super::theme::Theme;
@@ -16,6 +17,8 @@ use super::view_model::{FIELD, field};
 pub(crate) const SPANS: [(i64, &str); 3] = [(1, "Today"), (7, "7 days"), (30, "30 days")];
 /// What rows can be the sums of: the name on the wire, and the heading.
 pub(crate) const ROWS_BY: [(&str, &str); 3] = [("runtime", "agent"), ("project", "project"), ("session", "session")];
+/// The path of the ceilings.
+pub(crate) const CEILINGS: &str = "/v1/usage/ceilings";
 /// Most rows.
 const ROWS_MAX: usize = 200;
 /// Days begin at a multiple of this, in minutes from those of UTC.
@@ -47,11 +50,13 @@ struct UsageAnswer {
     truncated: bool,
 }
 
-/// Which of the two questions a reply answers.
+/// Which of the questions a reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsagePart {
     Days,
     Rows,
+    /// The ceilings, which only administrators may see.
+    Ceilings,
 }
 
 /// What was spent, on the screen.
@@ -65,6 +70,7 @@ pub(crate) struct UsageSheet {
     measure: usize,
     days: Option<UsageAnswer>,
     rows: Option<UsageAnswer>,
+    pub(crate) ceilings: Option<CeilingsView>,
     pub(crate) problem: String,
     pub(crate) scroll: usize,
 }
@@ -75,17 +81,31 @@ pub(crate) enum UsageOutcome {
     Stay,
     Close,
     Read,
+    /// Set this ceiling.
+    Set(CeilingOf),
 }
 
 impl UsageSheet {
     pub(crate) fn new(serial: u64) -> Self {
-        Self { serial, span: 1, by: 0, measure: 0, days: None, rows: None, problem: String::new(), scroll: 0 }
+        Self {
+            serial,
+            span: 1,
+            by: 0,
+            measure: 0,
+            days: None,
+            rows: None,
+            ceilings: None,
+            problem: String::new(),
+            scroll: 0,
+        }
     }
 
     /// A key; `end` is the last line that can be the first one.
     pub(crate) fn key(&mut self, name: &str, end: usize) -> UsageOutcome {
         let read = match name {
             "Esc" | "q" => return UsageOutcome::Close,
+            "d" if self.ceilings.is_some() => return UsageOutcome::Set(CeilingOf::Day),
+            "s" if self.ceilings.is_some() => return UsageOutcome::Set(CeilingOf::Session),
             "Left" | "h" if self.span > 0 => {
                 self.span -= 1;
                 true
@@ -132,12 +152,18 @@ impl UsageSheet {
         let (by, limit) = match part {
             UsagePart::Days => ("day", 100),
             UsagePart::Rows => (ROWS_BY[self.by].0, ROWS_MAX),
+            UsagePart::Ceilings => return CEILINGS.to_owned(),
         };
         format!("/v1/usage?by={by}&from={from}&to={today}&utc_offset={offset}&limit={limit}")
     }
 
     /// Applies a reply.
     pub(crate) fn on_reply(&mut self, part: UsagePart, reply: Result<&Value, &str>) {
+        if part == UsagePart::Ceilings {
+            // Whoever may not see them is shown none.
+            self.ceilings = reply.ok().map(CeilingsView::read);
+            return;
+        }
         let answer = match reply {
             Ok(value) => Some(read(value)),
             Err(why) => {
@@ -151,6 +177,7 @@ impl UsageSheet {
         match part {
             UsagePart::Days => self.days = answer,
             UsagePart::Rows => self.rows = answer,
+            UsagePart::Ceilings => {}
         }
     }
 
@@ -173,8 +200,13 @@ impl UsageSheet {
         if rows.rows.is_empty() {
             dim("Nothing was told for these days.", &mut out);
             dim("Plexus adds up what agents tell: docs/runtimes.md says which agent tells what.", &mut out);
+            if let Some(ceilings) = &self.ceilings {
+                out.push(Line::default());
+                out.extend(ceilings.lines(theme, width));
+            }
         } else {
             out.extend(sums(&rows.total, theme, width));
+            out.extend(self.ceilings.iter().flat_map(|ceilings| ceilings.lines(theme, width)));
             out.push(Line::default());
             self.bars(days, theme, width, &mut out);
             out.push(Line::default());

@@ -1,6 +1,34 @@
 //! The palette, and the commands of a session.
 
 use super::*;
+use crate::ceilings::CeilingsView;
+
+/// What the folders of worktrees that the gateway made have in their paths.
+const WORKTREES: &str = ".worktrees/";
+
+/// What follows a confirmation.
+#[derive(Clone, Debug)]
+pub(crate) enum AfterConfirm {
+    Call {
+        tag: CallTag,
+        method: &'static str,
+        path: String,
+        body: Option<Value>,
+    },
+    /// A call whose body has the typed text in this member.
+    With {
+        tag: CallTag,
+        method: &'static str,
+        path: String,
+        member: &'static str,
+    },
+    /// This ceiling is as typed; and the ceilings as they were shown.
+    Ceiling(plexus_protocol::CeilingOf, Box<CeilingsView>),
+    /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
+    Image(String),
+    /// The question whether to deny the selected requests, for the typed reason.
+    DenySeveral,
+}
 
 impl App {
     pub(super) fn confirm(&mut self, words: String, then: AfterConfirm) {
@@ -23,6 +51,7 @@ impl App {
     pub(super) fn then(&mut self, then: AfterConfirm, words: &str, effects: &mut Vec<Effect>) {
         effects.push(match then {
             AfterConfirm::DenySeveral => return self.ask_several(Sense::Deny { reason: words.to_owned() }),
+            AfterConfirm::Ceiling(of, known) => return self.set_ceiling(of, *known, words, effects),
             AfterConfirm::Image(_) if words.is_empty() => return,
             AfterConfirm::Image(place) => {
                 // As a dropped file is written: in quotes, or with backslashes.
@@ -210,15 +239,27 @@ impl App {
             }
             "archive" => {
                 let to = !session.archived;
-                let words = if to { "archived" } else { "no longer archived" };
+                let tag = match to {
+                    true => CallTag::Archived(session.cwd.clone()),
+                    false => CallTag::Notice("no longer archived".into()),
+                };
                 effects.push(Effect::Call {
-                    tag: CallTag::Notice(words.into()),
+                    tag,
                     method: "PATCH",
                     path,
                     body: Some(json!({ "archived": to })),
                     key: false,
                 });
             }
+            "delete" => self.confirm(
+                format!("Delete {} and all that is stored of it? This cannot be undone.", session.name()),
+                AfterConfirm::Call {
+                    tag: CallTag::Notice("the session is deleted".into()),
+                    method: "DELETE",
+                    path,
+                    body: None,
+                },
+            ),
             "mcp" => effects.push(get(CallTag::Servers, format!("{path}/mcp"))),
             "skills" => effects.push(get(CallTag::Skills, format!("{path}/skills"))),
             "share" => effects.push(post(CallTag::Link, format!("{path}/shares"), json!({}))),
@@ -249,5 +290,49 @@ impl App {
             "now" => self.with_conversation(|conversation, _| conversation.go_to_newest()),
             _ => {}
         }
+    }
+
+    /// A session was archived. Its worktree may go, if the gateway made it.
+    pub(super) fn on_archived(&mut self, folder: String, problem: Option<&str>, effects: &mut Vec<Effect>) {
+        match problem {
+            Some(why) => return self.say(&format!("not archived: {why}"), true),
+            None => self.say("archived; e restores it", false),
+        }
+        if folder.contains(WORKTREES) {
+            effects.push(get(CallTag::Worktrees(folder), "/v1/worktrees".into()));
+        }
+    }
+
+    /// Offers to remove the worktree of a session that was archived, if no other session works there. Nothing is lost unasked.
+    pub(super) fn offer_removal(&mut self, folder: &str, value: &Value) {
+        let ours = |one: &&Value| {
+            let inside = one["path"].as_str().and_then(|path| folder.strip_prefix(path));
+            inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let all = value["worktrees"].as_array().into_iter().flatten();
+        let Some(one) = all.into_iter().find(ours).filter(|_| self.overlay.is_none() && self.form.is_none()) else {
+            return;
+        };
+        if one["sessions"].as_array().is_none_or(|sessions| !sessions.is_empty()) {
+            return;
+        }
+        let (branch, unsaved) = (field(&one["branch"]), &one["unsaved"]);
+        let mut body = json!({ "path": one["path"] });
+        let lost = match unsaved["changed"].as_u64().unwrap_or_default() {
+            0 => String::new(),
+            many => {
+                body["lost"] = unsaved["digest"].clone();
+                format!(" What was changed and not committed in it is lost: {many} files.")
+            }
+        };
+        self.confirm(
+            format!("Remove its worktree as well? The branch {branch} is kept.{lost}"),
+            AfterConfirm::Call {
+                tag: CallTag::Notice("the worktree is removed".into()),
+                method: "POST",
+                path: "/v1/worktrees/remove".into(),
+                body: Some(body),
+            },
+        );
     }
 }

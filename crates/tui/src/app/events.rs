@@ -323,6 +323,11 @@ impl App {
             CallTag::Form(call) => self.on_form_reply(call, (status, &value), &why, effects),
             CallTag::Pairing(serial, call) => self.on_pairing_reply((serial, call), (status, &value), &why, effects),
             CallTag::Usage(serial, part) => self.on_usage_reply(serial, part, good.then_some(&value).ok_or(&*why)),
+            CallTag::Ceilings => self.on_ceilings((!good).then_some(&*why), effects),
+            CallTag::Archived(folder) => self.on_archived(folder, (!good).then_some(&*why), effects),
+            CallTag::Worktrees(folder) if good => self.offer_removal(&folder, &value),
+            // It is still listed by `plexus worktrees`.
+            CallTag::Worktrees(_) => {}
             CallTag::Settings(facts) => self.on_settings_reply(*facts, good.then_some(value).ok_or(why), effects),
             CallTag::TextPage(title) if good => self.show_text(title, &value),
             CallTag::TextPage(_) => self.say(&why, true),

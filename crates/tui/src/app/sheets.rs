@@ -1,9 +1,11 @@
 //! What is drawn over a page and asks the gateway by itself: pairing a device, what was spent, and the facts of the settings.
 
 use super::*;
+use crate::ceilings::CeilingsView;
 use crate::facts::{self, SettingsFacts};
 use crate::pairing::{PairCall, PairOutcome, PairingSheet, revoke};
-use crate::usage::{UsageOutcome, UsagePart, UsageSheet};
+use crate::usage::{CEILINGS, UsageOutcome, UsagePart, UsageSheet};
+use plexus_protocol::CeilingOf;
 
 impl App {
     fn next_sheet(&mut self) -> u64 {
@@ -90,7 +92,7 @@ impl App {
     fn read_usage(&mut self, mut sheet: UsageSheet, effects: &mut Vec<Effect>) {
         sheet.serial = self.next_sheet();
         let zone = jiff::tz::TimeZone::system();
-        for part in [UsagePart::Days, UsagePart::Rows] {
+        for part in [UsagePart::Days, UsagePart::Rows, UsagePart::Ceilings] {
             effects.push(get(CallTag::Usage(sheet.serial, part), sheet.path(part, self.now, &zone)));
         }
         self.overlay = Some(Overlay::Usage(Box::new(sheet)));
@@ -101,6 +103,11 @@ impl App {
             UsageOutcome::Close => {}
             UsageOutcome::Stay => self.overlay = Some(Overlay::Usage(Box::new(sheet))),
             UsageOutcome::Read => self.read_usage(sheet, effects),
+            UsageOutcome::Set(of) => {
+                let Some(known) = &sheet.ceilings else { return };
+                let words = known.words(of);
+                self.ask_ceiling(of, known.clone(), if words == "none" { "" } else { &words });
+            }
         }
     }
 
@@ -109,6 +116,44 @@ impl App {
             && sheet.serial == serial
         {
             sheet.on_reply(part, reply);
+        }
+    }
+
+    /// Asks for a ceiling.
+    fn ask_ceiling(&mut self, of: CeilingOf, known: CeilingsView, words: &str) {
+        let label = match of {
+            CeilingOf::Day => "a day: 5 USD, 2M tokens · none · configured",
+            CeilingOf::Session => "each session: 5 USD, 2M tokens · none · configured",
+        };
+        let then = Box::new(AfterConfirm::Ceiling(of, Box::new(known)));
+        self.overlay = Some(Overlay::Input { label, area: input::area(words), then });
+    }
+
+    /// Sets a ceiling to what was typed, or asks again.
+    pub(super) fn set_ceiling(&mut self, of: CeilingOf, known: CeilingsView, words: &str, effects: &mut Vec<Effect>) {
+        match known.set(of, words) {
+            Err(why) => {
+                self.say(&why, true);
+                self.ask_ceiling(of, known, words);
+            }
+            Ok(body) => effects.push(Effect::Call {
+                tag: CallTag::Ceilings,
+                method: "PUT",
+                path: CEILINGS.into(),
+                body: Some(body),
+                key: false,
+            }),
+        }
+    }
+
+    /// A ceiling was set, or not: what was spent is shown again.
+    pub(super) fn on_ceilings(&mut self, problem: Option<&str>, effects: &mut Vec<Effect>) {
+        match problem {
+            None => self.say("the ceiling is set", false),
+            Some(why) => self.say(&format!("the ceiling was not set: {why}"), true),
+        }
+        if self.overlay.is_none() {
+            self.open_usage(effects);
         }
     }
 

@@ -274,7 +274,7 @@ fn new_session_continues_an_earlier_conversation() {
 #[test]
 fn new_session_starts_another_program_by_its_command_line() {
     let mut stage = form(80, 24, &runtimes());
-    stage.keys(&["S-Tab", "S-Tab", "S-Tab", "S-Tab", "j", "j", "j"]);
+    stage.keys(&["S-Tab", "S-Tab", "S-Tab", "S-Tab", "j", "j"]);
     assert!(stage.screen().contains("another program"), "{}", stage.screen());
     stage.keys(&["Enter"]);
     assert_eq!(focus(&stage), FormField::Command);
@@ -378,7 +378,7 @@ fn new_session_is_drawn_at_every_size() {
         insta::assert_snapshot!(format!("new_{width}x{height}"), stage.screen());
         stage.keys(&["S-Tab", "S-Tab"]);
         insta::assert_snapshot!(format!("new_folder_{width}x{height}"), stage.screen());
-        stage.keys(&["S-Tab", "S-Tab", "Down", "Down"]);
+        stage.keys(&["S-Tab", "S-Tab", "Down", "Down", "Down"]);
         let screen = stage.screen();
         assert!(screen.contains("claude") && screen.contains("not installed"), "{screen}");
         assert!(!screen.contains("claude-terminal"), "its sessions begin in terminals: {screen}");

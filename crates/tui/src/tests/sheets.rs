@@ -195,7 +195,7 @@ fn usage_asks_again_for_other_days_and_rows() {
     let mut stage = usage(80, 24);
     stage.keys(&["Left"]);
     let asked: Vec<String> = calls(&mut stage).into_iter().map(|(_, path, ..)| path).collect();
-    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert_eq!(asked.len(), 3, "{asked:?}");
     stage.keys(&["Tab"]);
     let late = calls(&mut stage);
     assert!(late[1].1.contains("by=project"), "{late:?}");
@@ -249,4 +249,73 @@ fn pairing_reply_without_its_sheet_is_ignored() {
     let mut stage = Stage::new(80, 24, &[], &[]);
     stage.msg(Msg::Done(CallTag::Pairing(7, PairCall::Poll), Ok((200, json!({ "state": "joined", "number": 1 })))));
     assert!(stage.app.overlay.is_none());
+}
+
+#[test]
+fn usage_shows_ceilings_to_administrators_and_sets_them() {
+    let mut stage = Stage::new(80, 24, &[], &[]);
+    stage.keys(&["U"]);
+    let asked = calls(&mut stage);
+    let [.., (_, path, None, tag)] = asked.as_slice() else { panic!("{asked:?}") };
+    assert_eq!(path, "/v1/usage/ceilings");
+    for (_, path, _, tag) in &asked[asked.len() - 3..asked.len() - 1] {
+        let sums = json!({ "by": if path.contains("by=day") { "day" } else { "runtime" }, "rows": [], "total": {} });
+        stage.msg(Msg::Done(tag.clone(), Ok((200, sums))));
+    }
+    let other = stage.screen();
+    assert!(!other.contains("Ceiling"), "not known yet: {other}");
+    let all = json!({ "set": {}, "configured": {}, "day": {}, "session": { "tokens": 5000 }, "today": {} });
+    stage.msg(Msg::Done(tag.clone(), Ok((200, all))));
+    let screen = stage.screen();
+    assert!(screen.contains("Ceiling of a day      none") && screen.contains("Ceiling of a session  5000 tokens"), "{screen}");
+    stage.keys(&["d"]);
+    stage.type_text("much");
+    stage.keys(&["Enter"]);
+    assert!(calls(&mut stage).is_empty() && stage.screen().contains("is no ceiling"), "{}", stage.screen());
+    for _ in 0..4 {
+        stage.msg(Msg::Key(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE)));
+    }
+    stage.type_text("5 usd");
+    stage.keys(&["Enter"]);
+    let set = calls(&mut stage);
+    let money = json!({ "costs": [{ "amount": 5.0, "currency": "USD" }] });
+    assert_eq!((set[0].0, set[0].2.as_ref().unwrap()), ("PUT", &json!({ "day": money, "sessions": {} })));
+    stage.msg(Msg::Done(set[0].3.clone(), Ok((200, json!({})))));
+    assert!(matches!(stage.app.overlay, Some(Overlay::Usage(_))) && stage.screen().contains("the ceiling is set"));
+}
+
+#[test]
+fn archive_offers_to_remove_a_worktree_that_no_session_needs() {
+    let mut one = session("s_1", "One", "idle", 0);
+    one["cwd"] = "/w/repo.worktrees/fix/it/deep".into();
+    let listed = |sessions: &[&str], changed: u64| {
+        json!({ "worktrees": [{ "path": "/w/repo.worktrees/fi", "branch": "fi", "sessions": ["s_9"] },
+            { "path": "/w/repo.worktrees/fix/it", "branch": "fix/it", "sessions": sessions,
+              "unsaved": { "changed": changed, "ahead": 0, "digest": "d1" } }] })
+    };
+    let archived = |stage: &mut Stage| {
+        stage.keys(&["e"]);
+        let patch = calls(stage).pop().unwrap();
+        stage.msg(Msg::Done(patch.3, Ok((200, json!({})))));
+        calls(stage).pop()
+    };
+    for (sessions, changed, asks) in
+        [(&[][..], 0, "The branch fix/it is kept"), (&[], 3, "is lost: 3 files"), (&["s_2"], 0, "")]
+    {
+        let mut stage = Stage::new(80, 24, &[one.clone()], &[]);
+        let list = archived(&mut stage).unwrap();
+        assert_eq!(list.1, "/v1/worktrees");
+        stage.msg(Msg::Done(list.3, Ok((200, listed(sessions, changed)))));
+        if asks.is_empty() {
+            assert!(stage.app.overlay.is_none(), "{}", stage.screen());
+            continue;
+        }
+        assert!(stage.screen().contains(asks), "{}", stage.screen());
+        stage.keys(&["y"]);
+        let body = calls(&mut stage).pop().unwrap().2.unwrap();
+        assert_eq!(body["path"], "/w/repo.worktrees/fix/it");
+        assert_eq!(body.get("lost").is_some(), changed > 0, "{body}");
+    }
+    let mut stage = Stage::new(80, 24, &[session("s_1", "One", "idle", 0)], &[]);
+    assert!(archived(&mut stage).is_none(), "a folder of its own");
 }
