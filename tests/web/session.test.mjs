@@ -141,6 +141,17 @@ try {
   assert.equal(await root.locator('.row.agent').filter({ hasText: 'queued one' }).count(), 0);
   ok('composer: draft, new lines, sending, history, slash commands, queue, taking back, stopping');
 
+  // --- what Markdown says of a table's columns and of a list's first number counts; the tab has the session's name
+  const tables = await newSession();
+  await play(tables, 'echo | n | state |\n|--:|:-:|\n| 1 | ok |\n\n3. third\n4. fourth');
+  await show(page, tables);
+  await root.locator('.row.agent td').nth(1).waitFor();
+  assert.deepEqual(await root.locator('.row.agent td').evaluateAll((all) => all.map((one) => getComputedStyle(one).textAlign)), ['right', 'center']);
+  assert.equal(await root.locator('.row.agent ol').getAttribute('start'), '3');
+  assert.match(await page.title(), /^echo .* – Plexus$/);
+  await show(page, session);
+  ok('session: columns are aligned as Markdown says, lists begin where they should, and the tab is named');
+
   // --- restart: the same prompt again
   await prompt(session, 'think ;; hang');
   await root.locator('#restart').waitFor();

@@ -16,6 +16,8 @@ const RULES = {
   ALLOWED_TAGS: TAGS,
   ALLOWED_ATTR: ['href', 'start', 'align', 'class'],
   ALLOWED_URI_REGEXP: /^https?:\/\//i,
+  // The rule above is for every attribute that is not named here: a table's alignment and a list's first number are no addresses.
+  ADD_URI_SAFE_ATTR: ['start', 'align'],
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
   KEEP_CONTENT: true,

@@ -67,6 +67,8 @@ function load(page: string): void {
 }
 /** Pages that a share link may open. */
 const SHARED: readonly Page[] = ['sessions', 'search'];
+/** Characters of a session's title in the tab's. */
+const TITLE_MAX = 60;
 /** Sessions listed in the navigation. */
 const RECENT = 9;
 
@@ -323,10 +325,21 @@ export class PlexusApp extends PlexusElement {
     return html`<div class="bar share" id="share" role="region" aria-label=${t.shareBar('', '')}>${icon('eye')}<span class="words">${t.shareBar('', until)}</span><button class="compact" @click=${() => void leave()}>${t.leaveShare}</button></div>`;
   }
 
+  /** Names the tab and the entry of the browser's history: the page, or the session that it shows. */
+  #name(route: Route): void {
+    const out = plexus.link.peek().phase === 'signed-out' || signinWanted.peek() !== null;
+    const session = route.page === 'session' || route.page === 'changes' ? plexus.sessions.peek().get(route.session_id) : undefined;
+    const place = session ? oneLine(session.title).slice(0, TITLE_MAX) || text.common.untitled : t.pages[route.page];
+    const name = out ? text.common.name : `${route.page === 'changes' && session ? `${t.pages.changes}: ` : ''}${place} – ${text.common.name}`;
+    // The number of open requests, which stands before it, is that of notify/badge.ts.
+    if (document.title.replace(/^\(\d+\) /, '') !== name) document.title = name;
+  }
+
   override updated(): void {
     const route = plexus.route.peek();
     const key = `${route.page}/${route.page === 'session' ? route.session_id : ''}`;
     const title = t.pages[route.page];
+    this.#name(route);
     if (this.#page && this.#page !== key && plexus.link.peek().phase !== 'signed-out') {
       const main = this.renderRoot.querySelector<HTMLElement>('main');
       main?.scrollTo(0, 0);
