@@ -67,6 +67,7 @@ export class PlexusChanges extends PlexusElement {
     .page { max-width: 1480px; padding-top: 0; }
     .page > header { padding-top: var(--s4); margin-bottom: var(--s3); }
     .page > header .of { color: var(--fg-mute); font-weight: 450; font-size: var(--t-m); }
+    .page > header h1 { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; overflow-wrap: anywhere; }
     .tools { display: flex; flex-wrap: wrap; gap: var(--s2); align-items: center; margin-bottom: var(--s3); }
     .tools select { max-width: min(340px, 100%); }
     .tools .sum { flex: 1 1 160px; color: var(--fg-soft); font-size: var(--t-s); font-variant-numeric: tabular-nums; }

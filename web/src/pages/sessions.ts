@@ -79,7 +79,7 @@ export class PlexusSessions extends PlexusElement {
     .menu { position: relative; z-index: 1; }
     .who { display: inline-flex; gap: 4px; align-items: center; }
     @media (pointer: coarse) { .fold, .narrow, .rest { min-height: 44px; } .narrow { min-width: 44px; } }
-    @media (max-width: 599px) { .fold .root { display: none; } .branch { max-width: 14ch; } .row { padding-right: 0; } .side .who, .side .q { display: none; } .side .age { min-width: 0; } .filter { max-width: none; } }
+    @media (max-width: 599px) { .fold .root { display: none; } .branch { max-width: 14ch; } .row { padding-right: 0; } .side .who, .side .q { display: none; } .side { flex-direction: column-reverse; align-items: flex-end; gap: 2px; } .side .age { min-width: 0; } .filter { max-width: none; } }
   `];
 
   override connectedCallback(): void {

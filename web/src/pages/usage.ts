@@ -59,6 +59,8 @@ export class PlexusUsage extends PlexusElement {
     .only { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; margin-bottom: var(--s3); color: var(--fg-soft); }
     .sums { display: grid; grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: 1px; margin: 0 0 var(--s5); background: var(--bg-raised); border: 1px solid var(--line); border-radius: var(--r-m); overflow: hidden; }
     .sums > div { padding: 12px 16px; min-width: 0; box-shadow: 1px 0 0 var(--line), 0 1px 0 var(--line); }
+    /* In two columns, the last of an odd number has the row. */
+    @media (max-width: 599px) { .sums { grid-template-columns: repeat(2, minmax(0, 1fr)); } .sums > div:last-child:nth-child(odd) { grid-column: 1 / -1; } }
     dt { color: var(--fg-mute); font-size: var(--t-s); }
     dd { margin: 0; font-size: var(--t-xl, 20px); font-weight: 620; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
     dd.small { font-size: var(--t-l); }

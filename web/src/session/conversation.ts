@@ -28,7 +28,7 @@ import { keptTab, keepTab, pinnedFirst, setPinnedFirst } from './tab.js';
 import { style } from './style.js';
 import { absorbed } from './reads.js';
 import { guessRow, makeRow, planList, reveal, searchable, updateRow, type Host } from './views.js';
-import { silence } from './silence.js';
+import { silence, silentMinutes } from './silence.js';
 
 const w = words.session;
 
@@ -798,6 +798,7 @@ export class PlexusSession extends PlexusElement {
     const viewers = (plexus.viewers.value.get(this.sessionId) ?? []).map((viewer) => oneLine(viewer.name)).join(', ');
     const cards = this.#cards();
     const stale = !plexus.live.value;
+    const stuck = session ? silentMinutes(session) : 0;
     const plan = conversation?.plan ?? [];
     const pinned = this.gone ? [] : this.#shelf?.pinned() ?? [];
     const tab = this.#place = pinned.some((one) => one.surface === this.tab) ? this.tab : '';
@@ -807,7 +808,7 @@ export class PlexusSession extends PlexusElement {
         <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
         <div class="titles">
           <h1 id="title" tabindex="-1"><bdi>${title}</bdi></h1>
-          <div class="facts" ?hidden=${!session}><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span><bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
+          <div class="facts" ?hidden=${!session}><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span>${stuck ? html`<span class="stuck">${words.shell.sessions.silent(stuck)}</span>` : nothing}<bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
         </div>
         ${viewers ? html`<span class="lookers" title=${w.lookers(viewers)}>${icon('eye', 14, w.lookers(viewers))}<bdi class="cut names">${viewers}</bdi></span>` : nothing}
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}

@@ -14,7 +14,9 @@ export const style = css`
   header .agent { color: var(--fg-soft); flex: none; }
   header .back { display: none; }
   .lookers { display: inline-flex; align-items: center; gap: 5px; color: var(--fg-mute); font-size: var(--t-s); max-width: 220px; }
-  @container (max-width: 599px) { header { padding: max(4px, env(safe-area-inset-top)) 4px 4px; gap: 2px; } header .back { display: inline-flex; } .lookers .names { display: none; } }
+  /* Beside the title there is no room for it on a phone: it stands before the folder. */
+  header .stuck { display: none; color: var(--warn); font-weight: 600; flex: none; }
+  @container (max-width: 599px) { header .silent { display: none; } header .stuck { display: inline; } header { padding: max(4px, env(safe-area-inset-top)) 4px 4px; gap: 2px; } header .back { display: inline-flex; } .lookers .names { display: none; } }
   .meter { display: inline-flex; align-items: center; gap: 6px; color: var(--fg-mute); font-size: var(--t-s); white-space: nowrap; }
   .meter .bar { width: 44px; height: 5px; border-radius: 3px; background: var(--bg-active); overflow: hidden; }
   .meter .bar i { display: block; height: 100%; background: var(--accent); border-radius: 3px; }
@@ -74,7 +76,7 @@ export const style = css`
   .row:focus-visible { outline-offset: 2px; }
 
   .who { display: flex; align-items: center; gap: 8px; font-size: var(--t-s); color: var(--fg-mute); min-height: 22px; }
-  .who .name { font-weight: 600; color: var(--fg-soft); }
+  .who .name { font-weight: 600; color: var(--fg-soft); flex: none; }
   .who .fill { flex: 1; }
   a.at, .at { color: var(--fg-mute); font-size: var(--t-xs); font-variant-numeric: tabular-nums; white-space: nowrap; }
   @media (hover: hover) { .hover { opacity: 0; } .row:hover .hover, .row:focus-within .hover, .hover:focus-visible { opacity: 1; } }
