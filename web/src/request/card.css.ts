@@ -102,7 +102,7 @@ export const cardStyles = css`
   .answers { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 8px; }
   .answers > .whole { grid-column: 1 / -1; }
   .answers > .wide, .answers > .whole { max-inline-size: none; }
-  @container (min-width: 620px) { .answers { max-inline-size: 34rem; inline-size: 100%; margin-inline-start: auto; } }
+  @container (min-width: 620px) { .answers { max-inline-size: 34rem; inline-size: 100%; } }
   button.answer {
     position: relative; min-block-size: 52px; padding: 8px 14px; border: 1.5px solid var(--line); border-radius: var(--r-s); background: var(--bg-raised); color: var(--fg);
     font: inherit; cursor: pointer; touch-action: manipulation; display: flex; flex-direction: column; align-items: center; justify-content: center; gap: 1px; white-space: normal;

@@ -597,13 +597,13 @@ export class PlexusCard extends PlexusElement {
         : nothing}`;
   }
 
-  /** Where it would happen, and who else looks at it. */
+  /** Where it would happen, and who else looks at it. In its session a card does not name the session. */
   #where(request: Request): TemplateResult {
     const session = plexus.sessions.value.get(request.session_id);
     const viewers = plexus.viewers.value.get(request.session_id) ?? [];
     const folder = session && !session.cwd ? t.folderUnknown : folderBeside(request, session?.cwd);
     return html`<div class="where">
-      <a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(oneLine(session?.title) || t.untitled)}</a>
+      ${this.layout === 'dock' ? nothing : html`<a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(oneLine(session?.title) || t.untitled)}</a>`}
       ${folder ? html`<span>${t.folder} <code>${folder}</code></span>` : nothing}
       ${request.changed && this.open && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
       ${viewers.length ? html`<span class="lookers">${t.lookers(viewers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}

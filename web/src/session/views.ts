@@ -488,7 +488,8 @@ function request(item: RequestItem, el: HTMLElement, host: Host): void {
   const head = foldHead(open, () => { host.open(String(item.key), !open); host.again(item); }, [
     glyph(result?.sense === 'allow' ? 'check' : result?.sense === 'deny' ? 'close' : 'lock'),
     h('span', `name ${result?.sense ?? ''}`, result?.text ?? w.asked),
-    h('bdi', 'preview mono', oneLine(cut(str((item.request.type === 'prompt' && item.request.title) || item.request.display || item.request.title), 240))),
+    // While it is open, its call above and its card say what is asked.
+    h('bdi', 'preview mono', !item.outcome && item.request.tool_call_id ? '' : oneLine(cut(str((item.request.type === 'prompt' && item.request.title) || item.request.display || item.request.title), 240))),
     h('span', 'at', host.time(str(item.outcome?.at ?? item.at))),
   ]);
   const parts: Node[] = [head];
