@@ -345,6 +345,8 @@ export class PlexusComposer extends PlexusElement {
     const ended = session?.state === 'exited' ? this.#ended(session) : null;
     if (ended) return html`<div class="compose"><div class="compose-inner">${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}${ended}</div></div>`;
     const running = session?.state === 'running' || session?.state === 'waiting';
+    // A request of the gateway's own, about a ceiling, waits without a run: there is nothing to stop.
+    const stoppable = running && (session.state === 'running' || Boolean(session.run_id));
     const queue = session?.queue ?? [];
     const conversation = this.conversation;
     const live = plexus.live.value;
@@ -369,7 +371,7 @@ export class PlexusComposer extends PlexusElement {
           ${options.map((option) => html`<select aria-label=${oneLine(option.name)} @change=${(e: Event) => this.#option(option.id, option.category, e)}>${option.choices.map((c) => html`<option value=${c.value} ?selected=${c.value === option.value}>${oneLine(c.name)}</option>`)}</select>`)}
           <span class="fill"></span>
           ${this.#meter()}
-          ${running ? html`<button class="ghost icon" id="restart" aria-label=${w.restart} title=${w.restartHint} ?disabled=${!live} @click=${() => void this.#do(plexus.http('POST', `/v1/sessions/${encodeURIComponent(this.sessionId)}/restart`, {}))}>${icon('restart')}</button>
+          ${stoppable ? html`<button class="ghost icon" id="restart" aria-label=${w.restart} title=${w.restartHint} ?disabled=${!live} @click=${() => void this.#do(plexus.http('POST', `/v1/sessions/${encodeURIComponent(this.sessionId)}/restart`, {}))}>${icon('restart')}</button>
             <button id="stop" class="danger" aria-label=${w.stopNow} ?disabled=${!live} @click=${() => this.#cancel(session?.run_id)}>${icon('stop', 14)} <span class="label">${w.stop}</span></button>` : nothing}
           <button id="send" class="primary" aria-label=${running ? w.sendQueued : w.send} ?disabled=${!live} @click=${() => this.#send()}>${icon('send', 14)} <span class="label">${running ? w.sendQueued : w.send}</span></button>
         </div>
