@@ -15,7 +15,7 @@ export const style = css`
   header .back { display: none; }
   .lookers { display: inline-flex; align-items: center; gap: 5px; color: var(--fg-mute); font-size: var(--t-s); max-width: 220px; }
   /* Beside the title there is no room for it on a phone: it stands before the folder. */
-  header .stuck { display: none; color: var(--warn); font-weight: 600; flex: none; }
+  header .stuck { display: none; color: var(--warn); font-weight: 600; overflow: hidden; text-overflow: ellipsis; }
   @container (max-width: 599px) { header .silent { display: none; } header .stuck { display: inline; } header { padding: max(4px, env(safe-area-inset-top)) 4px 4px; gap: 2px; } header .back { display: inline-flex; } .lookers .names { display: none; } }
   .meter { display: inline-flex; align-items: center; gap: 6px; color: var(--fg-mute); font-size: var(--t-s); white-space: nowrap; }
   .meter .bar { width: 44px; height: 5px; border-radius: 3px; background: var(--bg-active); overflow: hidden; }
@@ -83,7 +83,7 @@ export const style = css`
 
   .row.user { padding: 14px 0 6px; }
   .bubble { background: var(--accent-wash); border: 1px solid var(--accent-line); border-radius: var(--r-m); padding: 6px 12px 9px; margin-left: min(12%, 96px); }
-  .bubble .by { color: var(--fg-soft); }
+  .bubble .by { color: var(--fg-soft); min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .bubble .said { font-size: var(--t-l); line-height: 1.55; }
   .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext; }
 
