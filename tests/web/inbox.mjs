@@ -226,7 +226,7 @@ const stories = {
       await route.continue();
     });
     await (await ready(desk)).click();
-    await dialog.locator('h3', { hasText: '1 were answered before' }).waitFor();
+    await dialog.locator('h3', { hasText: '1 was answered before' }).waitFor();
     await dialog.locator('li', { hasText: 'touch two.txt' }).locator('small', { hasText: 'Denied by kitchen tablet' }).waitFor();
     await dialog.locator('h2', { hasText: 'Allowed 2 requests. 1 not.' }).waitFor();
     await shoot(desk, 'inbox-several-done');

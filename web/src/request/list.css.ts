@@ -11,6 +11,8 @@ export const listStyles = css`
   .bar { flex: none; display: flex; align-items: center; gap: 8px; block-size: 3.5rem; padding: 0 12px 0 0; border-block-end: 1px solid var(--line); min-inline-size: 0; }
   .bar .title { flex: 1 1 0; min-inline-size: 0; display: flex; align-items: baseline; gap: 10px; white-space: nowrap; overflow: hidden; }
   .bar .title strong { font-weight: 620; font-size: var(--t-l); }
+  /* The buttons say the number, too. */
+  @container (max-width: 459px) { .bar strong .word { display: none; } }
   .bar button { flex: none; min-block-size: 40px; }
   .bar button.clear { inline-size: 40px; padding: 0; }
   .bar select { inline-size: auto; flex: 0 1 auto; min-inline-size: 0; border-color: transparent; background: transparent; color: var(--fg-soft); text-align: end; }
