@@ -42,11 +42,9 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
         out.push(name.to_owned());
         for (name, words) in rows.into_iter().filter(|(_, words)| !words.is_empty()) {
             let room = width.saturating_sub(FACT + 3).max(10);
-            // Addresses and paths have no spaces to break at.
-            let words: Vec<char> = words.chars().collect();
-            for (n, part) in words.chunks(room).enumerate() {
+            for (n, part) in pieces(&words, room).into_iter().enumerate() {
                 let name = if n == 0 { name } else { "" };
-                out.push(format!("  {name:<FACT$} {}", part.iter().collect::<String>()));
+                out.push(format!("  {name:<FACT$} {part}"));
             }
         }
     };
@@ -107,6 +105,22 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
     out.join("\n")
 }
 
+/// Text in pieces of at most `room` characters, divided between words; a word that is longer, as an address or a path, is divided.
+fn pieces(words: &str, room: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for word in words.split(' ') {
+        let letters: Vec<char> = word.chars().collect();
+        match out.last_mut() {
+            Some(last) if last.chars().count() + 1 + letters.len() <= room => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => out.extend(letters.chunks(room).map(|part| part.iter().collect::<String>())),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -149,5 +163,13 @@ mod tests {
         assert!(
             facts(&long, now, 34).lines().filter(|line| line.contains("/x/x")).all(|line| line.chars().count() <= 34)
         );
+    }
+
+    #[test]
+    fn pieces_end_between_words_and_divide_only_longer_ones() {
+        assert_eq!(pieces("watch, prompt, approve", 16), ["watch, prompt,", "approve"]);
+        assert_eq!(pieces("http://127.0.0.1:7420", 10), ["http://127", ".0.0.1:742", "0"]);
+        assert_eq!(pieces("a\u{e9}\u{e9} b", 3), ["a\u{e9}\u{e9}", "b"]);
+        assert!(pieces("", 10).is_empty());
     }
 }

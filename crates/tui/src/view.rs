@@ -40,6 +40,9 @@ use panes::{card_place, panes};
 pub(crate) const WIDTH_MIN: u16 = 40;
 /// Lowest supported terminal, in lines.
 pub(crate) const HEIGHT_MIN: u16 = 12;
+/// Columns of the window with the keys, and of a key in it.
+const HELP_WIDTH: u16 = 78;
+const HELP_KEY: usize = 18;
 /// Below this many columns, a list has two lines for each row.
 const NARROW: u16 = 72;
 /// Below this many lines, a card has the room of what else is there.
@@ -484,7 +487,7 @@ impl Draw<'_> {
         match &app.overlay {
             None => {}
             Some(Overlay::Help(scroll)) => {
-                let inside = self.window(78, app.size.1, "Keys · ↑↓ scroll · Esc");
+                let inside = self.window(HELP_WIDTH, app.size.1, "Keys · ↑↓ scroll · Esc");
                 for (n, line) in (0..inside.height).zip(help_lines(app).into_iter().skip(*scroll)) {
                     self.put(inside.x, inside.y + n, line, inside.width);
                 }
@@ -654,6 +657,9 @@ fn state_mark(app: &App, session: &SessionItem) -> (&'static str, Style) {
 
 fn help_lines(app: &App) -> Vec<Line<'static>> {
     let theme = &app.theme;
+    // Within the window's border and its spaces.
+    let width = usize::from(HELP_WIDTH.min(app.size.0.saturating_sub(2)).saturating_sub(4));
+    let below = Span::raw(" ".repeat(HELP_KEY + 1));
     let mut lines = Vec::new();
     for (n, (heading, keys)) in KEYS.iter().enumerate() {
         if n > 0 {
@@ -661,10 +667,8 @@ fn help_lines(app: &App) -> Vec<Line<'static>> {
         }
         lines.push(Line::from(Span::styled(*heading, theme.accent)));
         for (key, what) in *keys {
-            lines.push(Line::from(vec![
-                cell(key, 18, theme.text.add_modifier(Modifier::BOLD)),
-                Span::styled(*what, theme.dim),
-            ]));
+            let key = cell(key, HELP_KEY, theme.text.add_modifier(Modifier::BOLD));
+            lines.extend(wrap(&[Span::styled(*what, theme.dim)], &key, &below, width));
         }
     }
     lines
