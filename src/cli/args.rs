@@ -4,8 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{ArgGroup, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
+
+use plexus::config::nearest;
 
 use super::completions::{dialect_names, preset_names, request_ids, runtime_ids, session_ids};
 
@@ -23,6 +26,24 @@ pub(crate) struct Cli {
     /// For pipes and files: write JSON and exports byte for byte, without escaping hidden characters
     #[arg(long, global = true)]
     pub(crate) raw: bool,
+}
+
+impl Cli {
+    /// Reads a command line. A command that does not exist is compared with the others by its letters: clap's own measure takes
+    /// `nwe` for `answer`.
+    pub(crate) fn read(words: &[OsString]) -> Result<Self, clap::Error> {
+        Self::try_parse_from(words).map_err(|mut why| {
+            let got = why.get(ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
+            let root = Self::command();
+            let before = words.iter().take_while(|word| **word != *got);
+            let command = before.fold(&root, |command, word| command.find_subcommand(word).unwrap_or(command));
+            let known = command.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
+            if let Some(near) = nearest(&got, known) {
+                why.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near.to_owned()]));
+            }
+            why
+        })
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -656,6 +677,21 @@ mod tests {
         for preset in plexus::runtimes::presets::presets() {
             assert!(words.contains(&preset.name), "{}: {help}", preset.name);
         }
+    }
+
+    #[test]
+    fn command_that_does_not_exist_names_the_nearest_one() {
+        let said = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            Cli::read(&words).unwrap_err().to_string()
+        };
+        for (line, meant) in
+            [("plexus nwe", "'new'"), ("plexus atach x", "'attach'"), ("plexus devices revke", "'revoke'")]
+        {
+            assert!(said(line).contains(meant) && said(line).matches("similar").count() == 1, "{}", said(line));
+        }
+        assert!(!said("plexus nwe").contains("answer"));
+        assert!(!said("plexus frobnicate").contains("similar"));
     }
 
     #[test]

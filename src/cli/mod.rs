@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use plexus_holder::program;
 
 mod args;
@@ -102,7 +101,7 @@ pub(crate) fn main() -> ExitCode {
         return wrap::wrap(words);
     }
     completions::answer_shell();
-    let Cli { command, raw } = Cli::parse();
+    let Cli { command, raw } = Cli::read(&args).unwrap_or_else(|why| why.exit());
     term::raw(raw);
     // These need no threads and no Tokio runtime.
     match command {
