@@ -11,6 +11,7 @@ mod story_answer_writes;
 mod story_attach;
 mod story_attach_changes;
 mod story_attach_prompts;
+mod story_attach_screens;
 mod story_changes;
 mod story_cli;
 mod story_clients;

@@ -2,6 +2,8 @@
 //
 //   node tests/web/terminal.mjs CAPTURE.ansi PICTURE.png [CAPTURE PICTURE ...]
 //
+// A capture whose name ends with `-light.ansi` is of a terminal with a light background.
+//
 //   PLEXUS_PLAYWRIGHT  a directory that holds node_modules/playwright-core
 //   CHROMIUM           the browser; /usr/bin/chromium if not set
 import { readFileSync } from 'node:fs';
@@ -9,8 +11,8 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const FOREGROUND = '#d7dae0';
-const BACKGROUND = '#16181d';
+const DARK = { foreground: '#d7dae0', background: '#16181d' };
+const LIGHT = { foreground: '#24292f', background: '#ffffff' };
 const SIXTEEN = [
   '#2b2f38', '#e06c75', '#98c379', '#e5c07b', '#61afef', '#c678dd', '#56b6c2', '#d7dae0',
   '#6b7280', '#ff8a94', '#b5e890', '#ffd98a', '#8cc8ff', '#e0a3f0', '#7fdce8', '#ffffff',
@@ -52,9 +54,10 @@ function sgr(style, codes) {
 /**
  * The capture as stretches of one style each, line by line.
  * @param {string} capture
+ * @param {typeof DARK} ground
  * @returns {{ text: string, css: string }[][]}
  */
-function stretches(capture) {
+function stretches(capture, { foreground, background }) {
   /** @type {Record<string, any>} */ const style = {};
   return capture.replace(/\n$/, '').split('\n').map((line) => {
     /** @type {{ text: string, css: string }[]} */ const out = [];
@@ -64,9 +67,9 @@ function stretches(capture) {
       // Whatever else tmux has put there (a change of the character set) draws nothing.
       const text = part.replace(/\x1b[()][0-9A-B]|[\x00-\x1f]/g, '');
       if (!text) continue;
-      let fg = style.fg ?? FOREGROUND;
+      let fg = style.fg ?? foreground;
       let bg = style.bg ?? 'transparent';
-      if (style.reverse) [fg, bg] = [style.bg ?? BACKGROUND, style.fg ?? FOREGROUND];
+      if (style.reverse) [fg, bg] = [style.bg ?? background, style.fg ?? foreground];
       const css = [`color:${fg}`, `background:${bg}`];
       if (style.bold) css.push('font-weight:700');
       if (style.dim) css.push('opacity:.65');
@@ -89,6 +92,7 @@ export async function draw(browser, pairs) {
   try {
     await page.setViewportSize({ width: 1600, height: 1200 });
     for (const [capture, picture] of pairs) {
+      const ground = capture.endsWith('-light.ansi') ? LIGHT : DARK;
       await page.setContent('<!doctype html><meta charset="utf-8"><body></body>');
       await page.evaluate(({ lines, background }) => {
         document.body.style.cssText = `margin:0;background:${background}`;
@@ -107,7 +111,7 @@ export async function draw(browser, pairs) {
           screen.append(row);
         }
         document.body.append(screen);
-      }, { lines: stretches(readFileSync(capture, 'utf8')), background: BACKGROUND });
+      }, { lines: stretches(readFileSync(capture, 'utf8'), ground), background: ground.background });
       await page.locator('#screen').screenshot({ path: picture });
     }
   } finally {
