@@ -11,14 +11,15 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { axe, caller, DESK, fits, launch, need, ok, settled, signIn, THEMES, until, visit, watch } from './kit.mjs';
+import { axe, caller, DESK, fits, launch, need, ok, PHONE, settled, signIn, THEMES, until, visit, watch } from './kit.mjs';
 
 const base = need('PLEXUS_URL').replace(/\/$/, '');
 const work = need('PLEXUS_WORK');
 const shots = process.env.PLEXUS_SHOTS;
 const source = join(import.meta.dirname, '../../web/src');
-/** The narrowest screen that the page is made for, and a desk. */
+/** The narrowest screen that the page is made for, and a desk: where axe judges. Pictures are taken of what is between, too. */
 const SIZES = [{ width: 320, height: 640 }, DESK];
+const BETWEEN = [PHONE, { width: 768, height: 1024 }];
 const api = caller(base, () => need('PLEXUS_TOKEN'));
 
 // --- what is there -------------------------------------------------------------------------------------------------------------------------
@@ -110,15 +111,15 @@ try {
   const judge = async (/** @type {string} */ name) => {
     const before = faults.length;
     const fault = (/** @type {Error} */ error) => { faults.push(error.message); console.error('not ok', error.message); };
-    for (const size of SIZES) {
+    for (const size of shots ? [...SIZES, ...BETWEEN] : SIZES) {
       await at.setViewportSize(size);
       for (const theme of THEMES) {
         await at.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
         await settled(at);
         if (shots) await at.screenshot({ path: join(shots, `route-${name.replaceAll(/\W+/g, '-')}-${size.width}-${theme}.png`) });
-        await axe(at, `${name} at ${size.width}, ${theme}`).catch(fault);
+        if (SIZES.includes(size)) await axe(at, `${name} at ${size.width}, ${theme}`).catch(fault);
       }
-      if (size.width < 400) await fits(at, size.width, size.height, name).catch(fault);
+      if (size.width < DESK.width) await fits(at, size.width, size.height, name).catch(fault);
     }
     await at.emulateMedia({ colorScheme: 'light', reducedMotion: null });
     await at.setViewportSize(DESK);
