@@ -29,7 +29,6 @@ export class PlexusSearch extends PlexusElement {
   #unbind: () => void = () => {};
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
-    .page { max-width: 820px; }
     .field { position: relative; margin-bottom: var(--s4); }
     .field svg { position: absolute; left: 13px; top: 50%; transform: translateY(-50%); color: var(--fg-mute); pointer-events: none; }
     .field input { min-height: 44px; padding-left: 40px; font-size: var(--t-l); border-radius: var(--r-m); }

@@ -26,7 +26,7 @@ export class PlexusSettings extends PlexusElement {
   #stop: () => void = () => {};
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
-    .page { max-width: 760px; }
+    .page > * { max-width: 740px; }
     .card { border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); box-shadow: var(--shadow-1); padding: 16px; display: grid; gap: 14px; min-width: 0; }
     .card.bare { padding: 0; }
     .card p { color: var(--fg-soft); max-width: 68ch; }
@@ -35,6 +35,7 @@ export class PlexusSettings extends PlexusElement {
     .line > :first-child { flex: 1 1 15rem; min-width: 0; }
     .choices { display: flex; flex-wrap: wrap; gap: 6px; }
     .choices button[aria-pressed="true"] { background: var(--bg-active); border-color: var(--line-strong); font-weight: 600; }
+    .card p.what { color: var(--fg); }
     .card button, .card select, .card .btn { min-height: 40px; }
     .facts { display: grid; grid-template-columns: minmax(110px, 180px) minmax(0, 1fr); gap: 8px 16px; align-items: baseline; }
     .facts dt { color: var(--fg-mute); }
@@ -74,7 +75,7 @@ export class PlexusSettings extends PlexusElement {
     const admin = plexus.may('admin');
     return html`<div class="page"><header><h1 tabindex="-1">${text.shell.pages.settings}</h1></header>
       ${this.#section('look', t.appearance, html`
-        <div class="line"><div><p id="theme">${text.shell.theme}</p><p class="hint">${t.onDevice}</p></div>
+        <div class="line"><div><p id="theme" class="what">${text.shell.theme}</p><p class="hint">${t.onDevice}</p></div>
           <div class="choices" role="group" aria-labelledby="theme">${THEMES.map(([one, mark]) => html`<button aria-pressed=${theme.value === one} data-theme-is=${one} @click=${() => setTheme(one)}>${icon(mark)}${text.shell.themes[one]}</button>`)}</div></div>
         <div class="line"><div><label for="editor">${t.editor}</label><p class="hint" id="editor-hint">${t.editorHint}</p></div>
           <select id="editor" aria-describedby="editor-hint" @change=${(event: Event) => setEditor((event.target as HTMLSelectElement).value)}>${EDITORS.map((one) => html`<option value=${one} ?selected=${editor.value === one}>${t.editors[one]}</option>`)}</select></div>`)}

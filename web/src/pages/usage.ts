@@ -53,7 +53,6 @@ export class PlexusUsage extends PlexusElement {
   #serial = 0;
 
   static override styles = [...[PlexusElement.styles].flat(), pageStyles, css`
-    .page { max-width: 940px; }
     .choices { display: flex; flex-wrap: wrap; gap: 6px; }
     .choices button[aria-pressed="true"] { background: var(--bg-active); border-color: var(--line-strong); font-weight: 600; }
     .only { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 12px; margin-bottom: var(--s3); color: var(--fg-soft); }

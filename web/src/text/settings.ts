@@ -1,6 +1,6 @@
 /** The words of the page of settings, which is loaded when it is opened. */
 export const settingsWords = {
-  onDevice: 'These apply to this browser only.',
+  onDevice: 'Of this browser only.',
   appearance: 'Appearance',
   editor: 'Editor',
   editorHint: 'Opens the folder of a session, from the session’s menu. For a browser on the machine that runs the agents.',

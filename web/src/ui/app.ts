@@ -126,7 +126,9 @@ export class PlexusApp extends PlexusElement {
     main:focus-visible { outline: none; }
     main.session, main.inbox { overflow: hidden; scrollbar-gutter: auto; }
     .bottom { display: none; }
-    .new-page { max-width: 620px; margin: 0 auto; padding: var(--s5) var(--s4) 96px; }
+    .new-page { max-width: 1000px; margin: 0 auto; padding: var(--s5) var(--s5) 96px; box-sizing: border-box; }
+    .new-page > * { max-width: 620px; }
+    .new-page h1 { display: flex; align-items: center; min-height: 34px; }
     .new-page h1 { margin-bottom: var(--s4); }
     .new-page h1:focus-visible { outline: none; }
 
@@ -144,6 +146,7 @@ export class PlexusApp extends PlexusElement {
       .link { justify-content: center; padding: 6px 0; }
     }
     @media (max-width: 599px) {
+      .new-page { padding: var(--s4) var(--s3) 88px; }
       :host { --bottom: calc(54px + env(safe-area-inset-bottom)); }
       .frame { grid-template-columns: minmax(0, 1fr); grid-template-rows: auto auto minmax(0, 1fr) auto; }
       .rail { display: none; }

@@ -57,6 +57,7 @@ export async function attempt<T>(work: () => Promise<T>): Promise<T | undefined>
 /** Styles that all pages share. */
 export const pageStyles = css`
   :host { display: block; }
+  /* Pages begin at one place, so that none jumps aside: what is narrower stands at the left. */
   .page { max-width: 1000px; margin: 0 auto; padding: var(--s5) var(--s5) 96px; }
   .page > header, .head { display: flex; align-items: center; gap: var(--s3); min-height: 34px; margin-bottom: var(--s4); flex-wrap: wrap; }
   .page > header h1 { flex: 1; min-width: 0; }
