@@ -7,12 +7,16 @@
 use crate::common;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use common::gateway::{Gateway, exe};
 use common::terminal::Terminal;
 
 /// The terminals that are looked at: a phone's, a usual one, and one with three panes.
 const SIZES: [(u16, u16); 3] = [(40, 20), (80, 24), (200, 50)];
+/// Before a picture, a terminal is looked at so often, and rests so long in between.
+const LOOKS: u32 = 10;
+const REST: Duration = Duration::from_millis(500);
 /// A screen's name, the keys that open it, what stands on it, and the keys that leave it.
 const SCREENS: [(&str, &[&str], &str, &[&str]); 11] = [
     ("inbox", &["1"], "make deploy", &[]),
@@ -29,10 +33,20 @@ const SCREENS: [(&str, &[&str], &str, &[&str]); 11] = [
     ("search", &["3"], "Type words", &[]),
 ];
 
-/// A picture of the terminal, if pictures are wanted.
-fn shot(screen: &Terminal, name: &str) {
+/// A picture of the terminal, if pictures are wanted: once nothing but ages changes any more, or at the last look.
+async fn shot(screen: &Terminal, name: &str) {
     let Some(dir) = std::env::var_os("PLEXUS_SHOTS").map(PathBuf::from) else { return };
     std::fs::create_dir_all(&dir).unwrap();
+    let words = || screen.text().replace(|letter: char| letter.is_ascii_digit(), "");
+    let mut before = words();
+    for _ in 0..LOOKS {
+        tokio::time::sleep(REST).await;
+        let now = words();
+        if now == before {
+            break;
+        }
+        before = now;
+    }
     std::fs::write(dir.join(format!("{name}.ansi")), screen.capture(&["-e"])).unwrap();
 }
 
@@ -57,7 +71,7 @@ async fn attach_screens_at_40_80_and_200_columns_dark_and_light() {
         for (name, open, there, leave) in SCREENS {
             screen.keys(open);
             shows(&screen, there).await;
-            shot(&screen, &format!("{name}-{width}x{height}-{theme}"));
+            shot(&screen, &format!("{name}-{width}x{height}-{theme}")).await;
             if !leave.is_empty() {
                 screen.keys(leave);
                 screen.until(&format!("the end of {name}"), Terminal::text, |text| !text.contains(there)).await;

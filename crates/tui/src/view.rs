@@ -327,7 +327,11 @@ impl Draw<'_> {
         let theme = &app.theme;
         let rows = rows(app);
         let Some(conversation) = &app.conversation else {
-            return self.card(rows.card);
+            // With three panes it is in the third.
+            if rows.card.height > 0 {
+                self.card(rows.card);
+            }
+            return;
         };
         self.header(rows.header);
         if app.surface_is_open() {

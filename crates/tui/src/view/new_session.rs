@@ -8,7 +8,7 @@ const FORM_MAX: u16 = 110;
 /// Columns of the names of fields.
 const LABEL: u16 = 9;
 /// From this many lines, all agents are listed, and fields are apart.
-const ROOMY: u16 = 18;
+const ROOMY: u16 = 20;
 /// Most lines of the agents, and of the list of a field.
 const LIST_LINES: u16 = 8;
 /// Most lines of the prompt.
