@@ -365,7 +365,7 @@ export const text = {
       started: (id: string) => `${id} is starting.`,
       needAdmin: 'Only a device with administer permission can start and stop agents.',
       known: {
-        gemini: 'Gemini CLI', opencode: 'OpenCode', claude: 'Claude Code', codex: 'Codex, over ACP', 'codex-app': 'Codex, its app-server',
+        gemini: 'Gemini CLI', opencode: 'OpenCode', claude: 'Claude Code', codex: 'Codex through codex-acp', 'codex-app': 'Codex',
         qwen: 'Qwen Code', codelia: 'Codelia', goose: 'Goose', copilot: 'GitHub Copilot CLI', cursor: 'Cursor CLI', kimi: 'Kimi CLI', demo: 'The demo agent',
       } as Record<string, string>,
       newSession: 'New session',
