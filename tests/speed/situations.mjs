@@ -1,5 +1,8 @@
-// What the page is measured with: sessions of many sizes and open requests. All of it is real: the gateway's
+// What the page is measured with: sessions of many sizes, open requests, a folder with many changed files. All of it is real: the gateway's
 // own, told by the demo agent.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { api, goesOn, newSession, output, play, prompt, says, script, tool } from '../web/session_kit.mjs';
 
 /** What making one may take, ms. */
@@ -33,6 +36,16 @@ export async function worked(/** @type {number} */ events) {
   return id;
 }
 
+/** Until nothing runs in a session. */
+export async function ended(/** @type {string} */ id, /** @type {number} */ patience) {
+  for (const until = Date.now() + patience; ;) {
+    const { state, queue } = await api('GET', `/v1/sessions/${id}`);
+    if (state === 'idle' && !queue?.length) return;
+    if (Date.now() > until) throw new Error(`the run of ${id} does not end`);
+    await new Promise((resolve) => { setTimeout(resolve, 250); });
+  }
+}
+
 /** Until there are this many sessions. */
 export async function sessions(/** @type {number} */ count) {
   const there = await counted();
@@ -60,4 +73,26 @@ export async function requests(/** @type {number} */ count) {
     await new Promise((resolve) => { setTimeout(resolve, 200); });
   }
   return open();
+}
+
+/** A session in a repository of which this many files have changed since its first prompt. */
+export async function changed(/** @type {string} */ dir, /** @type {number} */ count) {
+  const root = join(dir, 'changed');
+  const each = (/** @type {(n: number) => string} */ text) => {
+    for (let n = 0; n < count; n++) {
+      mkdirSync(join(root, `part-${n % 40}`), { recursive: true });
+      writeFileSync(join(root, `part-${n % 40}`, `file-${n}.txt`), text(n));
+    }
+  };
+  const lines = (/** @type {number} */ n, /** @type {string} */ word) => Array.from({ length: 30 }, (_, line) => `line ${line} of ${n}${line === 15 ? ` ${word}` : ''}`).join('\n');
+  each((n) => lines(n, 'before'));
+  const git = (/** @type {string[]} */ ...args) => execFileSync('git', ['-C', root, '-c', 'user.name=speed', '-c', 'user.email=speed@localhost', ...args], { stdio: 'ignore' });
+  git('init', '-q');
+  git('add', '.');
+  git('commit', '-qm', 'before');
+  const { session_id: id } = await api('POST', '/v1/sessions', { runtime_id: 'demo', cwd: root });
+  await play(id, 'echo I change them all.', LONG_MS);
+  each((n) => lines(n, 'after'));
+  await play(id, 'echo Done.', LONG_MS);
+  return id;
 }

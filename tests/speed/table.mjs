@@ -1,9 +1,6 @@
 // The table of docs/web.md: what was measured, beside what should hold and what a page that does nothing takes.
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const BEGIN = '<!-- speed: begin -->';
-const END = '<!-- speed: end -->';
-
 /**
  * One line of the table.
  * @typedef {{what: string, measured: number, unit: string, target?: number, floor?: number, least?: boolean, more?: string}} Line
@@ -11,6 +8,9 @@ const END = '<!-- speed: end -->';
 
 /** @param {number[]} all */
 export const median = (all) => [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? NaN;
+
+/** The value that so many in a hundred do not exceed. @param {number[]} all @param {number} percent */
+export const percentile = (all, percent) => [...all].sort((a, b) => a - b)[Math.max(0, Math.ceil((all.length * percent) / 100) - 1)] ?? NaN;
 
 const number = (/** @type {number} */ n) => (Number.isInteger(n) ? n.toLocaleString('en-US') : n.toFixed(1));
 /** Whether it holds; null if nothing was asked of it. */
@@ -28,10 +28,11 @@ export function table(lines) {
   return ['| situation | measured | target | a page that does nothing | holds |', '| --- | --- | --- | --- | --- |', ...rows].join('\n');
 }
 
-/** Puts the text between the markers of a file. */
-export function put(/** @type {string} */ file, /** @type {string} */ text) {
+/** Puts the text between the markers of a file. @param {string} name of the markers: `<!-- NAME: begin -->` and `<!-- NAME: end -->` */
+export function put(/** @type {string} */ file, /** @type {string} */ name, /** @type {string} */ text) {
+  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
   const old = readFileSync(file, 'utf8');
-  const [from, to] = [old.indexOf(BEGIN), old.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`${file} lacks the markers ${BEGIN} and ${END}`);
-  writeFileSync(file, `${old.slice(0, from + BEGIN.length)}\n${text}\n${old.slice(to)}`);
+  const [from, to] = [old.indexOf(begin), old.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`${file} lacks the markers ${begin} and ${end}`);
+  writeFileSync(file, `${old.slice(0, from + begin.length)}\n${text}\n${old.slice(to)}`);
 }
