@@ -1,5 +1,6 @@
 import { css, html, nothing } from 'lit';
 import { customElement, state } from 'lit/decorators.js';
+import { guard } from 'lit/directives/guard.js';
 import { repeat } from 'lit/directives/repeat.js';
 import { PlexusElement } from '../lib/element.js';
 import { bind, focused } from '../lib/keys.js';
@@ -10,12 +11,12 @@ import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { command, empty, notYet, pageStyles } from '../ui/parts.js';
 import '../ui/state.js';
-import type { SessionInfo } from '../wire/types.js';
+import type { SessionInfo, Viewer } from '../wire/types.js';
 import { archive, menuOf, rename } from './session-actions.js';
 import { newSession } from './new.js';
 import './abilities.js';
 import './share.js';
-import { silence } from '../session/silence.js';
+import { silence, silentMinutes } from '../session/silence.js';
 
 const t = text.shell.sessions;
 /** Rows drawn at first; a button draws more. */
@@ -225,11 +226,17 @@ export class PlexusSessions extends PlexusElement {
         ${rows.length < sessions.length ? html`<button class="ghost rest" @click=${() => this.#grow(key, rows.length)}>${t.more(sessions.length - rows.length, name)}</button>` : nothing}`}</section>`;
   }
 
+  /** A row is drawn again only if something in it changed. All that changes is read here, so that a change is seen. */
   #row(s: SessionInfo, open: number) {
     const unread = plexus.unread.value.has(s.session_id);
-    const title = oneLine(s.title) || text.common.untitled;
     const at = plexus.news.value.get(s.session_id) ?? Date.parse(s.updated_at);
     const viewers = plexus.viewers.value.get(s.session_id) ?? [];
+    const may = plexus.may('prompt');
+    return guard([s, open, unread, at, viewers.length ? viewers : 0, silentMinutes(s), may], () => this.#drawn(s, open, unread, at, viewers));
+  }
+
+  #drawn(s: SessionInfo, open: number, unread: boolean, at: number, viewers: readonly Viewer[]) {
+    const title = oneLine(s.title) || text.common.untitled;
     const doing = oneLine(s.doing ?? '');
     const { branch, worktree, below } = projectOf(s);
     const where = worktree ? t.worktree(worktree) : t.branch(branch);
@@ -245,6 +252,6 @@ export class PlexusSessions extends PlexusElement {
         ${silence(s)}
         ${open ? html`<span class="chip warn">${t.requests(open)}</span>` : nothing}
         <span class="age"><plexus-age .at=${at} short></plexus-age></span></span>
-      <plexus-menu class="menu" label=${t.menu(title)} .items=${menuOf(s)}></plexus-menu></li>`;
+      <plexus-menu class="menu" label=${t.menu(title)} .items=${() => menuOf(s)}></plexus-menu></li>`;
   }
 }

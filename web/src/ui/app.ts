@@ -31,6 +31,7 @@ import { loadSession } from '../session/index.js';
 import '../pages/signin.js';
 import { signinWanted } from '../pages/signin.js';
 import { readTerminals, terminals } from '../wire/terminals.js';
+import type { SessionInfo } from '../wire/types.js';
 
 const t = text.shell;
 type Page = 'inbox' | 'home' | 'sessions' | 'search' | 'runtimes' | 'devices' | 'terminals' | 'usage' | 'settings';
@@ -71,6 +72,22 @@ const SHARED: readonly Page[] = ['sessions', 'search'];
 const TITLE_MAX = 60;
 /** Sessions listed in the navigation. */
 const RECENT = 9;
+
+/** The sessions with the latest news, the latest first. Sorting all of them with every change would take longer than drawing these. */
+function latest(sessions: Iterable<SessionInfo>, news: ReadonlyMap<string, number>): SessionInfo[] {
+  const found: { s: SessionInfo; at: number }[] = [];
+  const before = (a: { s: SessionInfo; at: number }, b: { s: SessionInfo; at: number }) => a.at > b.at || (a.at === b.at && a.s.session_id < b.s.session_id);
+  for (const s of sessions) {
+    if (s.archived) continue;
+    const one = { s, at: news.get(s.session_id) ?? 0 };
+    const last = found[found.length - 1];
+    if (found.length === RECENT && last && !before(one, last)) continue;
+    const place = found.findIndex((other) => before(one, other));
+    found.splice(place < 0 ? found.length : place, 0, one);
+    if (found.length > RECENT) found.pop();
+  }
+  return found.map(({ s }) => s);
+}
 
 @customElement('plexus-app')
 export class PlexusApp extends PlexusElement {
@@ -277,8 +294,7 @@ export class PlexusApp extends PlexusElement {
   #recent() {
     const news = plexus.news.value;
     const route = plexus.route.value;
-    const all = [...plexus.sessions.value.values()].filter((s) => !s.archived)
-      .sort((a, b) => (news.get(b.session_id) ?? 0) - (news.get(a.session_id) ?? 0) || (a.session_id < b.session_id ? -1 : 1)).slice(0, RECENT);
+    const all = latest(plexus.sessions.value.values(), news);
     if (!all.length) return nothing;
     return html`<h2 id="recent">${t.recent}</h2><ul class="recent" aria-labelledby="recent">${all.map((s) => {
       const unread = plexus.unread.value.has(s.session_id);
@@ -296,7 +312,7 @@ export class PlexusApp extends PlexusElement {
   #account() {
     const me = plexus.me.value;
     const set = (value: Theme) => ({ label: `${t.theme}: ${t.themes[value]}`, icon: value === 'light' ? 'sun' as const : value === 'dark' ? 'moon' as const : 'auto' as const, checked: theme.value === value, run: () => setTheme(value) });
-    return html`<plexus-menu label="${t.account}${me ? `: ${oneLine(me.name)}` : ''}" icon="user" .items=${[
+    return html`<plexus-menu label="${t.account}${me ? `: ${oneLine(me.name)}` : ''}" icon="user" .items=${() => [
       set('auto'), set('light'), set('dark'),
       ...(me?.kind === 'share' ? [] : [{ label: t.pages.usage, icon: 'usage' as const, separate: true, href: '#/usage' }, { label: t.pages.settings, icon: 'settings' as const, href: '#/settings' }]),
       { label: t.keys, icon: 'keyboard' as const, separate: true, run: () => this.#help?.show() },

@@ -7,11 +7,11 @@ export interface MenuItem { label: string; icon?: Icon; run?: () => void; href?:
   /** With `checked`: it is switched by itself, not one of several. */
   toggle?: boolean }
 
-/** A button with a menu: `<plexus-menu label=.. .items=${[..]}>`. Arrow keys, Home, End, letters and Escape work as in system menus. */
+/** A button with a menu: `<plexus-menu label=.. .items=${() => [..]}>`; the items are asked for when it opens. Arrow keys, Home, End, letters and Escape work as in system menus. */
 @customElement('plexus-menu')
 export class PlexusMenu extends PlexusElement {
   @property() label = '';
-  @property({ attribute: false }) items: MenuItem[] = [];
+  #items: MenuItem[] | (() => MenuItem[]) = [];
   @property() icon: Icon = 'more';
   @property({ type: Boolean, attribute: 'show-label' }) showLabel = false;
   @property({ state: true, attribute: false }) private shown = false;
@@ -31,13 +31,21 @@ export class PlexusMenu extends PlexusElement {
     @media (pointer: coarse) { .item { min-height: 42px; } }
   `];
 
+  get items(): MenuItem[] | (() => MenuItem[]) { return this.#items; }
+  /** Other items are drawn only if they are seen: lists give each of their rows a menu with every change. */
+  set items(items: MenuItem[] | (() => MenuItem[])) {
+    this.#items = items;
+    if (this.shown) this.requestUpdate();
+  }
+
   override render() {
+    const items = !this.shown ? [] : typeof this.#items === 'function' ? this.#items() : this.#items;
     return html`<button class="ghost ${this.showLabel ? '' : 'icon'}" aria-haspopup="menu" aria-expanded=${this.shown} aria-label=${this.label} @click=${this.#toggle}>${icon(this.icon)}${this.showLabel ? this.label : nothing}</button>
       <div popover="auto" role="menu" aria-label=${this.label} @toggle=${this.#toggled} @keydown=${this.#key}>
-        ${this.shown ? this.items.map((item) => html`${item.separate ? html`<div class="sep" role="separator"></div>` : nothing}${item.href
+        ${items.map((item) => html`${item.separate ? html`<div class="sep" role="separator"></div>` : nothing}${item.href
           ? html`<a class="item" role="menuitem" tabindex="-1" href=${item.href} @click=${this.hide}>${item.icon ? icon(item.icon) : nothing}${item.label}</a>`
           : html`<button class="item ${item.danger ? 'danger' : ''}" role=${item.checked === undefined ? 'menuitem' : item.toggle ? 'menuitemcheckbox' : 'menuitemradio'} aria-checked=${item.checked === undefined ? nothing : item.checked} tabindex="-1" ?disabled=${item.disabled}
-              @click=${() => { this.hide(); item.run?.(); }}>${item.icon ? icon(item.icon) : nothing}${item.label}${item.checked ? html`<span class="tick">${icon('check', 14)}</span>` : nothing}</button>`}`) : nothing}
+              @click=${() => { this.hide(); item.run?.(); }}>${item.icon ? icon(item.icon) : nothing}${item.label}${item.checked ? html`<span class="tick">${icon('check', 14)}</span>` : nothing}</button>`}`)}
       </div>`;
   }
 
