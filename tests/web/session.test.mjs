@@ -198,6 +198,57 @@ try {
   await root.locator('.top-note').waitFor({ state: 'detached' });
   ok('session: switching between sessions');
 
+  // --- sessions that were shown before are shown from memory, with what came meanwhile; nothing is asked of the gateway
+  const reads = [];
+  const onRead = (request) => { if (/\/v1\/sessions\/[^/]+\/(?:snapshot|events)/.test(request.url())) reads.push(request.url()); };
+  page.on('request', onRead);
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${beside}`);
+  await root.locator('.row.agent').filter({ hasText: 'beside' }).waitFor();
+  await play(session, 'echo while nobody looked');
+  await play(session, 'flood 2500');
+  await play(beside, 'echo still here');
+  await root.locator('.row.agent').filter({ hasText: 'still here' }).waitFor();
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${session}`);
+  await root.locator('.row.agent').filter({ hasText: 'beside' }).waitFor({ state: 'detached' });
+  await root.locator('.scroller').evaluate((el) => { el.scrollTop = el.scrollHeight; });
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('/');
+  await root.locator('.find input').fill('while nobody looked');
+  await root.locator('.find .count').filter({ hasText: '1 of 2' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.evaluate(() => { location.hash = '#/sessions'; });
+  await page.locator('plexus-sessions .row').first().waitFor();
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${beside}`);
+  await root.locator('.row.agent').filter({ hasText: 'still here' }).waitFor();
+  assert.deepEqual(reads, [], 'what was shown is not read again');
+  page.off('request', onRead);
+  ok('session: one that was shown before is shown from memory, with what came meanwhile');
+
+  // --- what happens in one session draws its own row of the list, and no menu
+  await page.evaluate(() => { location.hash = '#/sessions'; });
+  await page.locator('plexus-sessions .row').nth(1).waitFor();
+  await settled(page);
+  await page.evaluate(() => {
+    const drawn = /** @type {any} */ (window).__drawn = { menus: 0, frames: 0, lists: 0 };
+    const counting = (name, take) => {
+      const element = /** @type {any} */ (customElements.get(name)).prototype;
+      const { render } = element;
+      element.render = function counted() { take(this); return render.call(this); };
+    };
+    counting('plexus-menu', (menu) => { if (menu.getRootNode().host?.localName === 'plexus-sessions') drawn.menus++; });
+    counting('plexus-sessions', () => drawn.lists++);
+    const frame = () => { drawn.frames++; requestAnimationFrame(frame); };
+    requestAnimationFrame(frame);
+  });
+  await play(beside, 'stream 200 2');
+  await settled(page);
+  const drawn = await page.evaluate(() => /** @type {any} */ (window).__drawn);
+  assert.ok(drawn.lists > 0 && drawn.lists <= drawn.frames, `the list is drawn at most once a frame: ${JSON.stringify(drawn)}`);
+  assert.equal(drawn.menus, 0, 'a menu that is closed is not drawn again');
+  await page.evaluate((to) => { location.hash = to; }, `#/s/${session}`);
+  await rows.first().waitFor();
+  ok('sessions: what happens in one draws the list at most once a frame, and none of its menus');
+
   // --- keyboard, find, deep links
   await page.locator('plexus-session .scroller').focus();
   await page.keyboard.press('Home');

@@ -82,8 +82,9 @@ export interface Plexus {
 
   /** Whether this device has the scope (true while unknown). */
   may(scope: Scope): boolean;
-  /** Follows one session over the shared connection until the returned function is called. */
-  follow(session_id: string, sink: Sink): () => void;
+  /** Follows one session over the shared connection until the returned function is called. While `rests` is true it is not read again
+   *  after a gap; the sink is told so by `trouble`. */
+  follow(session_id: string, sink: Sink, rests?: () => boolean): () => void;
   /** Calls `listener` for every event of every session. */
   listen(listener: (event: Envelope) => void): () => void;
   /** Calls a method of the WebSocket protocol. Throws `Refused` (with `.code`; `.status` is 0), or an `Error` without a connection. */

@@ -1,13 +1,28 @@
 /** The interval of a hidden page, ms: it gets no animation frames. */
 const HIDDEN_MS = 250;
 
-/** Runs `work` once, before the next frame is drawn, however often the returned function is called. */
-export function perFrame(work: () => void): () => void {
+/** Work of less is not worth a pause, ms. */
+const SHORT_MS = 4;
+/** The pause after longer work, in times of the work. */
+const REST = 2;
+/** The longest pause, ms. */
+const REST_MAX_MS = 100;
+
+/**
+ * Runs `work` once, before the next frame is drawn, however often the returned function is called. With `rests`, long work is followed by a
+ * pause: on a slow machine, what comes all the time leaves most of it to presses of keys.
+ */
+export function perFrame(work: () => void, rests = false): () => void {
   let due = false;
-  const run = () => { due = false; work(); };
-  return () => {
-    if (due) return;
-    due = true;
+  let notBefore = 0;
+  const run = () => {
+    due = false;
+    const began = performance.now();
+    work();
+    const ended = performance.now();
+    notBefore = ended - began > SHORT_MS ? ended + Math.min(REST_MAX_MS, (ended - began) * REST) : 0;
+  };
+  const next = () => {
     if (document.hidden) setTimeout(run, HIDDEN_MS);
     else {
       // A page that becomes hidden before the frame does not wait for it.
@@ -16,5 +31,11 @@ export function perFrame(work: () => void): () => void {
       const timer = setTimeout(once, HIDDEN_MS);
       requestAnimationFrame(once);
     }
+  };
+  return () => {
+    if (due) return;
+    due = true;
+    const pause = rests ? notBefore - performance.now() : 0;
+    if (pause > 0) setTimeout(next, pause); else next();
   };
 }

@@ -7,8 +7,7 @@ import { list } from '../lib/text.js';
 import { plexus, why, type Batch } from '../plexus.js';
 import { rendered } from '../render/style.js';
 import { loadSurfaces, type PlexusSurface } from '../surface/index.js';
-import { Shelf } from '../surface/shelf.js';
-import { readSurfaces, sendAction } from '../surface/wire.js';
+import { sendAction } from '../surface/wire.js';
 import { cut, oneLine, readable } from '../render/visible.js';
 import { menuOf } from '../pages/session-actions.js';
 import { text as words } from '../text/en.js';
@@ -22,6 +21,7 @@ import '../request/card.js';
 import './composer.js';
 import type { PlexusComposer } from './composer.js';
 import { Past } from './history.js';
+import { leave, take, type Followed, type Viewer } from './kept.js';
 import { VirtualList } from './list.js';
 import { itemMarkdown, type Conversation, type Item, type Row, type ToolItem } from './model.js';
 import { keptTab, keepTab, pinnedFirst, setPinnedFirst } from './tab.js';
@@ -74,14 +74,10 @@ export class PlexusSession extends PlexusElement {
   /** The pinned surface that the person looks at; empty for the conversation. */
   declare private tab: string;
 
-  #conversation: Conversation | null = null;
   #list: VirtualList | null = null;
-  #unfollow: (() => void) | null = null;
-  #following = '';
+  /** The session that is shown, and all that is loaded of it. */
+  #followed: Followed | null = null;
   #generation = 0;
-  #past: Past | null = null;
-  /** The tool calls whose rest was asked for. */
-  #asked = new Set<string>();
   #filling = false;
   /** The running load of older history. */
   #loading: Promise<boolean> | null = null;
@@ -96,8 +92,7 @@ export class PlexusSession extends PlexusElement {
   #painting = false;
   #toPlace: number | null = null;
   #unbind: () => void = () => {};
-  /** The surfaces of the session, and their elements: these keep what a person entered while their rows come and go. */
-  #shelf: Shelf | null = null;
+  /** The elements of the session's surfaces: these keep what a person entered while their rows come and go. */
   readonly #drawn = new Map<string, PlexusSurface>();
   /** Whether the session was just opened, so that what it opens with is still to be decided. */
   #opening = false;
@@ -139,16 +134,11 @@ export class PlexusSession extends PlexusElement {
     super.disconnectedCallback();
     removeEventListener('plexus-session-do', this.#onDo);
     this.#unbind();
-    this.#unfollow?.();
-    this.#unfollow = null;
-    this.#following = '';
+    this.#leave();
     this.#generation++;
-    this.#past = null;
     this.#loading = null;
     this.#list?.stop();
     this.#list = null;
-    this.#shelf?.stop();
-    this.#shelf = null;
     this.#drawn.clear();
     this.#clearFound();
   }
@@ -180,33 +170,49 @@ export class PlexusSession extends PlexusElement {
         update: (n, el) => { updateRow(this.#row(n), el, this.#host); this.#markRow(el, n); },
       }, () => this.#moved());
     }
-    if (this.#following === this.sessionId) return;
-    this.#unfollow?.();
-    this.#following = this.sessionId;
+    if (this.#followed?.session_id === this.sessionId) return;
+    this.#leave();
     this.#generation++;
-    this.#conversation = null;
     this.#opened.clear();
     this.#selected = this.#target = null;
-    this.#past = null;
     this.#loading = null;
     this.trouble = '';
     this.gone = false;
-    this.ready = false;
     this.reading = -1;
     this.finding = null;
-    this.#shelf?.stop();
+    this.note = '';
     this.#drawn.clear();
-    const { sessionId } = this;
-    this.#shelf = new Shelf(() => readSurfaces(sessionId), (names) => this.#surfacesRead(names));
-    this.tab = this.at === undefined ? keptTab(sessionId) : '';
+    this.tab = this.at === undefined ? keptTab(this.sessionId) : '';
     this.#opening = this.at === undefined && pinnedFirst();
     this.#asCards.clear();
     this.#asStrips.clear();
     this.#list.reset();
     this.#list.atEnd = true;
     this.#list.later();
-    this.#unfollow = plexus.follow(this.sessionId, (batch) => this.#applyBatch(batch));
+    this.#followed = take(this.sessionId, this.#viewer);
+    const conversation = this.#conversation;
+    this.ready = conversation !== null;
+    this.requestUpdate();
+    if (!conversation) return;
+    // It was shown before: screen readers have announced it already.
+    this.#announced = conversation.lastMessage;
+    conversation.shifted = false;
+    this.#dress();
+    this.#open();
+    this.#changed();
   }
+
+  /** The session that was shown stays loaded for a while, unless it could not be read. */
+  #leave(): void {
+    if (this.trouble) this.#followed?.stop(); else if (this.#followed) leave(this.#followed);
+    this.#followed = null;
+  }
+
+  get #conversation(): Conversation | null { return this.#followed?.conversation ?? null; }
+  get #past(): Past | null { return this.#followed?.past ?? null; }
+  get #shelf(): Followed['shelf'] | null { return this.#followed?.shelf ?? null; }
+
+  readonly #viewer: Viewer = { batch: (batch) => this.#applyBatch(batch), surfaces: (names) => this.#surfacesRead(names) };
 
   #row(n: number): Row {
     return this.#conversation?.rows[n] as Row;
@@ -224,11 +230,13 @@ export class PlexusSession extends PlexusElement {
   }
 
   #applyBatch(batch: Batch): void {
+    const followed = this.#followed;
+    if (!followed) return;
     if (batch.trouble) { this.trouble = batch.trouble.text; this.gone = batch.trouble.gone; }
     if (this.gone) {
       // Ignores history that is still being loaded.
       this.#generation++;
-      this.#conversation = this.#past = null;
+      followed.conversation = followed.past = null;
       this.reading = -1;
       this.note = '';
       this.announcement = w.gone;
@@ -241,27 +249,22 @@ export class PlexusSession extends PlexusElement {
       this.#generation++;
       this.#loading = null;
       this.reading = -1;
-      this.#past = new Past(this.sessionId, batch.snapshot, batch.past);
-      this.#asked.clear();
-      this.#conversation = this.#past.fold();
+      followed.past = new Past(this.sessionId, batch.snapshot, batch.past);
+      followed.asked.clear();
+      followed.conversation = followed.past.fold();
       this.ready = true;
       this.#list?.reset();
-      this.#announced = this.#conversation.lastMessage;
-      if (batch.reset) this.#shelf?.clear();
-      for (const surface of list(batch.snapshot.surfaces)) this.#shelf?.take(surface);
-      if (batch.snapshot.surfaces_omitted) this.#shelf?.refresh();
-      for (const event of batch.past.events) if (event.kind === 'surface_updated') this.#shelf?.take(event.event, event.at);
+      this.#announced = followed.conversation.lastMessage;
+      if (batch.reset) followed.shelf.clear();
+      for (const surface of list(batch.snapshot.surfaces)) followed.shelf.take(surface);
+      if (batch.snapshot.surfaces_omitted) followed.shelf.refresh();
+      for (const event of batch.past.events) if (event.kind === 'surface_updated') followed.shelf.take(event.event, event.at);
       this.#dress();
       this.#open();
     }
-    const conversation = this.#conversation;
-    if (!conversation) return;
+    if (!followed.conversation) return;
     let drew = false;
-    for (const event of batch.events) {
-      if (event.kind === 'surface_updated') drew = this.#shelf?.take(event.event, event.at) === true || drew;
-      this.#past?.add(event);
-      conversation.apply(event);
-    }
+    for (const event of batch.events) drew = followed.apply(event) || drew;
     if (drew) { this.#dress(); this.requestUpdate(); }
     this.#changed();
   }
@@ -344,7 +347,7 @@ export class PlexusSession extends PlexusElement {
     try {
       for (const id of ids) {
         if (!current() || !going()) break;
-        this.#asked.add(id);
+        this.#followed?.asked.add(id);
         if (await past.whole(id)) loaded++;
         else if (current()) this.note = w.restGone;
       }
@@ -357,7 +360,7 @@ export class PlexusSession extends PlexusElement {
   /** Loads all that pages left out, and searches it; once for several letters. */
   async #searchRest(past: Past): Promise<void> {
     // What could not be loaded is not asked for again.
-    const ids = past.shortened.filter((id) => !this.#asked.has(id));
+    const ids = past.shortened.filter((id) => !this.#followed?.asked.has(id));
     if (!ids.length || this.#filling) return;
     this.#filling = true;
     await this.#wholes(ids, () => Boolean(this.finding?.q));
@@ -374,7 +377,7 @@ export class PlexusSession extends PlexusElement {
     // Screen readers have announced it already.
     this.#announced = conversation.lastMessage;
     this.#seenRows += conversation.items.length - (was?.items.length ?? 0);
-    this.#conversation = conversation;
+    if (this.#followed) this.#followed.conversation = conversation;
     this.#list?.prepended((n) => (was?.rows[n] ? conversation.locate(was.rows[n] as Row) : { n: -1, into: 0 }));
     this.#changed();
     // A message with older text is cut into other rows: scrolls so that the same text is where it was.
@@ -817,7 +820,7 @@ export class PlexusSession extends PlexusElement {
         ${session ? html`<plexus-state id="session-state" .state=${session.state}></plexus-state>` : nothing}
         ${session && plexus.me.value?.kind !== 'share' ? html`<a class="btn ghost icon" id="changes" href=${plexus.href({ page: 'changes', session_id: this.sessionId })} aria-label=${w.changes} title="${w.changes} (g c)">${icon('changes')}</a>` : nothing}
         <button class="ghost icon" id="find" aria-label=${w.find} title=${w.find} @click=${() => this.#openFind()}>${icon('search')}</button>
-        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${[...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => void this.#copyAll() }, ...this.#choices(pinned)]}></plexus-menu>` : nothing}
+        ${session ? html`<plexus-menu id="menu" label=${w.menu} .items=${() => [...menuOf(session), { label: w.copyMarkdown, icon: 'copy' as const, separate: true, run: () => void this.#copyAll() }, ...this.#choices(pinned)]}></plexus-menu>` : nothing}
       </header>
       ${pinned.length ? this.#tabs(pinned, tab, true) : nothing}
       <div class=${`split ${stale ? 'stale' : ''} ${tab ? 'turned' : ''}`} @surface-action=${this.#act}>

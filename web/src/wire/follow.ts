@@ -22,18 +22,25 @@ export class Follower {
     const batch = this.#batch;
     this.#batch = { events: [] };
     this.sink(batch);
-  });
+  }, true);
 
   constructor(
     readonly session_id: string,
     private readonly sink: Sink,
     private readonly read: (session_id: string) => Promise<Opening>,
+    private readonly rests: () => boolean = () => false,
   ) {}
 
   stop(): void { this.#stopped = true; }
 
   /** Whether the session was read, so that new events continue it. */
   get loaded(): boolean { return this.#loaded; }
+
+  /** Events were missed: reads the session again, if anybody needs it. */
+  again(reset: string): void {
+    if (this.rests()) this.gone(false);
+    else void this.load(reset);
+  }
 
   /** Reads the session, and continues after that. */
   async load(reset?: string): Promise<void> {
@@ -59,12 +66,12 @@ export class Follower {
     this.#flush();
   }
 
-  /** The session was deleted. */
-  gone(): void {
+  /** The session was deleted, or (false) is not followed any more. */
+  gone(gone = true): void {
     this.#serial += 1;
     this.#held = null;
     this.#loaded = false;
-    this.#batch = { events: [], trouble: { text: '', gone: true } };
+    this.#batch = { events: [], trouble: { text: '', gone } };
     this.#flush();
   }
 
@@ -78,7 +85,7 @@ export class Follower {
     const at = parseCursor(event.cursor);
     if (at) {
       // Another epoch: the gateway has another history. Read the session again.
-      if (at.epoch !== this.#epoch) { void this.load(text.wire.otherHistory); return; }
+      if (at.epoch !== this.#epoch) { this.again(text.wire.otherHistory); return; }
       if (at.pos <= this.#pos) return;
       this.#pos = at.pos;
     }

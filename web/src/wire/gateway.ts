@@ -284,7 +284,7 @@ function hello(p: any): void {
   void readMe();
   void readLists();
   void readVersion();
-  for (const follower of followers) if (fresh || !follower.loaded) void follower.load(p.resume === 'reset' ? text.wire.otherHistory : text.wire.hole);
+  for (const follower of followers) if (fresh || !follower.loaded) follower.again(p.resume === 'reset' ? text.wire.otherHistory : text.wire.hole);
   lastPresence = '';
   sendPresence();
 }
@@ -499,7 +499,7 @@ export const gateway: Plexus = {
     return !scopes || scopes.includes(scope) || scopes.includes('admin');
   },
   socket: (path) => openSocket(path, http.credentials.bearer),
-  follow(session_id, sink) {
+  follow(session_id, sink, rests) {
     const follower = new Follower(session_id, sink, async (id) => {
       const path = `/v1/sessions/${encodeURIComponent(id)}`;
       // The snapshot brings the latest states (plan, mode, commands); messages, runs and answers come with the page.
@@ -509,7 +509,7 @@ export const gateway: Plexus = {
       ]);
       if (snapshot?.session) applySession(snapshot.session);
       return { snapshot, past };
-    });
+    }, rests);
     followers.add(follower);
     // Before hello there may be a gap between the snapshot and the live events; then `hello` loads the session.
     if (socket.phase === 'live' || socket.phase === 'catching-up') void follower.load();
