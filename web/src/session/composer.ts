@@ -23,6 +23,8 @@ const OFFERS_MAX = 8;
 /** Delay after typing before files are asked for, ms. */
 const FILES_REST_MS = 120;
 const DRAFT = 'plexus.draft.';
+/** Whether the browser fits a field to its text. */
+const FITS_ITSELF = CSS.supports('field-sizing', 'content');
 
 /** Whether a file fits the word that is typed: its characters, in order. Offers may still be those of the word before. */
 const fits = (file: string, query: string): boolean => {
@@ -110,6 +112,8 @@ export class PlexusComposer extends PlexusElement {
     const field = this.#field;
     if (!field) return;
     this.drafted = field.value !== '';
+    // Browsers that can fit a field to its text do so by themselves (style.ts): measuring lays the page out twice for each press.
+    if (FITS_ITSELF) return;
     field.style.height = 'auto';
     field.style.height = `${Math.min(field.scrollHeight, window.innerHeight * 0.38)}px`;
   }

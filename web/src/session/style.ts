@@ -167,7 +167,7 @@ export const style = css`
   .queue li span { flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .box-in { border: 1px solid var(--line-strong); border-radius: var(--r-l); background: var(--bg-raised); box-shadow: var(--shadow-1); }
   .box-in:focus-within { border-color: var(--accent); }
-  .box-in textarea { border: 0; background: transparent; resize: none; display: block; padding: 11px 14px 4px; min-height: 42px; max-height: 38vh; outline: none !important; font-size: var(--t-l); overflow-y: auto; }
+  .box-in textarea { border: 0; background: transparent; resize: none; display: block; field-sizing: content; padding: 11px 14px 4px; min-height: 42px; max-height: 38vh; outline: none !important; font-size: var(--t-l); overflow-y: auto; }
   @media (pointer: coarse) { .box-in textarea { font-size: 16px; } }
   .tools { display: flex; align-items: center; gap: 6px; padding: 4px 8px 8px; flex-wrap: wrap; }
   .tools select { width: auto; max-width: 180px; min-height: 28px; padding: 2px 6px; font-size: var(--t-s); color: var(--fg-soft); border-color: transparent; background: transparent; }
