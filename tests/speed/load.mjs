@@ -2,16 +2,16 @@
 // by the demo agent through the gateway; everything is counted by the browser's own observers, beside a page that does nothing.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { DESK, PHONE, settled } from '../web/kit.mjs';
+import { DESK, PATIENCE_MS, PHONE, settled } from '../web/kit.mjs';
 import { base, newSession, play, prompt } from '../web/session_kit.mjs';
 import { changed, ended, requests, sessions, worked } from './situations.mjs';
 import { median, percentile } from './table.mjs';
 
 /** What a phone's processor is slower than this machine's: Lighthouse's own factor. */
 const PHONE_SLOWER = 4;
-/** A stream into one session: its updates, and the pause between two, ms: 500 a second. */
+/** A stream into one session: its updates, and the pause between two, ms. An agent and a gateway take their time as well: 500 a second come of it. */
 const UPDATES = 5_000;
-const PAUSE_MS = 2;
+const PAUSE_MS = 1;
 /** The same number a second over many sessions. */
 const SESSIONS = 50;
 const SESSION_UPDATES = 100;
@@ -142,9 +142,12 @@ export function load({ context, floor, say, dir, shots }) {
       const to = two[n % 2];
       const link = page.locator(`.recent a[href="#/s/${to}"]`);
       await link.waitFor();
-      await page.evaluate(([/** @type {string} */ id, /** @type {string} */ kind]) => {
-        /** @type {any} */ (window).__switched = new Promise((done) => {
+      await page.evaluate((/** @type {[string, string, number]} */ [id, kind, most]) => {
+        /** @type {any} */ (window).__switched = new Promise((done, failed) => {
+          const late = setTimeout(() => failed(new Error(`${id} is not shown by a ${kind}: ${location.hash}`)), most);
           addEventListener(kind, (pressed) => {
+            clearTimeout(late);
+            setTimeout(() => failed(new Error(`${id} is not shown after a ${kind}: ${location.hash}`)), most);
             const look = () => {
               const view = /** @type {any} */ (document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session'));
               const rows = view?.sessionId === id && view.renderRoot.querySelector('.feed[aria-busy="false"]')?.textContent.includes(`of ${id}`);
@@ -154,7 +157,7 @@ export function load({ context, floor, say, dir, shots }) {
             requestAnimationFrame(look);
           }, { capture: true, once: true });
         });
-      }, [to, by === 'key' ? 'keydown' : 'pointerup']);
+      }, [to, by === 'key' ? 'keydown' : 'pointerup', PATIENCE_MS]);
       if (by === 'key') { await link.focus(); await page.keyboard.press('Enter'); } else await link.click();
       const one = Math.round(await page.evaluate(() => /** @type {any} */ (window).__switched));
       if (n >= 2) took.push(one);

@@ -4,15 +4,15 @@
 //   PLEXUS_PLAYWRIGHT                      a directory that holds node_modules/lighthouse and node_modules/playwright-core
 //   CHROMIUM                               the browser; /usr/bin/chromium if not set
 //   PLEXUS_SHOTS                           a folder for pictures and Lighthouse's own reports; none are kept if not set
-//   PLEXUS_PAGE                            a built page that is measured under load instead of the program's own (web/dist of another tree)
+//   PLEXUS_PAGE                            a built page that is measured instead of the program's
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { cpus, loadavg } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DESK, PATIENCE_MS, need, signIn } from '../web/kit.mjs';
+import { DESK, OWN_PAGE, PATIENCE_MS, need, ownPage, signIn } from '../web/kit.mjs';
 import { api, base } from '../web/session_kit.mjs';
 import { load } from './load.mjs';
 import { requests, sessions, worked } from './situations.mjs';
@@ -34,23 +34,16 @@ const { chromium } = createRequire(join(resolve(need('PLEXUS_PLAYWRIGHT')), 'pac
 const nothing = createServer((_, res) => { res.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end(`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Nothing</title></head><body><h1>Nothing</h1><a href="#">A link</a> <textarea aria-label="Field"></textarea><p>${'Words. '.repeat(100)}</p></body></html>`); });
 await new Promise((done) => { nothing.listen(0, '127.0.0.1', () => done(undefined)); });
 const freePort = () => new Promise((done) => { const server = createServer().listen(0, '127.0.0.1', () => { const { port } = /** @type {import('node:net').AddressInfo} */ (server.address()); server.close(() => done(port)); }); });
-const floor = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (nothing.address()).port}/`;
+const floor = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (nothing.address()).port}/nothing`;
 const port = /** @type {number} */ (await freePort());
 const context = await chromium.launchPersistentContext(join(need('PLEXUS_DIR'), 'profile'), {
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, viewport: DESK, ...(process.env.PLEXUS_PAGE ? { serviceWorkers: 'block' } : {}),
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, viewport: DESK, ...OWN_PAGE,
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', `--remote-debugging-port=${port}`],
 });
 context.setDefaultTimeout(PATIENCE_MS);
 const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
 const home = context.pages()[0] ?? await context.newPage();
-if (process.env.PLEXUS_PAGE) {
-  const page = resolve(process.env.PLEXUS_PAGE);
-  await context.route((/** @type {URL} */ url) => url.origin === base && (url.pathname === '/' || url.pathname.startsWith('/assets/')), async (/** @type {any} */ route) => {
-    const { pathname } = new URL(route.request().url());
-    const file = join(page, pathname === '/' ? 'index.html' : pathname);
-    await (existsSync(file) ? route.fulfill({ path: file }) : route.continue());
-  });
-}
+await ownPage(context);
 await signIn(home, base, code);
 await home.goto('about:blank');
 

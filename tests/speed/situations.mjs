@@ -7,6 +7,8 @@ import { api, goesOn, newSession, output, play, prompt, says, script, tool } fro
 
 /** What making one may take, ms. */
 const LONG_MS = 600_000;
+/** The agents of scripts/speed; one may have 256 requests open. */
+const AGENTS = ['demo', 'demo-2', 'demo-3', 'demo-4', 'demo-5'];
 /** Calls to the gateway at a time. */
 const AT_ONCE = 8;
 
@@ -62,11 +64,11 @@ async function counted() {
   }
 }
 
-/** Until there are this many open requests, each of a session of its own; returns how many there are. */
+/** Until there are this many open requests, each of a session of its own, of several agents; returns how many there are. */
 export async function requests(/** @type {number} */ count) {
   const open = async () => (await api('GET', '/v1/requests?state=open')).requests.length;
   const there = await open();
-  await each(Math.max(0, count - there), async (n) => { await prompt(await newSession(), `ask ${['cargo test -p part', 'git push origin topic', 'rm -rf build/part'][n % 3]}-${there + n}`); });
+  await each(Math.max(0, count - there), async (n) => { const { session_id } = await api('POST', '/v1/sessions', { runtime_id: AGENTS[n % AGENTS.length] }); await prompt(session_id, `ask ${['cargo test -p part', 'git push origin topic', 'rm -rf build/part'][n % 3]}-${there + n}`); });
   const until = Date.now() + LONG_MS;
   while (await open() < count) {
     if (Date.now() > until) throw new Error(`there are no ${count} open requests`);

@@ -3,8 +3,9 @@
 //
 //   PLEXUS_PLAYWRIGHT  a directory that holds node_modules/playwright-core and axe-core (what tests/agents/install.sh prints)
 //   CHROMIUM           the browser; /usr/bin/chromium if not set
+//   PLEXUS_PAGE        a built page that is shown instead of the program's, so that nothing must be compiled to try it
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -49,6 +50,22 @@ export async function until(what, look) {
 
 export const ok = (what) => console.log(`ok ${what}`);
 
+/** How a context is made for `ownPage`: the service worker would keep files of the program's page. */
+export const OWN_PAGE = process.env.PLEXUS_PAGE ? { serviceWorkers: 'block' } : {};
+
+/** Shows the page of PLEXUS_PAGE, if it is set. What its policy and the service worker do is not shown then. */
+export async function ownPage(context) {
+  const page = process.env.PLEXUS_PAGE;
+  if (!page) return;
+  // A page that the gateway did not send is of no known network, and may not connect to this machine by itself.
+  await context.grantPermissions(['local-network-access']);
+  await context.route((/** @type {URL} */ url) => url.pathname === '/' || url.pathname.startsWith('/assets/'), async (/** @type {any} */ route) => {
+    const { pathname } = new URL(route.request().url());
+    const file = join(page, pathname === '/' ? 'index.html' : pathname);
+    await (existsSync(file) ? route.fulfill({ path: file }) : route.continue());
+  });
+}
+
 /**
  * The browser: one for everything. `context()` makes a profile of its own inside it (another device).
  * @param {{shots?: string}} [options] where pictures go; none are taken if not set
@@ -67,7 +84,8 @@ export async function launch({ shots } = {}) {
     browser,
     /** @param {object} [more] options of a Playwright context */
     async context(more = {}) {
-      const context = await browser.newContext({ viewport: DESK, colorScheme: 'light', ...more });
+      const context = await browser.newContext({ viewport: DESK, colorScheme: 'light', ...OWN_PAGE, ...more });
+      await ownPage(context);
       context.setDefaultTimeout(PATIENCE_MS);
       return context;
     },
