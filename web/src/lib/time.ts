@@ -17,6 +17,14 @@ export function ago(at: number, now: number): string {
   return now - at < 5_000 ? t.justNow : t.ago(span(now - at));
 }
 
+const two = (n: number): string => String(n).padStart(2, '0');
+
+/** Day and time of this place, to the second. Written without the browser's tables of languages, which take a phone long to load. */
+export function exact(at: number): string {
+  const d = new Date(at);
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
 /** A short time for people: only the time if it is today, else with the day. */
 export function moment(at: number): string {
   const d = new Date(at);

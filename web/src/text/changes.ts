@@ -1,7 +1,8 @@
-/** The words of the page of a session's changes, which is loaded when it is opened. */
-const n = (count: number): string => count.toLocaleString('en');
+import { digits as n } from '../lib/digits.js';
+
 const s = (count: number, one: string, many = `${one}s`): string => `${n(count)} ${count === 1 ? one : many}`;
 
+/** The words of the page of a session's changes, which is loaded when it is opened. */
 export const changesWords = {
   title: 'Changes',
   back: 'Back to the session',

@@ -1,9 +1,10 @@
 // Every English word of the page, with the other files of this folder. Each part of the page reads only its own section and `common`.
 
+import { digits } from '../lib/digits.js';
 import { notify } from './notify.js';
 import { request } from './request.js';
 
-const many = (n: number, one: string, more = `${one}s`): string => `${n.toLocaleString('en')} ${n === 1 ? one : more}`;
+const many = (n: number, one: string, more = `${one}s`): string => `${digits(n)} ${n === 1 ? one : more}`;
 
 export const text = {
   common: {
@@ -119,7 +120,7 @@ export const text = {
       clear: 'Clear the filter',
       state: { idle: 'Idle', running: 'Running', waiting: 'Needs input', exited: 'Ended' } as Record<string, string>,
       count: (n: number) => many(n, 'session'),
-      more: (n: number, project: string) => `Show ${n.toLocaleString('en')} more of ${project}`,
+      more: (n: number, project: string) => `Show ${digits(n)} more of ${project}`,
       only: (project: string) => `Show only ${project}`,
       allProjects: (project: string) => `Only ${project} is shown: show all projects`,
       branch: (name: string) => `Branch ${name}`,
@@ -519,9 +520,9 @@ export const text = {
     tab: (n: number) => `Tab ${n}`,
     dialog: 'More',
     filter: 'Filter rows',
-    rows: (n: number, all: number) => (n === all ? many(n, 'row') : `${n.toLocaleString('en')} of ${many(all, 'row')}`),
+    rows: (n: number, all: number) => (n === all ? many(n, 'row') : `${digits(n)} of ${many(all, 'row')}`),
     noRows: 'No rows.',
-    rowsCut: (n: number) => `Only the first ${n.toLocaleString('en')} rows are shown.`,
+    rowsCut: (n: number) => `Only the first ${digits(n)} rows are shown.`,
     table: 'Table',
     sortBy: (column: string) => `Sort by ${column}`,
     selectRow: (n: number) => `Select row ${n}`,
@@ -538,7 +539,7 @@ export const text = {
     noValues: 'No values.',
     data: 'Data',
     series: (n: number) => `Series ${n}`,
-    dataCut: (n: number) => `Only the first ${n.toLocaleString('en')} are listed.`,
+    dataCut: (n: number) => `Only the first ${digits(n)} are listed.`,
     progress: 'Progress',
     states: { running: 'Running', done: 'Done', failed: 'Failed', waiting: 'Waiting' } as Record<string, string>,
     terminal: 'Terminal',
@@ -558,7 +559,7 @@ export const text = {
     sideBySide: 'Side by side',
     inline: 'Inline',
     comparing: 'Comparing…',
-    changed: (added: number, removed: number) => `+${added.toLocaleString('en')} −${removed.toLocaleString('en')}`,
+    changed: (added: number, removed: number) => `+${digits(added)} −${digits(removed)}`,
     unchanged: 'Nothing changed',
     changes: 'Changes of the files',
     changesOf: (path: string) => `Changes of ${path}`,
@@ -633,7 +634,7 @@ export const text = {
     trouble: (why: string) => `The session could not be read: ${why}`,
     find: 'Find in this session',
     findNone: 'Nothing found',
-    findCount: (n: number, of: number) => `${n.toLocaleString('en')} of ${of.toLocaleString('en')}`,
+    findCount: (n: number, of: number) => `${digits(n)} of ${digits(of)}`,
     next: 'Next',
     previous: 'Previous',
     prompt: 'Message to the agent',

@@ -1,6 +1,7 @@
-/** The words of the page of what agents spent, which is loaded when it is opened. */
-const n = (count: number): string => count.toLocaleString('en');
+import { digits as n } from '../lib/digits.js';
 
+
+/** The words of the page of what agents spent, which is loaded when it is opened. */
 export const usageWords = {
   title: 'Usage',
   spans: { 1: 'Today', 7: '7 days', 30: '30 days' } as Record<number, string>,

@@ -2,7 +2,7 @@
 import { css, html, nothing, type TemplateResult } from 'lit';
 import { customElement, property } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
-import { ago, span } from '../lib/time.js';
+import { ago, exact, span } from '../lib/time.js';
 import { plexus, Refused, why } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon, type Icon } from './icons.js';
@@ -20,7 +20,7 @@ export class PlexusAge extends PlexusElement {
     if (!Number.isFinite(at)) return nothing;
     const d = plexus.now.value - at;
     const words = this.short ? (d < 5_000 ? text.common.now : span(d)) : ago(at, plexus.now.value);
-    return html`<time datetime=${new Date(at).toISOString()} title=${new Date(at).toLocaleString('en')}>${words}</time>`;
+    return html`<time datetime=${new Date(at).toISOString()} title=${exact(at)}>${words}</time>`;
   }
 }
 
