@@ -3,6 +3,7 @@
 import { diffWordsWithSpace } from 'diff';
 import { text as words } from '../text/en.js';
 import { button, h } from './dom.js';
+import { compared } from './compare.js';
 import { Lines, LINE_SHOWN } from './lines.js';
 import { diffOps } from './off.js';
 import { cut, visible } from './visible.js';
@@ -15,6 +16,8 @@ const FOLD_LEAST = 8;
 const WORDS_MAX = 400;
 /** Cached diffs, so that scrolling back does not compute them again. */
 const REMEMBERED = 50;
+/** Texts of at most this many characters and lines, together, are compared before anything is drawn, so that nothing moves afterwards. */
+const AT_ONCE = { chars: 8_000, lines: 400 };
 /** Least width for two columns, px. */
 const SIDES_PX = 720;
 
@@ -66,7 +69,7 @@ export function diffView(oldText: string, newText: string, label: string, counte
     if (toggle.hidden && sides) toggle.click();
   });
   room.observe(box);
-  void ops(oldText, newText).then((got) => {
+  const show = (got: number[] | null): void => {
     found = got ?? [1, left.length, 2, right.length];
     const counts = { added: 0, removed: 0 };
     for (let i = 0; i < found.length; i += 2) {
@@ -76,7 +79,9 @@ export function diffView(oldText: string, newText: string, label: string, counte
     status.textContent = counts.added + counts.removed ? words.session.changed(counts.added, counts.removed) : words.session.unchanged;
     counted?.(counts);
     build();
-  });
+  };
+  if (oldText.length + newText.length <= AT_ONCE.chars && left.length + right.length <= AT_ONCE.lines) show(compared(oldText, newText));
+  else void ops(oldText, newText).then(show);
 
   function build(): void {
     rows = [];

@@ -1,7 +1,8 @@
 // Calls to the render worker: one for the page, started on first use.
 
 import url from './worker.js?worker&url';
-import type { Coloured, Ops, Task } from './worker.js';
+import type { Ops } from './compare.js';
+import type { Coloured, Task } from './worker.js';
 
 /** Longest highlighted code, in characters. */
 export const COLOUR_MAX = 20_000;

@@ -97,6 +97,8 @@ export class VirtualList {
   private due = false;
   private width = 0;
   private stopped = false;
+  /** Whether rows were drawn: at first only those in sight, so that they are there sooner. */
+  private begun = false;
 
   constructor(
     readonly scroller: HTMLElement,
@@ -250,13 +252,14 @@ export class VirtualList {
     const was = this.atEnd;
     this.grow();
     if (!was && !this.anchor) this.keep(this.scroller.scrollTop);
+    const margin = this.begun ? MARGIN_PX : 0;
     for (let round = 0; round < ROUNDS; round++) {
       const total = this.heights.before(this.heights.count);
       const inset = this.inset();
       let top = was ? Math.max(0, total + inset - high) : this.anchor ? this.heights.before(this.anchor.n) + this.anchor.offset : this.scroller.scrollTop;
       top = Math.max(0, Math.min(top, Math.max(0, total + inset - high)));
-      const from = this.heights.count ? this.heights.at(Math.max(0, top - MARGIN_PX)) : 0;
-      const to = this.heights.count ? this.heights.at(top + high + MARGIN_PX) : -1;
+      const from = this.heights.count ? this.heights.at(Math.max(0, top - margin)) : 0;
+      const to = this.heights.count ? this.heights.at(top + high + margin) : -1;
       this.mount(from, to);
       if (!this.measure(from, to) || round === ROUNDS - 1) break;
     }
@@ -266,6 +269,10 @@ export class VirtualList {
     if (Math.abs(this.scroller.scrollTop - want) >= 1) this.scroller.scrollTop = want;
     this.expected = this.scroller.scrollTop;
     this.moved();
+    if (!this.begun && this.heights.count) {
+      this.begun = true;
+      this.later();
+    }
   }
 
   /** The height of the scroller beside the rows (its padding), px. */

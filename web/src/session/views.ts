@@ -6,6 +6,7 @@ import { render } from 'lit';
 import { outcomeOf } from '../request/outcome.js';
 import { text as words } from '../text/en.js';
 import { icon, type Icon } from '../ui/icons.js';
+import { diffView } from '../render/diffview.js';
 import { codeBlock, markdown, safeUrl } from '../render/markdown.js';
 import { button, copy, h, morph } from '../render/dom.js';
 import { outputView } from '../render/output.js';
@@ -441,9 +442,8 @@ function toolText(text: string, title: string): HTMLElement {
 
 function diff(content: any): HTMLElement {
   const path = oneLine(cut(str(content.path), 400));
-  const slot = h('div', 'diff-slot', h('div', 'diff-status', w.comparing));
-  void import('../render/diffview.js').then(({ diffView }) => slot.replaceChildren(diffView(str(content.oldText), str(content.newText), w.changesOf(path), undefined, Number(content._meta?.plexus?.lines_before) || 0)), () => { slot.textContent = w.notShown(path); });
-  return h('div', 'change', h('div', 'path', glyph('file'), h('code', '', path)), slot);
+  const view = diffView(str(content.oldText), str(content.newText), w.changesOf(path), undefined, Number(content._meta?.plexus?.lines_before) || 0);
+  return h('div', 'change', h('div', 'path', glyph('file'), h('code', '', path)), h('div', 'diff-slot', view));
 }
 
 function fold(host: Host, key: string, label: string, make: () => Node): HTMLElement {
