@@ -11,8 +11,25 @@ import { defineConfig } from 'vite';
 
 const DIST = 'dist';
 const hashed = { entryFileNames: 'assets/[name]-[hash].js', chunkFileNames: 'assets/[name]-[hash].js', assetFileNames: 'assets/[name]-[hash][extname]' };
-/** Libraries, which change seldom, in a file of their own. */
-const LIBRARIES = /node_modules\/(?:@?lit|@preact|dompurify|marked|diff)/;
+/**
+ * What stands together in one file, by the first that fits; each takes what it needs along. Each further file is a further wait on a slow
+ * network, and each file is read whole before any of it runs.
+ */
+const FILES = [
+  /** Libraries, which change seldom. */
+  { name: 'libraries', test: /node_modules\/(?:@?lit|@preact)/ },
+  { name: 'diff', test: /node_modules\/diff/ },
+  /** The first script, which runs before the frame is there and must not need it. */
+  { name: 'index', test: /src\/(?:main|lib\/(?:early|signin-link)|ui\/pages|wire\/(?:paths|route))\.ts$|vite\/preload-helper/ },
+  /** What every page needs. */
+  { name: 'frame', test: /src\/(?:page|plexus|lib\/(?:element|frame|keyboard|keys|project|shell|shots|signal|text|theme|time)|style\/base|text\/en|pages\/begin|ui\/(?:app|dialog|icons|menu|parts|say|state)|wire\/gateway)\.ts$/ },
+  /** What is done to a session, in its row and on its page. */
+  { name: 'actions', test: /src\/(?:pages\/(?:session-actions|share|abilities)|session\/silence|lib\/editor)\.ts$/ },
+  { name: 'card', test: /src\/request\/card\.ts$/ },
+  /** What draws the words, the output and the changes of agents. */
+  { name: 'markup', test: /src\/(?:render\/(?:diffview|markdown|off|output|segment|style|visible)|surface\/(?:plot|wire))\.ts$/ },
+  { name: 'conversation', test: /src\/(?:session\/conversation|pages\/session)\.ts$/ },
+];
 /** Stands in the page where the version goes; as long as a version is. */
 const PLACE = '__PLEXUS_FILES__';
 /** Public files that the shell does not need to draw itself. The frame of agents' pages has a policy of its own, and comes from the gateway. */
@@ -21,6 +38,29 @@ const APART = ['frame.html', 'icon-180.png', 'icon-512.png', 'icon-maskable-512.
 const LATER = /^assets\/(?:changes|chart|languages|settings|surface|terminals|usage)-/;
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+/**
+ * Has browsers load the files of the frame together with the page's first script, which would ask for them only once it runs; those of the page
+ * that the address names are asked for by that script.
+ */
+function preloads() {
+  return {
+    name: 'plexus-preloads',
+    enforce: 'post',
+    generateBundle(_, bundle) {
+      const page = bundle['index.html'];
+      const holding = (file) => Object.values(bundle).find((one) => one.type === 'chunk' && one.moduleIds.some((id) => id.endsWith(file)));
+      const [first, start] = [holding('/src/main.ts'), holding('/src/page.ts')];
+      if (!page || !first || !start) throw new Error('the page, its first script or its frame was not built');
+      const wanted = new Set();
+      const add = (name) => { if (wanted.has(name) || name === first.fileName) return; wanted.add(name); bundle[name].imports.forEach(add); };
+      add(start.fileName);
+      const text = String(page.source);
+      const links = [...wanted].filter((name) => !text.includes(`href="/${name}"`)).map((name) => `  <link rel="modulepreload" crossorigin href="/${name}">\n`).join('');
+      page.source = text.replace('  <link rel="stylesheet"', () => `${links}  <link rel="stylesheet"`);
+    },
+  };
+}
 
 /** Writes into the page which version it is: a digest of itself, of every name (which holds a digest) and of the public files. */
 function version() {
@@ -70,7 +110,7 @@ function manifest() {
 export default defineConfig(({ mode }) => ({
   base: '/',
   publicDir: mode === 'sw' ? false : 'public',
-  plugins: mode === 'sw' ? [] : [version(), styles()],
+  plugins: mode === 'sw' ? [] : [preloads(), version(), styles()],
   define: mode === 'sw' ? { __MANIFEST__: JSON.stringify(manifest()) } : {},
   worker: { format: 'es', rolldownOptions: { output: hashed } },
   build: {
@@ -87,7 +127,7 @@ export default defineConfig(({ mode }) => ({
       input: mode === 'sw' ? { sw: 'src/sw.ts' } : { index: 'index.html' },
       output: mode === 'sw'
         ? { entryFileNames: '[name].js', format: 'iife' }
-        : { ...hashed, format: 'es', codeSplitting: { groups: [{ name: 'libraries', test: LIBRARIES }] } },
+        : { ...hashed, format: 'es', codeSplitting: { groups: FILES.map((one, n) => ({ ...one, priority: FILES.length - n })) } },
     },
   },
 }));

@@ -4,8 +4,9 @@ import { PlexusElement } from '../lib/element.js';
 import { plexus } from '../plexus.js';
 import '../request/index.js';
 import { text } from '../text/en.js';
-import { newSession, noAgents } from './new.js';
+import { newSession, noAgents } from './begin.js';
 import { icon } from '../ui/icons.js';
+import { load } from '../ui/pages.js';
 import { empty, notYet, pageStyles } from '../ui/parts.js';
 
 const t = text.shell.inbox;
@@ -50,6 +51,7 @@ export class PlexusInbox extends PlexusElement {
       return html`<plexus-requests><h1 slot="title" tabindex="-1">${t.title}</h1>${open ? html`<span slot="title" class="count" id="count">${t.waits(open)}</span>` : nothing}</plexus-requests>`;
     }
     if (plexus.loaded.value && !all.length && noAgents()) this.#first = true;
+    if (this.#first) load('new');
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>${plexus.may('prompt') && !this.#first ? html`<button class="primary" id="new" @click=${newSession}>${icon('plus')}${text.shell.sessions.new}</button>` : nothing}</header>
       ${this.#first ? html`<section class="first panel" aria-labelledby="first"><h2 id="first">${text.shell.newSession.first}</h2><p class="soft">${text.shell.newSession.firstText}</p><plexus-new-session></plexus-new-session></section>` : plexus.loaded.value ? empty('check', t.none, t.noneText) : notYet()}

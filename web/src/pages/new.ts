@@ -14,6 +14,7 @@ import type { Agents, Folders, KnownAgent, Resumable, RuntimeInfo } from '../wir
 import './folder-field.js';
 import type { PlexusFolderField } from './folder-field.js';
 import './past.js';
+import { startable } from './begin.js';
 import { split } from './split.js';
 
 const t = text.shell.newSession;
@@ -25,19 +26,6 @@ const START_MS = 180_000;
 const LOOK_MS = 250;
 /** Recent folders offered. */
 const RECENTS = 5;
-
-/** Opens the form as a dialog. */
-export const newSession = (): void => { dispatchEvent(new CustomEvent('plexus-new-session')); };
-
-/** Whether sessions of the runtime begin in their own terminals only. */
-const begunThere = (r: RuntimeInfo): boolean => 'endpoint' in r.connect && r.connect.endpoint.startsWith('link:');
-/** The runtimes that take new sessions, or soon will; last the one of Codex's terminals. */
-const startable = (): RuntimeInfo[] => {
-  const order = (r: RuntimeInfo) => Number(r.state !== 'ready') + 2 * Number(r.runtime_id === 'codex-terminal');
-  return [...plexus.runtimes.value.values()].filter((r) => !begunThere(r) && r.state !== 'exited').sort((a, b) => order(a) - order(b) || (a.runtime_id < b.runtime_id ? -1 : 1));
-};
-/** Whether a session needs an agent to be started first, and this device may start it. */
-export const noAgents = (): boolean => plexus.may('admin') && plexus.may('prompt') && startable().length === 0;
 
 /** Whether a runtime lists conversations that it can resume. */
 const lists = (r: RuntimeInfo | undefined): boolean => {

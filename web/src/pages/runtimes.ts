@@ -11,7 +11,7 @@ import { attempt, empty, notYet, pageStyles } from '../ui/parts.js';
 import { toast } from '../ui/say.js';
 import type { Check, RuntimeInfo } from '../wire/types.js';
 import './links.js';
-import { newSession } from './new.js';
+import { newSession } from './begin.js';
 
 const t = text.shell.runtimes;
 const TONE: Record<string, string> = { ready: 'ok', starting: 'info', restarting: 'warn', exited: '' };

@@ -4,7 +4,6 @@ import { PlexusElement } from '../lib/element.js';
 import { bind } from '../lib/keys.js';
 import { effect } from '../lib/signal.js';
 import { plexus } from '../plexus.js';
-import { loadSession } from '../session/index.js';
 import type { SessionInfo } from '../wire/types.js';
 import { archive, rename, share } from './session-actions.js';
 import './abilities.js';
@@ -25,7 +24,6 @@ export class PlexusSessionPage extends PlexusElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    loadSession();
     const act = (event: Event) => {
       const s = plexus.sessions.peek().get(this.sessionId);
       const what = (event as CustomEvent<string>).detail;

@@ -2,7 +2,6 @@
 import { css, html, nothing } from 'lit';
 import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
-import { signal } from '../lib/signal.js';
 import { oneLine } from '../lib/text.js';
 import { plexus, Refused, why } from '../plexus.js';
 import { offerPush } from '../notify/offer.js';
@@ -10,9 +9,10 @@ import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
 import { command, pageStyles } from '../ui/parts.js';
 import { announce, toast } from '../ui/say.js';
-import { TOKEN_SHAPE } from '../wire/http.js';
+import { TOKEN_SHAPE } from '../lib/signin-link.js';
 import { enterWithBearer, enterWithCookie, resume, signedOutBecause, currentDevice, wire } from '../wire/gateway.js';
 import type { Invitation } from '../wire/types.js';
+import { signinWanted, type Wanted } from './wanted.js';
 
 const t = text.shell.signin;
 const j = text.shell.join;
@@ -20,29 +20,8 @@ const j = text.shell.join;
 const WAIT_S = 15;
 /** Pause before a sign-in that could not reach the gateway is tried again, ms. */
 const AGAIN_MS = 2_500;
-const CODE_SHAPE = /^[A-Za-z0-9_-]{4,256}$/;
-
-interface Wanted { kind: 'code' | 'pair' | 'share'; value: string }
-
-/** The sign-in that the URL names, or null. It is removed from the address bar before anything else runs. */
-export const signinWanted = signal<Wanted | null>(take());
-
 /** The pending sign-in. */
 let begun: Wanted | null = null;
-
-function take(): Wanted | null {
-  const match = /^#(code|pair|share)=(.*)$/.exec(location.hash);
-  if (!match) return null;
-  history.replaceState(null, '', location.pathname);
-  const value = decodeURIComponent(match[2] ?? '');
-  const fine = match[1] === 'share' ? TOKEN_SHAPE.test(value) : CODE_SHAPE.test(value);
-  return { kind: match[1] as Wanted['kind'], value: fine ? value : '' };
-}
-// A sign-in link opened in a tab that is signed in already.
-window.addEventListener('hashchange', () => {
-  const next = take();
-  if (next) signinWanted.value = next;
-});
 
 /** Where the browser keeps its identifier. */
 const BROWSER = 'plexus.browser';

@@ -6,6 +6,7 @@ import { live } from 'lit/directives/live.js';
 import { repeat } from 'lit/directives/repeat.js';
 import { PlexusElement } from '../lib/element.js';
 import { bind } from '../lib/keys.js';
+import { digits } from '../lib/digits.js';
 import { oneLine } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
@@ -562,7 +563,7 @@ export class PlexusRequests extends PlexusElement {
         </select></div>`;
     }
     const allowed = planOf(this.#chosenRequests(), 'allow', { now: plexus.requests.value, limit: plexus.me.value?.approve_up_to, seen: wasSeen, reason: '' }).will.length;
-    return html`<div class="bar" role="toolbar" aria-label=${t.rows.chosen(size)}>${all}<div class="title"><strong>${size.toLocaleString('en')}<span class="word"> ${t.rows.chosenWord}</span></strong><span class="sr"><slot name="title"></slot></span></div>
+    return html`<div class="bar" role="toolbar" aria-label=${t.rows.chosen(size)}>${all}<div class="title"><strong>${digits(size)}<span class="word"> ${t.rows.chosenWord}</span></strong><span class="sr"><slot name="title"></slot></span></div>
       <button type="button" id="deny" class="danger" @click=${() => this.#many('deny')}>${t.rows.deny(size)}</button>
       <button type="button" id="allow" title=${t.rows.allowHint} @click=${() => this.#many('allow')}>${t.rows.allow(allowed, size)}</button>
       <button type="button" class="ghost clear" aria-label=${t.rows.clear} @click=${() => this.#choose(NONE)}>${icon('close')}</button></div>`;

@@ -1,7 +1,8 @@
 // The loaded part of a session's history: items of the gateway's pages, loaded backwards, and events since.
 
 import { plexus } from '../plexus.js';
-import { OUTPUT_BYTES, parseCursor, type Envelope, type Page, type Snapshot } from '../wire/types.js';
+import { OUTPUT_BYTES } from '../wire/paths.js';
+import { parseCursor, type Envelope, type Page, type Snapshot } from '../wire/types.js';
 import { Conversation } from './model.js';
 
 /** Bytes of the first older page; further pages are as long as all that is loaded. */

@@ -4,6 +4,7 @@ import { customElement, state } from 'lit/decorators.js';
 import { PlexusElement } from '../lib/element.js';
 import { watchKeyboard } from '../lib/keyboard.js';
 import { bind, focused } from '../lib/keys.js';
+import { later } from '../lib/later.js';
 import { effect } from '../lib/signal.js';
 import { oneLine } from '../lib/text.js';
 import { nextTheme, setTheme, theme, type Theme } from '../lib/theme.js';
@@ -12,6 +13,7 @@ import { plexus, type Route } from '../plexus.js';
 import { text } from '../text/en.js';
 import { globalError, outdated, resume } from '../wire/gateway.js';
 import { icon, type Icon } from './icons.js';
+import { load } from './pages.js';
 import { announce, toast } from './say.js';
 import './dialog.js';
 import './menu.js';
@@ -23,13 +25,7 @@ import type { PlexusHelp } from './help.js';
 import type { PlexusPalette } from './palette.js';
 import { installer } from './install.js';
 import { leave } from './leave.js';
-import '../pages/inbox.js';
-import '../pages/new.js';
-import '../pages/sessions.js';
-import '../pages/session.js';
-import { loadSession } from '../session/index.js';
-import '../pages/signin.js';
-import { signinWanted } from '../pages/signin.js';
+import { signinWanted } from '../pages/wanted.js';
 import { readTerminals, terminals } from '../wire/terminals.js';
 import type { SessionInfo } from '../wire/types.js';
 
@@ -46,26 +42,10 @@ const NAV: readonly Place[] = [
   ['inbox', 'inbox', 'g i'], ['home', 'home', 'g h'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
-/** When the parts of a session are loaded though none is open: after the first page has drawn what it has, ms. */
-const SESSION_LATER_MS = 1500;
+/** What is loaded though nobody has opened it, and when: after the first page has drawn what it has, ms. */
+const NEXT = ['session', 'inbox', 'sessions', 'new'];
+const NEXT_MS = 1500;
 
-/** Pages that a first visit seldom needs: each is loaded when it is opened. A file that is missing is reported as for any other part. */
-const LATER = {
-  home: () => import('../pages/home.js'),
-  devices: () => import('../pages/devices.js'),
-  runtimes: () => import('../pages/runtimes.js'),
-  search: () => import('../pages/search.js'),
-  terminals: () => import('../pages/terminals.js'),
-  usage: () => import('../pages/usage.js'),
-  changes: () => import('../pages/changes.js'),
-  settings: () => import('../pages/settings.js'),
-};
-const loading = new Map<string, Promise<unknown>>();
-/** Loads a page if it is one of those, once; one that failed is tried again when it is opened again. */
-function load(page: string): void {
-  if (!(page in LATER) || loading.has(page)) return;
-  loading.set(page, LATER[page as keyof typeof LATER]().catch(() => { loading.delete(page); }));
-}
 /** Pages that a share link may open. */
 const SHARED: readonly Page[] = ['sessions', 'search'];
 /** Characters of a session's title in the tab's. */
@@ -187,7 +167,6 @@ export class PlexusApp extends PlexusElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    if (plexus.route.peek().page === 'session') loadSession();
     this.#unbind = bind([
       ...[...NAV, TERMINALS, USAGE, SETTINGS].map(([page, , key]) => ({ key, run: () => plexus.go(page === 'search' ? { page, q: '' } : { page } as Route) })),
       { key: 'g /', run: () => plexus.go({ page: 'search', q: '' }) },
@@ -214,9 +193,9 @@ export class PlexusApp extends PlexusElement {
         // A page that was opened without a network said so: that it is there again is said as well.
         if (live || this.#wasLive !== null || phase === 'offline') this.#wasLive = live;
       }),
-      effect(() => { if (plexus.live.value) void readTerminals(); }),
-      // Whoever looks at something else opens a session next, perhaps without a network.
-      effect(() => { if (plexus.live.value) setTimeout(loadSession, SESSION_LATER_MS); }),
+      effect(() => { if (plexus.live.value) later(() => void readTerminals()); }),
+      // Whoever looks at one of these opens another next, perhaps without a network.
+      effect(() => { if (plexus.live.value) setTimeout(() => { for (const part of NEXT) later(() => load(part)); }, NEXT_MS); }),
     );
     if (!signinWanted.peek()) resume();
     window.addEventListener('plexus-new-session', this.#onNew);
@@ -234,7 +213,9 @@ export class PlexusApp extends PlexusElement {
 
   override render() {
     const out = plexus.link.value.phase === 'signed-out' || signinWanted.value !== null;
+    if (out) load('signin');
     if (out) return html`<plexus-signin></plexus-signin><plexus-say></plexus-say>`;
+    if (this.making) load('new');
     const route = plexus.route.value;
     const inSession = route.page === 'session';
     const nav = plexus.me.value?.kind === 'share' ? NAV.filter(([page]) => SHARED.includes(page)) : terminals.value.length || route.page === 'terminals' ? [...NAV, TERMINALS] : NAV;

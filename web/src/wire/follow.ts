@@ -17,6 +17,8 @@ export class Follower {
   #pos = -1;
   #serial = 0;
   #stopped = false;
+  /** Whether what is being read was asked for before the connection stood, which then continues where it ends. */
+  #early = false;
   #flush = perFrame(() => {
     if (this.#stopped) return;
     const batch = this.#batch;
@@ -42,9 +44,13 @@ export class Follower {
     else void this.load(reset);
   }
 
-  /** Reads the session, and continues after that. */
-  async load(reset?: string): Promise<void> {
+  /** Whether the session is being read, so that the events of the connection continue it. */
+  get opening(): boolean { return this.#early && this.#held !== null; }
+
+  /** Reads the session, and continues after that. `early`: the connection will begin where this ends. */
+  async load(reset?: string, early = false): Promise<void> {
     const serial = ++this.#serial;
+    this.#early = early;
     this.#held = [];
     try {
       const { snapshot, past } = await this.read(this.session_id);

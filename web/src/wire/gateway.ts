@@ -1,26 +1,27 @@
 // The state of the gateway as signals. The connection updates it, the pages read it.
 import { Attention } from '../lib/attention.js';
+import { COOKIE_KEY, forgetEarly, isAsked, TOKEN_KEY } from '../lib/early.js';
+import { later } from '../lib/later.js';
 import { batch, computed, signal } from '../lib/signal.js';
+import { TOKEN_SHAPE } from '../lib/signin-link.js';
 import { list, str } from '../lib/text.js';
 import { perFrame } from '../lib/frame.js';
 import { versionIn } from '../lib/files.js';
 import { keepFiles, renewFiles, version } from '../lib/shell.js';
 import { text } from '../text/en.js';
-import { Follower } from './follow.js';
-import { Http, Refused, TOKEN_SHAPE, why } from './http.js';
+import { Follower, type Opening } from './follow.js';
+import { Http, Refused, why } from './http.js';
 import { Link, openSocket, type Reachability } from './link.js';
 import { merged, counts, placed } from './merge.js';
 import { href, parseRoute } from './route.js';
 import type { LinkState, Outcome, Plexus, Route } from '../plexus.js';
-import { OUTPUT_BYTES } from './types.js';
+import { ME, OPEN_REQUESTS, openingOf, sessionsFrom } from './paths.js';
 import type {
   Envelope, Me, Page, Receipt, Request, RunInfo, RuntimeInfo, Scope, SessionInfo, Snapshot, Viewer,
 } from './types.js';
 
 /** How long a resolved request stays in `requests`, ms. */
 const KEEP_RESOLVED_MS = 5 * 60_000;
-/** Bytes of the past that a session opens with; older pages are loaded on demand. */
-const OPENING_BYTES = 96 * 1024;
 /** How often readers of `news` are notified, ms. */
 const NEWS_MS = 500;
 /** Timeout of one reachability check, ms. Long, for slow networks: further checks follow meanwhile. */
@@ -29,10 +30,7 @@ const CHECK_MS = 12_000;
 const AGAIN_MS = 2_000;
 /** Most sessions with a read mark on this device; the oldest marks are dropped first. */
 const MAX_MARKS = 2_000;
-const TOKEN_KEY = 'plexus.token';
 const MARKS_KEY = 'plexus.seen';
-/** Set while this browser has the gateway's cookie, which scripts cannot see: a request without it would be logged as refused. */
-const COOKIE_KEY = 'plexus.here';
 /** Kinds that do not mark a session as unread: viewers, derived values, and runtime states (every start attaches all sessions again). */
 const NO_NEWS = new Set(['runtime_status', 'client_joined', 'client_left', 'usage_update', 'available_commands_update', 'config_option_update', 'hook', 'surface_updated']);
 
@@ -200,7 +198,7 @@ function applyState(p: any): void {
 async function readSessions(): Promise<{ sessions: SessionInfo[] }> {
   const all: SessionInfo[] = [];
   for (let cursor = ''; ;) {
-    const page = await http.json('GET', `/v1/sessions?archived=all&cursor=${encodeURIComponent(cursor)}`);
+    const page = await http.json('GET', sessionsFrom(cursor));
     all.push(...list<SessionInfo>(page?.sessions));
     cursor = str(page?.next);
     if (!cursor) return { sessions: all };
@@ -250,12 +248,16 @@ async function readVersion(): Promise<void> {
 
 async function readMe(): Promise<void> {
   try {
-    const got = await http.json<Me>('GET', '/v1/me');
+    const got = await http.json<Me>('GET', ME);
     applyMe(got);
   } catch { /* hello had the most of it */ }
 }
 
+/** Whether the device was read since the last hello. */
+let meRead = false;
+
 function applyMe(got: Me): void {
+  meRead = true;
   http.credentials = { ...http.credentials, csrf: got.csrf ?? http.credentials.csrf };
   me.value = got;
 }
@@ -263,7 +265,7 @@ function applyMe(got: Me): void {
 /** Checks over HTTP whether the gateway is reachable and knows this browser. Only the gateway's own 401 means that it does not. */
 async function checkReachable(): Promise<Reachability> {
   try {
-    const got = await http.json<Me>('GET', '/v1/me', undefined, { patience: CHECK_MS });
+    const got = await http.json<Me>('GET', ME, undefined, { patience: CHECK_MS });
     if (typeof got?.device_id !== 'string') return { is: 'unreachable', why: text.wire.onTheWay(200) };
     applyMe(got);
     return { is: 'reachable' };
@@ -274,17 +276,59 @@ async function checkReachable(): Promise<Reachability> {
   }
 }
 
+// --- what was asked for before the code was there ----------------------------------------------------------------------------------
+
+/** How long the first connection waits for the end of what was read before it, ms; then the session is read again. */
+const OPENING_MS = 4_000;
+/** The session that the page was opened with, while it is read; until the connection stands. */
+let opening: { session_id: string; read: Promise<Opening> } | null = null;
+
+async function readOpening(session_id: string): Promise<Opening> {
+  const paths = openingOf(session_id);
+  // The snapshot brings the latest states (plan, mode, commands); messages, runs and answers come with the page.
+  const [snapshot, past] = await Promise.all([http.json<Snapshot>('GET', paths.snapshot), http.json<Page>('GET', paths.past)]);
+  if (snapshot?.session) applySession(snapshot.session);
+  return { snapshot, past };
+}
+
+/** Takes what the first script asked for. It is shown before the connection stands, which brings it up to date. */
+function takeFirst(): void {
+  const at = route.peek();
+  if (at.page === 'session' && isAsked(openingOf(at.session_id).past)) {
+    opening = { session_id: at.session_id, read: readOpening(at.session_id) };
+    opening.read.catch(() => { /* whoever follows the session is told */ });
+  }
+  const first = async (path: string, apply: (got: any) => void) => {
+    if (!isAsked(path)) return;
+    const got = await http.json('GET', path).catch(() => null);
+    // A part of a list would be drawn in another order than the whole. After the connection stands, what it told is newer.
+    if (got && !got.next && socket.cursor === null) batch(() => apply(got));
+  };
+  void first(OPEN_REQUESTS, (got) => { for (const r of list<Request>(got.requests)) applyRequest(r); requests.flush(); });
+  void first(sessionsFrom(''), (got) => { for (const s of list<SessionInfo>(got.sessions)) applySession(s); sessions.flush(); });
+}
+
+/** Where the connection begins: after what was read of the session that the page was opened with. */
+async function begin(): Promise<string | null> {
+  const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), OPENING_MS));
+  const read = opening?.read.then(({ past }) => past.next ?? null, () => null);
+  return Promise.race([read ?? null, late]);
+}
+
 function hello(p: any): void {
+  opening = null;
   const fresh = socket.cursor === null || p.resume !== 'ok';
   if (p.you?.device_id && !me.peek()) {
     me.value = { kind: p.you.device_id === 'd_local' ? 'local' : 'device', gateway: { version: '', started_at: '', epoch: str(p.epoch) }, ...p.you };
   }
   viewers.clear();
   applyState(p);
-  void readMe();
+  // At first the check before the connection has just read it.
+  if (!meRead) void readMe();
+  meRead = false;
   void readLists();
-  void readVersion();
-  for (const follower of followers) if (fresh || !follower.loaded) follower.again(p.resume === 'reset' ? text.wire.otherHistory : text.wire.hole);
+  later(() => void readVersion());
+  for (const follower of followers) if (fresh || !(follower.loaded || follower.opening)) follower.again(p.resume === 'reset' ? text.wire.otherHistory : text.wire.hole);
   lastPresence = '';
   sendPresence();
 }
@@ -331,6 +375,7 @@ const socket = new Link({
   checkReachable,
   bearer: () => http.credentials.bearer,
   skew: () => http.skew,
+  begin,
 });
 function socket_heardAt(): number { return socket?.heardAt ?? 0; }
 http.onUnauthorized = () => { if (link.peek().phase !== 'signed-out') signOut(text.wire.notAccepted); };
@@ -379,6 +424,7 @@ window.addEventListener('hashchange', () => {
 
 /** Signs in with a bearer token: a share link's, or a pasted one. Only for this tab. */
 export function enterWithBearer(token: string): void {
+  forgetEarly();
   http.credentials = { bearer: token, csrf: null };
   try { sessionStorage.setItem(TOKEN_KEY, token); } catch { /* storage is off: it lasts as long as the page */ }
   enter();
@@ -399,6 +445,7 @@ function enter(): void {
 
 /** Clears all state. Removing the device is up to the caller. */
 export function signOut(reason: string): void {
+  forgetEarly();
   http.credentials = { bearer: null, csrf: null };
   try { sessionStorage.removeItem(TOKEN_KEY); localStorage.removeItem(COOKIE_KEY); } catch { /* nothing was stored */ }
   batch(() => {
@@ -421,6 +468,7 @@ export function resume(): boolean {
   try { kept = sessionStorage.getItem(TOKEN_KEY); } catch { /* storage is off */ }
   if (kept && TOKEN_SHAPE.test(kept)) { enterWithBearer(kept); return true; }
   try { if (localStorage.getItem(COOKIE_KEY) === null) return false; } catch { return false; }
+  takeFirst();
   enterWithCookie(null);
   return true;
 }
@@ -429,7 +477,7 @@ export function resume(): boolean {
 export async function currentDevice(): Promise<Me | null> {
   try { if (localStorage.getItem(COOKIE_KEY) === null) return null; } catch { /* storage is off: ask the gateway */ }
   try {
-    const got = await http.json<Me>('GET', '/v1/me', undefined, { anonymous: true });
+    const got = await http.json<Me>('GET', ME, undefined, { anonymous: true });
     return got?.csrf ? got : null;
   } catch (error) {
     if (error instanceof Refused && error.ours && error.status === 401) return null;
@@ -500,19 +548,18 @@ export const gateway: Plexus = {
   },
   socket: (path) => openSocket(path, http.credentials.bearer),
   follow(session_id, sink, rests) {
+    const first = socket.cursor === null && opening?.session_id === session_id ? opening.read : null;
+    let early = first;
     const follower = new Follower(session_id, sink, async (id) => {
-      const path = `/v1/sessions/${encodeURIComponent(id)}`;
-      // The snapshot brings the latest states (plan, mode, commands); messages, runs and answers come with the page.
-      const [snapshot, past] = await Promise.all([
-        http.json<Snapshot>('GET', `${path}/snapshot?max_bytes=0`),
-        http.json<Page>('GET', `${path}/events?before=now&merge=true&limit=1000&max_output=${OUTPUT_BYTES}&max_bytes=${OPENING_BYTES}`),
-      ]);
-      if (snapshot?.session) applySession(snapshot.session);
-      return { snapshot, past };
+      const read = early;
+      early = null;
+      return read ? read.catch(() => readOpening(id)) : readOpening(id);
     }, rests);
     followers.add(follower);
     // Before hello there may be a gap between the snapshot and the live events; then `hello` loads the session.
     if (socket.phase === 'live' || socket.phase === 'catching-up') void follower.load();
+    // Unless the connection will begin where what is read ends.
+    else if (first) void follower.load(undefined, true);
     return () => { follower.stop(); followers.delete(follower); };
   },
   listen(listener) {

@@ -1,12 +1,10 @@
+import { CALL, takeEarly } from '../lib/early.js';
 import { oneLine } from '../lib/text.js';
 import { skewFrom } from '../lib/time.js';
 import { text } from '../text/en.js';
 
 /** How long a call may take, ms. */
 export const CALL_MS = 20_000;
-/** RFC 9110 token characters: the only ones that may stand in a WebSocket subprotocol. */
-export const TOKEN_SHAPE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{8,1024}$/;
-
 /** An error reply, over HTTP or the WebSocket. */
 export class Refused extends Error {
   /** The problem's stable code; empty if it has none. */
@@ -52,17 +50,16 @@ export class Http {
       else if (csrf && method !== 'GET' && method !== 'HEAD') headers['Plexus-CSRF'] = csrf;
     }
     if (init.body !== undefined) headers['Content-Type'] = 'application/json';
-    const sent = Date.now();
-    const response = await fetch(path, {
+    const early = method === 'GET' && !bearer && init.signal === undefined ? takeEarly(path) : undefined;
+    const sent = early?.sent ?? Date.now();
+    const response = await (early?.reply ?? fetch(path, {
+      ...CALL,
       method,
       headers,
       body: init.body === undefined ? undefined : JSON.stringify(init.body),
-      cache: 'no-store',
       credentials: bearer ? 'omit' : 'same-origin',
-      redirect: 'error',
-      referrerPolicy: 'no-referrer',
       signal: init.signal ?? AbortSignal.timeout(init.patience ?? CALL_MS),
-    });
+    }));
     const date = Date.parse(response.headers.get('Date') ?? '');
     if (!Number.isNaN(date)) this.skew = skewFrom(this.skew, date, sent, Date.now());
     if (!response.ok) {

@@ -34,6 +34,8 @@ export interface LinkEvents {
   checkReachable(): Promise<Reachability>;
   bearer(): string | null;
   skew(): number;
+  /** The cursor of what was read before the first connection, which continues there; null if nothing was. */
+  begin(): Promise<Cursor | null>;
 }
 
 /** The result of a reachability check. `unreachable`: no reply, or not the gateway's; `why` is for people. */
@@ -62,6 +64,8 @@ export class Link {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sign: ReturnType<typeof setTimeout> | undefined;
   #nextId = 1;
+  /** Whether the cursor of what was read before was asked for: once, since a gateway that refuses it would refuse it again. */
+  #begun = false;
   #pending = new Map<string, PendingCall>();
 
   constructor(private readonly on: LinkEvents) {
@@ -198,11 +202,18 @@ export class Link {
   }
 
   async #greet(): Promise<void> {
+    const socket = this.#socket;
     await this.call('initialize', {
       protocol_version: '0',
       client: CLIENT,
       ui_capabilities: { supports_confirm: true, supports_prompt: true, supports_pick: true },
     });
+    if (this.cursor === null && !this.#begun) {
+      this.#begun = true;
+      const cursor = await this.on.begin();
+      if (this.#socket !== socket) return;
+      this.cursor = cursor;
+    }
     await this.call('session.attach', this.cursor ? { session_id: '*', after: this.cursor } : { session_id: '*', from: 'now' });
   }
 

@@ -45,9 +45,6 @@ export type Snapshot = Omit<wire.Snapshot, 'messages' | 'tools' | 'latest' | 'su
 /** The phase of the connection. */
 export type Phase = 'connecting' | 'catching-up' | 'live' | 'reconnecting' | 'offline' | 'stopped' | 'signed-out';
 
-/** Bytes of each member of a tool call in a page of the past; the rest is loaded when somebody wants to see it. */
-export const OUTPUT_BYTES = 16 * 1024;
-
 /** The parts of a cursor; null if it is malformed. */
 export function parseCursor(cursor: unknown): { epoch: string; pos: number } | null {
   if (typeof cursor !== 'string') return null;

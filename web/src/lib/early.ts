@@ -1,0 +1,49 @@
+// What the page's first script asks the gateway before the rest of the code has arrived: on a slow network, code and data come together. The
+// first call for the same address takes the reply instead of asking again.
+
+/** Set while this browser has the gateway's cookie, which scripts cannot see: a request without it would be logged as refused. */
+export const COOKIE_KEY = 'plexus.here';
+/** The token of this tab, which is sent instead of the cookie. */
+export const TOKEN_KEY = 'plexus.token';
+/** How long an early reply may be awaited, ms; as for every other call. */
+const CALL_MS = 20_000;
+/** A later call asks anew: what was said this long ago may no longer be so, ms. */
+const FRESH_MS = 10_000;
+
+/** A call on its way: when it was sent, ms since the epoch, and its reply. */
+export interface Early { sent: number; reply: Promise<Response> }
+const early = new Map<string, Early>();
+
+/** How every call is made, whether early or not. */
+export const CALL: RequestInit = { cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' };
+
+/** Whether the page will sign in with this browser's cookie, by what it keeps. */
+function byCookie(): boolean {
+  try {
+    return localStorage.getItem(COOKIE_KEY) !== null && sessionStorage.getItem(TOKEN_KEY) === null;
+  } catch { return false; }
+}
+
+/** Asks for what the page will ask for. Only for a browser with a cookie: nothing is known of others. */
+export function askEarly(...paths: string[]): void {
+  if (!byCookie()) return;
+  for (const path of paths) {
+    const reply = fetch(path, { ...CALL, headers: { Accept: 'application/json' }, credentials: 'same-origin', signal: AbortSignal.timeout(CALL_MS) });
+    // Whoever takes it is told of the error; if nobody does, nobody needs it.
+    reply.catch(() => {});
+    early.set(path, { sent: Date.now(), reply });
+  }
+}
+
+/** The early reply for this address: once, and while it is fresh. */
+export function takeEarly(path: string): Early | undefined {
+  const one = early.get(path);
+  early.delete(path);
+  return one && Date.now() - one.sent < FRESH_MS ? one : undefined;
+}
+
+/** Whether there is an early reply for this address, or will be. */
+export const isAsked = (path: string): boolean => early.has(path);
+
+/** Forgets early replies: the page signed in as somebody else, or out. */
+export function forgetEarly(): void { early.clear(); }
