@@ -3,6 +3,7 @@ import { customElement, state } from 'lit/decorators.js';
 import { guard } from 'lit/directives/guard.js';
 import { repeat } from 'lit/directives/repeat.js';
 import { PlexusElement } from '../lib/element.js';
+import { editor } from '../lib/editor.js';
 import { bind, focused } from '../lib/keys.js';
 import { byProject, keepFolded, projectOf, readFolded, type ProjectGroup } from '../lib/project.js';
 import { oneLine } from '../lib/text.js';
@@ -13,7 +14,7 @@ import { command, empty, notYet, pageStyles } from '../ui/parts.js';
 import '../ui/state.js';
 import type { SessionInfo, Viewer } from '../wire/types.js';
 import { archive, menuOf, rename } from './session-actions.js';
-import { newSession } from './new.js';
+import { newSession } from './begin.js';
 import './abilities.js';
 import './share.js';
 import { silence, silentMinutes } from '../session/silence.js';
@@ -23,12 +24,19 @@ const t = text.shell.sessions;
 const STEP = 200;
 /** Rows of one project that are drawn at first, so that a busy one does not hide the others; a button draws more. */
 const PROJECT_STEP = 20;
+const NOBODY: readonly Viewer[] = [];
+/** Rows drawn at once, more than a phone's screen holds: the others follow slice by slice, and the page answers between them. */
+const SLICE = 12;
+
 /** The list of all sessions. */
 @customElement('plexus-sessions')
 export class PlexusSessions extends PlexusElement {
   @state() private filter = '';
   @state() private archived = false;
   @state() private limit = STEP;
+  /** The rows that are drawn by now. */
+  @state() private drawn = SLICE;
+  #due: ReturnType<typeof setTimeout> | undefined;
   /** The folded projects. */
   @state() private folded: ReadonlySet<string> = readFolded();
   /** The rows drawn of a project, where there are more than at first. */
@@ -108,6 +116,14 @@ export class PlexusSessions extends PlexusElement {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#unbind();
+    clearTimeout(this.#due);
+    this.#due = undefined;
+  }
+
+  /** Draws the next slice, until every row that is shown is there. */
+  #drawOn(shown: number): void {
+    if (this.drawn >= shown || this.#due !== undefined) return;
+    this.#due = setTimeout(() => { this.#due = undefined; this.drawn += SLICE; }, 0);
   }
 
   /** The project that has the focus: its header, or a row of it. */
@@ -193,6 +209,13 @@ export class PlexusSessions extends PlexusElement {
       left -= rows.length;
       return { group, rows, folded };
     }).filter(({ rows, folded }) => rows.length || folded);
+    this.#drawOn(this.limit - left);
+    let undrawn = this.drawn;
+    const slices = shown.map((one) => {
+      const rows = one.rows.slice(0, Math.max(0, undrawn));
+      undrawn -= rows.length;
+      return { ...one, rows, all: one.rows.length };
+    });
     return html`<div class="page">
       <header><h1 tabindex="-1">${t.title}</h1>
         ${plexus.may('prompt') ? html`<button class="primary" id="new" @click=${newSession}>${icon('plus')}${t.new}</button>` : nothing}</header>
@@ -201,7 +224,7 @@ export class PlexusSessions extends PlexusElement {
           @keydown=${(e: KeyboardEvent) => { if (e.key === 'ArrowDown' || e.key === 'Enter') { e.preventDefault(); this.renderRoot.querySelector<HTMLElement>('.row > a')?.focus(); } }}></div>
         <div class="seg" role="group" aria-label=${t.which}>${[false, true].map((a) => html`<button aria-pressed=${this.archived === a} @click=${() => { this.archived = a; }}>${a ? t.showArchived : t.showActive}</button>`)}</div>
       </div>
-      ${shown.length ? repeat(shown, ({ group }) => group.key, ({ group, rows, folded }) => this.#group(group, rows, folded, open)) : this.#none()}
+      ${slices.length ? repeat(slices, ({ group }) => group.key, ({ group, rows, all, folded }) => this.#group(group, rows, all, folded, open)) : this.#none()}
       ${more ? html`<p><button id="more" @click=${() => { this.limit += STEP; }}>${text.common.more} (${more})</button></p>` : nothing}
       <plexus-share></plexus-share><plexus-abilities></plexus-abilities>
     </div>`;
@@ -214,7 +237,8 @@ export class PlexusSessions extends PlexusElement {
     return empty('sessions', t.none, t.noneText, command(t.noneCommand));
   }
 
-  #group(group: ProjectGroup, rows: SessionInfo[], folded: boolean, open: ReadonlyMap<string, number>) {
+  /** One project. Of the rows that belong here (`all`) those of the next slices are still to come. */
+  #group(group: ProjectGroup, rows: SessionInfo[], all: number, folded: boolean, open: ReadonlyMap<string, number>) {
     const { key, name, root, sessions, waiting } = group;
     const only = this.only === key;
     const narrow = only ? t.allProjects(name) : t.only(name);
@@ -223,19 +247,19 @@ export class PlexusSessions extends PlexusElement {
         <span class="n">${t.count(sessions.length)}</span>${waiting ? html`<span class="chip warn">${t.requests(waiting)}</span>` : nothing}</button>
         <button class="ghost icon narrow" aria-pressed=${only} aria-label=${narrow} title=${narrow} @click=${() => this.#narrow(only ? '' : key)}>${icon('only', 14)}</button></h2>
       ${folded ? nothing : html`<ul class="list">${repeat(rows, (s) => s.session_id, (s) => this.#row(s, open.get(s.session_id) ?? s.open_requests))}</ul>
-        ${rows.length < sessions.length ? html`<button class="ghost rest" @click=${() => this.#grow(key, rows.length)}>${t.more(sessions.length - rows.length, name)}</button>` : nothing}`}</section>`;
+        ${all < sessions.length ? html`<button class="ghost rest" @click=${() => this.#grow(key, all)}>${t.more(sessions.length - all, name)}</button>` : nothing}`}</section>`;
   }
 
-  /** A row is drawn again only if something in it changed. All that changes is read here, so that a change is seen. */
+  /** A row; drawn anew only if something in it is new. */
   #row(s: SessionInfo, open: number) {
     const unread = plexus.unread.value.has(s.session_id);
     const at = plexus.news.value.get(s.session_id) ?? Date.parse(s.updated_at);
-    const viewers = plexus.viewers.value.get(s.session_id) ?? [];
-    const may = plexus.may('prompt');
-    return guard([s, open, unread, at, viewers.length ? viewers : 0, silentMinutes(s), may], () => this.#drawn(s, open, unread, at, viewers));
+    const viewers = plexus.viewers.value.get(s.session_id) ?? NOBODY;
+    const can = plexus.runtimes.value.get(s.runtime_id)?.capabilities;
+    return guard([s, open, unread, at, viewers, silentMinutes(s), plexus.me.value, editor.value, can], () => this.#drawRow(s, open, unread, at, viewers));
   }
 
-  #drawn(s: SessionInfo, open: number, unread: boolean, at: number, viewers: readonly Viewer[]) {
+  #drawRow(s: SessionInfo, open: number, unread: boolean, at: number, viewers: readonly Viewer[]) {
     const title = oneLine(s.title) || text.common.untitled;
     const doing = oneLine(s.doing ?? '');
     const { branch, worktree, below } = projectOf(s);
