@@ -22,7 +22,7 @@ const FILES = [
   /** The first script, which runs before the frame is there and must not need it. */
   { name: 'index', test: /src\/(?:main|lib\/(?:early|signin-link)|ui\/pages|wire\/(?:paths|route))\.ts$|vite\/preload-helper/ },
   /** What every page needs. */
-  { name: 'frame', test: /src\/(?:page|plexus|lib\/(?:element|frame|keyboard|keys|project|shell|shots|signal|text|theme|time)|style\/base|text\/en|pages\/begin|ui\/(?:app|dialog|icons|menu|parts|say|state)|wire\/gateway)\.ts$/ },
+  { name: 'frame', test: /src\/(?:page|plexus|lib\/(?:element|frame|keyboard|keys|project|shell|shots|signal|text|theme|time)|style\/base|text\/en|pages\/begin|request\/outcome|ui\/(?:app|dialog|icons|menu|parts|say|state)|wire\/gateway)\.ts$/ },
   /** What is done to a session, in its row and on its page. */
   { name: 'actions', test: /src\/(?:pages\/(?:session-actions|share|abilities)|session\/silence|lib\/editor)\.ts$/ },
   { name: 'card', test: /src\/request\/card\.ts$/ },

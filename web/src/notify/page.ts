@@ -1,5 +1,6 @@
 // The page's part of notifications: badges, the sound, and messages of the service worker.
 
+import { later } from '../lib/later.js';
 import { effect } from '../lib/signal.js';
 import { plexus } from '../plexus.js';
 import { startBadges } from './badge.js';
@@ -13,23 +14,25 @@ let started = false;
 export function startNotify(): void {
   if (started) return;
   started = true;
-  startBadges();
-  startSound();
   navigator.serviceWorker?.addEventListener('message', (event: MessageEvent<{ plexus?: string; hash?: string } | null>) => {
     const message = event.data;
     // Only fragments: a message cannot lead to another address.
     if (message?.plexus === 'open' && typeof message.hash === 'string' && message.hash.startsWith('#/')) location.hash = message.hash;
   });
   navigator.serviceWorker?.startMessages?.();
-  // What this page shows needs no notification.
-  document.addEventListener('visibilitychange', () => void tidy());
-  void tidy();
-  // A lost subscription is renewed at the next visit.
-  let looked = false;
-  effect(() => {
-    if (looked || !plexus.me.value) return;
-    looked = true;
-    void refreshPush();
+  later(() => {
+    startBadges();
+    startSound();
+    // What this page shows needs no notification.
+    document.addEventListener('visibilitychange', () => void tidy());
+    void tidy();
+    // A lost subscription is renewed at the next visit.
+    let looked = false;
+    effect(() => {
+      if (looked || !plexus.me.value) return;
+      looked = true;
+      later(() => void refreshPush());
+    });
   });
 }
 

@@ -60,6 +60,8 @@ export function diffView(oldText: string, newText: string, label: string, counte
   const longest = Math.min(400, Math.max(20, ...sample(left), ...sample(right)));
   const lines = new Lines(label, () => rows.length, (n) => draw(rows[n] as Row));
   const toggle = button(words.session.sideBySide, () => { sides = !sides; toggle.textContent = sides ? words.session.inline : words.session.sideBySide; build(); }, 'quiet');
+  // Before its room is known: a button that went afterwards would move what is below.
+  toggle.hidden = innerWidth < SIDES_PX;
   const status = h('span', 'diff-status', words.session.comparing);
   const box = h('div', 'diff', h('div', 'diff-tools', status, toggle), lines.el);
   box.style.setProperty('--longest', `${longest + 8}ch`);

@@ -264,8 +264,9 @@ export class VirtualList {
       if (!this.measure(from, to) || round === ROUNDS - 1) break;
     }
     const total = this.heights.before(this.heights.count);
-    let want = was ? Number.MAX_SAFE_INTEGER : this.anchor ? this.heights.before(this.anchor.n) + this.anchor.offset : this.scroller.scrollTop;
-    want = Math.max(0, Math.min(want, total + this.inset() - high));
+    // The end is where the scroller ends: rows have margins beside their heights.
+    const end = was ? this.scroller.scrollHeight - high : total + this.inset() - high;
+    const want = Math.max(0, was ? end : Math.min(this.anchor ? this.heights.before(this.anchor.n) + this.anchor.offset : this.scroller.scrollTop, end));
     if (Math.abs(this.scroller.scrollTop - want) >= 1) this.scroller.scrollTop = want;
     this.expected = this.scroller.scrollTop;
     this.moved();

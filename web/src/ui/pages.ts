@@ -5,6 +5,7 @@ const PARTS = {
   inbox: () => import('../pages/inbox.js'),
   sessions: () => import('../pages/sessions.js'),
   session: () => Promise.all([import('../pages/session.js'), import('../session/conversation.js')]),
+  card: () => import('../request/card.js'),
   new: () => import('../pages/new.js'),
   signin: () => import('../pages/signin.js'),
   home: () => import('../pages/home.js'),
