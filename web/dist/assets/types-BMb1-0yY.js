@@ -1,1 +1,0 @@
-var e=5e3,t=1e3,n=1e4,r=1048576,i=1e3,a=2e4,o=1e3,s=1e3;export{o as a,r as c,s as i,e as n,n as o,t as r,a as s,i as t};
