@@ -276,6 +276,13 @@ export class VirtualList {
     }
   }
 
+  /** Something beside the rows came or went: a list at its end stays there, before that is drawn. */
+  settle(): void {
+    if (!this.atEnd || !this.begun) return;
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.expected = this.scroller.scrollTop;
+  }
+
   /** The height of the scroller beside the rows (its padding), px. */
   private inset(): number {
     return this.scroller.scrollHeight - this.body.offsetHeight > 0 && this.body.offsetHeight > this.scroller.clientHeight ? this.scroller.scrollHeight - this.body.offsetHeight : 48;

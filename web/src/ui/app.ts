@@ -42,6 +42,8 @@ const NAV: readonly Place[] = [
   ['inbox', 'inbox', 'g i'], ['home', 'home', 'g h'], ['sessions', 'sessions', 'g s'], ['search', 'search', 'g f'], ['runtimes', 'runtimes', 'g r'], ['devices', 'devices', 'g d'],
 ];
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
+/** How long connecting may take before the page says so, ms: on a slow phone it takes a second or two, and a line that comes and goes moves everything. */
+const CONNECT_MS = 3_000;
 /** What is loaded though nobody has opened it, and when: after the first page has drawn what it has, ms. */
 const NEXT = ['session', 'inbox', 'sessions', 'new'];
 const NEXT_MS = 1500;
@@ -306,7 +308,7 @@ export class PlexusApp extends PlexusElement {
     const { phase, heardAt, reason, since } = plexus.link.value;
     if (plexus.live.value || phase === 'signed-out') return nothing;
     // Connecting for a moment is normal.
-    if (phase === 'connecting' && plexus.now.value - since < 1_500) return nothing;
+    if (phase === 'connecting' && plexus.now.value - since < CONNECT_MS) return nothing;
     const lead = phase === 'stopped' ? reason : phase === 'offline' ? t.stale.offline : phase === 'reconnecting' ? t.stale.reconnecting : t.stale.connecting;
     return html`<div class="bar stale" role="status" aria-label=${t.connection} id="stale">${icon('warn')}<span class="words"><strong>${lead}</strong>
       ${heardAt ? t.stale.trueAt(moment(heardAt)) : t.stale.never} ${phase !== 'stopped' && reason ? reason : nothing}</span>

@@ -288,6 +288,8 @@ async function readOpening(session_id: string): Promise<Opening> {
   // The snapshot brings the latest states (plan, mode, commands); messages, runs and answers come with the page.
   const [snapshot, past] = await Promise.all([http.json<Snapshot>('GET', paths.snapshot), http.json<Page>('GET', paths.past)]);
   if (snapshot?.session) applySession(snapshot.session);
+  // Its name is drawn together with its rows.
+  sessions.flush();
   return { snapshot, past };
 }
 
