@@ -8,7 +8,7 @@ export const TOKEN_KEY = 'plexus.token';
 /** How long an early reply may be awaited, ms; as for every other call. */
 const CALL_MS = 20_000;
 /** A later call asks anew: what was said this long ago may no longer be so, ms. */
-const FRESH_MS = 10_000;
+const FRESH_MS = 60_000;
 
 /** A call on its way: when it was sent, ms since the epoch, and its reply. */
 export interface Early { sent: number; reply: Promise<Response> }
@@ -17,16 +17,14 @@ const early = new Map<string, Early>();
 /** How every call is made, whether early or not. */
 export const CALL: RequestInit = { cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer' };
 
-/** Whether the page will sign in with this browser's cookie, by what it keeps. */
-function byCookie(): boolean {
-  try {
-    return localStorage.getItem(COOKIE_KEY) !== null && sessionStorage.getItem(TOKEN_KEY) === null;
-  } catch { return false; }
+/** How the page will sign in, by what this browser keeps: by its cookie, by the token of this tab, or not by itself. */
+export function keptSignIn(): 'cookie' | 'token' | null {
+  try { return sessionStorage.getItem(TOKEN_KEY) !== null ? 'token' : localStorage.getItem(COOKIE_KEY) !== null ? 'cookie' : null; } catch { return null; }
 }
 
 /** Asks for what the page will ask for. Only for a browser with a cookie: nothing is known of others. */
 export function askEarly(...paths: string[]): void {
-  if (!byCookie()) return;
+  if (keptSignIn() !== 'cookie') return;
   for (const path of paths) {
     const reply = fetch(path, { ...CALL, headers: { Accept: 'application/json' }, credentials: 'same-origin', signal: AbortSignal.timeout(CALL_MS) });
     // Whoever takes it is told of the error; if nobody does, nobody needs it.
