@@ -9,7 +9,7 @@ export const OUTPUT_BYTES = 16 * 1024;
 /** This device. */
 export const ME = '/v1/me';
 /** The open requests, as many as an inbox usually has: of more, the first are those that the connection tells. */
-export const OPEN_REQUESTS = '/v1/requests?state=open&limit=100';
+export const OPEN_REQUESTS = '/v1/requests?state=open&limit=50';
 
 /** All sessions, from a place in their list. */
 export const sessionsFrom = (cursor: string): string => `/v1/sessions?archived=all&cursor=${encodeURIComponent(cursor)}`;
