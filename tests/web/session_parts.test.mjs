@@ -268,6 +268,11 @@ try {
   }
   const long = 'x'.repeat(1 << 20);
   assert.ok(segments(long).every((/** @type {any} */ s) => s.text.length <= 20_000));
+  // While a line without an end grows, only a part of it changes.
+  const growing = new Segmenter();
+  let most = 0;
+  for (let n = 0; n < 3_000; n++) { growing.push(`word-${n} `); most = Math.max(most, growing.open()?.text.length ?? 0); }
+  assert.ok(most > 3_000 && most <= 4_000, `the part that is drawn again has ${most} characters`);
   assert.equal(segments(long).map((/** @type {any} */ s) => s.text).join(''), long);
   ok('segments: Markdown is cut into the same parts in whatever pieces it arrives');
 

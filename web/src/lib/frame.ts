@@ -7,20 +7,26 @@ const SHORT_MS = 4;
 const REST = 2;
 /** The longest pause, ms. */
 const REST_MAX_MS = 100;
+/** So long after a key went down its letter is drawn first, ms. */
+const PRESS_MS = 32;
+
+let pressedAt = -Infinity;
+addEventListener('keydown', () => { pressedAt = performance.now(); }, { capture: true, passive: true });
 
 /**
  * Runs `work` once, before the next frame is drawn, however often the returned function is called. With `rests`, long work is followed by a
- * pause: on a slow machine, what comes all the time leaves most of it to presses of keys.
+ * pause, and waits until the letter of a key is drawn: on a slow machine, what comes all the time leaves most of it to whoever writes.
  */
 export function perFrame(work: () => void, rests = false): () => void {
   let due = false;
   let notBefore = 0;
+  let dueAt = 0;
   const run = () => {
     due = false;
     const began = performance.now();
     work();
     const ended = performance.now();
-    notBefore = ended - began > SHORT_MS ? ended + Math.min(REST_MAX_MS, (ended - began) * REST) : 0;
+    notBefore = rests && ended - began > SHORT_MS ? ended + Math.min(REST_MAX_MS, (ended - began) * REST) : 0;
   };
   const next = () => {
     if (document.hidden) setTimeout(run, HIDDEN_MS);
@@ -29,13 +35,18 @@ export function perFrame(work: () => void, rests = false): () => void {
       let done = false;
       const once = () => { if (!done) { done = true; clearTimeout(timer); run(); } };
       const timer = setTimeout(once, HIDDEN_MS);
-      requestAnimationFrame(once);
+      const frame = () => {
+        const at = performance.now();
+        if (notBefore && at - pressedAt < PRESS_MS && at - dueAt < REST_MAX_MS) requestAnimationFrame(frame); else once();
+      };
+      requestAnimationFrame(frame);
     }
   };
   return () => {
     if (due) return;
     due = true;
-    const pause = rests ? notBefore - performance.now() : 0;
+    dueAt = performance.now();
+    const pause = notBefore - dueAt;
     if (pause > 0) setTimeout(next, pause); else next();
   };
 }

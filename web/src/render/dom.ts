@@ -27,11 +27,31 @@ export async function copy(text: string, from: HTMLButtonElement, done: string, 
   setTimeout(() => { from.textContent = label; }, 1_500);
 }
 
-/** Replaces the children of `el` by those of `made`, but keeps equal leading ones, so that a text selection in them survives. */
+/** Elements that hold words and nothing that was attached to them. */
+const GROWING = new Set(['p', 'ul', 'ol', 'li', 'em', 'strong', 'code', 'blockquote', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6']);
+
+/** Whether a node can become another by what is in it. */
+function becomes(old: Node, now: Node): boolean {
+  if (old instanceof Text) return now instanceof Text;
+  if (!(old instanceof Element && now instanceof Element) || old.localName !== now.localName || !GROWING.has(old.localName)) return false;
+  return old.attributes.length === now.attributes.length && [...old.attributes].every(({ name, value }) => now.getAttribute(name) === value);
+}
+
+/**
+ * Makes the children of `el` those of `made`. Equal leading ones stay, and in one that grew only what is new is added: a text selection in
+ * them survives, and a long paragraph is not laid out anew for each word.
+ */
 export function morph(el: Element, made: DocumentFragment | Element): void {
   const fresh = [...made.childNodes];
   let n = 0;
-  while (n < fresh.length && n < el.childNodes.length && (el.childNodes[n] as Node).isEqualNode(fresh[n] as Node)) n++;
+  for (; n < fresh.length && n < el.childNodes.length; n++) {
+    const [old, now] = [el.childNodes[n] as Node, fresh[n] as Node];
+    if (old.isEqualNode(now)) continue;
+    if (!becomes(old, now)) break;
+    if (!(old instanceof Text)) morph(old as Element, now as Element);
+    else if ((now as Text).data.startsWith(old.data)) old.appendData((now as Text).data.slice(old.length));
+    else old.data = (now as Text).data;
+  }
   while (el.childNodes.length > n) el.lastChild?.remove();
   for (; n < fresh.length; n++) el.append(fresh[n] as Node);
 }

@@ -15,6 +15,8 @@ export interface Segment {
 const SEGMENT_GOAL = 1_200;
 /** A longer part ends at the next line, even within a block. */
 const SEGMENT_MAX = 16_000;
+/** A part ends within a line that is longer: while it grows, all of it is laid out again with each frame. */
+const LINE_MAX = 4_000;
 /** A part of code ends at the next line after this many characters. */
 const CODE_MAX = 8_000;
 
@@ -44,11 +46,11 @@ export class Segmenter {
       at = this.tail.indexOf('\n', this.scanned);
     }
     // A very long line.
-    while (this.tail.length - this.scanned > SEGMENT_MAX) {
-      let end = SEGMENT_MAX;
+    for (let most = this.most(); this.tail.length - this.scanned > most; most = this.most()) {
+      let end = most;
       if (!this.fence) {
-        const space = this.tail.lastIndexOf(' ', this.scanned + SEGMENT_MAX);
-        if (space > this.scanned + SEGMENT_MAX / 2) end = space + 1 - this.scanned;
+        const space = this.tail.lastIndexOf(' ', this.scanned + most);
+        if (space > this.scanned + most / 2) end = space + 1 - this.scanned;
       }
       end += this.scanned;
       const code = this.tail.charCodeAt(end - 1);
@@ -56,6 +58,9 @@ export class Segmenter {
       this.close(end, true);
     }
   }
+
+  /** The longest line that is one part. A line of code is broken as late as possible: it looks like two then. */
+  private most(): number { return this.fence ? SEGMENT_MAX : LINE_MAX; }
 
   /** The open part, unless it is empty. */
   open(): Segment | null {

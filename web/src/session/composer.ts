@@ -128,7 +128,8 @@ export class PlexusComposer extends PlexusElement {
     this.#lookForFiles(field);
     if (this.#mention) return;
     const commands = typed === undefined ? [] : (this.conversation?.commands ?? []).filter((c) => c.name.toLowerCase().startsWith(typed)).slice(0, OFFERS_MAX);
-    this.offered = commands.map((command) => ({ command }));
+    // Another empty list would draw all of this again with each press of a key.
+    if (commands.length || this.offered.length) this.offered = commands.map((command) => ({ command }));
     this.chosen = 0;
   }
 

@@ -23,7 +23,7 @@ import type { PlexusComposer } from './composer.js';
 import { Past } from './history.js';
 import { leave, take, type Followed, type Viewer } from './kept.js';
 import { VirtualList } from './list.js';
-import { itemMarkdown, type Conversation, type Item, type Row, type ToolItem } from './model.js';
+import { itemMarkdown, revisionOf, type Conversation, type Item, type Row, type ToolItem } from './model.js';
 import { keptTab, keepTab, pinnedFirst, setPinnedFirst } from './tab.js';
 import { style } from './style.js';
 import { absorbed } from './reads.js';
@@ -169,7 +169,7 @@ export class PlexusSession extends PlexusElement {
       this.#list = new VirtualList(scroller, feed, {
         count: () => this.#conversation?.rows.length ?? 0,
         key: (n) => this.#conversation?.rows[n]?.key ?? '',
-        revision: (n) => this.#conversation?.rows[n]?.item.rev ?? 0,
+        revision: (n) => { const row = this.#conversation?.rows[n]; return row ? revisionOf(row) : 0; },
         guess: (n) => { const row = this.#conversation?.rows[n]; return row ? guessRow(row, Math.min(860, scroller.clientWidth - 32)) : 0; },
         make: (n) => this.#markRow(makeRow(this.#row(n), this.#host), n),
         update: (n, el) => { updateRow(this.#row(n), el, this.#host); this.#markRow(el, n); },

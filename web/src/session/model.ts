@@ -117,6 +117,14 @@ export function parentItem(item: Item): ToolItem | null {
   return item.type === 'tool' || item.type === 'user' || item.type === 'agent' || item.type === 'thought' ? item.parent : null;
 }
 
+/** The revision of a part of a message that others follow: it does not change any more. */
+const SETTLED = -2;
+
+/** Changes when a row must be drawn again. Of a message that grows this is only its last part. */
+export function revisionOf({ item, part }: Row): number {
+  return item.type === 'agent' && part < item.parts.length - 1 ? SETTLED : item.rev;
+}
+
 /** The fold of a session's events. */
 export class Conversation {
   readonly items: Item[] = [];

@@ -123,7 +123,10 @@ export const style = css`
   .progress.done .nums { color: var(--ok); } .progress.failed .nums { color: var(--danger); }
   .progress .nums { display: inline-flex; align-items: center; gap: 5px; flex: none; }
   .progress .moving i { inline-size: 30%; animation: move 1.6s ease-in-out infinite alternate; }
-  @keyframes move { from { margin-inline-start: 0; } to { margin-inline-start: 70%; } }
+  /* Moved, not laid out again: from one end to the other are seven thirds of it. */
+  .progress .moving i:dir(rtl) { animation-name: back; }
+  @keyframes move { to { transform: translateX(233.3%); } }
+  @keyframes back { to { transform: translateX(-233.3%); } }
   .problem { color: var(--fg-mute); font-size: var(--t-s); overflow-wrap: anywhere; }
   .unknown { border: 1px dashed var(--line-strong); border-radius: var(--r-s); padding: 6px 10px; font-size: var(--t-s); color: var(--fg-soft); } .unknown summary { cursor: pointer; overflow-wrap: anywhere; min-block-size: 24px; } .unknown pre { margin-block-start: 6px; }
 `;
