@@ -249,6 +249,27 @@ try {
   await rows.first().waitFor();
   ok('sessions: what happens in one draws the list at most once a frame, and none of its menus');
 
+  // --- a paragraph that grows stays the same element: only what is new is added to it
+  const grown = await newSession();
+  await play(grown, 'echo begun');
+  await show(page, grown);
+  await root.locator('.feed').evaluate((feed) => {
+    const gone = /** @type {any} */ (window).__gone = { paragraphs: 0, texts: 0 };
+    new MutationObserver((all) => {
+      for (const one of all) {
+        if (one.type === 'characterData') gone.texts++;
+        for (const node of one.removedNodes) if (node.nodeName === 'P') gone.paragraphs++;
+      }
+    }).observe(feed, { childList: true, characterData: true, subtree: true });
+  });
+  await play(grown, 'stream 300 2');
+  await root.locator('.row.agent').filter({ hasText: /chunk-300/ }).waitFor();
+  const gone = await page.evaluate(() => /** @type {any} */ (window).__gone);
+  assert.equal(gone.paragraphs, 0, `a paragraph that grows is not made anew: ${JSON.stringify(gone)}`);
+  assert.ok(gone.texts > 0, 'its text grew');
+  await show(page, session);
+  ok('session: a paragraph that grows stays, and gets what is new');
+
   // --- keyboard, find, deep links
   await page.locator('plexus-session .scroller').focus();
   await page.keyboard.press('Home');

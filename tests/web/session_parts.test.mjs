@@ -22,7 +22,7 @@ try {
   writeFileSync(entry, `export * from ${from('session/model.ts')}; export * from ${from('session/reads.ts')}; export * from ${from('render/ansi.ts')}; export * from ${from('render/segment.ts')}; export * from ${from('render/visible.ts')}; export * from ${from('request/display.ts')}; export * from ${from('request/questions.ts')}; export * from ${from('wire/merge.ts')}; export { KINDS } from ${from('wire/types.ts')}; export * from ${from('lib/attention.ts')}; export * from ${from('lib/time.ts')}; export { byProject, projectOf } from ${from('lib/project.ts')}; export { mentionAt, mentioned } from ${from('session/mention.ts')};`);
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
-  const { Conversation, absorbed, countsOf, folds, KINDS, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom, byProject, projectOf, mentionAt, mentioned } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
+  const { Conversation, revisionOf, absorbed, countsOf, folds, KINDS, itemMarkdown, Ansi, ansiLines, Segmenter, segments, visible, readable, oneLine, cut, blocksOf, sizeOf, answersOf, choose, chooseOwn, wrongWith, questionsOf, NOTHING, merged, changedBetween, Attention, LOOKING_MS, counts, placed, skewFrom, byProject, projectOf, mentionAt, mentioned } = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
 
   {
     // Calls that only looked at something stand together; whatever else happened in between ends the stretch.
@@ -275,6 +275,23 @@ try {
   assert.ok(most > 3_000 && most <= 4_000, `the part that is drawn again has ${most} characters`);
   assert.equal(segments(long).map((/** @type {any} */ s) => s.text).join(''), long);
   ok('segments: Markdown is cut into the same parts in whatever pieces it arrives');
+
+  {
+    // Of a message that grows, a chunk changes its last part; the part before it changes once, when it is settled.
+    const conversation = new Conversation();
+    let pos = 0;
+    let most = 0;
+    /** @type {Map<string, number>} */ let before = new Map();
+    for (let n = 0; n < 4_000; n++) {
+      conversation.apply({ cursor: `e:${++pos}`, kind: 'agent_message_chunk', run_id: 'r', seq: pos, session_id: 's', at: '2026-11-26T00:00:00Z', event: { content: { type: 'text', text: n % 40 ? `word ${n} ` : `\n\nparagraph ${n} ` } } });
+      const now = new Map(conversation.rows.map((/** @type {any} */ row) => [row.key, revisionOf(row)]));
+      most = Math.max(most, [...now].filter(([key, revision]) => before.has(key) && before.get(key) !== revision).length);
+      before = now;
+    }
+    assert.ok(conversation.rows.length > 20, String(conversation.rows.length));
+    assert.equal(most, 1, 'a chunk draws one known row again');
+    ok('the fold: a chunk of a long message draws its last part again, and no other');
+  }
 
   // --- the fold
   let pos = 0;
