@@ -30,7 +30,8 @@ export class PlexusChangeFile extends PlexusElement {
   @property({ attribute: false }) diff: ChangeDiff | null = null;
   @property() problem = '';
   @property({ attribute: false }) comments: readonly Comment[] = [];
-  @property({ attribute: false }) items: MenuItem[] = [];
+  /** What its menu has, asked for when it opens. */
+  @property({ attribute: false }) items: () => MenuItem[] = () => [];
   @property({ type: Boolean }) wide = false;
   @property({ type: Boolean }) viewed = false;
   /** It was viewed, and changed since. */
@@ -46,6 +47,9 @@ export class PlexusChangeFile extends PlexusElement {
 
   static override styles = [...[PlexusElement.styles].flat(), css`
     :host { display: block; border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); margin-bottom: var(--s4); scroll-margin-top: 8px; }
+    /* Out of sight it costs no layout; it is as high as it was, or probably will be, and can be found and read all the same. */
+    :host { content-visibility: auto; contain-intrinsic-block-size: auto calc(var(--height) + 42px); }
+    :host([folded]) { contain-intrinsic-block-size: auto 42px; }
     header { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: 8px; padding: 4px 6px 4px 4px; background: var(--bg-raised); border-radius: var(--r-m) var(--r-m) 0 0; border-bottom: 1px solid var(--line); flex-wrap: wrap; }
     :host([folded]) header { border-bottom: 0; border-radius: var(--r-m); }
     .fold { flex: 1 1 160px; min-width: 0; justify-content: flex-start; gap: 6px; border: 0; background: none; font: 550 0.8125rem/1.4 var(--mono); text-align: start; padding: 4px; overflow-wrap: anywhere; white-space: normal; height: auto; color: var(--fg); }

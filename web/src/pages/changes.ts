@@ -1,6 +1,7 @@
 // The changes of a session: every file, its diff, and comments that go to the agent as one prompt. Loaded when it is opened.
 import { css, html, nothing, type PropertyValues, type TemplateResult } from 'lit';
 import { customElement, property, state } from 'lit/decorators.js';
+import { guard } from 'lit/directives/guard.js';
 import { repeat } from 'lit/directives/repeat.js';
 import '../changes/file.js';
 import type { Lines, PlexusChangeFile } from '../changes/file.js';
@@ -21,7 +22,7 @@ import { announce, toast } from '../ui/say.js';
 import type { ChangeDiff, ChangedFile, ChangesView, Envelope } from '../wire/types.js';
 
 /** Files that are drawn at first, and more at a press. */
-const FILES = 300;
+const FILES = 200;
 /** Two reads of the list are at least this far apart, ms. */
 const READ_MS = 2_000;
 /** Least width for two columns of a diff, px. */
@@ -229,15 +230,18 @@ export class PlexusChanges extends PlexusElement {
     return html`<nav class="files" aria-label=${t.files}>${matchMedia('(min-width: 1100px)').matches ? html`<div class="top">${t.files}</div>${inner}` : html`<details><summary>${t.files}</summary>${inner}</details>`}</nav>`;
   }
 
-  #file(file: ChangedFile): TemplateResult {
+  /** A file is drawn again only if something of it changed: a diff that comes in draws its own file, not two thousand. */
+  #file(file: ChangedFile): unknown {
     const had = this.#diffs.get(file.path);
     const loaded = had?.digest === file.digest ? had : null;
-    const marked = this.#viewed.get(file.path);
-    return html`<plexus-change-file data-path=${file.path} .file=${file} .diff=${loaded?.diff ?? null} .problem=${loaded?.problem ?? ''} .comments=${this.comments.filter((one) => one.path === file.path)}
-      .items=${this.#menu(file)} .wide=${this.wide && this.room} .viewed=${marked === file.digest} .again=${marked !== undefined && marked !== file.digest} .undo=${plexus.may('approve') && !this.run}
-      ?folded=${this.#folded.has(file.path)} .chosen=${this.chosen?.path === file.path ? this.chosen : null}
+    const [diff, problem, marked] = [loaded?.diff ?? null, loaded?.problem ?? '', this.#viewed.get(file.path)];
+    const [wide, undo, folded] = [this.wide && this.room, plexus.may('approve') && !this.run, this.#folded.has(file.path)];
+    const chosen = this.chosen?.path === file.path ? this.chosen : null;
+    return guard([file, diff, problem, this.comments, marked, wide, undo, folded, chosen], () => html`<plexus-change-file data-path=${file.path} .file=${file} .diff=${diff} .problem=${problem} .comments=${this.comments.filter((one) => one.path === file.path)}
+      .items=${() => this.#menu(file)} .wide=${wide} .viewed=${marked === file.digest} .again=${marked !== undefined && marked !== file.digest} .undo=${undo}
+      ?folded=${folded} .chosen=${chosen}
       @wanted=${() => void this.#load(file)} @fold=${() => this.#fold(file.path)} @viewed=${() => this.#view(file, false)} @lines=${(event: CustomEvent<Lines>) => { this.at = file.path; this.chosen = event.detail; }}
-      @undo=${(event: CustomEvent<number>) => void this.#undo(file, event.detail)} @comment-edit=${(event: CustomEvent<string>) => this.#edit(event.detail)} @comment-drop=${(event: CustomEvent<string>) => this.#drop(event.detail)}></plexus-change-file>`;
+      @undo=${(event: CustomEvent<number>) => void this.#undo(file, event.detail)} @comment-edit=${(event: CustomEvent<string>) => this.#edit(event.detail)} @comment-drop=${(event: CustomEvent<string>) => this.#drop(event.detail)}></plexus-change-file>`);
   }
 
   #menu(file: ChangedFile): MenuItem[] {
