@@ -19,9 +19,15 @@ export class Follower {
   #stopped = false;
   /** Whether what is being read was asked for before the connection stood, which then continues where it ends. */
   #early = false;
+  /** Why what is loaded does not continue, while nobody needs it. */
+  #lost = '';
   #flush = perFrame(() => {
     if (this.#stopped) return;
-    const batch = this.#batch;
+    const lost = this.#lost;
+    this.#lost = '';
+    // It may be looked at again meanwhile.
+    if (lost && !this.rests()) { void this.load(lost); return; }
+    const batch: Batch = lost ? { events: [], trouble: { text: '', gone: false } } : this.#batch;
     this.#batch = { events: [] };
     this.sink(batch);
   }, true);
@@ -40,8 +46,11 @@ export class Follower {
 
   /** Events were missed: reads the session again, if anybody needs it. */
   again(reset: string): void {
-    if (this.rests()) this.gone(false);
-    else void this.load(reset);
+    if (!this.rests()) { void this.load(reset); return; }
+    this.#serial += 1;
+    this.#held = [];
+    this.#lost = reset;
+    this.#flush();
   }
 
   /** Whether the session is being read, so that the events of the connection continue it. */
@@ -72,12 +81,12 @@ export class Follower {
     this.#flush();
   }
 
-  /** The session was deleted, or (false) is not followed any more. */
-  gone(gone = true): void {
+  /** The session was deleted. */
+  gone(): void {
     this.#serial += 1;
     this.#held = null;
     this.#loaded = false;
-    this.#batch = { events: [], trouble: { text: '', gone } };
+    this.#batch = { events: [], trouble: { text: '', gone: true } };
     this.#flush();
   }
 
