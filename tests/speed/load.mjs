@@ -23,6 +23,8 @@ const STEPS = 100;
 const STEP_MS = 30;
 /** Switches between two sessions, after each of both was shown once. */
 const SWITCHES = 40;
+/** After so long the page shows all news, ms. */
+const NEWS_MS = 1_500;
 /** Presses that took less are not told by the browser, and count as this, ms. */
 const PRESS_LEAST_MS = 16;
 /** A frame, ms; two in the time of one more than half late are one dropped. */
@@ -141,6 +143,8 @@ export function load({ context, floor, say, dir, shots }) {
     const took = [];
     for (let n = 0; n < SWITCHES + 2; n++) {
       const to = two[n % 2];
+      // The links are in the order of news: until both sessions were read they may change places, and a press would reach another one.
+      if (n <= 2) await page.waitForTimeout(NEWS_MS);
       const link = page.locator(`.recent a[href="#/s/${to}"]`);
       await link.waitFor();
       await page.evaluate((/** @type {[string, string, number]} */ [id, kind, most]) => {
