@@ -331,7 +331,7 @@ export class PlexusApp extends PlexusElement {
   #name(route: Route): void {
     const out = plexus.link.peek().phase === 'signed-out' || signinWanted.peek() !== null;
     const session = route.page === 'session' || route.page === 'changes' ? plexus.sessions.peek().get(route.session_id) : undefined;
-    const place = session ? oneLine(session.title).slice(0, TITLE_MAX) || text.common.untitled : t.pages[route.page];
+    const place = session ? oneLine(session.title).replace(/\s+/g, ' ').slice(0, TITLE_MAX) || text.common.untitled : t.pages[route.page];
     const name = out ? text.common.name : `${route.page === 'changes' && session ? `${t.pages.changes}: ` : ''}${place} – ${text.common.name}`;
     // The number of open requests, which stands before it, is that of notify/badge.ts.
     if (document.title.replace(/^\(\d+\) /, '') !== name) document.title = name;
