@@ -150,6 +150,7 @@ async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     assert!(done.contains("chunk-0030"), "{done}");
     screen.shows("── done").await;
     screen.shot("allowed-80x24");
+    screen.shows("Esc closes this").await;
     screen.keys(&["Escape"]);
     screen.hides("Esc closes this").await;
     screen.keys(&["g"]);
@@ -159,7 +160,7 @@ async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     }
     screen.shot("beginning-80x24");
     screen.keys(&["?"]);
-    insta::assert_snapshot!("help_80x24", normalized(&screen.shows("Ctrl-C Ctrl-C").await));
+    insta::assert_snapshot!("help_80x24", normalized(&screen.shows("first, last line").await));
     screen.keys(&["Escape"]);
     screen.hides("Ctrl-C Ctrl-C").await;
     screen.keys(&["q"]);
@@ -255,8 +256,13 @@ async fn attach_opens_the_inbox_and_answers_several_requests_at_once() {
     screen.keys(&["y"]);
     screen.shows("allowed 2").await;
     screen.shows("1 waiting").await;
+    // The agent goes on once it has its answer.
     for session in &sessions[1..] {
-        assert!(said(&gateway.events(session).await, None).contains("allowed (allow_once)"), "{session}");
+        let deadline = Instant::now() + PATIENCE;
+        while !said(&gateway.events(session).await, None).contains("allowed (allow_once)") {
+            assert!(Instant::now() < deadline, "{session}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
     // What is left is denied, with a reason for all.
     screen.until("one left", |text| !text.contains("make part1")).await;
