@@ -83,11 +83,9 @@ impl CeilingsView {
                 Span::styled(name, theme.dim),
                 Span::styled(format!("{}{}", self.words(of), from(of)), theme.text),
                 Span::styled(more.to_owned(), theme.dim),
-                Span::styled(format!("   {key}"), theme.accent),
-                Span::styled(" set", theme.dim),
             ];
-            let none = Span::raw("");
-            out.extend(wrap(&spans, &none, &none, width));
+            let (first, next) = (Span::styled(format!("{key}  "), theme.accent), Span::raw("   "));
+            out.extend(wrap(&spans, &first, &next, width));
         }
         out
     }
@@ -123,7 +121,8 @@ mod tests {
             .map(|line| format!("{line}\n"))
             .collect();
         assert!(
-            words.contains("2.5 USD (configured) · today 0 tokens") && words.contains("5 tokens   s set"),
+            words.contains("2.5 USD (configured) · today 0 tokens")
+                && words.contains("s  Ceiling of a session  5 tokens"),
             "{words}"
         );
     }

@@ -352,6 +352,25 @@ impl Shell {
         self.terminal.resize(area)
     }
 
+    /// Reads an image of this machine for a prompt.
+    fn read_image(&self, here: &str, place: String, path: String, pasted: Option<String>) {
+        let (tx, here) = (self.tx.clone(), PathBuf::from(here));
+        tokio::spawn(async move {
+            let read = tokio::task::spawn_blocking(move || attachments::read_image(&path, &here)).await;
+            let image = read.unwrap_or_else(|why| Err(format!("the image could not be read: {why}")));
+            let _ = tx.send(Msg::ImageRead(place, pasted, image)).await;
+        });
+    }
+
+    /// Reads all of a tool call of which pages left something out.
+    fn read_whole(&self, of: u64, session: String, call: conversation::WholeCall) {
+        let (client, tx) = (self.client.clone(), self.tx.clone());
+        tokio::spawn(async move {
+            let loaded = whole(&client, &session, &call).await;
+            let _ = tx.send(Msg::Whole(of, call.block, loaded)).await;
+        });
+    }
+
     fn perform(&mut self, app: &mut App, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
@@ -402,14 +421,7 @@ impl Shell {
                         let _ = tx.send(Msg::Done(tag, outcome.map_err(|why| why.to_string()))).await;
                     });
                 }
-                Effect::ReadImage { place, path, pasted } => {
-                    let (tx, here) = (self.tx.clone(), PathBuf::from(&app.here));
-                    tokio::spawn(async move {
-                        let read = tokio::task::spawn_blocking(move || attachments::read_image(&path, &here)).await;
-                        let image = read.unwrap_or_else(|why| Err(format!("the image could not be read: {why}")));
-                        let _ = tx.send(Msg::ImageRead(place, pasted, image)).await;
-                    });
-                }
+                Effect::ReadImage { place, path, pasted } => self.read_image(&app.here, place, path, pasted),
                 Effect::Edit { root, path, line } => self.edit = Some(EditWish { root, path, line }),
                 Effect::KeepReview(session, review) => {
                     if let Err(why) = kept_reviews::keep(&self.dir, &session, review) {
@@ -433,13 +445,7 @@ impl Shell {
                         let _ = tx.send(Msg::Page(of, page.map(|page| PageOf::read(&page)))).await;
                     });
                 }
-                Effect::Whole { session, call } => {
-                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
-                    tokio::spawn(async move {
-                        let loaded = whole(&client, &session, &call).await;
-                        let _ = tx.send(Msg::Whole(of, call.block, loaded)).await;
-                    });
-                }
+                Effect::Whole { session, call } => self.read_whole(app.following(), session, call),
                 Effect::Export { session, format, name } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
                     tokio::spawn(async move {

@@ -32,7 +32,7 @@ use super::help::KEYS;
 use super::input;
 use super::markdown::wrap;
 use super::sanitize;
-use super::view_model::{RiskView, SessionItem, ago, clock, span};
+use super::view_model::{DeviceItem, RiskView, SessionItem, ago, clock, span};
 use pages::runtimes_height;
 use panes::{card_place, panes};
 
@@ -561,6 +561,9 @@ impl Draw<'_> {
 
 /// The keys that matter now, for the last line.
 fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
+    if let Some(overlay) = &app.overlay {
+        return overlay_hints(overlay).to_vec();
+    }
     if let Some(form) = &app.form {
         return new_session::form_hints(app, form);
     }
@@ -640,6 +643,29 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
         hints.insert(1, ("Tab", if app.page == TuiPage::Session { "list" } else { "session" }));
     }
     hints
+}
+
+/// The keys of what is drawn over the page.
+fn overlay_hints(overlay: &Overlay) -> &'static [(&'static str, &'static str)] {
+    match overlay {
+        Overlay::Help(_) | Overlay::TextPage { .. } => {
+            &[("↑↓", "scroll"), ("Esc", "close"), ("g G", "first, last line")]
+        }
+        Overlay::Palette { .. } => &[("↑↓", "move"), ("Enter", "do it"), ("Esc", "close")],
+        Overlay::Confirm { .. } => &[("y", "yes"), ("n", "no")],
+        Overlay::Input { .. } => &[("Enter", "accept"), ("Esc", "close")],
+        Overlay::Several(_) => &[("y", "yes"), ("n", "no"), ("↑↓", "scroll")],
+        Overlay::Pairing(_) => &[("Esc", "close")],
+        Overlay::Usage(sheet) if sheet.ceilings.is_some() => &[
+            ("←→", "days"),
+            ("Tab", "rows"),
+            ("m", "bars"),
+            ("d s", "ceilings"),
+            ("r", "read again"),
+            ("Esc", "close"),
+        ],
+        Overlay::Usage(_) => &[("←→", "days"), ("Tab", "rows"), ("m", "bars"), ("r", "read again"), ("Esc", "close")],
+    }
 }
 
 /// Sanitized text padded or cut to a column of a table.

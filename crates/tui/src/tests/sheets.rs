@@ -267,7 +267,10 @@ fn usage_shows_ceilings_to_administrators_and_sets_them() {
     let all = json!({ "set": {}, "configured": {}, "day": {}, "session": { "tokens": 5000 }, "today": {} });
     stage.msg(Msg::Done(tag.clone(), Ok((200, all))));
     let screen = stage.screen();
-    assert!(screen.contains("Ceiling of a day      none") && screen.contains("Ceiling of a session  5000 tokens"), "{screen}");
+    assert!(
+        screen.contains("Ceiling of a day      none") && screen.contains("Ceiling of a session  5000 tokens"),
+        "{screen}"
+    );
     stage.keys(&["d"]);
     stage.type_text("much");
     stage.keys(&["Enter"]);

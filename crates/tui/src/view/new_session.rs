@@ -284,6 +284,43 @@ impl Draw<'_> {
                     self.put(at.x + 2, at.y, Span::styled(words, theme.dim), at.width - 2);
                 }
             }
+            FormField::Base | FormField::Command | FormField::Protocol => self.form_rare(form, field, at, on),
+            FormField::Title => {
+                if form.title.is_empty() && !on {
+                    return self.put(at.x, at.y, Span::styled("the agent chooses one", theme.dim), at.width);
+                }
+                self.field(at, &form.title, on);
+            }
+            FormField::Prompt => self.form_prompt(form, area, on),
+            FormField::Earlier => self.form_earlier(form, area, on),
+        }
+    }
+
+    /// The prompt, and its images below it.
+    fn form_prompt(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
+        let theme = &self.app.theme;
+        let images = image_lines(form).min(area.height.saturating_sub(2));
+        let high = area.height.saturating_sub(1 + images);
+        let field = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 1, height: high };
+        for (n, image) in (0..images).zip(&form.images) {
+            let more = form.images.len() - usize::from(images);
+            let more = if n + 1 == images && more > 0 { format!(" and {more} more") } else { String::new() };
+            let words = sanitize::cut(&format!("+ {}{more}", image.words()), usize::from(field.width));
+            self.put(field.x + 1, field.y + high + n, Span::styled(words, theme.accent), field.width - 1);
+        }
+        if field.height > 0 {
+            self.field(field, &form.prompt, on);
+        }
+        if form.prompt.is_empty() && field.height > 0 {
+            let words = "Optional: you can also say it later";
+            self.put(field.x + 1, field.y, Span::styled(words, theme.dim), field.width.saturating_sub(1));
+        }
+    }
+
+    /// The fields that only some sessions have: another program, and where its worktree begins.
+    fn form_rare(&mut self, form: &NewSessionForm, field: FormField, at: Rect, on: bool) {
+        let theme = &self.app.theme;
+        match field {
             FormField::Base => {
                 if !form.base.is_empty() || on {
                     self.field(at, &form.base, on);
@@ -312,52 +349,34 @@ impl Draw<'_> {
                 }
                 self.put(at.x, at.y, spans, at.width);
             }
-            FormField::Title => {
-                if form.title.is_empty() && !on {
-                    return self.put(at.x, at.y, Span::styled("the agent chooses one", theme.dim), at.width);
-                }
-                self.field(at, &form.title, on);
-            }
-            FormField::Prompt => {
-                let images = image_lines(form).min(area.height.saturating_sub(2));
-                let high = area.height.saturating_sub(1 + images);
-                let field = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 1, height: high };
-                for (n, image) in (0..images).zip(&form.images) {
-                    let more = form.images.len() - usize::from(images);
-                    let more = if n + 1 == images && more > 0 { format!(" and {more} more") } else { String::new() };
-                    let words = sanitize::cut(&format!("+ {}{more}", image.words()), usize::from(field.width));
-                    self.put(field.x + 1, field.y + high + n, Span::styled(words, theme.accent), field.width - 1);
-                }
-                if field.height > 0 {
-                    self.field(field, &form.prompt, on);
-                }
-                if form.prompt.is_empty() && field.height > 0 {
-                    let words = "Optional: you can also say it later";
-                    self.put(field.x + 1, field.y, Span::styled(words, theme.dim), field.width.saturating_sub(1));
-                }
-            }
-            FormField::Earlier if asleep() => {
-                let name = form.choice(&app.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
-                let words = format!("{name} does not run. Enter starts it, and lists its conversations.");
-                let (none, spans) = (Span::raw(""), [Span::styled(words, theme.dim)]);
-                let lines = wrap(&spans, &none, &none, usize::from(area.width.saturating_sub(1)));
-                for (y, line) in (area.y + 1..area.y + area.height).zip(lines) {
-                    self.put(area.x + 1, y, line, area.width - 1);
-                }
-            }
-            FormField::Earlier => {
-                self.field(at, &form.past.filter, on);
-                let shown = form.past.shown().len();
-                if shown == 0 {
-                    let words = if form.past.words.is_empty() { "nothing matches" } else { &form.past.words };
-                    self.put(area.x + 1, area.y + 2, Span::styled(words.to_owned(), theme.dim), area.width - 1);
-                } else if !on {
-                    self.form_list(form, field, Rect { y: area.y + 1, height: area.height - 1, ..area }, 0);
-                }
-            }
+            _ => {}
         }
     }
 
+    /// The earlier conversations of the agent; of one that does not run, how they are listed.
+    fn form_earlier(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
+        let app = self.app;
+        let theme = &app.theme;
+        if form.choice(&app.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed) {
+            let name = form.choice(&app.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
+            let words = format!("{name} does not run. Enter starts it, and lists its conversations.");
+            let (none, spans) = (Span::raw(""), [Span::styled(words, theme.dim)]);
+            let lines = wrap(&spans, &none, &none, usize::from(area.width.saturating_sub(1)));
+            for (y, line) in (area.y + 1..area.y + area.height).zip(lines) {
+                self.put(area.x + 1, y, line, area.width - 1);
+            }
+            return;
+        }
+        let at = Rect { x: area.x + LABEL, width: area.width.saturating_sub(LABEL), height: 1, ..area };
+        self.field(at, &form.past.filter, on);
+        let shown = form.past.shown().len();
+        if shown == 0 {
+            let words = if form.past.words.is_empty() { "nothing matches" } else { &form.past.words };
+            self.put(area.x + 1, area.y + 2, Span::styled(words.to_owned(), theme.dim), area.width - 1);
+        } else if !on {
+            self.form_list(form, FormField::Earlier, Rect { y: area.y + 1, height: area.height - 1, ..area }, 0);
+        }
+    }
     /// The agents: all of them, or the chosen one where there is a line for it.
     fn form_agents(&mut self, form: &NewSessionForm, area: Rect) {
         let app = self.app;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The lines of the list of runtimes: the selected one is shown in full below it.
+/// The lines of the list of runtimes, or of devices: the selected one is shown in full below it.
 pub(super) fn runtimes_height(all: Rect) -> u16 {
     all.height.saturating_sub(6)
 }
@@ -89,8 +89,6 @@ impl Draw<'_> {
         self.list(Rect { height: high, ..all }, &heads, rows, at, &none);
         // The selected runtime, in full.
         if let Some(one) = app.runtimes.get(at) {
-            let y = all.y + high;
-            self.put(0, y, Span::styled("─".repeat(width), theme.rule), all.width);
             let mut lines = vec![("runs", one.connect.clone()), ("in", one.cwd.clone())];
             if !one.problem.is_empty() {
                 lines.push(("why", one.problem.clone()));
@@ -99,15 +97,19 @@ impl Draw<'_> {
             if let Some(last) = tail.trim_end().rsplit('\n').next().filter(|last| !last.is_empty()) {
                 lines.push(("said", last.to_owned()));
             }
-            for (n, (name, words)) in (1..).zip(lines) {
-                let words = sanitize::cut(&words, width.saturating_sub(8));
-                self.put(
-                    1,
-                    y + n,
-                    vec![Span::styled(format!("{name:<6}"), theme.dim), Span::raw(words)],
-                    all.width - 1,
-                );
-            }
+            self.below_list(Rect { y: all.y + high, height: all.height - high, ..all }, lines);
+        }
+    }
+
+    /// What is selected in a list, in full: names and words.
+    fn below_list(&mut self, area: Rect, lines: Vec<(&str, String)>) {
+        let theme = &self.app.theme;
+        let width = usize::from(area.width);
+        self.put(area.x, area.y, Span::styled("─".repeat(width), theme.rule), area.width);
+        for (y, (name, words)) in (area.y + 1..area.y + area.height).zip(lines) {
+            let words = sanitize::cut(&words, width.saturating_sub(8));
+            let spans = vec![Span::styled(format!("{name:<6}"), theme.dim), Span::raw(words)];
+            self.put(area.x + 1, y, spans, area.width - 1);
         }
     }
 
@@ -116,30 +118,62 @@ impl Draw<'_> {
         let theme = &app.theme;
         let all = body(app);
         let width = usize::from(all.width);
+        let narrow = all.width < NARROW_TABS;
+        let may = |one: &DeviceItem| match one.level.as_str() {
+            "" => one.scopes.clone(),
+            level => format!("{} up to {level}", one.scopes),
+        };
+        let when = |one: &DeviceItem| match (one.expires, one.seen) {
+            (Some(at), _) => format!("ends in {}", span(at - app.now)),
+            (None, Some(at)) => format!("seen {}", ago(app.now, at)),
+            (None, None) => String::new(),
+        };
         let ids: Vec<String> = app.devices.iter().map(|one| one.id.clone()).collect();
         let rows: Vec<Vec<Span<'static>>> = app
             .devices
             .iter()
             .map(|one| {
                 let (mark, style) = if one.online { ("●", theme.ok) } else { ("○", theme.dim) };
-                let level = if one.level.is_empty() { String::new() } else { format!(" up to {}", one.level) };
-                let when = match (one.expires, one.seen) {
-                    (Some(at), _) => format!("ends in {}", span(at - app.now)),
-                    (None, Some(at)) => format!("seen {}", ago(app.now, at)),
-                    (None, None) => String::new(),
-                };
                 let name = if one.you { format!("{} (you)", one.name) } else { one.name.clone() };
+                if narrow {
+                    let room = width.saturating_sub(14);
+                    return vec![
+                        Span::styled(format!(" {mark} "), style),
+                        cell(&name, room, theme.text),
+                        cell(&one.kind, 9, theme.dim),
+                    ];
+                }
                 vec![
                     Span::styled(format!(" {mark} "), style),
                     cell(&name, 21, theme.text),
                     cell(&one.kind, 8, theme.dim),
-                    cell(&format!("{}{level}", one.scopes), width.saturating_sub(50), theme.text),
-                    cell(&when, 14, theme.dim),
+                    cell(&may(one), width.saturating_sub(50), theme.text),
+                    cell(&when(one), 14, theme.dim),
                 ]
             })
             .collect();
-        let heads = format!("   {:<22}{:<9}{}", "DEVICE", "KIND", "MAY");
+        let heads = match narrow {
+            true => "   DEVICE".to_owned(),
+            false => format!("   {:<22}{:<9}{}", "DEVICE", "KIND", "MAY"),
+        };
         let none = app.list_errors.get("devices").cloned().unwrap_or_else(|| "Looking …".into());
-        self.list(all, &heads, rows, app.index(TuiPage::Devices, &ids), &none);
+        let at = app.index(TuiPage::Devices, &ids);
+        let high = runtimes_height(all);
+        self.list(Rect { height: high, ..all }, &heads, rows, at, &none);
+        // The selected device, in full: its permissions on two lines where one is too short.
+        if let Some(one) = app.devices.get(at) {
+            let may = may(one);
+            let (first, rest) = match sanitize::width(&may) > width.saturating_sub(8) {
+                true => may.split_at(may.find(" up to ").unwrap_or(may.len())),
+                false => (may.as_str(), ""),
+            };
+            let mut lines = vec![("may", first.to_owned())];
+            if !rest.is_empty() {
+                lines.push(("", rest.trim_start().to_owned()));
+            }
+            let when = when(one);
+            lines.push(("is", if when.is_empty() { one.kind.clone() } else { format!("{} · {when}", one.kind) }));
+            self.below_list(Rect { y: all.y + high, height: all.height - high, ..all }, lines);
+        }
     }
 }

@@ -189,7 +189,7 @@ pub(crate) fn row_at(app: &App, column: u16, row: u16) -> Option<usize> {
             return rows.into_iter().find_map(|(at, area)| area.contains((column, row).into()).then_some(at));
         }
         TuiPage::Runtimes => (app.runtimes.len(), chosen, Rect { height: runtimes_height(all), ..all }),
-        TuiPage::Devices => (app.devices.len(), chosen, all),
+        TuiPage::Devices => (app.devices.len(), chosen, Rect { height: runtimes_height(all), ..all }),
         TuiPage::Search => (app.hits.len(), chosen, Rect { y: all.y + 1, height: all.height - 1, ..all }),
         TuiPage::Session => return None,
     };
