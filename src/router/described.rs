@@ -191,10 +191,12 @@ pub(super) const FILES_SOUGHT: Parameter = Parameter::query(
     "Letters of the path, in their order; all files if absent or empty",
     || json!({ "type": "string", "maxLength": FILE_QUERY_MAX }),
 );
-pub(super) const FILES_UNDER: Parameter =
-    Parameter::query("under", "The folder: an absolute path, or one that begins with `~/`", || {
-        matching("^(~?/[^\\x00]*|~)?$")
-    });
+pub(super) const FILES_UNDER: Parameter = Parameter {
+    required: true,
+    ..Parameter::query("under", "The folder: an absolute path, or one that begins with `~/`", || {
+        matching("^(~?/[^\\x00]*|~)$")
+    })
+};
 pub(super) const FILES_LIMIT: Parameter =
     Parameter::query("limit", "Maximum number of files (default 20, at most 100)", number);
 pub(super) const CHANGES_RUN: Parameter =

@@ -1,5 +1,5 @@
-//! `GET /v1/folders` and `GET /v1/folders/files`: where a session can work, and which files are there. Folders that sessions used are for whoever may prompt; the folders of the machine for
-//! administrators.
+//! `GET /v1/folders` and `GET /v1/folders/files`: where a session can work, and which files are there. Folders that sessions used are for
+//! whoever may prompt; the folders of the machine and their files for administrators.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -98,10 +98,6 @@ pub(super) async fn list(state: AppState, call: Call) -> Outcome {
         .take(RECENT_SOUGHT)
         .map(|session| (session.cwd.clone(), session.updated_at))
         .collect();
-    let slow = || {
-        let words = "the disk did not answer within 5 seconds: try again, or type the whole path";
-        Problem::new(StatusCode::GATEWAY_TIMEOUT, "folder_slow", words)
-    };
     let turn = tokio::time::timeout(DISK_WAIT, READING.acquire()).await.map_err(|_| slow())?;
     let turn = turn.map_err(|_| Problem::internal())?;
     let look = tokio::task::spawn_blocking(move || {
@@ -125,10 +121,32 @@ pub(super) async fn files(state: AppState, call: Call) -> Outcome {
     let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
     let under = parameter(&call, "under").filter(|under| !under.is_empty());
     let under = under.ok_or_else(|| bad_query("`under` is missing: name the folder".into()))?;
-    let folder = folder_of(&under, &home)?.display().to_string();
+    let folder = folder_of(&under, &home)?;
     let (sought, limit) = files_wanted(&call)?;
+    let opened = tokio::time::timeout(DISK_WAIT, tokio::fs::read_dir(&folder)).await.map_err(|_| slow())?;
+    opened.map_err(|error| unreadable(&folder, &error))?;
+    let folder = folder.display().to_string();
     let found = state.directory.folder_files(&permit, folder, sought, limit).await?;
     json(StatusCode::OK, &Files::from(found))
+}
+
+fn slow() -> Problem {
+    let words = "the disk did not answer within 5 seconds: try again, or type the whole path";
+    Problem::new(StatusCode::GATEWAY_TIMEOUT, "folder_slow", words)
+}
+
+/// Why a folder cannot be read.
+fn unreadable(folder: &Path, error: &std::io::Error) -> Problem {
+    let shown = folder.display();
+    match error.kind() {
+        ErrorKind::NotFound => {
+            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("there is no folder {shown}"))
+        }
+        ErrorKind::NotADirectory => {
+            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("{shown} is a file, not a folder"))
+        }
+        _ => Problem::new(StatusCode::FORBIDDEN, "folder_unreadable", format!("{shown} cannot be read: {error}")),
+    }
 }
 
 /// The folder that a person named: absolute, or below the home folder; `.` and `..` are taken out.
@@ -154,16 +172,7 @@ fn folder_of(text: &str, home: &Path) -> Result<PathBuf, Problem> {
 
 /// The folders in a folder whose names begin with `prefix`, by name, and whether there are more.
 fn below(under: &Path, prefix: &str) -> Result<(Vec<FolderEntry>, bool), Problem> {
-    let shown = under.display();
-    let entries = std::fs::read_dir(under).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("there is no folder {shown}"))
-        }
-        ErrorKind::NotADirectory => {
-            Problem::new(StatusCode::NOT_FOUND, "folder_not_found", format!("{shown} is a file, not a folder"))
-        }
-        _ => Problem::new(StatusCode::FORBIDDEN, "folder_unreadable", format!("{shown} cannot be read: {error}")),
-    })?;
+    let entries = std::fs::read_dir(under).map_err(|error| unreadable(under, &error))?;
     let wanted = prefix.to_lowercase();
     let mut found = Vec::new();
     let mut more = false;

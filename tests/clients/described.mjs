@@ -286,6 +286,7 @@ await call('GET', '/v1/folders', { query: '?under=/&prefix=et', status: 200 });
 await call('GET', '/v1/folders', { query: '?under=/no/such/folder', status: 404 });
 await call('GET', '/v1/folders/files', { query: '?under=/etc&query=hosts&limit=5', status: 200 });
 await call('GET', '/v1/folders/files', { status: 400 });
+await call('GET', '/v1/folders/files', { query: '?under=/no/such/folder', status: 404 });
 await call('GET', '/v1/worktrees', { status: 200 });
 await call('POST', '/v1/worktrees/remove', { body: { path: '/no/such/worktree', delete_branch: true }, status: 404 });
 await call('POST', '/v1/sessions', { body: { runtime_id: 'demo', cwd: '/', worktree: { branch: 'no good' } }, status: 422 });
