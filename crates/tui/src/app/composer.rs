@@ -153,7 +153,7 @@ impl App {
         });
         let here = self.conversation.as_ref().is_some_and(|conversation| conversation.session == place);
         match (done, pasted) {
-            (Ok(words), _) => return self.say(&words, false),
+            (Ok(words), _) => self.say(&words, false),
             (Err(why), pasted) => {
                 match (pasted, &mut self.form) {
                     (Some(words), Some(form)) if place.is_empty() => form.paste(&words, self.now),
