@@ -124,7 +124,7 @@ pub(super) async fn files(state: AppState, call: Call) -> Outcome {
     let folder = folder_of(&under, &home)?;
     let (sought, limit) = files_wanted(&call)?;
     let opened = tokio::time::timeout(DISK_WAIT, tokio::fs::read_dir(&folder)).await.map_err(|_| slow())?;
-    opened.map_err(|error| unreadable(&folder, &error))?;
+    drop(opened.map_err(|error| unreadable(&folder, &error))?);
     let folder = folder.display().to_string();
     let found = state.directory.folder_files(&permit, folder, sought, limit).await?;
     json(StatusCode::OK, &Files::from(found))
