@@ -9,29 +9,18 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
+import { need, ok, PATIENCE_MS, signIn, until } from './kit.mjs';
 
-/** How long a condition may take to come true, ms; reaching it is a failure. */
-export const PATIENCE_MS = 30_000;
+export { until };
+
 /** Longer than a card takes to arm, with its watch. */
 export const ARMED_MS = 650;
-
-/** @param {string} name */
-function need(name) {
-  const value = process.env[name];
-  if (!value) {
-    console.error(`${name} is not set`);
-    process.exit(2);
-  }
-  return value;
-}
 
 export const base = need('PLEXUS_URL').replace(/\/$/, '');
 const token = need('PLEXUS_TOKEN');
 const { chromium } = createRequire(join(resolve(need('PLEXUS_PLAYWRIGHT')), 'package.json'))('playwright-core');
 const shots = process.env.PLEXUS_SHOTS;
 if (shots) mkdirSync(shots, { recursive: true });
-
-export const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 
 /** Longer than a card takes to see that it has moved. */
 const WATCHED_MS = 200;
@@ -45,17 +34,6 @@ export async function api(method, path, body, headers = {}) {
   });
   const words = await response.text();
   return { status: response.status, body: words ? JSON.parse(words) : null };
-}
-
-/** Until `look` gives something, which is returned; `what` it is, or a function that says it. */
-export async function until(what, look) {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const got = await look();
-    if (got) return got;
-    if (Date.now() > deadline) throw new Error(`never came: ${typeof what === 'function' ? what() : what}`);
-    await new Promise((go) => setTimeout(go, 40));
-  }
 }
 
 /** A new session. */
@@ -159,8 +137,7 @@ export async function enter(context, { grant = {}, hash = '#/inbox' } = {}) {
       return null;
     };
   });
-  await page.goto(`${base}/#code=${encodeURIComponent(body.code)}`);
-  await page.locator('.link[data-phase="live"]').first().waitFor({ state: 'attached' });
+  await signIn(page, base, body.code);
   await go(page, hash);
   return page;
 }
