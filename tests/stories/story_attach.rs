@@ -407,7 +407,15 @@ async fn attach_pairs_a_device_and_shows_usage_and_settings() {
     );
     screen.keys(&["U"]);
     screen.shows("Nothing was told for these days").await;
+    screen.shows("Ceiling of a day      none").await;
     screen.shot("usage-none-80x24");
+    screen.keys(&["d"]);
+    screen.shows("a day: 5 USD").await;
+    screen.words("2 USD, 1M tokens");
+    screen.keys(&["Enter"]);
+    screen.shows("Ceiling of a day      2 USD, 1000000 tokens").await;
+    let (_, ceilings) = gateway.get("/v1/usage/ceilings").await;
+    assert_eq!(ceilings["set"]["day"]["tokens"], 1_000_000, "{ceilings}");
     screen.keys(&["Escape"]);
     screen.hides("Nothing was told").await;
     screen.keys(&[","]);

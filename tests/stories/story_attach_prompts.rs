@@ -119,6 +119,17 @@ async fn attach_starts_another_program_in_a_worktree_of_a_tag() {
     assert!(worktree.ends_with("repo.worktrees/fix/it") && !worktree.join("notes.txt").exists(), "{session}");
     let events = gateway.events(session["session_id"].as_str().unwrap()).await;
     assert!(said(&events, None).contains("@notes.txt"));
+    // Nobody else needs its worktree: it may go with the session.
+    terminal.keys(&["Escape"]);
+    shows(&terminal, "i write").await;
+    terminal.words(":archive");
+    shows(&terminal, "› archive").await;
+    terminal.keys(&["Enter"]);
+    shows(&terminal, "Remove its worktree as well? The branch fix/it is kept.").await;
+    shot(&terminal, "archive-80x30");
+    terminal.keys(&["y"]);
+    shows(&terminal, "the worktree is removed").await;
+    assert!(!worktree.exists());
 }
 
 #[tokio::test]
