@@ -248,7 +248,11 @@ async fn tasks_twenty_requests_of_five_agents_are_answered() {
     person.sees("20 waiting").await;
     for _ in 0..20 {
         tokio::time::sleep(ARMED).await;
+        let before = person.terminal.text();
         person.presses("j");
+        // What is not drawn is not read. Below the last one there is none.
+        let _ =
+            tokio::time::timeout(4 * ARMED, person.terminal.until("a row", Terminal::text, |now| now != before)).await;
     }
     tokio::time::sleep(ARMED).await;
     person.presses("C-a");

@@ -62,7 +62,7 @@ try {
   door.turn('502');
   const second = await kit.context();
   const early = await second.newPage();
-  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ttl: 120 });
   door.turn('through');
   await early.goto(`${door.base}/`);
   await early.locator('plexus-signin h1').waitFor();

@@ -124,7 +124,7 @@ export async function enter(context, { grant = {}, hash = '#/inbox' } = {}) {
   context.setDefaultTimeout(PATIENCE_MS);
   const page = context.pages()[0] ?? (await context.newPage());
   page.on('pageerror', (error) => complaints.push(String(error)));
-  const { body } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ...grant });
+  const { body } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ttl: 120, ...grant });
   await page.addInitScript(() => {
     /** The first element that fits, through open shadow roots. */
     window['deep'] = (selector, from = document) => {

@@ -183,7 +183,7 @@ try {
   const hand = await kit.context({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 });
   const phone = await hand.newPage();
   const told = watch(phone);
-  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve'] });
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve'], ttl: 120 });
   await signIn(phone, base, code);
   await phone.goto(`${base}/#/home`);
   // A session that asks stands first.

@@ -376,7 +376,7 @@ try {
 
   // `plexus open` again, in a browser that is in already: no second device, and a bad link puts nobody out.
   const many = (await api('GET', '/v1/devices')).devices.length;
-  await page.goto(`${base}/#code=${encodeURIComponent((await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] })).code)}`);
+  await page.goto(`${base}/#code=${encodeURIComponent((await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ttl: 120 })).code)}`);
   await heading('Inbox');
   await live(page);
   assert.equal((await api('GET', '/v1/devices')).devices.length, many);

@@ -315,7 +315,7 @@ try {
   const twin = await kit.context();
   const other = await twin.newPage();
   const otherSeen = watch(other);
-  await signIn(other, base, (await api('POST', '/v1/codes', { scopes: ['watch'] })).code);
+  await signIn(other, base, (await api('POST', '/v1/codes', { scopes: ['watch'], ttl: 120 })).code);
   await show(other, session);
   await root.locator('.scroller').evaluate((el) => { el.scrollTop = el.scrollHeight; });
   await prompt(session, 'stream 300 3');

@@ -46,7 +46,7 @@ export async function start(more = {}) {
   const context = await kit.context(more);
   const page = await context.newPage();
   const seen = watch(page);
-  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ttl: 120 });
   await signIn(page, base, code);
   return { kit, context, page, seen, close: () => kit.close() };
 }

@@ -94,7 +94,7 @@ try {
   await done(`${engine} is open`);
 
   // --- sign in ---
-  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ttl: 120 });
   await screen.go(`${door.base}/#code=${code}`);
   await me.sees('No pending requests');
   await quiet();

@@ -228,7 +228,7 @@ try {
   page = await device(kit, size === 'phone');
   const seen = watch(page);
   if (task === 'join') { await joins(page, need('PLEXUS_PAIR')); await live(page); await kit.close(); process.exit(0); }
-  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ttl: 120 });
   await signIn(page, base, code);
   const hands = new Hands(page);
   await work(page, hands, kit);

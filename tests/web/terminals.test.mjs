@@ -79,7 +79,7 @@ try {
   await judge(page, 'terminal');
 
   // --- a device that may only watch
-  const { code } = await api('POST', '/v1/codes', { scopes: ['watch'] });
+  const { code } = await api('POST', '/v1/codes', { scopes: ['watch'], ttl: 120 });
   const other = await (await kit.context({ viewport: PHONE })).newPage();
   const seenThere = watch(other);
   await signIn(other, base, code);

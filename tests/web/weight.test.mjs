@@ -50,7 +50,7 @@ try {
   ])) {
     const session = await newSession();
     await make(session);
-    const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'] });
+    const { code } = await api('POST', '/v1/codes', { scopes: ['watch', 'prompt', 'approve', 'admin'], ttl: 120 });
     const context = await kit.context({ viewport: PHONE, hasTouch: true, isMobile: true });
     const page = await context.newPage();
     const start = door.sent();
