@@ -1,7 +1,7 @@
 // Pictures that go with a prompt.
 
-/** The largest picture that may be added, bytes. */
-const IMAGE_MAX = 8 << 20;
+/** The largest picture that may be added, bytes. In base64 it is a third more, and a prompt has 8 MiB at most. */
+const IMAGE_MAX = 5 << 20;
 /** The types that agents take. */
 export const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 

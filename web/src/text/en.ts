@@ -664,7 +664,7 @@ export const text = {
     actionFailed: (why: string) => `That did not work: ${why}`,
     attach: 'Add an image',
     removeImage: 'Remove the image',
-    imageTooBig: 'The image is larger than 8 MB.',
+    imageTooBig: 'The image is larger than 5 MB.',
     commands: 'Commands of the agent',
     files: 'Files of the session’s folder',
     filesFound: (n: number) => (n ? `${many(n, 'file')}: arrow keys choose, Enter or Tab inserts` : 'No file fits'),

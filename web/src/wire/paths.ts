@@ -2,7 +2,7 @@
 import type { Route } from '../plexus.js';
 
 /** Bytes of the past that a session opens with; older pages are loaded on demand. */
-const OPENING_BYTES = 96 * 1024;
+const OPENING_BYTES = 64 * 1024;
 /** Bytes of each member of a tool call in a page of the past; the rest is loaded when somebody wants to see it. */
 export const OUTPUT_BYTES = 16 * 1024;
 
