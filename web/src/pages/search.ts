@@ -40,6 +40,9 @@ export class PlexusSearch extends PlexusElement {
     .hit a:focus-visible::after { outline: var(--focus); outline-offset: -2px; border-radius: var(--r-s); }
     .head { display: flex; gap: 8px; align-items: center; margin: 0; min-height: 0; flex-wrap: nowrap; font-size: var(--t-s); color: var(--fg-mute); }
     .head .strong { color: var(--fg); font-size: var(--t-m); }
+    .head > * { flex: none; }
+    .head > .cut { flex: 0 1 auto; }
+    @media (max-width: 480px) { .head { flex-wrap: wrap; } .head > a { flex-basis: 100%; } }
     .snip { color: var(--fg-soft); overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; line-clamp: 3; }
     mark { background: var(--warn-wash); color: var(--fg); border-radius: 3px; box-shadow: 0 0 0 1px var(--warn-line); }
     .project { display: flex; align-items: center; gap: 8px; position: sticky; top: 0; z-index: 2; background: var(--bg); padding: 6px 0; margin-top: var(--s4); font-size: var(--t-m); font-weight: 600; }
