@@ -44,6 +44,8 @@ const NAV: readonly Place[] = [
 const MOD = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 /** How long connecting may take before the page says so, ms: on a slow phone it takes a second or two, and a line that comes and goes moves everything. */
 const CONNECT_MS = 3_000;
+/** How long the order of the latest sessions stands after somebody pointed at them. */
+const AIM_MS = 3_000;
 /** What is loaded though nobody has opened it, and when: after the first page has drawn what it has, ms. */
 const NEXT = ['session', 'inbox', 'sessions', 'new'];
 const NEXT_MS = 1500;
@@ -79,6 +81,10 @@ export class PlexusApp extends PlexusElement {
   @state() private making = false;
   #onNew = () => { if (plexus.may('prompt')) this.making = true; };
   #page = '';
+  /** The latest sessions as they are drawn, and when somebody last pointed at them. */
+  #latest: string[] = [];
+  #aimedAt = -Infinity;
+  #aim = () => { this.#aimedAt = Date.now(); };
   #wasLive: boolean | null = null;
 
   static override styles = [...[PlexusElement.styles].flat(), css`
@@ -277,9 +283,13 @@ export class PlexusApp extends PlexusElement {
   #recent() {
     const news = plexus.news.value;
     const route = plexus.route.value;
-    const all = latest(plexus.sessions.value.values(), news);
+    const sessions = plexus.sessions.value;
+    // A link does not move away from under the hand that is about to press it.
+    const ids = Date.now() - this.#aimedAt < AIM_MS ? this.#latest.filter((id) => sessions.has(id)) : latest(sessions.values(), news).map((s) => s.session_id);
+    this.#latest = ids;
+    const all = ids.map((id) => sessions.get(id)!);
     if (!all.length) return nothing;
-    return html`<h2 id="recent">${t.recent}</h2><ul class="recent" aria-labelledby="recent">${all.map((s) => {
+    return html`<h2 id="recent">${t.recent}</h2><ul class="recent" aria-labelledby="recent" @pointermove=${this.#aim} @focusin=${this.#aim}>${all.map((s) => {
       const unread = plexus.unread.value.has(s.session_id);
       return html`<li><a class="nav ${unread ? 'unread' : ''}" href=${plexus.href({ page: 'session', session_id: s.session_id })} aria-current=${route.page === 'session' && route.session_id === s.session_id ? 'page' : nothing}>
         <plexus-state .state=${s.state} bare></plexus-state><bdi class="name cut">${oneLine(s.title) || text.common.untitled}</bdi>
