@@ -82,7 +82,7 @@ export class PlexusPast extends PlexusElement {
 
   #row(one: Resumable, i: number) {
     const when = Date.parse(one.updated_at ?? '');
-    return html`<div class="row" role="option" id=${`o${i}`} data-native=${one.native_id} aria-selected=${one.native_id === this.picked} @click=${() => this.#pick(one)} @dblclick=${this.#resume}>
+    return html`<div class="row" role="option" id=${`o${i}`} data-native=${one.native_id} aria-selected=${one.native_id === this.picked} @click=${(e: MouseEvent) => { if (e.detail === 2 && this.picked === one.native_id) this.#resume(); else this.#pick(one); }}>
       <bdi class="title cut">${oneLine(one.title) || t.untitled}</bdi>
       <span class="side">${one.session_id ? html`<span class="chip">${t.open}</span>` : Number.isFinite(when) ? html`<plexus-age .at=${when} short></plexus-age>` : nothing}</span>
       <bdi class="sub cut">${oneLine(one.cwd) || oneLine(one.native_id)}</bdi></div>`;
