@@ -15,6 +15,8 @@ use plexus_protocol::Kind;
 
 /// Messages of each kind that are remembered; the oldest is forgotten first.
 const MESSAGES_MAX: usize = 16;
+/// How much of a message that came whole is remembered, in bytes: its lines are recognized by it.
+const START_MAX: usize = 4 << 10;
 /// Lines held back because an earlier one is missing; further ones are left to the whole message.
 const HELD_MAX: usize = 64;
 /// Bytes of them; likewise.
@@ -41,7 +43,7 @@ impl TextLines {
 pub(super) struct LiveText {
     /// Messages of which lines are shown, and that have not come whole.
     shown: VecDeque<ShownLines>,
-    /// Messages that came whole, and of which no line has come.
+    /// The starts of messages that came whole, and of which no line has come.
     whole: VecDeque<String>,
     /// The ids of messages that are shown completely.
     over: VecDeque<String>,
@@ -83,6 +85,12 @@ fn push<T>(queue: &mut VecDeque<T>, item: T) {
     queue.push_back(item);
 }
 
+/// The start of a text, as it is remembered.
+fn start_of(text: &str) -> &str {
+    let text = text.trim_start();
+    &text[..text.floor_char_boundary(START_MAX)]
+}
+
 impl LiveText {
     /// What is shown of messages that have not come whole.
     pub(super) fn saved(&self) -> Vec<ShownLines> {
@@ -109,7 +117,7 @@ impl LiveText {
         }
         let known = self.shown.iter().position(|shown| shown.id == id);
         if index == 0 && known.is_none_or(|at| self.shown[at].next == 0) {
-            let begins = |whole: &String| whole.trim_start().starts_with(delta.trim_start());
+            let begins = |whole: &String| whole.starts_with(start_of(&delta));
             if let Some(at) = self.whole.iter().position(begins) {
                 self.whole.remove(at);
                 self.shown.retain(|shown| shown.id != id);
@@ -152,7 +160,7 @@ impl LiveText {
             return draft;
         }
         let draft = drafts::chunk(Kind::AgentMessageChunk, &text, None, Some(line));
-        push(&mut self.whole, text);
+        push(&mut self.whole, start_of(&text).to_owned());
         Some(draft)
     }
 }
@@ -196,6 +204,11 @@ mod tests {
         assert!(live.lines(line("f", 0, "ten")).is_empty() && live.lines(line("e", 1, "twelve")).is_empty());
         assert!(live.lines(line("c", 3, "late")).is_empty());
         assert_eq!(live.lines(line("g", 0, "of the next turn")).len(), 1);
+        // Of a long message only the start is remembered, whose first line may be longer.
+        let long = "é".repeat(START_MAX);
+        assert_eq!(text(&live.whole(long.clone(), &line_of).unwrap()), long);
+        assert!(live.whole.iter().all(|start| start.len() <= START_MAX));
+        assert!(live.lines(line("h", 0, &long)).is_empty());
         // Another gateway goes on.
         assert_eq!(live.lines(line("d", 0, "  eight\n")).len(), 1);
         let mut next = LiveText::restored(serde_json::from_value(serde_json::to_value(live.saved()).unwrap()).unwrap());
