@@ -5,8 +5,8 @@
 export const COOKIE_KEY = 'plexus.here';
 /** The token of this tab, which is sent instead of the cookie. */
 export const TOKEN_KEY = 'plexus.token';
-/** How long an early reply may be awaited, ms; as for every other call. */
-const CALL_MS = 20_000;
+/** How long a call may take, early or not, ms. */
+export const CALL_MS = 20_000;
 /** A later call asks anew: what was said this long ago may no longer be so, ms. */
 const FRESH_MS = 60_000;
 

@@ -12,7 +12,9 @@ export function takeLink(): Wanted | null {
   const match = /^#(code|pair|share)=(.*)$/.exec(location.hash);
   if (!match) return null;
   history.replaceState(null, '', location.pathname);
-  const value = decodeURIComponent(match[2] ?? '');
+  let value = '';
+  // What cannot be decoded is no sign-in; an exception here would be a page without anything.
+  try { value = decodeURIComponent(match[2] ?? ''); } catch { /* it stays empty */ }
   const fine = match[1] === 'share' ? TOKEN_SHAPE.test(value) : CODE_SHAPE.test(value);
   return { kind: match[1] as Wanted['kind'], value: fine ? value : '' };
 }

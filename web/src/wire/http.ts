@@ -1,10 +1,8 @@
-import { CALL, takeEarly } from '../lib/early.js';
+import { CALL, CALL_MS, takeEarly } from '../lib/early.js';
 import { oneLine } from '../lib/text.js';
 import { skewFrom } from '../lib/time.js';
 import { text } from '../text/en.js';
 
-/** How long a call may take, ms. */
-export const CALL_MS = 20_000;
 /** An error reply, over HTTP or the WebSocket. */
 export class Refused extends Error {
   /** The problem's stable code; empty if it has none. */

@@ -1,7 +1,8 @@
 // The WebSocket connection: connects, attaches to all sessions, reconnects by cursor, and reports its phase.
 import { oneLine } from '../lib/text.js';
 import { text } from '../text/en.js';
-import { CALL_MS, Refused } from './http.js';
+import { CALL_MS } from '../lib/early.js';
+import { Refused } from './http.js';
 import type { Cursor, Phase } from './types.js';
 
 /** Silence after which the socket is probed, and how long a probe may take, ms. */
