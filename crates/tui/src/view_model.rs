@@ -260,6 +260,8 @@ pub(crate) struct SessionItem {
     pub(crate) project_root: String,
     /// The worktree or the branch that it works in, if the gateway names one.
     pub(crate) branch: String,
+    /// Whether it works in a worktree that is not the repository's main one.
+    pub(crate) in_worktree: bool,
     pub(crate) state: String,
     pub(crate) run: String,
     /// The current activity, from the gateway or derived here.
@@ -295,6 +297,7 @@ impl SessionItem {
             project: given("name").unwrap_or_else(last_part),
             project_root: given("root").unwrap_or_else(|| cwd.clone()),
             branch: given("worktree").or_else(|| given("branch")).unwrap_or_default(),
+            in_worktree: given("worktree").is_some(),
             id: value["session_id"].as_str()?.to_owned(),
             runtime: field(&value["runtime_id"]),
             dialect: field(&value["dialect"]),

@@ -3,9 +3,6 @@
 use super::*;
 use crate::ceilings::CeilingsView;
 
-/// What the folders of worktrees that the gateway made have in their paths.
-const WORKTREES: &str = ".worktrees/";
-
 /// What follows a confirmation.
 #[derive(Clone, Debug)]
 pub(crate) enum AfterConfirm {
@@ -240,7 +237,8 @@ impl App {
             "archive" => {
                 let to = !session.archived;
                 let tag = match to {
-                    true => CallTag::Archived(session.cwd.clone()),
+                    true if session.in_worktree => CallTag::Archived(session.cwd.clone()),
+                    true => CallTag::Notice("archived; e restores it".into()),
                     false => CallTag::Notice("no longer archived".into()),
                 };
                 effects.push(Effect::Call {
@@ -292,14 +290,14 @@ impl App {
         }
     }
 
-    /// A session was archived. Its worktree may go, if the gateway made it.
+    /// A session in a worktree was archived. The worktree may go, if the gateway made it.
     pub(super) fn on_archived(&mut self, folder: String, problem: Option<&str>, effects: &mut Vec<Effect>) {
         match problem {
-            Some(why) => return self.say(&format!("not archived: {why}"), true),
-            None => self.say("archived; e restores it", false),
-        }
-        if folder.contains(WORKTREES) {
-            effects.push(get(CallTag::Worktrees(folder), "/v1/worktrees".into()));
+            Some(why) => self.say(&format!("not archived: {why}"), true),
+            None => {
+                self.say("archived; e restores it", false);
+                effects.push(get(CallTag::Worktrees(folder), "/v1/worktrees".into()));
+            }
         }
     }
 

@@ -291,6 +291,7 @@ fn usage_shows_ceilings_to_administrators_and_sets_them() {
 fn archive_offers_to_remove_a_worktree_that_no_session_needs() {
     let mut one = session("s_1", "One", "idle", 0);
     one["cwd"] = "/w/repo.worktrees/fix/it/deep".into();
+    one["project"]["worktree"] = "it".into();
     let listed = |sessions: &[&str], changed: u64| {
         json!({ "worktrees": [{ "path": "/w/repo.worktrees/fi", "branch": "fi", "sessions": ["s_9"] },
             { "path": "/w/repo.worktrees/fix/it", "branch": "fix/it", "sessions": sessions,
