@@ -154,6 +154,8 @@ pub(crate) enum Description {
     Openapi,
     /// The native WebSocket
     Asyncapi,
+    /// The answers of requests: verbs, order, keys
+    Answers,
 }
 
 #[derive(Debug, Subcommand)]

@@ -110,6 +110,7 @@ pub(crate) fn main() -> ExitCode {
             let document = match description {
                 Description::Openapi => plexus::router::openapi(version),
                 Description::Asyncapi => plexus::router::asyncapi(version),
+                Description::Answers => plexus_protocol::answers::data(),
             };
             match writeln!(std::io::stdout(), "{document:#}") {
                 Ok(()) => ExitCode::SUCCESS,

@@ -9,7 +9,7 @@ use super::diff;
 use super::risk::{self, RiskVerdict};
 use plexus_dialects::{AgentRequest, RequestSubject};
 use plexus_protocol::{
-    ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, Touched,
+    ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, SINGLE_QUESTION, Touched,
 };
 use sha2::{Digest, Sha256};
 
@@ -286,7 +286,7 @@ fn question_of(ask: &AgentRequest) -> Question {
         description: None,
     };
     Question {
-        id: "answer".into(),
+        id: SINGLE_QUESTION.into(),
         text: label(text, ABOUT_MAX),
         options: ask.items.iter().map(option).chain(ask.options.iter().map(offer)).collect(),
         multiple: ask.multi,

@@ -1,6 +1,7 @@
 //! The shared values of all crates: identifiers, events, requests, sessions. No I/O, no tasks, no clock but the one passed in.
 
 mod about;
+pub mod answers;
 mod bodies;
 mod call_digest;
 mod capability;
@@ -34,7 +35,7 @@ pub use ids::{
 pub use project::Project;
 pub use request::{
     Answer, Answers, Choice, Decision, Editable, Item, NATIVE_MAX, Offer, Receipt, Request, RequestState, RequestType,
-    Resolver, Risk, SHOWN_MAX,
+    Resolver, Risk, SHOWN_MAX, SINGLE_QUESTION,
 };
 pub use runtime::{CODEX_TERMINAL, Connect, LINK_SCHEME, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
 pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionState};

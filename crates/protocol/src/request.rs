@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::schema::Json;
-use super::{About, Cursor, DeviceId, RequestId, RunId, RuntimeId, SessionId, Timestamp};
+use super::{About, Cursor, DeviceId, Question, RequestId, RunId, RuntimeId, SessionId, Timestamp};
 
 /// The type of a request; it decides which answers fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -246,10 +246,24 @@ pub const SHOWN_MAX: usize = 16 << 10;
 /// Longest `native` in these places, in bytes; a longer one is left out.
 pub const NATIVE_MAX: usize = 64 << 10;
 
+/// Id of the question of a pick or prompt that is answered with `ids` or `value`.
+pub const SINGLE_QUESTION: &str = "answer";
+
 impl Request {
     /// Whether `display` or `message` is too long for events and lists.
     pub fn is_long(&self) -> bool {
         self.display.len() > SHOWN_MAX || self.message.as_ref().is_some_and(|message| message.len() > SHOWN_MAX)
+    }
+
+    /// The questions that are answered together, with `answers`; empty for any other request, such as a pick or prompt of one question.
+    pub fn form(&self) -> &[Question] {
+        match &self.subject {
+            About::Question { questions } => match (self.kind, questions.as_slice()) {
+                (RequestType::Pick | RequestType::Prompt, [one]) if one.id == SINGLE_QUESTION => &[],
+                (_, questions) => questions,
+            },
+            _ => &[],
+        }
     }
 
     /// The request as it stands in events, lists, `hello` and snapshots: long text is cut, and then the digest is left out, so that only a
