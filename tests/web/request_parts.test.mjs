@@ -25,7 +25,7 @@ try {
   const { agentWords, folderBeside, lineOf, sameAs, wordsOf } = parts;
   const { clustered, entriesOf, indexAt, newOrder, offsetsOf, rangeOf } = parts;
   const { NONE, planOf, ranged, sendAll, stillChosen, toggled, toggledAll, leftOut } = parts;
-  const { actionsOf, mainOf, markSeen, wasSeen, KEYS } = parts;
+  const { actionsOf, barOf, markSeen, wasSeen, KEYS } = parts;
 
   let serial = 0;
   const ALLOW = [{ id: 'yes', label: 'Yes', kind: 'allow_once' }, { id: 'always', label: 'Always', kind: 'allow_always' }, { id: 'no', label: 'No', kind: 'reject_once' }];
@@ -84,13 +84,20 @@ try {
   ok('card: what the agent says and the folder stand there once');
 
   // --- the answers of a card
-  const laidOut = (/** @type {any} */ asked) => { const { main, others, lasting } = mainOf(actionsOf(asked)); return [main, others, lasting].map((all) => all.map((/** @type {any} */ one) => one.id).join()); };
-  assert.deepEqual(laidOut(request()), ['option:no,option:yes', '', 'option:always'], 'deny and allow once are the two; always is apart');
-  assert.deepEqual(laidOut(request({ options: [] })), ['deny,allow', '', '']);
-  assert.deepEqual(laidOut(request({ options: [{ id: 'a', label: 'A', kind: 'other' }, { id: 'b', label: 'B', kind: 'other' }] })), ['option:a,option:b', '', '']);
-  assert.deepEqual(laidOut(request({ options: [...ALLOW, { id: 'two', label: 'Once more', kind: 'allow_once' }] })), ['option:no,option:yes', 'option:two', 'option:always']);
-  assert.deepEqual(laidOut(request({ options: [ALLOW[1], ALLOW[2]] })), ['option:no', '', 'option:always']);
-  ok('card: deny and allow once are the two main answers, and what lasts is apart');
+  const device = { may_approve: true };
+  const cases = JSON.parse(readFileSync(join(import.meta.dirname, '../../crates/protocol/src/answers/cases.json'), 'utf8'));
+  assert.ok(cases.length > 10 && cases.some((/** @type {any} */ one) => one.actions.length > 4), 'the cases are there');
+  for (const one of cases) assert.deepEqual(JSON.parse(JSON.stringify(actionsOf(request({ options: [], ...one.request }), one.device))), one.actions, one.name);
+  const laidOut = (/** @type {any} */ asked, limit = {}) => { const { bar, menu } = barOf(actionsOf(asked, { ...device, ...limit })); return [bar, menu].map((all) => all.map((/** @type {any} */ one) => one.id).join()); };
+  const OTHERS = [{ id: 'a', label: 'A', kind: 'other' }, { id: 'b', label: 'B', kind: 'other' }];
+  assert.deepEqual(laidOut(request()), ['option:yes,option:no', 'option:always'], 'allow once and deny stand in the bar; always is in the menu');
+  assert.deepEqual(laidOut(request({ options: [] })), ['allow_once,deny', '']);
+  assert.deepEqual(laidOut(request({ options: OTHERS })), ['option:a,option:b', '']);
+  assert.deepEqual(laidOut(request({ options: [...OTHERS, ...ALLOW] })), ['option:yes,option:no', 'option:a,option:b,option:always']);
+  assert.deepEqual(laidOut(request({ options: [...ALLOW, { id: 'two', label: 'Once more', kind: 'allow_once' }] })), ['option:yes,option:no', 'option:two,option:always']);
+  assert.deepEqual(laidOut(request({ options: [ALLOW[1], ALLOW[2]] })), ['option:always,option:no', '']);
+  assert.deepEqual(laidOut(request({ risk: 'danger' }), { approve_up_to: 'elevated' }), ['option:yes,option:no,later', 'option:always'], 'above its limit a device can leave it open');
+  ok('card: the answers are those of the gateway; the primary one and deny stand in the bar');
 
   // --- order and groups
   const key = (/** @type {any} */ one) => sameAs(one);
@@ -145,14 +152,14 @@ try {
   ok('selection: single, ranges, all, and without what is gone');
 
   // --- one answer to many
-  const plan = (/** @type {any[]} */ asked, /** @type {string} */ sense, more = {}) => planOf(asked, sense, { now: new Map(asked.map((one) => [one.request_id, one])), seen: () => true, reason: '', ...more });
+  const plan = (/** @type {any[]} */ asked, /** @type {string} */ sense, more = {}) => planOf(asked, sense, { now: new Map(asked.map((one) => [one.request_id, one])), device, seen: () => true, reason: '', ...more });
   const why = (/** @type {any} */ found) => found.out.map((/** @type {any} */ one) => one.why).join();
   const low = request({ risk: 'low' });
   const danger = request({ risk: 'danger' });
   assert.deepEqual(plan([low, request()], 'allow').will.map((/** @type {any} */ one) => one.answer), [{ option_id: 'yes' }, { option_id: 'yes' }], 'once, never always');
   assert.equal(why(plan([danger], 'allow')), 'danger', 'danger is never allowed together');
   assert.equal(why(plan([low], 'allow', { seen: () => false })), 'unread');
-  assert.equal(why(plan([request()], 'allow', { limit: 'low' })), 'limit');
+  assert.equal(why(plan([request()], 'allow', { device: { may_approve: true, approve_up_to: 'low' } })), 'limit');
   assert.equal(why(plan([request({ observe_only: true })], 'allow')), 'elsewhere');
   assert.equal(why(plan([request({ options: [ALLOW[1], ALLOW[2]] })], 'allow')), 'never_once');
   for (const question of [{ type: 'prompt', options: [] }, { type: 'pick', options: [], items: [] }, { type: 'elicitation', options: [], subject: { type: 'question', questions: [{ id: 'a', text: 'A?', options: [] }] } }]) {
@@ -165,7 +172,7 @@ try {
   }
   assert.deepEqual(plan([danger, low], 'deny').will.map((/** @type {any} */ one) => one.answer), [{ option_id: 'no' }, { option_id: 'no' }], 'a denial needs no reading');
   assert.deepEqual(plan([request({ allow_reason: true }), low], 'deny', { reason: 'not now' }).will.map((/** @type {any} */ one) => one.answer), [{ option_id: 'no', reason: 'not now' }, { option_id: 'no' }]);
-  assert.equal(why(plan([danger], 'deny', { limit: 'elevated' })), 'limit');
+  assert.deepEqual(plan([danger], 'deny', { device: { may_approve: true, approve_up_to: 'elevated' } }).will.map((/** @type {any} */ one) => one.answer), [{ option_id: 'no' }], 'a limit of risk limits allowing only');
   assert.deepEqual([...leftOut(plan([danger, low, danger], 'allow', { seen: () => false }))].map(([reason, all]) => [reason, all.length]), [['danger', 2], ['unread', 1]]);
   ok('several: low and elevated that were read, once each; never danger, questions, or what changed');
 

@@ -1,5 +1,6 @@
 // Push payloads, and the notifications made of them. Pure.
 
+import { answers } from '../../../clients/typescript/src/answers.js';
 import { oneLine } from '../lib/text.js';
 import { notify as t } from '../text/notify.js';
 import { outcomes } from '../text/outcomes.js';
@@ -46,7 +47,7 @@ const WHY = ' Why: ';
 /** Characters of a cut text that the request itself keeps, at least. */
 const REQUEST_CHARS = 100;
 
-const TITLES: Record<Action, string> = { allow_once: t.allowOnce, deny: t.deny };
+const TITLES: Record<Action, string> = { allow_once: answers.roles.allow_once.verb, deny: answers.roles.deny.verb };
 
 /** Reads a payload; null if it is malformed. */
 export function parsePayload(data: unknown): Payload | null {
@@ -104,11 +105,11 @@ export interface Done {
 /** The outcome for the gateway's reply to an answer. */
 export function doneOf(action: Action, status: number, body: unknown): Done {
   const reply = (typeof body === 'object' && body !== null ? body : {}) as { code?: string; ok?: boolean; state?: string; detail?: string; won?: boolean; resolved_by?: { name?: string } };
-  if (status >= 200 && status < 300 && reply.won !== false) return { title: action === 'allow_once' ? t.allowed : t.denied, body: '', look: false };
+  if (status >= 200 && status < 300 && reply.won !== false) return { title: t.fromHere(answers.roles[action].outcome), body: '', look: false };
   if (reply.state && reply.resolved_by) {
     const who = oneLine(reply.resolved_by.name);
     const words = (outcomes as unknown as Record<string, unknown>)[reply.state];
-    const what = reply.state === 'answered' ? `${reply.ok ? outcomes.allowed : reply.ok === false ? outcomes.denied : outcomes.answered}${who ? outcomes.by(who) : ''}` : typeof words === 'string' ? words : outcomes.gone;
+    const what = reply.state === 'answered' ? `${answers.roles[reply.ok ? 'allow_once' : reply.ok === false ? 'deny' : 'send'].outcome}${who ? outcomes.by(who) : ''}` : typeof words === 'string' ? words : outcomes.gone;
     return { title: what, body: outcomes.late, look: false };
   }
   if (status === 401) return { title: t.notAnswered, body: t.signedOut, look: true };

@@ -1,97 +1,132 @@
-// The answers that a request takes, in the order of their buttons. Pure.
-//
-// A button's text is the page's own, by the option's kind; the agent's label stands below, quoted. Deny and allow come last: at the
-// bottom on a phone, at the right on a desktop. Neither is the default.
+// The answers that a request takes, as `actions` of crates/protocol/src/answers.rs returns them: verb, order, key and guards come from the
+// generated table, and `cases.json` beside that file holds both implementations to the same results. Pure.
 
-import { oneLine } from '../lib/text.js';
-import { text } from '../text/en.js';
+import { answers } from '../../../clients/typescript/src/answers.js';
+import { visible } from '../lib/text.js';
 import { questionsOf } from './questions.js';
-import { letsGo, type Answer, type Offer, type Request } from './wire.js';
+import { riskOf, withinLimit, type Answer, type Offer, type Request, type Risk } from './wire.js';
 
-const t = text.request;
+export type Role = keyof typeof answers.roles;
+export type Unavailable = keyof typeof answers.unavailable;
+
+/** The properties of a role. */
+export interface Rule {
+  verb: string;
+  outcome: string;
+  sense: 'allow' | 'deny' | 'defer';
+  key: string | null;
+  primary: boolean;
+  lasting: boolean;
+}
+
+export const ROLES: Readonly<Record<Role, Rule>> = answers.roles;
+export const UNAVAILABLE: Readonly<Record<Unavailable, string>> = answers.unavailable;
+/** The keys of a request and their meaning. */
+export const ANSWER_KEYS = answers.keys;
+
+/** The device that would answer. */
+export interface Answerer {
+  may_approve: boolean;
+  /** Highest risk that it may allow; absent if any. */
+  approve_up_to?: Risk | null;
+}
 
 export interface Action {
-  /** Unique within the card. */
+  /** Unique within the request: `option:` and the option's id, or the role. */
   id: string;
-  /** The page's text for it. */
-  verb: string;
-  /** The agent's label, if it differs. */
-  quoted: string;
-  /** `allow` is guarded: armed by reading, held for danger, never by Enter. */
-  sense: 'allow' | 'deny';
-  /** The key that presses it, beside its number. */
-  key: '' | 'a' | 'A' | 'd';
-  /** Whether it answers later requests, too. */
-  always: boolean;
-  /** The answer, without typed or picked values. */
-  answer: Answer;
+  role: Role;
+  /** The agent's label, safe to show on one line; empty if it says the same as the verb. */
+  label: string;
+  /** The key that gives the answer. A digit counts only where it is shown. */
+  key: string | null;
+  /** Whether the answer needs a long press or a typed word. */
+  hold: boolean;
+  /** Why the device may not give it; null if it may. */
+  unavailable: Unavailable | null;
+  /** The answer without typed or picked values; null for `later`, which sends nothing. */
+  answer: Answer | null;
 }
 
-const ORDER: Record<string, number> = { allow_always: 0, reject_always: 1, other: 2, reject_once: 3, allow_once: 4 };
+export const ruleOf = (action: Pick<Action, 'role'>): Rule => ROLES[action.role];
 
-const normal = (label: string): string => label.toLowerCase().replace(/[^a-z]/g, '');
+const ORDER = Object.keys(ROLES) as Role[];
+const BY_KIND: Record<string, Role> = { allow_once: 'allow_once', allow_always: 'allow_always', reject_once: 'deny', reject_always: 'deny_always' };
 
-function ofOffer(offer: Offer): Action {
-  const label = oneLine(offer.label) || offer.id;
-  const verb = (t.verbs as Record<string, string>)[offer.kind];
-  return {
-    id: `option:${offer.id}`,
-    verb: verb ?? `“${label}”`,
-    quoted: verb && normal(label) !== normal(verb) ? label : '',
-    sense: letsGo(offer) ? 'allow' : 'deny',
-    key: '',
-    always: offer.kind === 'allow_always' || offer.kind === 'reject_always',
-    answer: { option_id: offer.id },
-  };
+/** The role of an offered option; of an unknown kind, an answer that is guarded like an allowing one. */
+export const roleOf = (kind: string): Role => BY_KIND[kind] ?? 'choose';
+
+/** What two labels have in common that differ in case and punctuation only. */
+const letters = (label: string): string => label.replace(/[^\p{Alphabetic}\p{N}]/gu, '').toLowerCase();
+
+function labelOf(offer: Offer): string {
+  const label = visible(offer.label.trim()).replace(/[\n\t]/g, ' ');
+  const chars = [...label];
+  return chars.length > answers.labelMax ? `${chars.slice(0, answers.labelMax).join('').trimEnd()}…` : label;
 }
 
-const own = (id: string, verb: string, sense: Action['sense'], answer: Answer): Action => ({ id, verb, quoted: '', sense, key: '', always: false, answer });
+function whyNot(request: Request, device: Answerer, { sense, lasting }: Rule): Unavailable | null {
+  if (request.observe_only) return 'observe_only';
+  if (!device.may_approve) return 'scope';
+  if (!device.approve_up_to || sense !== 'allow') return null;
+  if (!withinLimit(riskOf(request), device.approve_up_to)) return 'risk';
+  return lasting && device.approve_up_to !== 'danger' ? 'lasting' : null;
+}
 
-function unkeyed(request: Request): Action[] {
-  if (request.observe_only) return [];
-  if (questionsOf(request).length) return [own('none', t.noAnswer, 'deny', { answers: {} }), own('send', t.sendAnswers, 'allow', {})];
-  if (request.options.length > 0) {
-    const place = (offer: Offer) => ORDER[offer.kind] ?? 2;
-    return request.options
-      .map((offer, n) => ({ offer, n }))
-      .sort((a, b) => place(a.offer) - place(b.offer) || a.n - b.n)
-      .map(({ offer }) => ofOffer(offer));
-  }
+type Plain = [role: Role, answer: Answer, offer?: Offer];
+
+function plainOf(request: Request): Plain[] {
+  if (questionsOf(request).length) return [['send', {}], ['skip', { answers: {} }]];
+  if (request.options.length) return request.options.map((offer) => [roleOf(offer.kind), { option_id: offer.id }, offer]);
   switch (request.type) {
     case 'pick':
-      return [own('none', t.chooseNothing, 'deny', { ids: [] }), own('send', t.sendChoice, 'allow', {})];
+      return [['send', {}], ['skip', { ids: [] }]];
     case 'prompt':
-      return [own('none', t.noAnswer, 'deny', { value: null }), own('send', t.sendAnswer, 'allow', {})];
+      return [['send', {}], ['skip', { value: null }]];
     case 'confirm':
     case 'permission':
-      return [own('deny', t.deny, 'deny', { ok: false }), own('allow', t.allow, 'allow', { ok: true })];
+      return [['allow_once', { ok: true }], ['deny', { ok: false }]];
     default:
       return [];
   }
 }
 
-/** The actions with their keys; the first of a kind gets its key. */
-export function actionsOf(request: Request): Action[] {
-  const actions = unkeyed(request);
-  const give = (key: Action['key'], fits: (action: Action) => boolean) => {
-    const one = actions.find((action) => action.key === '' && fits(action));
-    if (one) one.key = key;
+/** The answers that a request takes from a device, in the order of the buttons and of Tab. */
+export function actionsOf(request: Request, device: Answerer): Action[] {
+  const one = (role: Role, answer: Answer | null, offer?: Offer): Action => {
+    const rule = ROLES[role];
+    const label = offer ? labelOf(offer) : '';
+    return {
+      id: offer ? `option:${offer.id}` : role,
+      role,
+      label: letters(label) === letters(rule.verb) ? '' : label,
+      key: null,
+      hold: rule.sense === 'allow' && riskOf(request) === 'danger',
+      unavailable: whyNot(request, device, rule),
+      answer,
+    };
   };
-  const kind = (action: Action) => request.options.find((offer) => `option:${offer.id}` === action.id)?.kind;
-  give('d', (action) => action.sense === 'deny' && !action.always);
-  give('a', (action) => (request.options.length > 0 ? kind(action) === 'allow_once' : action.sense === 'allow'));
-  give('A', (action) => kind(action) === 'allow_always');
+  const actions = plainOf(request).map(([role, answer, offer]) => one(role, answer, offer));
+  if (actions.some((action) => action.unavailable === 'risk')) actions.push(one('later', null));
+  actions.sort((a, b) => ORDER.indexOf(a.role) - ORDER.indexOf(b.role));
+  const used = new Set<string>();
+  let digit = 0;
+  for (const action of actions) {
+    const { key, lasting, sense } = ruleOf(action);
+    if (key && !used.has(key)) action.key = key;
+    else if (!lasting && sense !== 'defer' && digit < 9) action.key = String((digit += 1));
+    if (action.key) used.add(action.key);
+  }
   return actions;
 }
 
-/** How the answers are laid out: the two for this request alone; others for it alone; and those that last. */
-export function mainOf(actions: readonly Action[]): { main: Action[]; others: Action[]; lasting: Action[] } {
-  const once = actions.filter((action) => !action.always);
-  const keyed = once.filter((action) => action.key !== '');
-  const main = keyed.some((action) => action.key === 'a') ? keyed : once;
-  return { main, others: once.filter((action) => !main.includes(action)), lasting: actions.filter((action) => action.always) };
+/** The actions by their place: the buttons of the bar, the primary one first, and the menu. */
+export function barOf(actions: readonly Action[]): { bar: Action[]; menu: Action[] } {
+  const primary = actions.find((action) => ruleOf(action).primary);
+  const deny = actions.find((action) => action.key === 'd');
+  // Without a primary action, what the agent offers stands side by side.
+  const offered = primary ? [primary] : actions.filter((action) => action.role === 'choose');
+  const first = offered.length ? offered : actions.filter((action) => ruleOf(action).sense === 'allow');
+  const later = actions.filter((action) => action.role === 'later');
+  const bar = [...first, ...(deny ? [deny] : []), ...later];
+  return { bar, menu: actions.filter((action) => !bar.includes(action)) };
 }
-
-/** Whether "remember" is a separate checkbox: the runtime supports it, but has no option for it. */
-export const rememberIsBox = (request: Request): boolean =>
-  request.allow_remember && !request.observe_only && !request.options.some((offer) => offer.kind === 'allow_always' || offer.kind === 'reject_always');

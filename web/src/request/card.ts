@@ -14,7 +14,7 @@ import { oneLine, readable, visible } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import { actionsOf, mainOf, rememberIsBox, type Action } from './actions.js';
+import { actionsOf, barOf, ruleOf, UNAVAILABLE, type Action } from './actions.js';
 import { ago, span } from './age.js';
 import { Answering, type Sent } from './answering.js';
 import { Arming, WATCH_MS } from './arming.js';
@@ -27,12 +27,13 @@ import type { PlexusExact } from './exact.js';
 import './hold.js';
 import type { PlexusHold } from './hold.js';
 import { join } from './keys.js';
+import { answerer } from './me.js';
 import { outcomeOf } from './outcome.js';
 import { changedBetween } from '../wire/merge.js';
 import { answersOf, choose, chooseOwn, nameOf, NOTHING, questionsOf, wrongWith, type DraftAnswer } from './questions.js';
 import { markSeen } from './seen.js';
 import { post } from './send.js';
-import { RISK_ICON, riskOf, withinLimit, type Answer, type Question, type Receipt, type Request } from './wire.js';
+import { RISK_ICON, riskOf, type Answer, type Question, type Receipt, type Request } from './wire.js';
 
 const t = text.request;
 
@@ -80,7 +81,6 @@ export class PlexusCard extends PlexusElement {
   #reasonOpen = false;
   #reason = '';
   #edit: string | null = null;
-  #remember = false;
   #picked = new Set<string>();
   /** The draft answers to the questions, by question id. */
   #drafts = new Map<string, DraftAnswer>();
@@ -164,7 +164,6 @@ export class PlexusCard extends PlexusElement {
     this.#edit = null;
     this.#reason = '';
     this.#reasonOpen = false;
-    this.#remember = false;
     this.#picked.clear();
     this.#drafts.clear();
     this.#changed = false;
@@ -205,7 +204,7 @@ export class PlexusCard extends PlexusElement {
     actions.style.blockSize = this.#kept ? `${this.#kept.actions}px` : '';
     actions.style.marginBlockStart = this.#kept ? 'auto' : '';
     for (const hold of this.renderRoot.querySelectorAll<PlexusHold>('plexus-hold')) {
-      const action = actionsOf(this.#now).find((one) => one.id === hold.dataset['action']);
+      const action = actionsOf(this.#now, answerer()).find((one) => one.id === hold.dataset['action']);
       hold.may = () => action !== undefined && this.#mayPress(action);
       hold.still = () => this.open && this.#arming.armed(performance.now());
     }
@@ -237,38 +236,32 @@ export class PlexusCard extends PlexusElement {
   /** Why this device cannot answer it at all; empty if it can. */
   #hindrance(): string {
     const request = this.#now;
-    const me = plexus.me.value;
     if (request.observe_only) return t.observeOnly(oneLine(request.runtime_id) || t.runtimeUnknown);
     if (!plexus.may('approve')) return t.mayNot;
-    const risk = riskOf(request);
-    if (!withinLimit(risk, me?.approve_up_to)) return t.tooRisky(this.#riskWord(me!.approve_up_to!), this.#riskWord(risk), reasonsOf(request).join('; '), ((risk === 'low' ? null : me?.answered_on?.[risk]) ?? []).map(oneLine));
     if (!plexus.live.value) return t.offline;
     return '';
   }
 
-  #riskWord(risk: string): string {
-    return ((t.risks as Record<string, string>)[risk] ?? risk).toLowerCase();
-  }
-
   /** Why this answer cannot be given now; empty if it can. */
-  #obstacle(action: Pick<Action, 'sense' | 'always'>): string {
+  #obstacle(action: Pick<Action, 'role' | 'unavailable'>): string {
     if (this.status === 'sending') return t.sending;
     if (this.status === 'unknown') return t.unknown;
     const hindrance = this.#hindrance();
     if (hindrance) return hindrance;
-    if (action.sense !== 'allow') return '';
+    if (action.unavailable) return UNAVAILABLE[action.unavailable];
+    const { sense, lasting } = ruleOf(action);
+    if (sense !== 'allow') return '';
     // "Always" covers later requests of any risk, and only the original text.
-    if (action.always && plexus.me.value?.approve_up_to && plexus.me.value.approve_up_to !== 'danger') return t.alwaysTooMuch;
-    if (action.always && this.#isEdited) return t.editedOnce;
+    if (lasting && this.#isEdited) return t.editedOnce;
     if (this.#now.display_truncated) return t.readFirst;
     if (!this.#read) return sizeOf(this.#now.display).long ? t.readFirst : t.seeFirst;
     if (this.#changed) return t.changedSince;
     return '';
   }
 
-  #mayPress(action: Pick<Action, 'sense' | 'always'>): boolean {
+  #mayPress(action: Pick<Action, 'role' | 'unavailable'>): boolean {
     if (!this.open) return false;
-    const first = this.#obstacle({ sense: 'deny', always: false });
+    const first = this.#obstacle({ role: 'deny', unavailable: null });
     this.#watch();
     const words = first || (this.#arming.armed(performance.now()) ? this.#obstacle(action) : t.early);
     if (words) {
@@ -303,7 +296,7 @@ export class PlexusCard extends PlexusElement {
   }
 
   #guarded(action: Action): boolean {
-    return action.sense === 'allow' && riskOf(this.#now) === 'danger';
+    return ruleOf(action).sense === 'allow' && riskOf(this.#now) === 'danger';
   }
 
   /** The complete answer, or the text of what is missing. */
@@ -312,29 +305,24 @@ export class PlexusCard extends PlexusElement {
     const answer: Answer = { ...action.answer };
     const questions = questionsOf(request);
     if (questions.length) {
-      if (action.id !== 'send') return answer;
+      if (action.role !== 'send') return answer;
       const found = answersOf(questions, this.#drafts);
       if ('answers' in found) return { ...answer, answers: found.answers };
       this.renderRoot.querySelector<HTMLElement>(`fieldset[data-question="${CSS.escape(found.question.id)}"] input, fieldset[data-question="${CSS.escape(found.question.id)}"] textarea`)?.focus();
       return questions.length > 1 ? `${nameOf(found.question)}: ${found.words}` : found.words;
     }
-    if (action.id === 'send' && request.type === 'pick') {
+    if (action.role === 'send' && request.type === 'pick') {
       if (this.#picked.size === 0) return t.nothingChosen;
       answer.ids = (request.items ?? []).map((item) => item.id).filter((id) => this.#picked.has(id));
     }
-    if (action.id === 'send' && request.type === 'prompt') {
+    if (action.role === 'send' && request.type === 'prompt') {
       const value = this.#value ?? request.default_value ?? '';
       if (value === '') return t.nothingTyped;
       answer.value = value;
     }
     const reason = this.#reason.trim();
-    if (action.sense === 'deny' && request.allow_reason && reason) answer.reason = reason;
-    if (this.#remember && rememberIsBox(request)) {
-      const obstacle = this.#obstacle({ sense: action.sense, always: true });
-      if (obstacle) return obstacle;
-      answer.remember = true;
-    }
-    if (action.sense === 'allow' && this.#isEdited) answer.edited = this.#edit ?? '';
+    if (ruleOf(action).sense === 'deny' && request.allow_reason && reason) answer.reason = reason;
+    if (ruleOf(action).sense === 'allow' && this.#isEdited) answer.edited = this.#edit ?? '';
     return answer;
   }
 
@@ -422,7 +410,7 @@ export class PlexusCard extends PlexusElement {
       if (item) this.#pick(item.id, request.multi ? !this.#picked.has(item.id) : true);
       return Boolean(item);
     }
-    const actions = actionsOf(request);
+    const actions = actionsOf(request, answerer());
     const action = digit ? actions[digit - 1] : actions.find((one) => one.key !== '' && one.key === pressed);
     if (action) {
       if (event.repeat) return true;
@@ -437,10 +425,6 @@ export class PlexusCard extends PlexusElement {
         return true;
       case 'e':
         if (request.editable && !request.observe_only) this.#openEdit();
-        return true;
-      case 'm':
-        if (rememberIsBox(request)) this.#remember = !this.#remember;
-        this.requestUpdate();
         return true;
       case 'c':
         if (this.#changed) this.#readAgain();
@@ -474,7 +458,7 @@ export class PlexusCard extends PlexusElement {
   }
 
   #enter = (event: KeyboardEvent, action: Action): void => {
-    if (event.key !== 'Enter' || action.sense === 'deny') return;
+    if (event.key !== 'Enter' || ruleOf(action).sense === 'deny') return;
     event.preventDefault();
     this.#tell(t.enterNever, true);
   };
@@ -745,8 +729,10 @@ export class PlexusCard extends PlexusElement {
   }
 
   #controls(request: Request): TemplateResult {
-    const actions = actionsOf(request);
-    const { main, others, lasting } = mainOf(actions);
+    const actions = actionsOf(request, answerer());
+    const { bar: main, menu } = barOf(actions);
+    const others = menu.filter((action) => !ruleOf(action).lasting);
+    const lasting = menu.filter((action) => ruleOf(action).lasting);
     const hindrance = this.#hindrance();
     const say = this.#say || (this.status === 'open' ? hindrance : '') || (this.#read || !actions.length || !sizeOf(request.display).long ? '' : t.readFirst);
     const guarded = actions.some((action) => this.#guarded(action));
@@ -787,9 +773,6 @@ export class PlexusCard extends PlexusElement {
       request.allow_reason && !request.observe_only
         ? html`<button type="button" class="tool" data-tool="reason" aria-expanded=${this.#reasonOpen} @click=${() => this.#openReason()}>${t.denyWhy}</button>`
         : null,
-      rememberIsBox(request)
-        ? html`<label class="box"><input type="checkbox" .checked=${this.#remember} @change=${(event: Event) => { this.#remember = (event.target as HTMLInputElement).checked; }} @keydown=${this.#noEnter} />${t.remember}</label>`
-        : null,
       guarded
         ? html`<button type="button" class="tool" data-tool="word" aria-expanded=${this.#typing} @click=${() => { this.#typing = !this.#typing; this.#word = ''; this.requestUpdate(); if (this.#typing) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('.typed')?.focus()); }}>${t.typeInstead}</button>`
         : null,
@@ -800,7 +783,7 @@ export class PlexusCard extends PlexusElement {
   /** The alternative to holding a button: type a word, then press. */
   #typed(actions: Action[]): TemplateResult {
     const ready = this.#word.trim().toLowerCase() === t.typeWord;
-    const action = actions.find((one) => one.key === 'a') ?? actions.find((one) => one.sense === 'allow');
+    const action = actions.find((one) => one.key === 'a') ?? actions.find((one) => ruleOf(one).sense === 'allow');
     if (!action) return html``;
     return html`<div class="word">
       <div class="field">
@@ -822,9 +805,9 @@ export class PlexusCard extends PlexusElement {
 
   #verbOf(action: Action): string {
     const request = this.#now;
-    if (action.sense === 'allow' && !action.always && this.#isEdited) return t.allowEdited;
+    if (ruleOf(action).sense === 'allow' && !ruleOf(action).lasting && this.#isEdited) return t.allowEdited;
     if (action.key === 'd' && this.#reason.trim() && request.allow_reason) return t.denyNow;
-    return action.verb;
+    return ruleOf(action).verb;
   }
 
   /** One answer. `wide`: one of the two; `whole`: a row of its own; `small`: what lasts, with its reach in words. */
@@ -832,14 +815,14 @@ export class PlexusCard extends PlexusElement {
     const off = this.#obstacle(action) !== '';
     const key = action.key || (n < 9 ? String(n + 1) : '');
     const agent = oneLine(this.#now.runtime_id) || t.runtimeUnknown;
-    const reach = size === 'small' ? (action.quoted ? t.reaches(agent) : action.sense === 'allow' ? t.alwaysPlain(agent) : t.neverPlain(agent)) : '';
+    const reach = size === 'small' ? (action.label ? t.reaches(agent) : ruleOf(action).sense === 'allow' ? t.alwaysPlain(agent) : t.neverPlain(agent)) : '';
     if (this.#guarded(action)) {
       return html`<plexus-hold
         class=${size}
         data-action=${action.id}
-        data-sense=${action.sense}
+        data-sense=${ruleOf(action).sense}
         .verb=${this.#verbOf(action)}
-        .quoted=${action.quoted}
+        .quoted=${action.label}
         .reach=${reach}
         .hint=${t.holdHint}
         .off=${off}
@@ -853,14 +836,14 @@ export class PlexusCard extends PlexusElement {
       type="button"
       class="answer ${size}"
       data-action=${action.id}
-      data-sense=${action.sense}
+      data-sense=${ruleOf(action).sense}
       data-key=${action.key}
       aria-disabled=${off ? 'true' : 'false'}
       @keydown=${(event: KeyboardEvent) => this.#enter(event, action)}
       @click=${() => this.#press(action)}
     >
       <strong>${this.#verbOf(action)}${key ? html`<kbd aria-hidden="true">${key}</kbd>` : nothing}</strong>
-      ${action.quoted || reach ? html`<small>${reach} ${action.quoted ? html`“<bdi>${action.quoted}</bdi>”` : nothing}</small>` : nothing}
+      ${action.label || reach ? html`<small>${reach} ${action.label ? html`“<bdi>${action.label}</bdi>”` : nothing}</small>` : nothing}
     </button>`;
   }
 

@@ -19,6 +19,7 @@ import { joinList } from './keys.js';
 import { BESIDE_PX, listStyles } from './list.css.js';
 import './many.js';
 import type { PlexusMany } from './many.js';
+import { answerer } from './me.js';
 import { clustered, entriesOf, indexAt, newOrder, offsetsOf, rangeOf, type Entry, type Grouping, type Placed } from './order.js';
 import { outcomeOf } from './outcome.js';
 import { rowOf, type RowHost } from './row.js';
@@ -562,7 +563,7 @@ export class PlexusRequests extends PlexusElement {
           ${GROUPINGS.map((one) => html`<option value=${one} ?selected=${one === this.grouping}>${t.rows.groupings[one]}</option>`)}
         </select></div>`;
     }
-    const allowed = planOf(this.#chosenRequests(), 'allow', { now: plexus.requests.value, limit: plexus.me.value?.approve_up_to, seen: wasSeen, reason: '' }).will.length;
+    const allowed = planOf(this.#chosenRequests(), 'allow', { now: plexus.requests.value, device: answerer(), seen: wasSeen, reason: '' }).will.length;
     return html`<div class="bar" role="toolbar" aria-label=${t.rows.chosen(size)}>${all}<div class="title"><strong>${digits(size)}<span class="word"> ${t.rows.chosenWord}</span></strong><span class="sr"><slot name="title"></slot></span></div>
       <button type="button" id="deny" class="danger" @click=${() => this.#many('deny')}>${t.rows.deny(size)}</button>
       <button type="button" id="allow" title=${t.rows.allowHint} @click=${() => this.#many('allow')}>${t.rows.allow(allowed, size)}</button>

@@ -12,6 +12,7 @@ import { toast } from '../ui/say.js';
 import { Answering, type Sent } from './answering.js';
 import { Arming } from './arming.js';
 import { wordsOf } from './asked.js';
+import { answerer } from './me.js';
 import { outcomeOf } from './outcome.js';
 import { wasSeen } from './seen.js';
 import { post } from './send.js';
@@ -99,7 +100,7 @@ export class PlexusMany extends PlexusElement {
 
   /** What would be sent now. */
   #plan(): Plan {
-    return planOf(this.#asked, this.#sense, { now: plexus.requests.value, limit: plexus.me.value?.approve_up_to, seen: wasSeen, reason: this.#reason.trim() });
+    return planOf(this.#asked, this.#sense, { now: plexus.requests.value, device: answerer(), seen: wasSeen, reason: this.#reason.trim() });
   }
 
   #watch = (): void => {

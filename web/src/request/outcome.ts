@@ -2,6 +2,8 @@
 
 import { text } from '../text/en.js';
 import { oneLine } from '../lib/text.js';
+import { ROLES, roleOf, type Role } from './actions.js';
+import { questionsOf } from './questions.js';
 import type { Receipt, Request } from './wire.js';
 
 const t = text.request;
@@ -16,25 +18,25 @@ export interface Outcome {
   edited: string;
 }
 
-const OPTION_OUTCOMES: Record<string, [string, Outcome['sense']]> = {
-  allow_once: [t.allowed, 'allow'],
-  allow_always: [t.allowedAlways, 'allow'],
-  reject_once: [t.denied, 'deny'],
-  reject_always: [t.deniedAlways, 'deny'],
-};
+/** The role of the answer that was given. */
+function given(receipt: Receipt, request: Request): Role {
+  const option = request.options.find((one) => one.id === receipt.option_id);
+  if (option) return roleOf(option.kind);
+  if (receipt.ids?.length || receipt.answers) return 'send';
+  const asksText = questionsOf(request).length > 0 || request.type === 'prompt' || request.type === 'pick';
+  if (asksText) return receipt.ok === false ? 'skip' : 'send';
+  return receipt.ok === false ? 'deny' : receipt.ok ? 'allow_once' : 'send';
+}
 
 function answered(receipt: Receipt, request: Request): [string, Outcome['sense']] {
-  const option = request.options.find((one) => one.id === receipt.option_id);
-  const known = option && OPTION_OUTCOMES[option.kind];
-  if (known) return known;
-  if (option) return [t.answeredWith(oneLine(option.label)), 'none'];
+  const role = given(receipt, request);
+  const { outcome, sense } = ROLES[role];
+  if (role === 'choose') return [t.answeredWith(oneLine(request.options.find((one) => one.id === receipt.option_id)?.label)), 'none'];
   if (receipt.ids?.length) {
     const labels = receipt.ids.map((id) => oneLine(request.items?.find((item) => item.id === id)?.label ?? id));
     return [t.chosen(labels.join(', ')), 'none'];
   }
-  if (request.type === 'prompt' || request.type === 'pick') return receipt.ok === false ? [t.cancelled, 'none'] : [t.answered, 'none'];
-  if (typeof receipt.ok === 'boolean') return receipt.ok ? [t.allowed, 'allow'] : [t.denied, 'deny'];
-  return [t.answered, 'none'];
+  return [outcome, role === 'send' || role === 'skip' || sense === 'defer' ? 'none' : sense];
 }
 
 /** The outcome of a receipt; `me` is this device. */

@@ -3,10 +3,9 @@
 // "Allow" is for what is low or elevated and was seen whole; danger, questions, and what changed or was not read are left out, each with
 // the reason. The answer to each request is the one that its card would give.
 
-import { actionsOf } from './actions.js';
+import { actionsOf, type Answerer } from './actions.js';
 import type { Answering, Sent } from './answering.js';
-import { questionsOf } from './questions.js';
-import { riskOf, withinLimit, type Answer, type Request, type Risk } from './wire.js';
+import { riskOf, type Answer, type Request } from './wire.js';
 
 /** Answers under way at the same time: the gateway stores each before it replies. */
 const PARALLEL = 6;
@@ -27,31 +26,29 @@ export interface Plan {
 export interface Circumstances {
   /** The requests as they are now, by id. */
   now: ReadonlyMap<string, Request>;
-  /** Up to which risk this device may answer; absent if any. */
-  limit?: Risk | null;
+  device: Answerer;
   /** Whether all of a request was seen. */
   seen: (request: Request) => boolean;
   /** The reason of a denial; empty if none is given. */
   reason: string;
 }
 
-function judged(asked: Request, sense: Sense, { now, limit, seen, reason }: Circumstances): LeftOut | Answer {
+function judged(asked: Request, sense: Sense, { now, device, seen, reason }: Circumstances): LeftOut | Answer {
   const request = now.get(asked.request_id);
   if (!request || request.state !== 'open') return 'closed';
   if (request.digest !== asked.digest || request.revision !== asked.revision) return 'changed';
   if (request.observe_only) return 'elsewhere';
-  const risk = riskOf(request);
-  if (!withinLimit(risk, limit)) return 'limit';
-  const actions = actionsOf(request);
+  const actions = actionsOf(request, device);
   if (sense === 'deny') {
     const action = actions.find((one) => one.key === 'd');
     if (!action) return 'no_deny';
     return request.allow_reason && reason ? { ...action.answer, reason } : { ...action.answer };
   }
-  if (risk === 'danger') return 'danger';
-  if (questionsOf(request).length || request.type === 'prompt' || request.type === 'pick') return 'question';
-  const action = actions.find((one) => one.key === 'a' && one.sense === 'allow' && !one.always);
+  if (actions.some((one) => one.role === 'send')) return 'question';
+  const action = actions.find((one) => one.role === 'allow_once');
   if (!action) return 'never_once';
+  if (action.unavailable === 'risk') return 'limit';
+  if (riskOf(request) === 'danger') return 'danger';
   if (!seen(request)) return 'unread';
   return { ...action.answer };
 }

@@ -11,8 +11,5 @@ export const riskOf = (request: Request): Risk => request.risk ?? (request.dange
 export const RISK_ICON = { low: 'check', elevated: 'warn', danger: 'danger' } as const;
 
 const LEVELS: Record<Risk, number> = { low: 0, elevated: 1, danger: 2 };
-/** Whether a device that may answer up to `limit` (absent: everything) may answer this. */
+/** Whether a device that may allow up to `limit` (absent: everything) may allow this. */
 export const withinLimit = (risk: Risk, limit?: Risk | null): boolean => !limit || LEVELS[risk] <= LEVELS[limit];
-
-/** Whether an option may let the agent continue, and so must be guarded. Unknown kinds count as such. */
-export const letsGo = (offer: Offer): boolean => offer.kind !== 'reject_once' && offer.kind !== 'reject_always';

@@ -3,11 +3,8 @@
 export const notify = {
   news: 'New activity in Plexus',
   newsBody: 'Open Plexus to see it.',
-  allowOnce: 'Allow once',
-  deny: 'Deny',
   sending: 'Sending your answer…',
-  allowed: 'Allowed, from this notification',
-  denied: 'Denied, from this notification',
+  fromHere: (outcome: string) => `${outcome}, from this notification`,
   already: (what: string) => `${what}; your answer came too late and was not used`,
   notAnswered: 'Not answered',
   unknown: 'Not known whether your answer arrived',

@@ -1,0 +1,6 @@
+// This device, as the rules of answers see it.
+
+import { plexus } from '../plexus.js';
+import type { Answerer } from './actions.js';
+
+export const answerer = (): Answerer => ({ may_approve: plexus.may('approve'), approve_up_to: plexus.me.value?.approve_up_to });
