@@ -213,6 +213,9 @@ export class PlexusCard extends PlexusElement {
 
   // --- when a press counts ------------------------------------------------------------------------------------------------------
 
+  /** Restarts the guard: the card got the keyboard. */
+  rearm(): void { this.#rearm(); }
+
   #rearm = (): void => {
     this.#arming.again(performance.now());
     this.#drawArming();
