@@ -105,9 +105,55 @@ export function agentWords(request: Request): { title: string; message: string }
   return { title, message: message && title && flat(title).includes(flat(oneLine(message))) ? '' : message };
 }
 
-/** The folder of a session, unless the display says it already. */
-export function folderBeside(request: Request, cwd: string | undefined): string {
-  const folder = oneLine(cwd);
-  const last = request.display.slice(request.display.lastIndexOf('\n') + 1);
-  return folder && last === `in ${folder}` ? '' : folder;
+/** The display of a command without its last line, and the folder which that line names; otherwise the whole display and no folder. */
+export function apart(request: Request): { shown: string; folder: string } {
+  const { display, subject } = request;
+  const last = subject?.type === 'command' && !request.display_truncated ? IN_FOLDER.exec(display) : null;
+  return last ? { shown: display.slice(0, last.index), folder: last[0].slice('\nin '.length) } : { shown: display, folder: '' };
+}
+
+/** The folder where it would happen: the one that the request names, else the session's, unless the display says it. */
+export function folderOf(request: Request, cwd: string | undefined): string {
+  const { folder } = apart(request);
+  const session = oneLine(cwd);
+  return folder || (request.display.endsWith(`\nin ${session}`) ? '' : session);
+}
+
+/** Whether it only asks something and does nothing by itself. */
+export const asksOnly = (request: Request): boolean => request.subject?.type === 'question' || request.type === 'prompt' || request.type === 'pick';
+
+/** What the agent wants, as the head of a card: the page's own words, and what they are about. */
+export interface Head {
+  words: string;
+  target: Pick<AskedLine, 'head' | 'tail'> | null;
+  more: string;
+}
+
+const h = text.request.heads;
+
+export function headOf(request: Request): Head {
+  const { subject } = request;
+  const plain = (words: string): Head => ({ words, target: null, more: '' });
+  switch (subject?.type) {
+    case 'command':
+      return plain(h.command);
+    case 'edit': {
+      const { head, tail, more } = lineOf(request);
+      return { words: h.edit, target: subject.files.length ? { head, tail } : null, more };
+    }
+    case 'fetch':
+      return plain(h.fetch);
+    case 'plan':
+      return plain(h.plan);
+    case 'tool':
+      return { words: h.tool, target: { head: cut(subject.name), tail: '' }, more: '' };
+    case 'question':
+      return plain(h.questions(subject.questions.length));
+    case 'unreadable':
+      return plain(h.unreadable);
+    case undefined:
+      return plain(h.types[request.type] ?? h.types['permission']!);
+    default:
+      return plain(h.types['permission']!);
+  }
 }

@@ -1,39 +1,42 @@
-// The card of one request.
+// The card of one request: what the agent wants, exactly what it would do, the gateway's judgement, and the answers.
 //
 // - The gateway's facts (runtime, session, folder, risk, the exact display, warnings) stand outside; the agent's own text stands in a
-//   labelled quotation and is inserted as text only.
-// - In the order of a decision: what is asked, why it is risky, where. Nothing stands there twice.
-// - No answer counts before the card has stood still for a moment; "allow" needs that all of it was seen, danger also a hold. Enter
-//   never allows. The card never takes the focus by itself.
+//   quotation and is inserted as text only.
+// - No answer counts before the card has stood still for a moment; "allow" needs that all of it was seen, danger also a hold. What lasts
+//   takes a second step. Enter never allows. The card never takes the focus by itself.
 // - The answers stand below what scrolls, always whole.
-// - A resolved card keeps its height, and shows the outcome in place of the buttons.
+// - A resolved card becomes one line.
 
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit';
 import { PlexusElement } from '../lib/element.js';
-import { oneLine, readable, visible } from '../lib/text.js';
+import { oneLine, readable } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
+import { face, faceStyles } from '../ui/face.js';
 import { icon } from '../ui/icons.js';
+import '../ui/menu.js';
+import type { MenuItem } from '../ui/menu.js';
 import { actionsOf, barOf, ruleOf, UNAVAILABLE, type Action } from './actions.js';
-import { ago, span } from './age.js';
+import { span } from './age.js';
 import { Answering, type Sent } from './answering.js';
 import { Arming, WATCH_MS } from './arming.js';
-import { agentWords, folderBeside } from './asked.js';
+import { agentWords, apart, asksOnly, folderOf, headOf, wordsOf } from './asked.js';
 import { cardStyles } from './card.css.js';
-import { changesOf } from './change.js';
 import { sizeOf } from './display.js';
 import './exact.js';
 import type { PlexusExact } from './exact.js';
+import { Draft, fieldsOf } from './fields.js';
 import './hold.js';
 import type { PlexusHold } from './hold.js';
 import { join } from './keys.js';
+import { isLeft, leave, resume } from './left.js';
 import { answerer } from './me.js';
 import { outcomeOf } from './outcome.js';
 import { changedBetween } from '../wire/merge.js';
-import { answersOf, choose, chooseOwn, nameOf, NOTHING, questionsOf, wrongWith, type DraftAnswer } from './questions.js';
+import { questionsOf } from './questions.js';
 import { markSeen } from './seen.js';
 import { post } from './send.js';
-import { RISK_ICON, riskOf, type Answer, type Question, type Receipt, type Request } from './wire.js';
+import { riskOf, type Answer, type Receipt, type Request } from './wire.js';
 
 const t = text.request;
 
@@ -43,18 +46,23 @@ const ASK_AGAIN_MS = [1_500, 3_000, 6_000, 12_000];
 const QUOTE_CHARS = 600;
 /** As `QUOTE_CHARS`, in lines. */
 const QUOTE_LINES = 6;
+/** Longest text of a question that cannot be cut, in characters: the gateway cuts at 4,096 bytes. */
+const WHOLE_CHARS = 1_024;
 /** A deadline sooner than this is emphasized, ms. */
 const SOON_MS = 60_000;
 /** Longest reason, in characters. */
 const REASON_CHARS = 2_000;
 
-/** Keys that mean the same as others. */
-const ALIASES: Readonly<Record<string, string>> = { y: 'a', n: 'd', r: 'D' };
-
 type Status = 'open' | 'sending' | 'unknown' | 'closed';
 
 /** The gateway's reasons for the risk. */
 const reasonsOf = (request: Request): string[] => (request.risk_reasons ?? []).map((reason) => oneLine(reason)).filter((reason) => reason !== '');
+
+/** Whether the questions hold all that was sent: none is so long that the gateway may have cut it. */
+function formIsWhole({ subject, display_truncated }: Request): boolean {
+  if (display_truncated || subject?.type !== 'question') return false;
+  return subject.questions.every((one) => [one.text, ...one.options.flatMap((option) => [option.label, option.description ?? ''])].every((words) => words.length < WHOLE_CHARS));
+}
 
 /** `<plexus-card .request=${request}>`. `layout`: `pane` beside or below the list, `dock` above a composer, `solo` alone on the page. */
 export class PlexusCard extends PlexusElement {
@@ -74,23 +82,19 @@ export class PlexusCard extends PlexusElement {
   #receipt: Receipt | null = null;
   #late = false;
   #closedWords = '';
-  #kept: { host: number; actions: number } | null = null;
   #say = '';
   #bad = false;
   #saysMore = false;
   #reasonOpen = false;
-  #reason = '';
-  #edit: string | null = null;
-  #picked = new Set<string>();
-  /** The draft answers to the questions, by question id. */
-  #drafts = new Map<string, DraftAnswer>();
+  #draft = new Draft();
   /** Whether the request changed while it was shown, and the person has not confirmed reading it again. */
   #changed = false;
-  #value: string | null = null;
-  #showSecret = false;
   #leave: () => void = () => {};
+  /** Whether a word is typed instead of holding a button. */
   #typing = false;
-  #word = '';
+  /** The id of the answer that waits for its second step; empty if none does. */
+  #step = '';
+  #formEnd: IntersectionObserver | undefined;
   /** When it was resolved, ms since the epoch; 0 while open. */
   closedAt = 0;
 
@@ -100,7 +104,7 @@ export class PlexusCard extends PlexusElement {
     this.status = 'open';
   }
 
-  static override styles = [...[PlexusElement.styles].flat(), cardStyles];
+  static override styles = [...[PlexusElement.styles].flat(), faceStyles, cardStyles];
 
   // --- state ------------------------------------------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ export class PlexusCard extends PlexusElement {
 
   /** Whether it can still be answered. */
   get open(): boolean {
-    return this.status !== 'closed';
+    return this.status !== 'closed' && !isLeft(this.request.request_id);
   }
 
   /** Whether an answer was sent whose outcome is not known yet: then the card must stay in the document. */
@@ -124,8 +128,10 @@ export class PlexusCard extends PlexusElement {
     this.#arming.again(performance.now());
     this.#timer = setInterval(this.#watch, WATCH_MS);
     this.#leave = join(this);
-    document.addEventListener('visibilitychange', this.#rearm);
-    window.addEventListener('focus', this.#rearm);
+    this.addEventListener('focusin', this.#focused);
+    document.addEventListener('visibilitychange', this.rearm);
+    window.addEventListener('focus', this.rearm);
+    window.addEventListener('resize', this.rearm);
     window.addEventListener('online', this.#askNow);
   }
 
@@ -134,8 +140,11 @@ export class PlexusCard extends PlexusElement {
     this.#leave();
     clearInterval(this.#timer);
     clearTimeout(this.#again);
-    document.removeEventListener('visibilitychange', this.#rearm);
-    window.removeEventListener('focus', this.#rearm);
+    this.#formEnd?.disconnect();
+    this.removeEventListener('focusin', this.#focused);
+    document.removeEventListener('visibilitychange', this.rearm);
+    window.removeEventListener('focus', this.rearm);
+    window.removeEventListener('resize', this.rearm);
     window.removeEventListener('online', this.#askNow);
   }
 
@@ -160,16 +169,11 @@ export class PlexusCard extends PlexusElement {
     clearTimeout(this.#again);
     this.#receipt = null;
     this.#late = false;
-    this.#kept = null;
-    this.#edit = null;
-    this.#reason = '';
+    this.#draft = new Draft();
     this.#reasonOpen = false;
-    this.#picked.clear();
-    this.#drafts.clear();
     this.#changed = false;
-    this.#value = null;
-    this.#word = '';
     this.#typing = false;
+    this.#step = '';
     this.#say = '';
     this.#bad = false;
     this.closedAt = 0;
@@ -177,48 +181,59 @@ export class PlexusCard extends PlexusElement {
     this.#arming.again(performance.now());
   }
 
-  /** Shows the outcome in place of the answers, at the height of the card so far. */
+  /** Becomes one line with the outcome. */
   #close(receipt: Receipt | null, words = ''): void {
     if (this.status === 'closed') return;
-    const actions = this.renderRoot?.querySelector<HTMLElement>('.actions');
     const article = this.renderRoot?.querySelector<HTMLElement>('article');
-    if (actions && article) this.#kept = { host: article.getBoundingClientRect().height, actions: actions.getBoundingClientRect().height };
     this.renderRoot?.querySelectorAll<PlexusHold>('plexus-hold').forEach((hold) => hold.stop());
     clearTimeout(this.#again);
     // The focused button disappears: the card keeps the focus.
-    const active = this.shadowRoot?.activeElement;
-    if (active && actions?.contains(active)) article?.focus({ preventScroll: true });
+    if (this.shadowRoot?.activeElement) article?.focus({ preventScroll: true });
     this.#receipt = receipt;
     this.#closedWords = words;
     this.closedAt = Date.now();
     this.status = 'closed';
-    this.dispatchEvent(new CustomEvent('closed', { bubbles: true, composed: true }));
+    this.#ended(!this.#late && receipt?.resolved_by?.device_id === plexus.me.peek()?.device_id);
+  }
+
+  /** Tells that nothing more is to be answered here. `mine`: by a press on this card, so that the next one may take its place. */
+  #ended(mine: boolean): void {
+    this.dispatchEvent(new CustomEvent('closed', { bubbles: true, composed: true, detail: { request_id: this.request.request_id, mine } }));
   }
 
   protected override updated(): void {
-    const article = this.renderRoot.querySelector<HTMLElement>('article');
-    const actions = this.renderRoot.querySelector<HTMLElement>('.actions');
-    if (!article || !actions) return;
-    // Set by script: the Content-Security-Policy forbids style attributes in markup.
-    article.style.blockSize = this.#kept ? `${this.#kept.host}px` : '';
-    actions.style.blockSize = this.#kept ? `${this.#kept.actions}px` : '';
-    actions.style.marginBlockStart = this.#kept ? 'auto' : '';
     for (const hold of this.renderRoot.querySelectorAll<PlexusHold>('plexus-hold')) {
-      const action = actionsOf(this.#now, answerer()).find((one) => one.id === hold.dataset['action']);
+      const action = this.#actions().find((one) => one.id === hold.dataset['action']);
       hold.may = () => action !== undefined && this.#mayPress(action);
       hold.still = () => this.open && this.#arming.armed(performance.now());
     }
+    this.#watchForm();
     this.#watch();
+  }
+
+  /** The questions of a form are what is asked: they count as read once their end was on the screen. */
+  #watchForm(): void {
+    const end = this.renderRoot.querySelector('.form-end');
+    this.#formEnd?.disconnect();
+    if (!end || this.#read || !formIsWhole(this.#now)) return;
+    this.#formEnd = new IntersectionObserver((entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) this.#wasRead();
+    });
+    this.#formEnd.observe(end);
   }
 
   // --- when a press counts ------------------------------------------------------------------------------------------------------
 
-  /** Restarts the guard: the card got the keyboard. */
-  rearm(): void { this.#rearm(); }
-
-  #rearm = (): void => {
+  /** Takes no press for a moment: the card appeared, moved, changed or got the focus. */
+  rearm = (): void => {
     this.#arming.again(performance.now());
     this.#drawArming();
+  };
+
+  /** A press of the pointer focuses what it presses; only the keyboard leads into a card without pressing anything. */
+  #focused = (event: FocusEvent): void => {
+    const [target] = event.composedPath();
+    if (!(event.relatedTarget instanceof Node && this.contains(event.relatedTarget)) && target instanceof Element && target.matches(':focus-visible')) this.rearm();
   };
 
   #watch = (): void => {
@@ -236,42 +251,46 @@ export class PlexusCard extends PlexusElement {
     if (actions && actions.dataset['arming'] !== arming) actions.dataset['arming'] = arming;
   }
 
-  /** Why this device cannot answer it at all; empty if it can. */
+  #actions(): Action[] {
+    return actionsOf(this.#now, answerer());
+  }
+
+  /** The answer that waits for its second step. */
+  #stepped(): Action | undefined {
+    return this.#step ? this.#actions().find((action) => action.id === this.#step) : undefined;
+  }
+
+  /** Why nothing can be answered now; empty if something can. */
   #hindrance(): string {
-    const request = this.#now;
-    if (request.observe_only) return t.observeOnly(oneLine(request.runtime_id) || t.runtimeUnknown);
-    if (!plexus.may('approve')) return t.mayNot;
-    if (!plexus.live.value) return t.offline;
-    return '';
+    if (this.#now.observe_only) return UNAVAILABLE.observe_only;
+    if (!plexus.may('approve')) return UNAVAILABLE.scope;
+    return plexus.live.value ? '' : t.offline;
   }
 
   /** Why this answer cannot be given now; empty if it can. */
-  #obstacle(action: Pick<Action, 'role' | 'unavailable'>): string {
+  #obstacle(action: Action): string {
     if (this.status === 'sending') return t.sending;
     if (this.status === 'unknown') return t.unknown;
-    const hindrance = this.#hindrance();
-    if (hindrance) return hindrance;
-    if (action.unavailable) return UNAVAILABLE[action.unavailable];
     const { sense, lasting } = ruleOf(action);
+    if (sense === 'defer') return '';
+    if (action.unavailable) return UNAVAILABLE[action.unavailable];
+    if (!plexus.live.value) return t.offline;
     if (sense !== 'allow') return '';
-    // "Always" covers later requests of any risk, and only the original text.
-    if (lasting && this.#isEdited) return t.editedOnce;
+    if (lasting && this.#draft.edits(this.#now)) return t.editedOnce;
     if (this.#now.display_truncated) return t.readFirst;
     if (!this.#read) return sizeOf(this.#now.display).long ? t.readFirst : t.seeFirst;
     if (this.#changed) return t.changedSince;
     return '';
   }
 
-  #mayPress(action: Pick<Action, 'role' | 'unavailable'>): boolean {
+  #mayPress(action: Action): boolean {
     if (!this.open) return false;
-    const first = this.#obstacle({ role: 'deny', unavailable: null });
     this.#watch();
-    const words = first || (this.#arming.armed(performance.now()) ? this.#obstacle(action) : t.early);
-    if (words) {
-      this.#tell(words, true);
-      return false;
-    }
-    return true;
+    const obstacle = this.#obstacle(action);
+    // What cannot be pressed at all says so at once.
+    const words = obstacle && obstacle !== t.readFirst && obstacle !== t.seeFirst ? obstacle : this.#arming.armed(performance.now()) ? obstacle : t.early;
+    if (words) this.#tell(words, true);
+    return words === '';
   }
 
   #tell(words: string, bad = false): void {
@@ -283,49 +302,53 @@ export class PlexusCard extends PlexusElement {
   /** Handles a press of an answer. `held`: the button was held down long enough. */
   #press(action: Action, held = false): void {
     if (!this.#mayPress(action)) return;
-    if (this.#guarded(action) && !held) {
-      this.#tell(t.holdHint, true);
-      return;
-    }
+    if (action.role === 'later') return this.#toDesk();
+    // What lasts is confirmed in a step of its own.
+    if (ruleOf(action).lasting && this.#step !== action.id) return this.#toStep(action);
+    if (action.hold && !held) return this.#tell(t.holdHint, true);
     const answer = this.#answerOf(action);
-    if (typeof answer === 'string') this.#tell(answer, true);
-    else void this.#send(answer);
+    if (answer) void this.#send(answer);
   }
 
-  /** Whether the editable text was changed. */
-  get #isEdited(): boolean {
-    const { editable } = this.#now;
-    return editable != null && this.#edit !== null && this.#edit !== editable.value;
+  /** Leaves the request open for another device. */
+  #toDesk(): void {
+    leave(this.#now.request_id);
+    this.renderRoot.querySelector<HTMLElement>('article')?.focus({ preventScroll: true });
+    this.#ended(true);
   }
 
-  #guarded(action: Action): boolean {
-    return ruleOf(action).sense === 'allow' && riskOf(this.#now) === 'danger';
+  #resume = (): void => {
+    resume(this.#now.request_id);
+    this.rearm();
+  };
+
+  /** Shows what an answer means, with a button for it; with '' goes back. */
+  #toStep(action: Action | null): void {
+    this.#step = action?.id ?? '';
+    this.#typing = false;
+    this.#say = '';
+    this.rearm();
+    this.requestUpdate();
+    this.renderRoot.querySelector<HTMLElement>('article')?.focus({ preventScroll: true });
   }
 
-  /** The complete answer, or the text of what is missing. */
-  #answerOf(action: Action): Answer | string {
+  /** The complete answer; null if something is missing, which is said. */
+  #answerOf(action: Action): Answer | null {
     const request = this.#now;
     const answer: Answer = { ...action.answer };
-    const questions = questionsOf(request);
-    if (questions.length) {
-      if (action.role !== 'send') return answer;
-      const found = answersOf(questions, this.#drafts);
-      if ('answers' in found) return { ...answer, answers: found.answers };
-      this.renderRoot.querySelector<HTMLElement>(`fieldset[data-question="${CSS.escape(found.question.id)}"] input, fieldset[data-question="${CSS.escape(found.question.id)}"] textarea`)?.focus();
-      return questions.length > 1 ? `${nameOf(found.question)}: ${found.words}` : found.words;
+    if (action.role === 'send') {
+      const part = this.#draft.complete(request);
+      if ('words' in part) {
+        if (part.question) this.renderRoot.querySelector<HTMLElement>(`fieldset[data-question="${CSS.escape(part.question.id)}"] :is(input, textarea)`)?.focus();
+        this.#tell(part.words, true);
+        return null;
+      }
+      return { ...answer, ...part };
     }
-    if (action.role === 'send' && request.type === 'pick') {
-      if (this.#picked.size === 0) return t.nothingChosen;
-      answer.ids = (request.items ?? []).map((item) => item.id).filter((id) => this.#picked.has(id));
-    }
-    if (action.role === 'send' && request.type === 'prompt') {
-      const value = this.#value ?? request.default_value ?? '';
-      if (value === '') return t.nothingTyped;
-      answer.value = value;
-    }
-    const reason = this.#reason.trim();
-    if (ruleOf(action).sense === 'deny' && request.allow_reason && reason) answer.reason = reason;
-    if (ruleOf(action).sense === 'allow' && this.#isEdited) answer.edited = this.#edit ?? '';
+    const { sense } = ruleOf(action);
+    const reason = this.#draft.reason.trim();
+    if (sense === 'deny' && request.allow_reason && reason) answer.reason = reason;
+    if (sense === 'allow' && this.#draft.edits(request)) answer.edited = this.#draft.edit ?? '';
     return answer;
   }
 
@@ -406,24 +429,19 @@ export class PlexusCard extends PlexusElement {
     // On a card that is answered already no key means anything else.
     if (!this.open) return true;
     const request = this.#now;
-    const pressed = ALIASES[event.key] ?? event.key;
-    const digit = /^[1-9]$/.test(pressed) ? Number(pressed) : 0;
-    if (digit && request.type === 'pick' && request.items?.length && !request.options.length) {
-      const item = request.items[digit - 1];
-      if (item) this.#pick(item.id, request.multi ? !this.#picked.has(item.id) : true);
-      return Boolean(item);
-    }
-    const actions = actionsOf(request, answerer());
-    const action = digit ? actions[digit - 1] : actions.find((one) => one.key !== '' && one.key === pressed);
+    const { key } = event;
+    if (/^[1-9]$/.test(key) && this.#pickNth(Number(key))) return true;
+    const step = this.#stepped();
+    const action = step ? [step].find((one) => one.key === key) : this.#keyed(key);
     if (action) {
       if (event.repeat) return true;
-      if (this.#guarded(action)) this.#holdOf(action)?.begin();
+      if (action.hold && (step || !ruleOf(action).lasting)) this.#holdOf(action)?.begin();
       else this.#press(action);
       return true;
     }
     if (event.repeat) return false;
-    switch (pressed) {
-      case 'D':
+    switch (key) {
+      case 'r':
         if (request.allow_reason && !request.observe_only) this.#openReason();
         return true;
       case 'e':
@@ -436,8 +454,24 @@ export class PlexusCard extends PlexusElement {
         this.renderRoot.querySelector<PlexusExact>('plexus-exact')?.open();
         return true;
       default:
-        return false;
+        return step !== undefined;
     }
+  }
+
+  /** The answer of a key: of a letter any, of a digit one that shows it. */
+  #keyed(key: string): Action | undefined {
+    const actions = this.#actions();
+    return (/^[1-9]$/.test(key) ? barOf(actions).bar : actions).find((action) => action.key === key);
+  }
+
+  /** Picks the nth item of a choice, or takes it back. */
+  #pickNth(n: number): boolean {
+    const request = this.#now;
+    const item = request.type === 'pick' && !request.options.length && !questionsOf(request).length ? request.items?.[n - 1] : undefined;
+    if (!item) return false;
+    this.#draft.pick(request, item.id, request.multi ? !this.#draft.picked.has(item.id) : true);
+    this.requestUpdate();
+    return true;
   }
 
   /** Handles the release of a key: ends the hold that it began. */
@@ -452,6 +486,7 @@ export class PlexusCard extends PlexusElement {
   }
 
   override focus(): void {
+    this.rearm();
     this.renderRoot.querySelector<HTMLElement>('article')?.focus();
     this.scrollIntoView({ block: 'nearest' });
   }
@@ -461,7 +496,7 @@ export class PlexusCard extends PlexusElement {
   }
 
   #enter = (event: KeyboardEvent, action: Action): void => {
-    if (event.key !== 'Enter' || ruleOf(action).sense === 'deny') return;
+    if (event.key !== 'Enter' || ruleOf(action).sense !== 'allow') return;
     event.preventDefault();
     this.#tell(t.enterNever, true);
   };
@@ -472,65 +507,99 @@ export class PlexusCard extends PlexusElement {
     if (event.key === 'Escape') this.focus();
   };
 
+  /** Escape ends a second step, and what was opened. */
+  #escape = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || event.defaultPrevented || !(this.#step || this.#typing)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.#toStep(null);
+  };
+
   // --- fields and tools ----------------------------------------------------------------------------------------------------------
 
-  #pick(id: string, on: boolean): void {
-    if (!this.#now.multi) this.#picked.clear();
-    if (on) this.#picked.add(id);
-    else this.#picked.delete(id);
+  #toField(selector: string): void {
+    this.rearm();
     this.requestUpdate();
+    void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>(selector)?.focus());
   }
 
   #openReason(): void {
-    this.#reasonOpen = !this.#reasonOpen || this.#reason !== '';
-    this.requestUpdate();
-    if (this.#reasonOpen) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('.reason')?.focus());
+    this.#reasonOpen = !this.#reasonOpen || this.#draft.reason !== '';
+    this.#toField('.reason');
   }
 
   #openEdit(): void {
-    const editable = this.#now.editable;
+    const { editable } = this.#now;
     if (!editable) return;
-    // The card changes its height: the arming delay starts again.
-    this.#edit = this.#edit === null ? editable.value : null;
-    this.#rearm();
-    this.requestUpdate();
-    if (this.#edit !== null) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('.edit')?.focus());
+    this.#draft.edit = this.#draft.edit === null ? editable.value : null;
+    this.#toField('.edit');
+  }
+
+  #openWord(): void {
+    this.#typing = true;
+    this.#draft.word = '';
+    this.#toField('.typed');
   }
 
   // --- drawing ------------------------------------------------------------------------------------------------------------------
 
   override render() {
     const request = this.#now;
-    const risk = riskOf(request);
-    const runtime = oneLine(request.runtime_id) || t.runtimeUnknown;
-    // The text of a question is the agent's own: it never stands among the gateway's facts.
-    const words = request.type === 'prompt' || request.type === 'pick' || request.subject?.type === 'question';
-    const unreadable = request.subject?.type === 'unreadable';
+    const agent = oneLine(request.runtime_id) || t.runtimeUnknown;
+    const left = isLeft(request.request_id) && this.status === 'open';
     return html`<article
       tabindex="-1"
-      aria-label=${t.card(runtime)}
-      data-status=${this.status}
-      data-risk=${risk}
+      aria-label=${t.card(agent)}
+      data-status=${left ? 'left' : this.status}
+      data-risk=${riskOf(request)}
       data-request=${request.request_id}
       data-type=${request.type}
-    >
-      <div class="body">
-        <header>
-          <span><span class="who">${runtime}</span> <span class="asks">${(t.types as Record<string, string>)[request.type] ?? ''}</span></span>
-          ${this.#when(request)}
-        </header>
-        ${this.#changed && this.open ? this.#changedNote() : nothing}
-        <section class=${words ? 'agents' : ''}>
-          <h2 class=${words || unreadable ? '' : 'sr'}>${words ? t.agentAsks : unreadable ? t.asSent : t.exactly}</h2>
-          ${unreadable ? html`<p class="unreadable">${t.unreadable}</p>` : nothing}
-          <plexus-exact .display=${request.display} .truncated=${request.display_truncated ?? false} .bytes=${request.display_bytes} .edit=${request.subject ? request.subject.type === 'edit' : undefined}
-            @read=${this.#wasRead} @opened=${this.#rearm} @whole=${this.#fetchWhole}></plexus-exact>
-        </section>
-        ${this.#why(request)} ${this.#where(request)} ${this.#quoted(request)} ${this.open ? this.#fields(request) : nothing}
-      </div>
-      <div class="actions" data-arming="true">${this.status === 'closed' ? this.#outcome(request) : this.#controls(request)}</div>
-    </article>`;
+      ?data-plain=${asksOnly(request) && riskOf(request) !== 'danger'}
+      @keydown=${this.#escape}
+    >${left ? this.#leftLine(request) : this.status === 'closed' ? this.#outcome(request) : this.#bar(request, agent)}</article>`;
   }
+
+  #bar(request: Request, agent: string): TemplateResult {
+    const { words, target, more } = headOf(request);
+    return html`<header>
+        ${face(request.runtime_id)}
+        <span class="what"><b class="who">${agent}</b> ${words}${target ? html` <b class="target" title=${`${target.head}${target.tail}`}><bdi class="from">${target.head}</bdi><bdi class="to">${target.tail}</bdi></b>` : nothing}${more ? html` <span class="counts">${more}</span>` : nothing}</span>
+        ${this.#session(request)} ${this.#when(request)}
+      </header>
+      <div class="body">${this.#changed ? this.#changedNote() : nothing}${asksOnly(request) ? [this.#quoted(request), this.#exact(request)] : [this.#exact(request), this.#quoted(request)]}${this.#warnings(request)}${this.#reasonField(request)}</div>
+      <p class="say" role="status" ?data-bad=${this.#bad && this.#say !== ''}>${this.#words(request)}${this.status === 'unknown' && !this.#asking ? html`<button type="button" class="tool ask" @click=${this.#askNow}>${t.unknownNow}</button>` : nothing}</p>
+      <div class="actions" data-arming="true">${this.#facts(request)}${this.#answers(request, agent)}</div>`;
+  }
+
+  /** What is said below the display: the outcome of the last press, else what stands in the way. */
+  #words(request: Request): string {
+    if (this.#say) return this.#say;
+    const actions = this.#actions();
+    if (!actions.length && !request.observe_only) return t.cannot(request.request_id);
+    const hindrance = this.#hindrance();
+    if (hindrance) return this.status === 'open' ? hindrance : '';
+    if (actions.some((action) => action.unavailable === 'risk')) return UNAVAILABLE.risk;
+    return this.#read || !sizeOf(request.display).long ? '' : t.readFirst;
+  }
+
+  /** What would be done, exactly. Of a form the questions say it; what was sent is at hand. */
+  #exact(request: Request): TemplateResult {
+    const { shown } = apart(request);
+    const unreadable = request.subject?.type === 'unreadable';
+    const question = request.subject?.type === 'question';
+    const exact = html`<plexus-exact ?bare=${!question && !unreadable && request.subject?.type !== 'edit'} .display=${shown} .truncated=${request.display_truncated ?? false} .bytes=${request.display_bytes} .edit=${request.subject ? request.subject.type === 'edit' : undefined}
+      @read=${this.#exactRead} @opened=${this.rearm} @whole=${this.#fetchWhole}></plexus-exact>`;
+    const fields = fieldsOf(request, { draft: this.#draft, changed: () => this.#tell(''), keydown: this.#noEnter });
+    if (!question) return html`<section><h2 class="sr">${t.exactly}</h2>${unreadable ? html`<p class="unreadable">${t.unreadable}</p>` : nothing}${exact}</section>${fields}`;
+    const [first] = request.subject?.type === 'question' ? request.subject.questions : [];
+    const single = questionsOf(request).length === 0;
+    return html`${single ? html`<p class="said asked"><bdi>${readable(first?.text ?? '')}</bdi></p>` : nothing}${fields}${single ? html`<span class="form-end"></span>` : nothing}
+      <details class="sent" ?open=${!formIsWhole(request)} @toggle=${this.rearm}><summary>${t.sent}</summary>${exact}</details>`;
+  }
+
+  #exactRead = (): void => {
+    if (this.#now.subject?.type !== 'question' || !formIsWhole(this.#now)) this.#wasRead();
+  };
 
   /** Fetches the whole request, of which only the beginning is here. */
   #fetchWhole = async (event: Event): Promise<void> => {
@@ -555,7 +624,7 @@ export class PlexusCard extends PlexusElement {
     this.#changed = false;
     markSeen(this.#now);
     this.#tell('');
-    this.#rearm();
+    this.rearm();
   };
 
   #wasRead = (): void => {
@@ -566,44 +635,44 @@ export class PlexusCard extends PlexusElement {
     this.requestUpdate();
   };
 
-  /** The risk with its reasons, and what else the gateway warns of. */
-  #why(request: Request): TemplateResult {
-    const risk = riskOf(request);
-    const reasons = reasonsOf(request);
-    return html`<p class="why">
-        <span class="risk" title=${(t.riskHints as Record<string, string>)[risk] ?? ''}>${icon(RISK_ICON[risk], 14)}${(t.risks as Record<string, string>)[risk]}</span>
-        ${reasons.length ? html`<span>${reasons.join('; ')}</span>` : nothing}
-      </p>
-      ${request.warnings.length
-        ? html`<section class="warnings">
-            <h2>${t.warns}</h2>
-            <ul>
-              ${request.warnings.map((warning) => html`<li>${oneLine(warning)}</li>`)}
-            </ul>
-          </section>`
-        : nothing}`;
+  #warnings(request: Request): TemplateResult | typeof nothing {
+    if (!request.warnings.length) return nothing;
+    return html`<section class="warnings"><h2 class="sr">${t.warns}</h2><ul>${request.warnings.map((warning) => html`<li>${oneLine(warning)}</li>`)}</ul></section>`;
   }
 
-  /** Where it would happen, and who else looks at it. In its session a card does not name the session. */
-  #where(request: Request): TemplateResult {
+  /** The session; within its own page a card does not name it. */
+  #session(request: Request): TemplateResult | typeof nothing {
+    if (this.layout === 'dock') return nothing;
+    const title = oneLine(plexus.sessions.value.get(request.session_id)?.title) || t.untitled;
+    return html`<a class="session" href=${plexus.href({ page: 'session', session_id: request.session_id })} title=${t.session(title)} aria-label=${t.session(title)}>${title}</a>`;
+  }
+
+  /** The risk with its reasons, then where it would happen, and who else looks at it. */
+  #facts(request: Request): TemplateResult {
+    const risk = riskOf(request);
+    const reasons = reasonsOf(request);
+    const level = oneLine((request as { danger_level?: unknown }).danger_level);
     const session = plexus.sessions.value.get(request.session_id);
     const viewers = plexus.viewers.value.get(request.session_id) ?? [];
-    const folder = session && !session.cwd ? t.folderUnknown : folderBeside(request, session?.cwd);
-    return html`<div class="where">
-      ${this.layout === 'dock' ? nothing : html`<a href=${plexus.href({ page: 'session', session_id: request.session_id })}>${t.session(oneLine(session?.title) || t.untitled)}</a>`}
-      ${folder ? html`<span>${t.folder} <code>${folder}</code></span>` : nothing}
-      ${request.changed && this.open && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
-      ${viewers.length ? html`<span class="lookers">${t.lookers(viewers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
+    const folder = session && !session.cwd ? t.folderUnknown : folderOf(request, session?.cwd);
+    const name = folder.slice(folder.lastIndexOf('/') + 1);
+    const plain = asksOnly(request) && risk !== 'danger';
+    return html`<div class="facts">
+      ${plain ? nothing : html`<span class="why"><b class="risk" title=${t.riskHints[risk] ?? ''}>${t.risks[risk]}</b> ${[...reasons, ...(level && level !== 'normal' ? [t.level(level)] : [])].join('; ')}</span>`}
+      <span class="where">
+        ${folder ? html`<code class="folder" title=${folder}><bdi class="from">${name ? folder.slice(0, folder.length - name.length) : folder}</bdi><bdi class="to">${name}</bdi></code>` : nothing}
+        ${request.changed && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
+        ${viewers.length ? html`<span class="lookers">${t.lookers(viewers.map((one) => oneLine(one.name)).join(', '))}</span>` : nothing}
+      </span>
     </div>`;
   }
 
-  #when(request: Request): TemplateResult | typeof nothing {
-    if (!this.open) return nothing;
+  #when(request: Request): TemplateResult {
     const now = plexus.now.value;
-    const parts = [t.asked(ago(request.opened_at, now))];
+    const asked = Date.parse(request.opened_at);
     const left = request.expires_at ? Date.parse(request.expires_at) - now : NaN;
-    if (!Number.isNaN(left)) parts.push(left > 0 ? t.expiresIn(span(left)) : t.expiring);
-    return html`<span class="when" ?data-soon=${left < SOON_MS}>${parts.join(' · ')}</span>`;
+    const parts = [Number.isNaN(asked) ? '' : span(now - asked), Number.isNaN(left) ? '' : left > 0 ? t.expiresIn(span(left)) : t.expiring];
+    return html`<span class="when" ?data-soon=${left < SOON_MS}>${parts.filter(Boolean).join(' · ')}</span>`;
   }
 
   /** What the agent says beyond what the gateway shows. */
@@ -615,218 +684,100 @@ export class PlexusCard extends PlexusElement {
     const short = message.split('\n', QUOTE_LINES).join('\n').slice(0, QUOTE_CHARS);
     const more = short.length < message.length && !this.#saysMore;
     return html`<blockquote>
-      <h2>${t.agentSays}</h2>
+      <h2 class="sr">${t.agentSays}</h2>
       ${title ? html`<div class="said title">${title}</div>` : nothing} ${message ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
       ${more ? html`<button type="button" class="more" @click=${() => { this.#saysMore = true; this.requestUpdate(); }}>${text.common.more}</button>` : nothing}
     </blockquote>`;
   }
 
-  #fields(request: Request): TemplateResult | typeof nothing {
-    const questions = questionsOf(request);
-    if (questions.length) return html`${questions.map((question, n) => this.#question(question, n, questions.length))}`;
-    if (request.observe_only || request.options.length) return this.#edit !== null && request.editable ? this.#editor(request.editable) : nothing;
-    if (request.type === 'pick') {
-      return html`<fieldset>
-        <legend>${request.multi ? t.chooseAny : t.chooseOne}</legend>
-        ${(request.items ?? []).map(
-          (item, n) => html`<label class="pick">
-            <input
-              type=${request.multi ? 'checkbox' : 'radio'}
-              name="pick"
-              .checked=${this.#picked.has(item.id)}
-              @change=${(event: Event) => this.#pick(item.id, (event.target as HTMLInputElement).checked)}
-              @keydown=${this.#noEnter}
-            />
-            <span><bdi>${oneLine(item.label || item.id)}</bdi>${item.detail ? html`<small><bdi>${oneLine(item.detail)}</bdi></small>` : nothing}</span>
-            ${n < 9 ? html`<kbd aria-hidden="true">${n + 1}</kbd>` : nothing}
-          </label>`,
-        )}
-      </fieldset>`;
-    }
-    if (request.type === 'prompt') return this.#prompt(request);
-    return this.#edit !== null && request.editable ? this.#editor(request.editable) : nothing;
-  }
-
-  /** One question: its options as checkboxes or radio buttons, and a text field if free text is allowed. */
-  #question(question: Question, n: number, of: number): TemplateResult {
-    const draft = this.#drafts.get(question.id) ?? NOTHING;
-    const update = (next: DraftAnswer) => { this.#drafts.set(question.id, next); this.#tell(''); };
-    const kind = question.multiple ? 'checkbox' : 'radio';
-    const name = `question-${n}`;
-    const typed = (event: Event) => update({ ...draft, words: (event.target as HTMLInputElement).value, own: true, chosen: question.multiple ? draft.chosen : new Set() });
-    const wrong = draft === NOTHING ? '' : wrongWith(question, draft);
-    const header = oneLine(question.header);
-    const field = html`<input
-      class="value own" type="text" autocomplete="off" spellcheck="false" inputmode=${question.fits?.number === 'integer' ? 'numeric' : question.fits?.number ? 'decimal' : 'text'}
-      aria-label=${t.questions.ownFor(nameOf(question))} aria-describedby=${`${name}-wrong`} .value=${draft.words} @input=${typed} @keydown=${this.#noEnter} />`;
-    return html`<fieldset class="question" data-question=${question.id} role=${question.multiple ? 'group' : 'radiogroup'} aria-describedby=${`${name}-wrong`}>
-      <legend>${of > 1 ? html`<small>${t.questions.of(n + 1, of)}${header ? ' · ' : ''}</small>` : nothing}${header ? html`<small><bdi>${header}</bdi></small>` : nothing}
-        <span class="asked"><bdi>${readable(question.text)}</bdi></span>
-        <small>${question.options.length ? (question.multiple ? t.chooseAny : t.chooseOne) : ''}${question.optional ? ` ${t.questions.optional}` : ''}</small></legend>
-      ${question.options.map((option) => html`<label class="pick">
-        <input type=${kind} name=${name} .checked=${draft.chosen.has(option.id)} @change=${(event: Event) => update(choose(question, draft, option.id, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} />
-        <span><bdi>${oneLine(option.label || option.id)}</bdi>${option.description ? html`<small><bdi>${oneLine(option.description)}</bdi></small>` : nothing}</span>
-      </label>`)}
-      ${!question.free_text ? nothing : question.options.length
-        ? html`<label class="pick"><input type=${kind} name=${name} .checked=${draft.own} @change=${(event: Event) => update(chooseOwn(question, draft, (event.target as HTMLInputElement).checked))} @keydown=${this.#noEnter} /><span>${t.questions.other}</span></label>${field}`
-        : field}
-      <p class="wrong" id=${`${name}-wrong`} role="status">${wrong}</p>
-    </fieldset>`;
-  }
-
-  #prompt(request: Request): TemplateResult {
-    const value = this.#value ?? request.default_value ?? '';
-    const input = (event: Event) => {
-      this.#value = (event.target as HTMLInputElement).value;
-      this.requestUpdate();
-    };
-    const label = request.secret ? t.secretField : t.answerField;
+  #reasonField(request: Request): TemplateResult | typeof nothing {
+    if (!this.#reasonOpen || !request.allow_reason) return nothing;
     return html`<div class="field">
-      <label for="value">${label}</label>
-      <div class="row">
-        ${request.multiline && !request.secret
-          ? html`<textarea id="value" class="value" rows="4" autocomplete="off" .value=${value} @input=${input}></textarea>`
-          : html`<input
-              id="value"
-              class="value"
-              type=${request.secret && !this.#showSecret ? 'password' : 'text'}
-              autocomplete=${request.secret ? 'one-time-code' : 'off'}
-              autocapitalize="off"
-              spellcheck="false"
-              .value=${value}
-              @input=${input}
-              @keydown=${this.#noEnter}
-            />`}
-        ${request.secret
-          ? html`<button type="button" class="tool" aria-pressed=${this.#showSecret} @click=${() => { this.#showSecret = !this.#showSecret; this.requestUpdate(); }}>
-              ${this.#showSecret ? t.hideSecret : t.showSecret}
-            </button>`
-          : nothing}
+      <label for="reason">${t.reason}</label>
+      <input id="reason" class="reason" type="text" maxlength=${REASON_CHARS} autocomplete="off" .value=${this.#draft.reason}
+        @input=${(event: Event) => { this.#draft.reason = (event.target as HTMLInputElement).value; this.requestUpdate(); }} @keydown=${this.#noEnter} />
+    </div>`;
+  }
+
+  #answers(request: Request, agent: string): TemplateResult | typeof nothing {
+    const actions = this.#actions();
+    if (!actions.length || request.observe_only || !plexus.may('approve')) return nothing;
+    const step = this.#stepped();
+    if (this.#typing) return this.#typed(step ?? barOf(actions).bar[0]!);
+    if (step) return this.#confirm(step, agent);
+    const { bar, menu } = barOf(actions);
+    const items = this.#items(request, menu, actions);
+    return html`<div class="answers" data-count=${bar.length}>
+      ${bar.map((action, n) => this.#button(action, n === 0 && ruleOf(action).primary))}
+      ${items.length ? html`<plexus-menu label=${t.more} .items=${items} @click=${this.rearm}></plexus-menu>` : nothing}
+    </div>`;
+  }
+
+  /** What is in the menu: the other answers, then the tools. */
+  #items(request: Request, menu: Action[], actions: Action[]): MenuItem[] {
+    const deny = actions.some((action) => action.key === 'd');
+    const answers = menu.map((action): MenuItem => {
+      const { verb, lasting, sense } = ruleOf(action);
+      const label = lasting || sense === 'allow' ? `${verb}…` : verb;
+      return { label, note: action.label, id: action.id, run: () => (sense === 'allow' || lasting ? this.#toStep(action) : this.#press(action)) };
+    });
+    const tools: (MenuItem | null)[] = [
+      request.allow_reason && deny ? { label: t.denyWhy, id: 'reason', run: () => this.#openReason() } : null,
+      request.editable ? { label: this.#draft.edit === null ? t.edit : t.stopEdit, id: 'edit', run: () => this.#openEdit() } : null,
+      actions.some((action) => action.hold && !action.unavailable) ? { label: t.typeInstead, id: 'word', run: () => this.#openWord() } : null,
+    ];
+    return [...answers, ...tools.filter((tool) => tool !== null)];
+  }
+
+  /** The second step of an answer: what it means, the agent's label for it, and a button of its own. */
+  #confirm(action: Action, agent: string): TemplateResult {
+    const { lasting, sense } = ruleOf(action);
+    return html`<div class="step">
+      <p>${lasting ? t.lasts[sense](agent) : nothing} ${action.label ? html`${t.labelled} “<bdi>${action.label}</bdi>”.` : nothing}</p>
+      <div class="answers" data-count="2">
+        ${this.#button({ ...action, label: '' }, true)}
+        <button type="button" class="answer" data-action="back" @click=${() => this.#toStep(null)}><strong>${t.back}</strong></button>
+        ${action.hold ? html`<plexus-menu label=${t.more} .items=${[{ label: t.typeInstead, id: 'word', run: () => this.#openWord() }]} @click=${this.rearm}></plexus-menu>` : nothing}
       </div>
     </div>`;
   }
 
-  #editor(editable: { label: string; value: string }): TemplateResult {
-    const edited = this.#edit ?? editable.value;
-    const changes = changesOf(editable.value, edited);
-    return html`<section class="field">
-      <label for="edit">${t.editing}: <bdi>${oneLine(editable.label)}</bdi></label>
-      <textarea
-        id="edit"
-        class="edit code"
-        rows=${Math.min(10, edited.split('\n').length + 1)}
-        autocomplete="off"
-        autocapitalize="off"
-        spellcheck="false"
-        .value=${edited}
-        @input=${(event: Event) => { this.#edit = (event.target as HTMLTextAreaElement).value; this.requestUpdate(); }}
-        @keydown=${(event: KeyboardEvent) => event.key === 'Escape' && this.focus()}
-      ></textarea>
-      <h2>${t.changes}</h2>
-      ${edited === editable.value
-        ? html`<p class="say">${t.noChanges}</p>`
-        : html`<div class="changes" tabindex="0" role="group" aria-label=${t.changes}>
-            ${changes.map((one) => html`<span class=${one.kind}>${{ same: '  ', add: '+ ', del: '- ' }[one.kind]}${visible(one.text)}</span>`)}
-          </div>`}
-    </section>`;
-  }
-
-  #controls(request: Request): TemplateResult {
-    const actions = actionsOf(request, answerer());
-    const { bar: main, menu } = barOf(actions);
-    const others = menu.filter((action) => !ruleOf(action).lasting);
-    const lasting = menu.filter((action) => ruleOf(action).lasting);
-    const hindrance = this.#hindrance();
-    const say = this.#say || (this.status === 'open' ? hindrance : '') || (this.#read || !actions.length || !sizeOf(request.display).long ? '' : t.readFirst);
-    const guarded = actions.some((action) => this.#guarded(action));
-    const button = (size: 'wide' | 'whole' | 'small') => (action: Action) => this.#button(action, actions.indexOf(action), size);
-    return html`${this.#reasonOpen && request.allow_reason
-        ? html`<div class="field">
-            <label for="reason">${t.reason}</label>
-            <input
-              id="reason"
-              class="reason"
-              type="text"
-              maxlength=${REASON_CHARS}
-              autocomplete="off"
-              .value=${this.#reason}
-              @input=${(event: Event) => { this.#reason = (event.target as HTMLInputElement).value; this.requestUpdate(); }}
-              @keydown=${this.#noEnter}
-            />
-          </div>`
-        : nothing}
-      ${this.#typing && guarded && !hindrance ? this.#typed(actions) : nothing}
-      ${actions.length ? html`<div class="answers">${others.map(button('whole'))}${main.map(button(main.length > 1 ? 'wide' : 'whole'))}</div>` : nothing}
-      ${lasting.length || !hindrance
-        ? html`<div class="extra">
-            ${lasting.length ? html`<div class="lasting">${lasting.map(button('small'))}</div>` : nothing} ${hindrance ? nothing : this.#tools(request, guarded)}
-          </div>`
-        : nothing}
-      <p class="say" role="status" ?data-bad=${this.#bad && this.#say !== ''}>
-        ${actions.length || request.observe_only ? say : t.cannot(request.request_id)}
-        ${this.status === 'unknown' && !this.#asking ? html`<button type="button" class="tool ask" @click=${this.#askNow}>${t.unknownNow}</button>` : nothing}
-      </p>`;
-  }
-
-  #tools(request: Request, guarded: boolean): TemplateResult | typeof nothing {
-    const tools = [
-      request.editable && !request.observe_only
-        ? html`<button type="button" class="tool" data-tool="edit" aria-expanded=${this.#edit !== null} @click=${() => this.#openEdit()}>${this.#edit === null ? t.edit : t.stopEdit}</button>`
-        : null,
-      request.allow_reason && !request.observe_only
-        ? html`<button type="button" class="tool" data-tool="reason" aria-expanded=${this.#reasonOpen} @click=${() => this.#openReason()}>${t.denyWhy}</button>`
-        : null,
-      guarded
-        ? html`<button type="button" class="tool" data-tool="word" aria-expanded=${this.#typing} @click=${() => { this.#typing = !this.#typing; this.#word = ''; this.requestUpdate(); if (this.#typing) void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>('.typed')?.focus()); }}>${t.typeInstead}</button>`
-        : null,
-    ].filter((tool) => tool !== null);
-    return tools.length ? html`<div class="tools">${tools}</div>` : nothing;
-  }
-
   /** The alternative to holding a button: type a word, then press. */
-  #typed(actions: Action[]): TemplateResult {
-    const ready = this.#word.trim().toLowerCase() === t.typeWord;
-    const action = actions.find((one) => one.key === 'a') ?? actions.find((one) => ruleOf(one).sense === 'allow');
-    if (!action) return html``;
+  #typed(action: Action): TemplateResult {
+    const ready = this.#draft.word.trim().toLowerCase() === t.typeWord;
     return html`<div class="word">
       <div class="field">
         <label for="typed">${t.typeLabel}</label>
-        <input id="typed" class="typed" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" .value=${this.#word} @input=${(event: Event) => { this.#word = (event.target as HTMLInputElement).value; this.requestUpdate(); }} @keydown=${this.#noEnter} />
+        <input id="typed" class="typed" type="text" autocomplete="off" autocapitalize="off" spellcheck="false" .value=${this.#draft.word} @input=${(event: Event) => { this.#draft.word = (event.target as HTMLInputElement).value; this.requestUpdate(); }} @keydown=${this.#noEnter} />
       </div>
-      <button
-        type="button"
-        class="answer typed-go"
-        data-sense="allow"
-        aria-disabled=${ready && !this.#obstacle(action) ? 'false' : 'true'}
-        @keydown=${(event: KeyboardEvent) => this.#enter(event, action)}
-        @click=${() => (ready ? this.#press(action, true) : this.#tell(t.typeLabel, true))}
-      >
-        <strong>${this.#verbOf(action)}</strong>
-      </button>
+      <div class="answers" data-count="2">
+        <button type="button" class="answer primary typed-go" data-sense="allow" aria-disabled=${ready && !this.#obstacle(action) ? 'false' : 'true'}
+          @keydown=${(event: KeyboardEvent) => this.#enter(event, action)} @click=${() => (ready ? this.#press(action, true) : this.#tell(t.typeLabel, true))}><strong>${this.#verbOf(action)}</strong></button>
+        <button type="button" class="answer" data-action="back" @click=${() => this.#toStep(null)}><strong>${t.back}</strong></button>
+      </div>
     </div>`;
   }
 
   #verbOf(action: Action): string {
     const request = this.#now;
-    if (ruleOf(action).sense === 'allow' && !ruleOf(action).lasting && this.#isEdited) return t.allowEdited;
-    if (action.key === 'd' && this.#reason.trim() && request.allow_reason) return t.denyNow;
-    return ruleOf(action).verb;
+    const { sense, lasting, verb } = ruleOf(action);
+    if (sense === 'allow' && !lasting && this.#draft.edits(request)) return t.allowEdited;
+    if (action.key === 'd' && this.#draft.reason.trim() && request.allow_reason) return t.denyNow;
+    return verb;
   }
 
-  /** One answer. `wide`: one of the two; `whole`: a row of its own; `small`: what lasts, with its reach in words. */
-  #button(action: Action, n: number, size: 'wide' | 'whole' | 'small'): TemplateResult {
+  /** One answer. */
+  #button(action: Action, primary: boolean): TemplateResult {
     const off = this.#obstacle(action) !== '';
-    const key = action.key || (n < 9 ? String(n + 1) : '');
-    const agent = oneLine(this.#now.runtime_id) || t.runtimeUnknown;
-    const reach = size === 'small' ? (action.label ? t.reaches(agent) : ruleOf(action).sense === 'allow' ? t.alwaysPlain(agent) : t.neverPlain(agent)) : '';
-    if (this.#guarded(action)) {
+    const size = primary ? 'primary' : '';
+    if (action.hold) {
       return html`<plexus-hold
-        class=${size}
+        class="answer-hold ${size}"
         data-action=${action.id}
-        data-sense=${ruleOf(action).sense}
+        data-key=${action.key ?? ''}
+        data-sense="allow"
         .verb=${this.#verbOf(action)}
-        .quoted=${action.label}
-        .reach=${reach}
+        .label=${action.label}
         .hint=${t.holdHint}
         .off=${off}
         @hold-start=${() => this.#tell(t.holding)}
@@ -839,29 +790,31 @@ export class PlexusCard extends PlexusElement {
       type="button"
       class="answer ${size}"
       data-action=${action.id}
+      data-role=${action.role}
       data-sense=${ruleOf(action).sense}
-      data-key=${action.key}
+      data-key=${action.key ?? ''}
       aria-disabled=${off ? 'true' : 'false'}
       @keydown=${(event: KeyboardEvent) => this.#enter(event, action)}
       @click=${() => this.#press(action)}
-    >
-      <strong>${this.#verbOf(action)}${key ? html`<kbd aria-hidden="true">${key}</kbd>` : nothing}</strong>
-      ${action.label || reach ? html`<small>${reach} ${action.label ? html`“<bdi>${action.label}</bdi>”` : nothing}</small>` : nothing}
-    </button>`;
+    ><strong>${this.#verbOf(action)}${action.key ? html`<kbd aria-hidden="true">${action.key}</kbd>` : nothing}</strong>${action.label ? html`<small title=${action.label}>“<bdi>${action.label}</bdi>”</small>` : nothing}</button>`;
   }
 
+  #leftLine(request: Request): TemplateResult {
+    return html`<div class="outcome" role="status" data-sense="none">${icon('clock', 14)}<span class="line"><strong>${t.left}</strong> · <code>${wordsOf(request)}</code></span>
+      <button type="button" class="tool" data-action="resume" @click=${this.#resume}>${t.answerHere}</button></div>`;
+  }
+
+  /** The receipt: what was answered, by whom, when, and to what. */
   #outcome(request: Request): TemplateResult {
     const receipt = this.#receipt;
-    if (!receipt) return html`<div class="outcome" role="status" data-sense="none">${icon('info', 28)}<div><strong>${this.#closedWords || t.gone}</strong></div></div>`;
+    const asked = html`<code>${wordsOf(request)}</code>`;
+    if (!receipt) return html`<div class="outcome" role="status" data-sense="none">${icon('info', 14)}<span class="line"><strong>${this.#closedWords || t.gone}</strong> · ${asked}</span></div>`;
     const outcome = outcomeOf(receipt, request, plexus.me.value?.device_id);
     const mark = { allow: 'check', deny: 'close', none: 'info' } as const;
-    return html`<div class="outcome" role="status" data-sense=${outcome.sense}>
-      ${icon(mark[outcome.sense], 28)}
-      <div>
-        <strong>${outcome.text}</strong>, <span class="age">${ago(outcome.at, plexus.now.value)}</span>
-        ${outcome.edited ? html`<p>${t.editedTo} <code>${outcome.edited}</code></p>` : nothing} ${outcome.reason ? html`<p>${t.because(outcome.reason)}</p>` : nothing} ${this.#late ? html`<p class="late">${t.late}</p>` : nothing}
-      </div>
-    </div>`;
+    const took = Date.parse(outcome.at ?? '') - Date.parse(request.opened_at);
+    const parts = [outcome.who, Number.isNaN(took) ? '' : t.after(span(took))].filter(Boolean);
+    return html`<div class="outcome" role="status" data-sense=${outcome.sense}>${icon(mark[outcome.sense], 14)}<span class="line"><strong>${outcome.what}</strong>${parts.map((part) => ` · ${part}`)} · ${asked}</span></div>
+      ${outcome.edited ? html`<p class="more-said">${t.editedTo} <code>${outcome.edited}</code></p>` : nothing}${outcome.reason ? html`<p class="more-said">${t.because(outcome.reason)}</p>` : nothing}${this.#late ? html`<p class="more-said late">${t.late}</p>` : nothing}`;
   }
 }
 customElements.define('plexus-card', PlexusCard);

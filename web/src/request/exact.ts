@@ -12,13 +12,15 @@ const line = (one: Line) =>
   html`<span class="line ${one.kind}" ?data-on=${one.goesOn}>${one.parts.map((part) => (part.mark ? html`<mark>${part.text}</mark>` : part.text))}${one.ends ? '\n' : ''}</span>`;
 
 export class PlexusExact extends PlexusElement {
-  static override properties = { display: {}, truncated: { type: Boolean }, bytes: { type: Number }, edit: { attribute: false }, opened: { type: Boolean, reflect: true }, long: { type: Boolean, reflect: true } };
+  static override properties = { display: {}, truncated: { type: Boolean }, bytes: { type: Number }, edit: { attribute: false }, bare: { type: Boolean, reflect: true }, opened: { type: Boolean, reflect: true }, long: { type: Boolean, reflect: true } };
   declare display: string;
   /** Whether `display` is only the beginning; `bytes` is the length of the whole. */
   declare truncated: boolean;
   declare bytes: number | undefined;
   /** Whether it is an edit, if known. */
   declare edit: boolean | undefined;
+  /** Whether it stands without a frame while it is short. */
+  declare bare: boolean;
   /** Whether it was opened and the rest is being fetched. */
   #wanted = false;
   declare opened: boolean;
@@ -32,6 +34,7 @@ export class PlexusExact extends PlexusElement {
     super();
     this.display = '';
     this.truncated = false;
+    this.bare = false;
     this.opened = false;
     this.long = false;
   }
@@ -42,7 +45,7 @@ export class PlexusExact extends PlexusElement {
       :host { display: block; min-width: 0; }
       .box { border: 1px solid var(--line); border-radius: var(--r-s); background: var(--bg-sunken); overflow: hidden; }
       pre {
-        margin: 0; padding: 8px 0; font-family: var(--mono); font-size: var(--t-s); line-height: 1.5; tab-size: 4;
+        margin: 0; padding: 4px 0; font-family: var(--mono); font-size: var(--t-s); line-height: 1.5; tab-size: 4;
         white-space: pre-wrap; overflow-wrap: anywhere; direction: ltr; unicode-bidi: isolate; text-align: left;
       }
       :host([long]) pre { scrollbar-gutter: stable; }
@@ -60,6 +63,9 @@ export class PlexusExact extends PlexusElement {
       mark { background: var(--warn-wash); color: var(--warn); border-radius: 3px; box-shadow: inset 0 0 0 1px var(--warn-line); font-weight: 600; }
       .cut { position: relative; }
       :host([long]:not([opened])) .cut::after { content: ''; position: absolute; inset: auto 0 0 0; block-size: 3em; background: linear-gradient(transparent, var(--bg-sunken)); pointer-events: none; }
+      :host([bare]:not([long])) .box { border: 0; background: none; }
+      :host([bare]:not([long])) pre { padding: 0; font-size: var(--t-m); }
+      :host([bare]:not([long])) .line { padding-inline: 0; }
       .open { display: block; inline-size: 100%; min-block-size: 44px; border: 0; border-block-start: 1px solid var(--line); border-radius: 0; background: var(--bg-raised); color: var(--accent); font: inherit; font-weight: 600; cursor: pointer; padding: 8px 12px; }
       .open:focus-visible { outline: var(--focus); outline-offset: -3px; }
       .end { display: block; block-size: 1px; }

@@ -10,11 +10,10 @@ const ROLL_PX = 24;
 
 /** Dispatches `hold-start`, `hold-released` (too early), `hold-done`, and `enter` for the Enter key, which does nothing. */
 export class PlexusHold extends LitElement {
-  static override properties = { verb: {}, quoted: {}, reach: {}, hint: {}, off: { type: Boolean, reflect: true }, holding: { type: Boolean, reflect: true } };
+  static override properties = { verb: {}, label: {}, hint: {}, off: { type: Boolean, reflect: true }, holding: { type: Boolean, reflect: true } };
   declare verb: string;
-  declare quoted: string;
-  /** How far the answer reaches beyond this request, in words; empty if it does not. */
-  declare reach: string;
+  /** The agent's label, to be quoted. */
+  declare label: string;
   declare hint: string;
   /** Drawn as disabled; presses are still reported, so that the card can say why. */
   declare off: boolean;
@@ -32,30 +31,31 @@ export class PlexusHold extends LitElement {
   constructor() {
     super();
     this.verb = '';
-    this.quoted = '';
-    this.reach = '';
+    this.label = '';
     this.hint = '';
     this.off = false;
     this.holding = false;
   }
 
   static override styles = css`
-    :host { display: block; min-width: 0; }
+    :host { display: grid; min-width: 0; }
     button {
-      position: relative; overflow: hidden; inline-size: 100%; block-size: 100%; min-block-size: 52px; padding: 8px 14px;
-      border: 1.5px solid var(--danger); border-radius: var(--r-s); background: var(--bg-raised); color: var(--danger);
-      font: inherit; cursor: pointer; touch-action: pan-y; user-select: none; -webkit-user-select: none; -webkit-touch-callout: none;
-      -webkit-tap-highlight-color: transparent; display: flex; flex-direction: column; align-items: center; justify-content: center; gap: 1px;
+      position: relative; overflow: hidden; inline-size: 100%; block-size: 100%; min-block-size: 34px; padding: 2px 16px; border: 0; border-radius: var(--r-m);
+      background: var(--danger-solid); color: #fff; font: 600 var(--t-m)/1.25 var(--sans); cursor: pointer; touch-action: pan-y; user-select: none; -webkit-user-select: none;
+      -webkit-touch-callout: none; -webkit-tap-highlight-color: transparent; display: flex; flex-direction: column; align-items: center; justify-content: center;
     }
-    :host(.small) button { min-block-size: var(--small, 44px); padding: 4px 10px; border-color: transparent; background: none; align-items: flex-start; text-align: start; font-size: var(--t-s); }
     :host([off]) button { cursor: not-allowed; opacity: 0.55; }
     button:focus-visible { outline: var(--focus); outline-offset: 2px; }
-    .fill { position: absolute; inset: 0; background: var(--danger); opacity: 0.28; transform: scaleX(0); transform-origin: 0 50%; pointer-events: none; }
+    .fill { position: absolute; inset: 0; background: #000; opacity: 0.3; transform: scaleX(0); transform-origin: 0 50%; pointer-events: none; }
+    .ring { inline-size: 16px; block-size: 16px; flex: none; transform: rotate(-90deg); }
+    .ring circle { fill: none; stroke: currentColor; stroke-width: 2.5; opacity: 0.4; }
+    .ring .arc { opacity: 1; stroke-dasharray: 1; stroke-dashoffset: 1; }
     /* Both labels always take space: the button must not change its size during a hold. */
-    strong { font-weight: 650; position: relative; display: grid; align-items: center; }
-    strong span { grid-area: 1 / 1; }
+    strong { font-weight: inherit; position: relative; display: inline-flex; align-items: center; gap: 7px; }
+    strong > span { display: grid; }
+    strong > span > span { grid-area: 1 / 1; text-align: start; }
     [data-off] { visibility: hidden; }
-    small { position: relative; font-size: var(--t-xs); max-inline-size: 100%; overflow-wrap: anywhere; }
+    small { position: relative; font-weight: 450; font-size: var(--t-xs); line-height: 1.15; max-inline-size: 15ch; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     :host(:not([holding])) .fill { transition: transform 160ms ease-out; }
     @media (prefers-reduced-motion: reduce) { .fill { transition: none !important; } }
     @media (forced-colors: active) { .fill { background: Highlight; opacity: 0.5; } }
@@ -77,8 +77,8 @@ export class PlexusHold extends LitElement {
       @blur=${this.stop}
     >
       <span class="fill"></span>
-      <strong><span ?data-off=${this.holding}>${t.holdFor(this.verb)}</span><span ?data-off=${!this.holding}>${t.holding}</span></strong>
-      ${this.quoted || this.reach ? html`<small>${this.reach} ${this.quoted ? html`“<bdi>${this.quoted}</bdi>”` : null}</small>` : null}
+      <strong><svg class="ring" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="8"></circle><circle class="arc" cx="10" cy="10" r="8" pathLength="1"></circle></svg><span><span ?data-off=${this.holding}>${t.holdFor(this.verb)}</span><span ?data-off=${!this.holding}>${t.holding}</span></span></strong>
+      ${this.label ? html`<small title=${this.label}>“<bdi>${this.label}</bdi>”</small>` : null}
     </button>`;
   }
 
@@ -149,6 +149,8 @@ export class PlexusHold extends LitElement {
   #fill(part: number): void {
     const fill = this.renderRoot.querySelector<HTMLElement>('.fill');
     if (fill) fill.style.transform = `scaleX(${part})`;
+    const arc = this.renderRoot.querySelector<SVGElement>('.arc');
+    if (arc) arc.style.strokeDashoffset = String(1 - part);
   }
 }
 customElements.define('plexus-hold', PlexusHold);

@@ -5,5 +5,6 @@
 // The keys of docs/keys.md act on the focused card, or on the card of the focused row.
 
 export { PlexusCard } from './card.js';
+export { isLeft } from './left.js';
 export { PlexusRequests } from './list.js';
 export { PlexusRequest } from './solo.js';

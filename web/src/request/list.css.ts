@@ -5,7 +5,7 @@ export const BESIDE_PX = 760;
 
 /** How the list looks. The heights of rows are those of `ROW_REM` and `HEAD_REM` in list.ts: no row is measured. */
 export const listStyles = css`
-  :host { display: flex; flex-direction: column; min-width: 0; min-height: 0; block-size: 100%; container-type: size; }
+  :host { display: flex; flex-direction: column; position: relative; min-width: 0; min-height: 0; block-size: 100%; container-type: size; }
   .split { flex: 1 1 0; min-block-size: 0; display: flex; flex-direction: column; }
   .side { flex: 1 1 0; min-block-size: 0; min-inline-size: 0; display: flex; flex-direction: column; position: relative; }
   .bar { flex: none; display: flex; align-items: center; gap: 8px; block-size: 3.5rem; padding: 0 12px 0 0; border-block-end: 1px solid var(--line); min-inline-size: 0; }
@@ -32,25 +32,30 @@ export const listStyles = css`
   .tick { flex: none; inline-size: 44px; display: grid; place-items: center; cursor: pointer; box-sizing: border-box; }
   .tick input { inline-size: 17px; block-size: 17px; cursor: pointer; }
   .row.in .tick { inline-size: 54px; }
+  .cell { flex: 1 1 0; min-inline-size: 0; display: flex; align-items: center; gap: 10px; }
   .words { flex: 1 1 0; min-inline-size: 0; display: flex; flex-direction: column; justify-content: center; gap: 1px; padding-inline-end: 12px; }
   .one, .two { display: flex; align-items: baseline; gap: 6px; min-inline-size: 0; white-space: nowrap; line-height: 1.4; }
   .one { font-size: var(--t-m); }
   .two { font-size: var(--t-s); color: var(--fg-mute); }
   .asked { flex: 0 1 auto; min-inline-size: 0; display: flex; unicode-bidi: isolate; direction: ltr; }
   .asked bdi { direction: ltr; white-space: pre; }
-  .asked .from { flex: 0 1 auto; min-inline-size: 2em; overflow: hidden; text-overflow: ellipsis; }
+  .asked .from { flex: 0 1 auto; min-inline-size: 0; overflow: hidden; text-overflow: ellipsis; }
   .asked .to { flex: 0 0 auto; max-inline-size: 80%; overflow: hidden; text-overflow: ellipsis; }
   .asked.code { font-family: var(--mono); font-size: 0.95em; }
   .row[data-unread] .asked { font-weight: 650; }
   .verb, .more { flex: none; color: var(--fg-mute); }
-  .why { flex: 1 1 0; min-inline-size: 20%; overflow: hidden; text-overflow: ellipsis; }
+  /* The reason is the last to lose letters. */
+  .why { flex: 1 1 auto; min-inline-size: 0; overflow: hidden; text-overflow: ellipsis; }
   .risk { flex: none; display: inline-flex; align-items: baseline; gap: 4px; font-weight: 600; }
   .risk svg { inline-size: 12px; block-size: 12px; align-self: center; }
   .risk[data-risk='low'] { color: var(--ok); }
   .risk[data-risk='elevated'] { color: var(--warn); }
   .risk[data-risk='danger'] { color: var(--danger); }
-  .where { flex: 0 1 auto; min-inline-size: 0; max-inline-size: 50%; display: flex; gap: 5px; }
-  .where bdi { min-inline-size: 1.5em; overflow: hidden; text-overflow: ellipsis; flex: 0 1 auto; }
+  /* What does not fit whole wraps out of sight. */
+  .where { flex: 0 1000000 auto; min-inline-size: 0; block-size: 1.4em; overflow: hidden; display: flex; flex-wrap: wrap; justify-content: flex-end; }
+  .where::before { content: ''; inline-size: 1px; block-size: 1.4em; }
+  .where > * { flex: none; }
+  @container (max-width: 459px) { .two .risk svg { display: none; } }
   .age { flex: none; font-variant-numeric: tabular-nums; }
   .row[data-state='closed'] { color: var(--fg-mute); }
   .row[data-state='closed'] .asked { font-weight: 400; }
@@ -67,23 +72,22 @@ export const listStyles = css`
   .new button { pointer-events: auto; min-block-size: 44px; padding: 8px 18px; border-radius: 999px; box-shadow: var(--shadow-2); font-weight: 600; background: var(--accent-solid); color: var(--on-accent); border-color: transparent; }
   .new button:hover { background: var(--accent-solid-hover); }
 
-  /* Below the rows: a sheet that ends where the page ends, so that its answers are always in sight. */
-  .pane { flex: 0 0 auto; max-block-size: 68%; min-inline-size: 0; display: flex; flex-direction: column; border-block-start: 1px solid var(--line-strong); background: var(--bg-raised); box-shadow: var(--shadow-2); z-index: 1; }
+  /* Over the rows: a sheet, filled, so that the answers are where the thumb is. */
+  .pane { position: absolute; inset: 0; z-index: 3; min-inline-size: 0; display: flex; flex-direction: column; background: var(--bg-raised); }
   .pane[data-shut] { display: none; }
   .steps { flex: none; display: flex; align-items: center; gap: 2px; padding-inline: 12px 4px; color: var(--fg-mute); font-size: var(--t-s); }
-  .steps .nth { flex: 1; }
+  .steps .nth { flex: 1; min-inline-size: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .steps button { inline-size: 44px; min-block-size: 40px; padding: 0; }
-  .pane plexus-card { flex: 0 1 auto; --card-line: transparent; --card-corner: 0; }
-  @container (max-height: 600px) { .pane { max-block-size: 82%; } }
+  .pane plexus-card { flex: 1 1 0; --card-line: transparent; --card-corner: 0; }
   @container (max-width: 480px) { .bar { gap: 4px; padding-inline-end: 4px; } .bar button { padding: 0 8px; } .bar select { max-inline-size: 10.5rem; padding-inline: 4px; } ::slotted(.count) { display: none; } }
   .none { display: none; }
 
   @container (min-width: 760px) {
     .split { flex-direction: row; }
     .side { flex: 0 0 clamp(340px, 46%, 640px); border-inline-end: 1px solid var(--line); }
-    .pane, .pane[data-shut] { display: flex; flex: 1 1 0; max-block-size: none; border: 0; box-shadow: none; background: none; padding: 16px 20px 20px; overflow: hidden; }
+    .pane, .pane[data-shut] { position: static; display: flex; flex: 1 1 0; background: none; padding: 16px 20px 20px; overflow: hidden; }
     .steps { display: none; }
-    .pane plexus-card { --said: 1.45em; inline-size: 100%; max-inline-size: 820px; margin-inline: auto; --card-line: var(--line); --card-corner: var(--r-l); }
+    .pane plexus-card { flex: 0 1 auto; inline-size: 100%; max-inline-size: 820px; margin-inline: auto; --card-line: var(--line); --card-corner: var(--r-l); }
     .pane .none { display: block; margin: auto; color: var(--fg-mute); }
   }
   @media (forced-colors: active) { .row[aria-current='true'] { outline: 2px solid Highlight; outline-offset: -2px; } }

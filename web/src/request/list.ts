@@ -10,6 +10,7 @@ import { digits } from '../lib/digits.js';
 import { oneLine } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
+import { faceStyles } from '../ui/face.js';
 import { icon } from '../ui/icons.js';
 import { announce } from '../ui/say.js';
 import { sameAs, wordsOf } from './asked.js';
@@ -19,6 +20,7 @@ import { joinList } from './keys.js';
 import { BESIDE_PX, listStyles } from './list.css.js';
 import './many.js';
 import type { PlexusMany } from './many.js';
+import { isLeft } from './left.js';
 import { answerer } from './me.js';
 import { clustered, entriesOf, indexAt, newOrder, offsetsOf, rangeOf, type Entry, type Grouping, type Placed } from './order.js';
 import { outcomeOf } from './outcome.js';
@@ -86,6 +88,8 @@ export class PlexusRequests extends PlexusElement {
   #closedAt = new Map<string, number>();
   /** The person closed the card: none opens by itself until they open one. */
   #shut = false;
+  /** The request that was answered last in the sheet. */
+  #last = '';
   #touchedAt = 0;
   #inside = false;
   #sweep: ReturnType<typeof setInterval> | undefined;
@@ -112,7 +116,7 @@ export class PlexusRequests extends PlexusElement {
     this.grouping = keptGrouping();
   }
 
-  static override styles = [...[PlexusElement.styles].flat(), listStyles];
+  static override styles = [...[PlexusElement.styles].flat(), faceStyles, listStyles];
 
   // --- life --------------------------------------------------------------------------------------------------------------
 
@@ -240,7 +244,7 @@ export class PlexusRequests extends PlexusElement {
     if (this.opened && !this.#by.has(this.opened)) this.opened = '';
     this.#kept = this.#kept.filter((id) => this.#by.has(id));
     if (this.opened || this.#shut) return;
-    const open = this.#order.filter(({ id }) => this.#by.get(id)?.state === 'open');
+    const open = this.#order.filter(({ id }) => this.#by.get(id)?.state === 'open' && !isLeft(id));
     // Below the rows it would hide some of them: it opens by itself only if there is nothing to choose from.
     if (!open[0] || !(this.beside || open.length === 1)) return;
     this.#show(open[0].id);
@@ -425,6 +429,27 @@ export class PlexusRequests extends PlexusElement {
     void this.updateComplete.then(() => this.#row(id)?.focus({ preventScroll: true }));
   };
 
+  /** In the sheet, the next open request takes the place of one that was answered here; its own guard begins then. */
+  #answered = (event: Event): void => {
+    const { request_id, mine } = (event as CustomEvent<{ request_id: string; mine: boolean }>).detail;
+    if (this.beside || !mine || request_id !== this.opened) return;
+    this.#last = request_id;
+    const ids = this.#entries.flatMap((entry) => (entry.kind === 'request' ? [entry.id] : []));
+    const at = ids.indexOf(request_id);
+    const next = [...ids.slice(at + 1), ...ids.slice(0, at)].find((id) => this.#by.get(id)?.state === 'open' && !isLeft(id));
+    if (next === undefined) this.opened = '';
+    else this.#show(next);
+    this.active = next ?? request_id;
+    this.requestUpdate();
+    void this.updateComplete.then(() => (next === undefined ? this.#row(request_id)?.focus({ preventScroll: true }) : this.#card(next)?.focus()));
+  };
+
+  /** The outcome of the request that was answered last in the sheet. */
+  #lastOutcome(): string {
+    const request = this.#by.get(this.#last);
+    return request?.receipt && this.opened !== this.#last ? `${outcomeOf(request.receipt, request).what}: ${wordsOf(request)}` : '';
+  }
+
   #nextCard(by: number): void {
     const ids = this.#entries.flatMap((entry) => (entry.kind === 'request' ? [entry.id] : []));
     const at = ids.indexOf(this.opened);
@@ -537,9 +562,9 @@ export class PlexusRequests extends PlexusElement {
   #pane() {
     const ids = this.#entries.flatMap((entry) => (entry.kind === 'request' ? [entry.id] : []));
     const nth = ids.indexOf(this.opened) + 1;
-    return html`<section class="pane" aria-label=${t.rows.pane} ?data-shut=${!this.opened} @keydown=${this.#paneKey}>
+    return html`<section class="pane" aria-label=${t.rows.pane} ?data-shut=${!this.opened} @keydown=${this.#paneKey} @closed=${this.#answered}>
       <div class="steps">
-        <span class="nth">${nth ? t.rows.nth(nth, ids.length) : nothing}</span>
+        <span class="nth" role="status">${[nth ? t.rows.nth(nth, ids.length) : '', this.#lastOutcome()].filter(Boolean).join(' · ')}</span>
         <button type="button" class="ghost" aria-label=${t.rows.previous} ?disabled=${nth <= 1} @click=${() => this.#nextCard(-1)}>${icon('up')}</button>
         <button type="button" class="ghost" aria-label=${t.rows.next} ?disabled=${nth === ids.length} @click=${() => this.#nextCard(1)}>${icon('down')}</button>
         <button type="button" class="ghost" aria-label=${text.common.close} @click=${this.#close}>${icon('close')}</button>

@@ -9,6 +9,7 @@ import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
 import '../ui/dialog.js';
 import { toast } from '../ui/say.js';
+import { UNAVAILABLE } from './actions.js';
 import { Answering, type Sent } from './answering.js';
 import { Arming } from './arming.js';
 import { wordsOf } from './asked.js';
@@ -57,7 +58,7 @@ export class PlexusMany extends PlexusElement {
     ...[PlexusElement.styles].flat(),
     css`
       :host { display: contents; }
-      ul { display: flex; flex-direction: column; max-block-size: min(34dvh, 320px); overflow-y: auto; border: 1px solid var(--line); border-radius: var(--r-s); background: var(--bg-sunken); }
+      ul { display: flex; flex-direction: column; border: 1px solid var(--line); border-radius: var(--r-s); overflow-y: auto; max-block-size: min(34dvh, 320px); }
       ul:focus-visible { outline-offset: -2px; }
       li { display: flex; gap: 10px; align-items: baseline; padding: 5px 10px; min-inline-size: 0; }
       li + li { border-block-start: 1px solid var(--line); }
@@ -65,11 +66,17 @@ export class PlexusMany extends PlexusElement {
       li small { flex: none; max-inline-size: 45%; color: var(--fg-mute); font-size: var(--t-s); overflow-wrap: anywhere; text-align: end; }
       h3 { margin-block-end: 4px; }
       .out { color: var(--fg-soft); }
-      .row { display: flex; gap: var(--s2); flex-wrap: wrap; justify-content: flex-end; }
+      .out details + details { border-block-start: 1px solid var(--line); }
+      summary { min-block-size: 32px; display: flex; align-items: center; gap: 6px; cursor: pointer; }
+      summary::before { content: '▸'; color: var(--fg-mute); }
+      details[open] summary::before { content: '▾'; }
+      @media (pointer: coarse) { summary { min-block-size: 44px; } }
+      .row { display: flex; gap: var(--s2); flex-direction: row-reverse; }
       .row button { min-block-size: 44px; flex: 0 1 auto; min-inline-size: 8rem; white-space: normal; }
-      .row button.allow { color: var(--ok); border-color: color-mix(in srgb, var(--ok) 65%, var(--line)); font-weight: 650; }
-      .row button.deny { color: var(--danger); border-color: color-mix(in srgb, var(--danger) 50%, var(--line)); font-weight: 650; }
-      .say { min-block-size: 1.45em; color: var(--danger); }
+      .row #go { background: var(--accent-solid); color: var(--on-accent); border-color: transparent; font-weight: 620; }
+      .row #go.deny { background: var(--danger-solid); color: #fff; }
+      .say { color: var(--danger); }
+      .say:not(:empty) { margin-block-end: 8px; }
       .said { color: var(--fg-mute); }
       @media (max-width: 599px) { .row button { flex: 1 1 0; } }
     `,
@@ -119,7 +126,7 @@ export class PlexusMany extends PlexusElement {
 
   /** Why nothing can be sent now; empty if it can. */
   #obstacle(): string {
-    if (!plexus.may('approve')) return text.request.mayNot;
+    if (!plexus.may('approve')) return UNAVAILABLE.scope;
     if (!plexus.live.value) return text.request.offline;
     return '';
   }
@@ -206,18 +213,22 @@ export class PlexusMany extends PlexusElement {
     const reasons = will.filter(({ request }) => request.allow_reason).length;
     const obstacle = this.#obstacle();
     const verb = this.#sense === 'allow' ? t.allowDo(will.length) : t.denyDo(will.length);
-    return html`${will.length ? this.#items(will.map(({ request }) => request), this.#sense === 'allow' ? t.willAllow : t.willDeny, this.#from) : nothing}
-      ${[...leftOut(plan)].map(([why, requests]) => html`<section class="out"><h3>${t.leftOut(requests.length)} ${(t.why as Record<string, string>)[why]}</h3>${this.#items(requests, t.leftOut(requests.length), this.#from)}</section>`)}
+    const out = [...leftOut(plan)];
+    return html`${will.length ? html`<section class="will"><h3>${this.#sense === 'allow' ? t.willAllow : t.willDeny}</h3>${this.#items(will.map(({ request }) => request), this.#sense === 'allow' ? t.willAllow : t.willDeny, this.#from)}</section>` : nothing}
+      ${out.length
+        ? html`<section class="out"><h3>${t.leftOut(plan.out.length)}</h3>
+            ${out.map(([why, requests]) => html`<details><summary>${t.why[why](requests.length)}</summary>${this.#items(requests, t.why[why](requests.length), this.#from)}</details>`)}</section>`
+        : nothing}
       ${this.#sense === 'deny' && reasons
         ? html`<label class="field">${reasons === will.length ? t.reason : t.reasonFor(reasons, will.length)}
             <input id="reason" maxlength=${REASON_CHARS} autocomplete="off" .value=${this.#reason} @input=${(event: Event) => { this.#reason = (event.target as HTMLInputElement).value; }} @keydown=${(event: KeyboardEvent) => { if (event.key === 'Enter') event.preventDefault(); }} />
           </label>`
         : nothing}
-      <p class="say" role="status">${this.#say || obstacle}</p>
-      <div class="row">
-        <button type="button" autofocus id="cancel" @click=${this.#dismiss}>${text.common.cancel}</button>
-        ${will.length ? html`<button type="button" id="go" class=${this.#sense} aria-disabled=${obstacle || !this.armed ? 'true' : 'false'} @keydown=${this.#enter} @click=${this.#press}>${verb}</button>` : nothing}
-      </div>`;
+      <div slot="foot"><p class="say" role="status">${this.#say || obstacle}</p>
+        <div class="row">
+          ${will.length ? html`<button type="button" id="go" class=${this.#sense} aria-disabled=${obstacle || !this.armed ? 'true' : 'false'} @keydown=${this.#enter} @click=${this.#press}>${verb}</button>` : nothing}
+          <button type="button" id="cancel" @click=${this.#dismiss}>${text.common.cancel}</button>
+        </div></div>`;
   }
 
   #done(): TemplateResult {
@@ -232,9 +243,9 @@ export class PlexusMany extends PlexusElement {
     return html`${part(lost, t.lost(lost.length), (request) => outcome.get(request.request_id) ?? '')}
       ${part(refused, t.refused(refused.length), (request) => words.get(request.request_id) ?? '')}
       ${part(unknown, t.unknown(unknown.length), this.#from)}
-      <div class="row">
+      <div slot="foot" class="row">
         ${unknown.length ? html`<button type="button" id="again" @click=${this.#again}>${text.request.unknownNow}</button>` : nothing}
-        <button type="button" id="close" autofocus @click=${this.#dismiss}>${text.common.close}</button>
+        <button type="button" id="close" @click=${this.#dismiss}>${text.common.close}</button>
       </div>`;
   }
 

@@ -10,7 +10,12 @@ const t = text.request;
 
 /** The text of a resolved card. `sense` is for the colour only; the text says the same. */
 export interface Outcome {
+  /** What was answered, and by whom. */
   text: string;
+  /** What was answered. */
+  what: string;
+  /** By whom; empty if nobody answered. */
+  who: string;
   sense: 'allow' | 'deny' | 'none';
   at: string | null;
   reason: string;
@@ -45,21 +50,34 @@ export function outcomeOf(receipt: Receipt, request: Request, me?: string): Outc
   const name = oneLine(by?.name) || oneLine(by?.device_id);
   const { edited_display, edited } = receipt as { edited_display?: string; edited?: unknown };
   const changed = edited_display ?? (typeof edited === 'string' ? edited : '');
-  const mine = Boolean(me) && by?.device_id === me;
-  const who = mine ? t.you(name) : name;
-  const plain = { sense: 'none' as const, at: receipt.at ?? null, reason: oneLine(receipt.reason), edited: oneLine(changed) };
+  const plain = { sense: 'none' as const, who: '', at: receipt.at ?? null, reason: oneLine(receipt.reason), edited: oneLine(changed) };
+  const ended = (what: string): Outcome => ({ ...plain, text: what, what });
   switch (receipt.state) {
     case 'answered': {
-      const [text, sense] = answered(receipt, request);
-      return { ...plain, text: `${text}${edited ? t.edited : ''}${who ? t.by(who) : ''}`, sense };
+      const [outcome, sense] = answered(receipt, request);
+      const what = `${outcome}${edited ? t.edited : ''}`;
+      const who = whoOf(receipt, request, me, name);
+      return { ...plain, what, who, text: `${what}${who ? t.by(who) : ''}`, sense };
     }
     case 'expired':
-      return { ...plain, text: t.expired };
+      return ended(t.expired);
     case 'withdrawn':
-      return { ...plain, text: by && by.device_id !== 'gateway' && name ? t.withdrawnBy(who) : t.withdrawn };
+      return ended(by && by.device_id !== 'gateway' && name ? t.withdrawnBy(by.device_id === me ? t.you : name) : t.withdrawn);
     case 'orphaned':
-      return { ...plain, text: t.orphaned };
+      return ended(t.orphaned);
     default:
-      return { ...plain, text: t.gone };
+      return ended(t.gone);
+  }
+}
+
+/** Who answered. A rule or the agent itself is no device. */
+function whoOf(receipt: Receipt, request: Request, me: string | undefined, name: string): string {
+  switch ((receipt as { answered_by?: string }).answered_by) {
+    case 'rule':
+      return t.rule;
+    case 'agent':
+      return t.reviewer(oneLine(request.runtime_id));
+    default:
+      return me && receipt.resolved_by?.device_id === me ? t.you : name;
   }
 }

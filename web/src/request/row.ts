@@ -6,9 +6,11 @@ import { projectOf } from '../lib/project.js';
 import { oneLine } from '../lib/text.js';
 import { plexus } from '../plexus.js';
 import { text } from '../text/en.js';
+import { face } from '../ui/face.js';
 import { icon } from '../ui/icons.js';
 import { span } from './age.js';
-import { lineOf, wordsOf, type AskedLine } from './asked.js';
+import { asksOnly, lineOf, wordsOf, type AskedLine } from './asked.js';
+import { isLeft } from './left.js';
 import type { Entry, Grouping } from './order.js';
 import { outcomeOf } from './outcome.js';
 import { wasSeen } from './seen.js';
@@ -36,11 +38,11 @@ function asked(line: AskedLine): TemplateResult {
   return html`${line.verb ? html`<span class="verb">${line.verb}</span>` : nothing}<span class="asked ${code ? 'code' : ''}">${line.quoted ? '“' : nothing}<bdi class="from">${line.head}</bdi>${line.tail ? html`<bdi class="to">${line.tail}</bdi>` : nothing}${line.quoted ? '”' : nothing}</span>${line.more ? html`<span class="more">${line.more}</span>` : nothing}`;
 }
 
-/** Agent and project. */
+/** The project; the agent's mark stands before the row. */
 function where(request: Request): TemplateResult {
+  if (isLeft(request.request_id)) return html`<span class="where"><span>${text.request.leftRow}</span></span>`;
   const session = plexus.sessions.value.get(request.session_id);
-  const project = session?.cwd ? projectOf(session).name : '';
-  return html`<span class="where"><bdi>${oneLine(request.runtime_id) || text.request.runtimeUnknown}</bdi>${project ? html`<span aria-hidden="true">·</span><bdi>${project}</bdi>` : nothing}</span>`;
+  return html`<span class="where">${session?.cwd ? html`<bdi>${projectOf(session).name}</bdi>` : nothing}</span>`;
 }
 
 const titleOf = (request: Request): string => oneLine(plexus.sessions.value.get(request.session_id)?.title) || text.request.untitled;
@@ -54,11 +56,11 @@ function second(request: Request, bare: boolean): TemplateResult {
     return html`<span class="outcome" data-sense=${outcome?.sense ?? 'none'}>${outcome?.text ?? text.request.gone}</span>${from}`;
   }
   const risk = riskOf(request);
-  const [reason] = request.risk_reasons ?? [];
   const left = request.expires_at ? Date.parse(request.expires_at) - now : NaN;
   const opened = Date.parse(request.opened_at);
-  return html`<span class="risk" data-risk=${risk}>${icon(RISK_ICON[risk], 12)}${(t.risks as Record<string, string>)[risk]}</span>
-    <span class="why">${reason ? oneLine(reason) : nothing}</span>${from}
+  const plain = asksOnly(request) && risk !== 'danger';
+  return html`${plain ? nothing : html`<span class="risk" data-risk=${risk}>${icon(RISK_ICON[risk], 12)}${text.request.risks[risk]}</span>`}
+    <span class="why">${plain ? nothing : (request.risk_reasons ?? []).map(oneLine).join('; ')}</span>${from}
     <span class="age">${Number.isNaN(left) ? (Number.isNaN(opened) ? nothing : span(now - opened)) : left > 0 ? t.left(span(left)) : text.request.expiring}</span>`;
 }
 
@@ -87,10 +89,10 @@ function requestRow(entry: Entry & { kind: 'request' }, n: number, host: RowHost
   >
     <span role="gridcell" class="tick" @click=${(event: MouseEvent) => host.ticked(entry, event)}
       >${open ? html`<input type="checkbox" tabindex="-1" aria-label=${t.choose(wordsOf(request))} .checked=${live(chosen)} />` : nothing}</span>
-    <div role="gridcell" class="words">
+    <div role="gridcell" class="cell">${face(request.runtime_id)}<div class="words">
       <div class="one">${same ? html`<span class="asked"><bdi class="from">${titleOf(request)}</bdi></span>` : asked(lineOf(request))}</div>
       <div class="two">${second(request, entry.group !== '' && host.grouping === 'session')}</div>
-    </div>
+    </div></div>
   </div>`;
 }
 
@@ -98,7 +100,7 @@ function requestRow(entry: Entry & { kind: 'request' }, n: number, host: RowHost
 function risk(ids: readonly string[], host: RowHost): TemplateResult | typeof nothing {
   const risks = ids.flatMap((id) => { const request = host.request(id); return request?.state === 'open' ? [riskOf(request)] : []; });
   const most = (['danger', 'elevated', 'low'] as const).find((one) => risks.includes(one));
-  return most ? html`<span class="risk" data-risk=${most}>${icon(RISK_ICON[most], 12)}${(t.risks as Record<string, string>)[most]}</span>` : nothing;
+  return most ? html`<span class="risk" data-risk=${most}>${icon(RISK_ICON[most], 12)}${text.request.risks[most]}</span>` : nothing;
 }
 
 function groupRow(entry: Entry & { kind: 'group' }, n: number, host: RowHost): TemplateResult {

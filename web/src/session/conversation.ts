@@ -842,7 +842,7 @@ export class PlexusSession extends PlexusElement {
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
-          <plexus-dock .sessionId=${this.sessionId} .surfaces=${this.#surfaces()} @leave=${this.#toComposer}></plexus-dock>
+          <plexus-dock ?sheet=${!tab} .sessionId=${this.sessionId} .surfaces=${this.#surfaces()} @leave=${this.#toComposer}></plexus-dock>
           <plexus-composer ?hidden=${this.gone} ?asked=${asked} @leave=${this.#fromComposer} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         ${pinned.length ? html`<section class="pinned" aria-label=${words.surface.surfaces}>${pinned.length > 1 ? this.#tabs(pinned, beside, false) : nothing}<div class="place">${this.#surfaceEl(beside)}</div></section>` : nothing}

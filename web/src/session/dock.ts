@@ -6,7 +6,7 @@
 import { css, html, nothing } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { PlexusElement } from '../lib/element.js';
-import { byPointer, writable } from '../lib/keys.js';
+import { byPointer, focused, writable } from '../lib/keys.js';
 import { plexus } from '../plexus.js';
 import { lineOf } from '../request/asked.js';
 import type { PlexusCard } from '../request/card.js';
@@ -38,9 +38,11 @@ export interface Surfaces {
 
 /** `<plexus-dock>`. Dispatches `leave` when the keyboard is to go back to the composer. */
 export class PlexusDock extends PlexusElement {
-  static override properties = { sessionId: {}, surfaces: { attribute: false } };
+  static override properties = { sessionId: {}, surfaces: { attribute: false }, folded: { type: Boolean, reflect: true } };
   declare sessionId: string;
   declare surfaces: Surfaces | null;
+  /** Whether the card is a row: on a phone, where it would cover the conversation and the composer. */
+  declare folded: boolean;
   /** The request whose card is open, as long as it can be answered; empty if none. */
   #active = '';
   /** The requests whose cards were open: what was typed there stays. */
@@ -57,6 +59,7 @@ export class PlexusDock extends PlexusElement {
     super();
     this.sessionId = '';
     this.surfaces = null;
+    this.folded = false;
   }
 
   static override styles = [...[PlexusElement.styles].flat(), css`
@@ -68,7 +71,8 @@ export class PlexusDock extends PlexusElement {
     plexus-card { max-block-size: calc(75cqb - var(--s3) - 4px); }
     .inner > plexus-card[data-open] { flex: 0 1 auto; min-block-size: 0; }
     .rows { display: flex; flex-direction: column; border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); overflow: hidden; }
-    .rows > * { display: flex; align-items: center; justify-content: flex-start; gap: 10px; min-height: 34px; padding: 3px 12px; border: 0; border-radius: 0; background: none; font-weight: 450; text-align: start; min-inline-size: 0; font-size: var(--t-s); color: var(--fg-soft); }
+        .rows > * { display: flex; align-items: center; justify-content: flex-start; gap: 10px; min-height: 34px; padding: 3px 12px; border: 0; border-radius: 0; background: none; font-weight: 450; text-align: start; min-inline-size: 0; font-size: var(--t-s); color: var(--fg-soft); }
+    .rows[data-alone] { border: 0; }
     .rows > * + * { border-top: 1px solid var(--line); }
     .rows > :hover { background: var(--bg-hover); }
     .rows > :focus-visible { outline-offset: -2px; }
@@ -82,7 +86,18 @@ export class PlexusDock extends PlexusElement {
     .asked .words { flex: 1 1 160px; min-width: 0; overflow-wrap: anywhere; }
     @container (min-width: 960px) { .asked .beside { display: none; } }
     @media (pointer: coarse) { .rows > * { min-height: 44px; } }
-    @media (max-width: 599px) { .inner { padding-inline: var(--s3); } .rows .why { display: none; } }
+    .sheet, .folded { display: none; }
+    /* On a phone the card is a sheet: its answers are where the thumb is. */
+    @media (max-width: 599px) {
+      .inner { padding-inline: var(--s3); }
+      .rows .why { display: none; }
+      :host([sheet]:not([folded])) { position: absolute; inset: 0; z-index: 5; max-height: none; background: var(--bg); }
+      :host([sheet]:not([folded])) .inner { flex: 1 1 auto; padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); }
+      :host([sheet]:not([folded])) plexus-card[data-open] { flex: 1 1 auto; max-block-size: none; }
+      :host([sheet]:not([folded])) .sheet { display: flex; align-items: center; justify-content: space-between; }
+      :host([sheet][folded]) plexus-card[data-open] { display: none; }
+      :host([sheet][folded]) .folded { display: flex; }
+    }
   `];
 
   override connectedCallback(): void {
@@ -101,6 +116,7 @@ export class PlexusDock extends PlexusElement {
     if (!changed.has('sessionId')) return;
     this.#last = null;
     this.#goesOn = false;
+    this.folded = false;
     this.#active = '';
     this.#opened.clear();
     this.#asCards.clear();
@@ -126,6 +142,7 @@ export class PlexusDock extends PlexusElement {
 
   async #choose(id: string): Promise<void> {
     resume(id);
+    this.folded = false;
     this.#active = id;
     this.requestUpdate();
     await this.updateComplete;
@@ -184,28 +201,32 @@ export class PlexusDock extends PlexusElement {
     // It stays, whatever comes: a card under the hand does not become another one.
     const here = cards.filter((request) => !isLeft(request.request_id));
     const active = here.find((request) => request.request_id === this.#active) ?? here[0];
+    // Whoever is writing goes on writing.
+    if (active && !this.#active && writable(focused())) this.folded = true;
     this.#active = active?.request_id ?? '';
     if (active) { this.#opened.add(this.#active); load('card'); }
     const more = cards.filter((request) => request !== active);
     const last = this.#last && Date.now() - this.#last.at < RECEIPT_MS ? plexus.requests.value.get(this.#last.id) : undefined;
     const shown = [...(last ? [last] : []), ...cards.filter((request) => this.#opened.has(request.request_id))];
     const ended = [...plexus.requests.value.values()].filter((request) => request.session_id === this.sessionId && request.state !== 'open' && this.#asStrips.has(request.request_id) && !this.#asCards.has(request.request_id)).slice(-1);
+    const row = (request: Request) => this.#row(request, request === active);
     this.hidden = !shown.length && !strips.length && !more.length && !ended.length;
     return html`<div class="inner">
       ${ended.map((request) => html`<div class="asked panel" role="status" data-request=${request.request_id}>${icon('check', 14)}<span class="words">${this.#outcome(request)}</span></div>`)}
       ${strips.map((request) => this.#strip(request))}
+      ${active ? html`<div class="sheet"><span class="mute">${more.length ? w.moreRequests(more.length) : nothing}</span><button type="button" class="ghost" @click=${() => { this.folded = true; }}>${w.toConversation}${icon('down')}</button></div>` : nothing}
       ${repeat(shown, (request) => request.request_id, (request) => html`<plexus-card layout="dock" ?data-open=${request === active} ?hidden=${request !== active && request !== last} .request=${request}></plexus-card>`)}
-      ${more.length ? html`<div class="rows" role="group" aria-label=${w.moreRequests(more.length)}>
-        ${more.slice(0, ROWS_MAX).map((request) => this.#row(request))}
+      ${cards.length ? html`<div class="rows" role="group" aria-label=${w.requests} ?data-alone=${!more.length}>
+        ${active ? row(active) : nothing}${more.slice(0, ROWS_MAX).map(row)}
         ${more.length > ROWS_MAX ? html`<a href=${plexus.href({ page: 'inbox' })}>${w.moreCards(more.length - ROWS_MAX)}</a>` : nothing}</div>` : nothing}
     </div>`;
   }
 
-  #row(request: Request) {
+  #row(request: Request, active: boolean) {
     const { verb, head, tail } = lineOf(request);
     const risk = riskOf(request);
     const reason = oneLine(request.risk_reasons?.[0]);
-    return html`<button type="button" data-request=${request.request_id} @click=${() => void this.#choose(request.request_id)}>
+    return html`<button type="button" class=${active ? 'folded' : ''} data-request=${request.request_id} @click=${() => void this.#choose(request.request_id)}>
       <span class="what">${verb ? html`<span>${verb}</span>` : nothing}<bdi class="mono">${head}${tail}</bdi></span>
       <span class="risk" data-risk=${risk}>${icon(RISK_ICON[risk], 14)}${words.request.risks[risk]}</span>${reason ? html`<span class="why">${reason}</span>` : nothing}</button>`;
   }

@@ -640,6 +640,7 @@ export const text = {
     placeholder: 'Ask, or tell it what to do',
     moreRequests: (n: number) => `${digits(n)} more`,
     moreCards: (n: number) => `${many(n, 'more request')} in the inbox`,
+    requests: 'Requests', toConversation: 'Conversation',
     answerBy: 'To answer: Esc, then a or d',
     answerByTab: 'To answer: Shift Tab to the request, then a or d',
     placeholderQueue: 'Queue the next prompt',

@@ -28,6 +28,8 @@ export class PlexusDialog extends PlexusElement {
     .head h2 { flex: 1; min-width: 0; }
     .head h2:focus-visible { outline: none; }
     .body { padding: 2px 20px 20px; overflow: auto; display: flex; flex-direction: column; gap: var(--s4); }
+    /* What is slotted here stays in sight however long the body is. */
+    ::slotted([slot="foot"]) { flex: none; padding: 10px 20px 16px; border-top: 1px solid var(--line); }
     @media (max-width: 599px) {
       dialog { width: 100vw !important; max-width: 100vw; margin: auto 0 0; border-radius: var(--r-l) var(--r-l) 0 0; border-width: 1px 0 0; padding-bottom: env(safe-area-inset-bottom); }
     }
@@ -38,6 +40,7 @@ export class PlexusDialog extends PlexusElement {
       <div class="head"><h2 id="heading" tabindex="-1">${this.heading}</h2>
         <button class="ghost icon" aria-label=${text.common.close} @click=${() => this.renderRoot.querySelector('dialog')?.close()}>${icon('close')}</button></div>
       <div class="body" tabindex=${this.reading ? 0 : nothing} role=${this.reading ? 'region' : nothing} aria-label=${this.reading ? this.heading : nothing}>${this.open ? html`<slot></slot>` : nothing}</div>
+      ${this.open ? html`<slot name="foot"></slot>` : nothing}
     </dialog>`;
   }
 

@@ -5,7 +5,11 @@ import { icon, type Icon } from './icons.js';
 
 export interface MenuItem { label: string; icon?: Icon; run?: () => void; href?: string; danger?: boolean; disabled?: boolean; separate?: boolean; checked?: boolean;
   /** With `checked`: it is switched by itself, not one of several. */
-  toggle?: boolean }
+  toggle?: boolean;
+  /** Text of somebody else, quoted below the label. */
+  note?: string;
+  /** A name for scripts. */
+  id?: string }
 
 /** A button with a menu: `<plexus-menu label=.. .items=${() => [..]}>`; the items are asked for when it opens. Arrow keys, Home, End, letters and Escape work as in system menus. */
 @customElement('plexus-menu')
@@ -28,6 +32,8 @@ export class PlexusMenu extends PlexusElement {
     .item.danger, .item.danger svg { color: var(--danger); }
     .sep { height: 1px; margin: 4px 0; background: var(--line); }
     .tick { margin-left: auto; }
+    .noted { display: grid; justify-items: start; padding: 5px 0; min-width: 0; text-align: start; }
+    .noted small { max-width: 100%; overflow: hidden; text-overflow: ellipsis; color: var(--fg-mute); font-size: var(--t-xs); font-weight: 400; }
     @media (pointer: coarse) { .item { min-height: 42px; } }
   `];
 
@@ -44,8 +50,8 @@ export class PlexusMenu extends PlexusElement {
       <div popover="auto" role="menu" aria-label=${this.label} @toggle=${this.#toggled} @keydown=${this.#key}>
         ${items.map((item) => html`${item.separate ? html`<div class="sep" role="separator"></div>` : nothing}${item.href
           ? html`<a class="item" role="menuitem" tabindex="-1" href=${item.href} @click=${this.hide}>${item.icon ? icon(item.icon) : nothing}${item.label}</a>`
-          : html`<button class="item ${item.danger ? 'danger' : ''}" role=${item.checked === undefined ? 'menuitem' : item.toggle ? 'menuitemcheckbox' : 'menuitemradio'} aria-checked=${item.checked === undefined ? nothing : item.checked} tabindex="-1" ?disabled=${item.disabled}
-              @click=${() => { this.hide(); item.run?.(); }}>${item.icon ? icon(item.icon) : nothing}${item.label}${item.checked ? html`<span class="tick">${icon('check', 14)}</span>` : nothing}</button>`}`)}
+          : html`<button class="item ${item.danger ? 'danger' : ''}" data-item=${item.id ?? nothing} role=${item.checked === undefined ? 'menuitem' : item.toggle ? 'menuitemcheckbox' : 'menuitemradio'} aria-checked=${item.checked === undefined ? nothing : item.checked} tabindex="-1" ?disabled=${item.disabled}
+              @click=${() => { this.hide(); item.run?.(); }}>${item.icon ? icon(item.icon) : nothing}${item.note ? html`<span class="noted">${item.label}<small title=${item.note}>“<bdi>${item.note}</bdi>”</small></span>` : item.label}${item.checked ? html`<span class="tick">${icon('check', 14)}</span>` : nothing}</button>`}`)}
       </div>`;
   }
 
