@@ -73,6 +73,7 @@ export class PlexusCard extends PlexusElement {
 
   #arming = new Arming(performance.now());
   #timer: ReturnType<typeof setInterval> | undefined;
+  #armed: ReturnType<typeof setTimeout> | undefined;
   #read = false;
   #shown: Request | null = null;
   #answering: Answering | null = null;
@@ -139,6 +140,7 @@ export class PlexusCard extends PlexusElement {
     super.disconnectedCallback();
     this.#leave();
     clearInterval(this.#timer);
+    clearTimeout(this.#armed);
     clearTimeout(this.#again);
     this.#formEnd?.disconnect();
     this.removeEventListener('focusin', this.#focused);
@@ -236,6 +238,9 @@ export class PlexusCard extends PlexusElement {
     if (!(event.relatedTarget instanceof Node && this.contains(event.relatedTarget)) && target instanceof Element && target.matches(':focus-visible')) this.rearm();
   };
 
+  /** Whether a press counts now. */
+  get armed(): boolean { return this.#arming.armed(performance.now()); }
+
   #watch = (): void => {
     if (!this.isConnected || !this.open) return;
     const actions = this.renderRoot.querySelector<HTMLElement>('.answers');
@@ -249,6 +254,8 @@ export class PlexusCard extends PlexusElement {
     const actions = this.renderRoot.querySelector<HTMLElement>('.actions');
     const arming = String(this.open && !this.#arming.armed(performance.now()));
     if (actions && actions.dataset['arming'] !== arming) actions.dataset['arming'] = arming;
+    clearTimeout(this.#armed);
+    if (arming === 'true') this.#armed = setTimeout(this.#watch, this.#arming.left(performance.now()));
   }
 
   #actions(): Action[] {

@@ -63,9 +63,9 @@ export class PlexusDock extends PlexusElement {
   }
 
   static override styles = [...[PlexusElement.styles].flat(), css`
-    :host { display: flex; flex-direction: column; flex: 0 1 auto; min-height: 0; height: auto; max-height: 75%; background: none; }
+    :host { display: flex; flex-direction: column; flex: 0 1 auto; min-height: 0; height: auto; max-height: 75%; background: none; padding: 2px var(--s4) var(--s3); box-sizing: border-box; }
     :host([hidden]) { display: none; }
-    .inner { display: flex; flex-direction: column; gap: 6px; min-height: 0; inline-size: 100%; max-width: 860px; margin: 0 auto; padding: 2px var(--s4) var(--s3); box-sizing: border-box; }
+    .inner { display: flex; flex-direction: column; gap: 6px; min-height: 0; inline-size: 100%; max-width: 860px; margin: 0 auto; }
     @container (min-width: 1500px) { .inner { max-width: 1020px; } }
     .inner > * { flex: none; }
     plexus-card { max-block-size: calc(75cqb - var(--s3) - 4px); }
@@ -73,7 +73,7 @@ export class PlexusDock extends PlexusElement {
     .rows { display: flex; flex-direction: column; border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); overflow: hidden; }
         .rows > * { display: flex; align-items: center; justify-content: flex-start; gap: 10px; min-height: 34px; padding: 3px 12px; border: 0; border-radius: 0; background: none; font-weight: 450; text-align: start; min-inline-size: 0; font-size: var(--t-s); color: var(--fg-soft); }
     .rows[data-alone] { border: 0; }
-    .rows > * + * { border-top: 1px solid var(--line); }
+    .rows > :not(:last-child) { border-bottom: 1px solid var(--line); }
     .rows > :hover { background: var(--bg-hover); }
     .rows > :focus-visible { outline-offset: -2px; }
     .what { flex: 1 1 60px; min-inline-size: 0; display: flex; gap: 6px; color: var(--fg); white-space: nowrap; }
@@ -89,10 +89,10 @@ export class PlexusDock extends PlexusElement {
     .sheet, .folded { display: none; }
     /* On a phone the card is a sheet: its answers are where the thumb is. */
     @media (max-width: 599px) {
-      .inner { padding-inline: var(--s3); }
+      :host { padding-inline: var(--s3); }
       .rows .why { display: none; }
-      :host([sheet]:not([folded])) { position: absolute; inset: 0; z-index: 5; max-height: none; background: var(--bg); }
-      :host([sheet]:not([folded])) .inner { flex: 1 1 auto; padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); }
+      :host([sheet]:not([folded])) { position: absolute; inset: 0; z-index: 5; max-height: none; padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); background: var(--bg); }
+      :host([sheet]:not([folded])) .inner { flex: 1 1 auto; }
       :host([sheet]:not([folded])) plexus-card[data-open] { flex: 1 1 auto; max-block-size: none; }
       :host([sheet]:not([folded])) .sheet { display: flex; align-items: center; justify-content: space-between; }
       :host([sheet][folded]) plexus-card[data-open] { display: none; }
@@ -177,11 +177,11 @@ export class PlexusDock extends PlexusElement {
     this.dispatchEvent(new Event('leave'));
   };
 
-  /** The open requests of the session, the oldest first. */
+  /** The open requests of the session, the oldest first; in one order, too, if they came at the same time. */
   #open(): Request[] {
     return [...plexus.requests.value.values()]
       .filter((request) => request.session_id === this.sessionId && request.state === 'open' && request.request_id !== this.#last?.id)
-      .sort((a, b) => (a.opened_at < b.opened_at ? -1 : 1));
+      .sort((a, b) => (`${a.opened_at} ${a.request_id}` < `${b.opened_at} ${b.request_id}` ? -1 : 1));
   }
 
   /** Whether a request is a line that leads to its surface: the card would only say the same again, over it. */
