@@ -150,8 +150,8 @@ export class PlexusDock extends PlexusElement {
   }
 
   /** The card was answered: here, which it says itself, or elsewhere. */
-  #closed = (): void => {
-    this.#end();
+  #closed = (event: Event): void => {
+    if ((event.composedPath()[0] as PlexusCard).request.request_id === this.#active) this.#end();
     this.requestUpdate();
   };
 
