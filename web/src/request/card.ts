@@ -644,7 +644,7 @@ export class PlexusCard extends PlexusElement {
   #session(request: Request): TemplateResult | typeof nothing {
     if (this.layout === 'dock') return nothing;
     const title = oneLine(plexus.sessions.value.get(request.session_id)?.title) || t.untitled;
-    return html`<a class="session" href=${plexus.href({ page: 'session', session_id: request.session_id })} title=${t.session(title)} aria-label=${t.session(title)}>${title}</a>`;
+    return html`<a class="session" href=${plexus.href({ page: 'session', session_id: request.session_id })} title=${t.session(title)} aria-label=${t.session(title)}>“<bdi>${title}</bdi>”</a>`;
   }
 
   /** The risk with its reasons, then where it would happen, and who else looks at it. */
@@ -658,7 +658,7 @@ export class PlexusCard extends PlexusElement {
     const name = folder.slice(folder.lastIndexOf('/') + 1);
     const plain = asksOnly(request) && risk !== 'danger';
     return html`<div class="facts">
-      ${plain ? nothing : html`<span class="why"><b class="risk" title=${t.riskHints[risk] ?? ''}>${t.risks[risk]}</b> ${[...reasons, ...(level && level !== 'normal' ? [t.level(level)] : [])].join('; ')}</span>`}
+      ${plain ? nothing : html`<span class="why"><b class="risk" title=${t.riskHints[risk] ?? ''}>${t.risks[risk]}</b> ${[...reasons, ...(level && level !== 'normal' && risk !== 'danger' ? [t.level(level)] : [])].join('; ')}</span>`}
       <span class="where">
         ${folder ? html`<code class="folder" title=${folder}><bdi class="from">${name ? folder.slice(0, folder.length - name.length) : folder}</bdi><bdi class="to">${name}</bdi></code>` : nothing}
         ${request.changed && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}
