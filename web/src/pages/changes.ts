@@ -101,9 +101,9 @@ export class PlexusChanges extends PlexusElement {
     this.#stop = [
       bind([
         { key: 'u', run: () => plexus.go({ page: 'session', session_id: this.sessionId }) },
-        { key: 'j', run: () => this.#step(1) }, { key: 'k', run: () => this.#step(-1) },
-        { key: 'n', run: () => this.#part(1) }, { key: 'p', run: () => this.#part(-1) },
-        { key: 'v', run: () => { const file = this.#current(); if (file) this.#view(file, true); } },
+        { key: 'j', atOnce: true, run: () => this.#step(1) }, { key: 'k', atOnce: true, run: () => this.#step(-1) },
+        { key: 'n', atOnce: true, run: () => this.#part(1) }, { key: 'p', atOnce: true, run: () => this.#part(-1) },
+        { key: 'v', atOnce: true, run: () => { const file = this.#current(); if (file) this.#view(file, true); } },
         { key: 'c', run: () => this.#write() },
         { key: 'x', run: () => { const file = this.#current(); if (file && plexus.may('approve')) void this.#undo(file); } },
         { key: 's', run: () => this.#turn() },

@@ -82,7 +82,7 @@ export class PlexusHome extends PlexusElement {
       next?.closest('.tile')?.scrollIntoView({ block: 'nearest' });
     };
     this.#stop = [
-      bind([{ key: 'j', run: step(1) }, { key: 'k', run: step(-1) }]),
+      bind([{ key: 'j', atOnce: true, run: step(1) }, { key: 'k', atOnce: true, run: step(-1) }]),
       plexus.listen((event) => {
         if (event.kind !== 'surface_updated') return;
         if (this.#wall.take(event.session_id, event.event, event.at)) this.#arrange();

@@ -61,7 +61,7 @@ export class PlexusSearch extends PlexusElement {
       const i = all.indexOf(focused() as HTMLElement);
       all[i < 0 ? 0 : Math.max(0, Math.min(all.length - 1, i + by))]?.focus();
     };
-    this.#unbind = bind([{ key: 'j', run: step(1) }, { key: 'k', run: step(-1) }, { key: 'ArrowDown', run: step(1) }, { key: 'ArrowUp', run: step(-1) }, { key: '/', run: () => this.renderRoot.querySelector('input')?.focus() }]);
+    this.#unbind = bind([{ key: 'j', atOnce: true, run: step(1) }, { key: 'k', atOnce: true, run: step(-1) }, { key: 'ArrowDown', run: step(1) }, { key: 'ArrowUp', run: step(-1) }, { key: '/', atOnce: true, run: () => this.renderRoot.querySelector('input')?.focus() }]);
     void this.updateComplete.then(() => { if (matchMedia('(pointer: fine)').matches) this.renderRoot.querySelector('input')?.focus(); });
   }
 

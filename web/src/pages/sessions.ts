@@ -105,11 +105,11 @@ export class PlexusSessions extends PlexusElement {
       if (s && plexus.may('prompt')) void act(s);
     };
     this.#unbind = bind([
-      { key: 'j', run: step(1) }, { key: 'k', run: step(-1) }, { key: 'ArrowDown', run: step(1) }, { key: 'ArrowUp', run: step(-1) },
+      { key: 'j', atOnce: true, run: step(1) }, { key: 'k', atOnce: true, run: step(-1) }, { key: 'ArrowDown', run: step(1) }, { key: 'ArrowUp', run: step(-1) },
       { key: 'e', run: on((s) => archive(s)) }, { key: 'r', run: on((s) => rename(s)) },
       { key: 'ArrowLeft', run: () => this.#side(true) }, { key: 'ArrowRight', run: () => this.#side(false) },
       { key: 'p', run: () => { const key = this.#at(); if (key || this.only) this.#narrow(this.only ? '' : key); } },
-      { key: '/', run: () => this.renderRoot.querySelector('input')?.focus() },
+      { key: '/', atOnce: true, run: () => this.renderRoot.querySelector('input')?.focus() },
     ]);
   }
 

@@ -143,8 +143,8 @@ export const cardStyles = css`
   }
   /* A sheet or a page of its own is filled, so that the answers are at the bottom. */
   @media (max-width: 599px) {
-    :host(:is([layout='pane'], [layout='solo'])) article:not([data-status='closed'], [data-status='left']) { flex: 1 1 auto; }
-    :host(:is([layout='pane'], [layout='solo'])) .body { flex: 1 1 auto; }
+    article:not([data-status='closed'], [data-status='left']) { flex: 1 1 auto; }
+    .body { flex: 1 1 auto; }
   }
   @media (pointer: coarse) { label.pick { min-block-size: 44px; } .tool, .more, .sent summary { min-block-size: 44px; } .sent summary { line-height: 44px; } }
   .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }

@@ -128,10 +128,10 @@ export class PlexusRequests extends PlexusElement {
     this.#sweep = setInterval(this.#clean, SWEEP_MS);
     this.#leave = joinList(this);
     this.#unbind = bind([
-      ...['j', ']'].map((key) => ({ key, run: () => this.#step(1) })),
-      ...['k', '['].map((key) => ({ key, run: () => this.#step(-1) })),
-      { key: 'x', run: () => this.#tickActive() },
-      { key: 'X', run: () => this.#choose(NONE) },
+      ...['j', ']'].map((key) => ({ key, atOnce: true, run: () => this.#step(1) })),
+      ...['k', '['].map((key) => ({ key, atOnce: true, run: () => this.#step(-1) })),
+      { key: 'x', atOnce: true, run: () => this.#tickActive() },
+      { key: 'X', atOnce: true, run: () => this.#choose(NONE) },
     ]);
     this.#sizes = new ResizeObserver(() => this.#measure());
     this.#sizes.observe(this);
@@ -178,12 +178,9 @@ export class PlexusRequests extends PlexusElement {
   }
 
   /** While something is selected, the keys that allow and deny mean all of it. They only ask: a dialog lists what follows. */
-  several(key: string): boolean {
-    if (!this.#chosen.ids.size) return false;
-    if (/^[ya]$/.test(key)) this.#many('allow');
-    else if (/^[ndrD]$/.test(key)) this.#many('deny');
-    else return false;
-    return true;
+  several(key: string): (() => void) | null {
+    const sense = key === 'a' ? 'allow' : key === 'd' || key === 'r' ? 'deny' : null;
+    return this.#chosen.ids.size && sense ? () => this.#many(sense) : null;
   }
 
   #card(id: string): PlexusCard | null {

@@ -37,9 +37,11 @@ const fits = (file: string, query: string): boolean => {
 type Offered = { command: SlashCommand } | { file: string };
 
 export class PlexusComposer extends PlexusElement {
-  static override properties = { sessionId: {}, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, filesNote: { state: true }, chosen: { state: true }, starting: { state: true }, drafted: { state: true } };
+  static override properties = { sessionId: {}, asked: { type: Boolean, reflect: true }, conversation: { attribute: false }, facts: { type: Number }, trouble: { state: true }, shots: { state: true }, offered: { state: true }, filesNote: { state: true }, chosen: { state: true }, starting: { state: true }, drafted: { state: true } };
   static override styles = [...[PlexusElement.styles].flat(), rendered, style, css`
     :host { display: block; height: auto; flex: none; background: none; }
+    .how { color: var(--fg-mute); font-size: var(--t-s); padding-inline-start: 14px; }
+    @media (pointer: coarse) { .how { display: none; } }
     /* While a request is open, its answers have the room: on a phone the field is one line, until it is used. */
     @media (max-width: 599px), (max-height: 560px) {
       :host([asked]) .box-in:not(:focus-within, [data-draft]) { display: flex; align-items: center; }
@@ -49,6 +51,8 @@ export class PlexusComposer extends PlexusElement {
     }
   `];
   declare sessionId: string;
+  /** Whether a request is open above. */
+  declare asked: boolean;
   declare conversation: Conversation | null;
   /** Changes when modes, options or commands changed. */
   declare facts: number;
@@ -75,6 +79,7 @@ export class PlexusComposer extends PlexusElement {
   constructor() {
     super();
     this.sessionId = '';
+    this.asked = false;
     this.conversation = null;
     this.facts = 0;
     this.trouble = '';
@@ -92,6 +97,21 @@ export class PlexusComposer extends PlexusElement {
 
   override focus(): void {
     this.#field?.focus();
+  }
+
+  /** Whether text can be written here. */
+  get ready(): boolean {
+    return this.#field?.offsetParent != null;
+  }
+
+  /** Focuses the field and inserts text at the caret. */
+  write(text: string): void {
+    const field = this.#field;
+    if (!field) return;
+    field.focus();
+    if (!text) return;
+    field.setRangeText(text, field.selectionStart, field.selectionEnd, 'end');
+    this.#input();
   }
 
   override updated(): void {
@@ -227,7 +247,11 @@ export class PlexusComposer extends PlexusElement {
     } else if (event.key === 'ArrowDown' && this.#at >= 0 && field.selectionStart === field.value.length) {
       this.#show(--this.#at);
       event.preventDefault();
-    } else if (event.key === 'Escape') field.blur();
+    } else if (event.key === 'Escape') {
+      // A field with text keeps the keyboard.
+      event.preventDefault();
+      if (!field.value) this.dispatchEvent(new Event('leave'));
+    }
     else if (event.key.length === 1) this.#at = -1;
   }
 
@@ -363,10 +387,11 @@ export class PlexusComposer extends PlexusElement {
       ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
       ${this.offered.length || this.filesNote ? html`<div class="offers panel" @pointerdown=${(e: Event) => e.preventDefault()}>${this.offered.length ? html`<div role="listbox" aria-label=${this.#mention ? w.files : w.commands} id="offers">${this.offered.map((offer, n) => html`<button role="option" id=${`offer-${n}`} tabindex="-1"
         aria-selected=${n === this.chosen} @click=${() => this.#take(offer)}>${'command' in offer ? html`<span class="name">/${oneLine(offer.command.name)}</span><span class="desc">${oneLine(offer.command.description || offer.command.hint)}</span>` : this.#file(offer.file)}</button>`)}</div>` : nothing}${this.filesNote ? html`<p class="note-line">${this.filesNote}</p>` : nothing}</div>` : nothing}
+      ${this.asked ? html`<p class="note-line how" id="how">${this.drafted ? w.answerByTab : w.answerBy}</p>` : nothing}
       <div class="box-in" ?data-draft=${this.shots.length > 0 || this.drafted} @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#images(e.dataTransfer?.files ?? []); }}>
         ${this.shots.length ? html`<div class="shots">${this.shots.map((shot, n) => html`<figure><img src=${shot.url} alt=${w.image}><button class="icon" aria-label=${w.removeImage}
           @click=${() => { this.shots = this.shots.filter((_, m) => m !== n); }}>${icon('close', 12)}</button></figure>`)}</div>` : nothing}
-        <textarea id="prompt" rows="1" dir="auto" aria-label=${w.prompt} aria-describedby="hint" aria-autocomplete="list" aria-controls=${this.offered.length ? 'offers' : nothing} aria-activedescendant=${this.offered.length ? `offer-${this.chosen}` : nothing}
+        <textarea id="prompt" rows="1" dir="auto" aria-label=${w.prompt} aria-describedby=${this.asked ? 'how hint' : 'hint'} aria-autocomplete="list" aria-controls=${this.offered.length ? 'offers' : nothing} aria-activedescendant=${this.offered.length ? `offer-${this.chosen}` : nothing}
           placeholder=${running ? w.placeholderQueue : w.placeholder} enterkeyhint="send" @input=${() => this.#input()} @click=${() => this.#moved()} @keyup=${(e: KeyboardEvent) => { if (['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(e.key)) this.#moved(); }} @blur=${() => { if (this.#mention) this.#close(); }} @keydown=${(e: KeyboardEvent) => this.#key(e)} @paste=${(e: ClipboardEvent) => this.#paste(e)}></textarea>
         <span id="hint" class="sr">${w.sendHint}</span>
         <div class="tools">

@@ -2,7 +2,7 @@
 
 import { html, nothing, type PropertyValues } from 'lit';
 import { PlexusElement } from '../lib/element.js';
-import { bind } from '../lib/keys.js';
+import { around, bind, focused, textHome } from '../lib/keys.js';
 import { list } from '../lib/text.js';
 import { plexus, why, type Batch } from '../plexus.js';
 import { rendered } from '../render/style.js';
@@ -12,14 +12,16 @@ import { cut, oneLine, readable } from '../render/visible.js';
 import { menuOf } from '../pages/session-actions.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
-import { load } from '../ui/pages.js';
 import '../ui/menu.js';
 import { toast } from '../ui/say.js';
 import '../ui/state.js';
 import type { Action, Surface } from '../surface/types.js';
+import type { PlexusCard } from '../request/card.js';
 import type { Request } from '../wire/types.js';
 import './composer.js';
 import type { PlexusComposer } from './composer.js';
+import './dock.js';
+import type { PlexusDock, Surfaces } from './dock.js';
 import { Past } from './history.js';
 import { leave, take, type Followed, type Viewer } from './kept.js';
 import { VirtualList } from './list.js';
@@ -34,10 +36,6 @@ const w = words.session;
 
 /** Longest part of a finished message that screen readers announce, in characters. */
 const SPOKEN = 400;
-/** How long the card of a resolved request stays above the composer, ms. */
-const CARD_STAYS_MS = 15_000;
-/** Open requests whose cards are drawn above the composer; the others are in the inbox. */
-const CARDS_MAX = 4;
 /** Within this distance of the top, px, older history is loaded. */
 const OLDER_PX = 1_200;
 /** Pause after a failed load of older history before it is tried again automatically, ms. */
@@ -90,7 +88,6 @@ export class PlexusSession extends PlexusElement {
   #seenRows = 0;
   /** The notes above the rows. */
   #notes = 0;
-  #closed = new Map<string, number>();
   #painting = false;
   #toPlace: number | null = null;
   #unbind: () => void = () => {};
@@ -101,10 +98,6 @@ export class PlexusSession extends PlexusElement {
   /** The pinned surface that the person turned to, and the one that stands beside the conversation where there is room. */
   #place = '';
   #beside = '';
-  /** The questions of surfaces that are shown as cards all the same. */
-  readonly #asCards = new Set<string>();
-  /** Those that were shown as a line. */
-  readonly #asStrips = new Set<string>();
 
   constructor() {
     super();
@@ -128,7 +121,15 @@ export class PlexusSession extends PlexusElement {
   override connectedCallback(): void {
     super.connectedCallback();
     addEventListener('plexus-session-do', this.#onDo);
-    this.#unbind = this.#bind();
+    const composer = () => this.#composer;
+    const unbind = this.#bind();
+    const leave = textHome({
+      get ready() { return composer()?.ready === true; },
+      commandsAt: (at) => this.#commandsAt(at),
+      owns: (at) => composer()?.shadowRoot?.contains(at) === true,
+      write: (text) => composer()?.write(text),
+    });
+    this.#unbind = () => { unbind(); leave(); };
     if (this.hasUpdated) this.#follow();
   }
 
@@ -189,8 +190,6 @@ export class PlexusSession extends PlexusElement {
     this.#drawn.clear();
     this.tab = this.at === undefined ? keptTab(this.sessionId) : '';
     this.#opening = this.at === undefined && pinnedFirst();
-    this.#asCards.clear();
-    this.#asStrips.clear();
     this.#list.reset();
     this.#list.atEnd = true;
     this.#list.later();
@@ -510,18 +509,50 @@ export class PlexusSession extends PlexusElement {
     this.#select(n);
   }
 
+  get #composer(): PlexusComposer | null { return this.renderRoot.querySelector('plexus-composer'); }
+  get #dock(): PlexusDock | null { return this.renderRoot.querySelector('plexus-dock'); }
+
+  /** Whether letters are commands where the focus is: on a request, and in the conversation if the keyboard went there. */
+  #commandsAt(at: Element | null): boolean {
+    const card = around(at, (el) => el.localName === 'plexus-card') as PlexusCard | null;
+    if (card) return card.open;
+    if (around(at, (el) => el.localName === 'plexus-dock')) return true;
+    return around(at, (el) => el.classList.contains('scroller')) !== null && at?.matches(':focus-visible') === true;
+  }
+
+  #move(by: number): void {
+    if (around(focused(), (el) => el.localName === 'plexus-dock')) this.#dock?.step(by);
+    else this.#step(by);
+  }
+
+  /** Leaves the composer: to the request above it, else to the conversation. */
+  readonly #fromComposer = (): void => {
+    if (!this.#dock?.focus()) this.renderRoot.querySelector<HTMLElement>('.scroller')?.focus({ preventScroll: true });
+  };
+
+  /** Goes to the composer; where there is none, to the conversation. */
+  readonly #toComposer = (): void => {
+    if (this.#composer?.ready) this.#composer.focus();
+    else this.renderRoot.querySelector<HTMLElement>('.scroller')?.focus({ preventScroll: true });
+  };
+
+  readonly #scrollerKey = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || event.defaultPrevented || !this.#composer?.ready) return;
+    event.preventDefault();
+    this.#composer.focus();
+  };
+
   #bind(): () => void {
     const selected = () => this.#conversation?.rows[this.#selectedRow()];
     return bind([
-      { key: 'j', run: () => this.#step(1) },
-      { key: 'k', run: () => this.#step(-1) },
+      ...['j', ']'].map((key) => ({ key, atOnce: true, run: () => this.#move(1) })),
+      ...['k', '['].map((key) => ({ key, atOnce: true, run: () => this.#move(-1) })),
       { key: 'o', run: () => { const row = selected(); if (row) this.#list?.element(row.key)?.querySelector<HTMLButtonElement>('.fold-head')?.click(); } },
       { key: 'e', run: () => this.#list?.toEnd() },
       { key: 'End', run: () => this.#list?.toEnd() },
       { key: 'Home', run: () => this.#list?.toRow(0, 0) },
-      { key: '/', run: () => this.#openFind() },
       { key: 'mod+f', typing: true, run: () => this.#openFind() },
-      { key: 'i', run: () => this.renderRoot.querySelector<PlexusComposer>('plexus-composer')?.focus() },
+      { key: 'i', run: () => this.#composer?.focus() },
       { key: 'y', run: () => { const row = selected(); if (row) void navigator.clipboard.writeText(itemMarkdown(row.item)).then(() => { this.announcement = words.common.copied; }, () => { this.note = w.notCopied; }); } },
     ]);
   }
@@ -725,8 +756,6 @@ export class PlexusSession extends PlexusElement {
       return s < 90 ? seconds(s) : s < 5_400 ? minutes(Math.round(s / 60)) : hours(Math.round(s / 3600));
     },
     link: (item) => plexus.href({ page: 'session', session_id: this.sessionId, at: Math.floor(item.key) }),
-    // Open requests are shown above the composer.
-    card: () => null,
     surface: (id) => {
       const surface = this.#shelf?.get(id);
       if (!surface) return null;
@@ -764,39 +793,9 @@ export class PlexusSession extends PlexusElement {
 
   // --- rendering ---------------------------------------------------------------------------------------------------------
 
-  /** The requests above the composer: open ones, and for a moment those just resolved. */
-  #cards(): Request[] {
-    const now = Date.now();
-    const cards: Request[] = [];
-    for (const request of plexus.requests.value.values()) {
-      if (request.session_id !== this.sessionId) continue;
-      if (request.state === 'open') { cards.push(request); this.#closed.set(request.request_id, 0); continue; }
-      // Only requests that were shown as open stay for a moment.
-      const since = this.#closed.get(request.request_id);
-      if (since === undefined) continue;
-      if (since === 0) { this.#closed.set(request.request_id, now); setTimeout(() => this.requestUpdate(), CARD_STAYS_MS + 50); cards.push(request); } else if (now - since < CARD_STAYS_MS) cards.push(request);
-    }
-    return cards.sort((a, b) => (a.opened_at < b.opened_at ? -1 : 1));
-  }
-
-  /** A request above the composer. What a surface asks is answered on the surface: the card would only say it again, over it. */
-  #card(request: Request) {
-    const id = request.request_id;
-    if (request.state !== 'open' && this.#asStrips.has(id) && !this.#asCards.has(id)) return html`<div class="asked panel" role="status" data-request=${id}>${icon('check', 14)}<span class="words">${this.#outcome(request)}</span></div>`;
-    const on = this.#asCards.has(id) ? undefined : this.#askedOn(request);
-    if (on) this.#asStrips.add(id);
-    // The surface may say that it was answered before the request does.
-    else if (this.#asCards.has(id) || !this.#asStrips.has(id)) return html`<plexus-card .request=${request} layout="dock"></plexus-card>`;
-    const agent = oneLine(plexus.sessions.value.get(this.sessionId)?.runtime_id ?? '') || words.surface.someAgent;
-    return html`<div class="asked panel" role="group" aria-label=${words.surface.askedBy(agent)} data-request=${id}>${icon('info', 14)}
-      <span class="words"><strong><bdi>${words.surface.askedBy(agent)}</bdi></strong> <bdi>${oneLine(cut(request.title ?? '', 200))}</bdi></span>
-      ${!on || this.#place === on.surface ? nothing : html`<button class=${this.#beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.#showSurface(on.surface)}>${words.surface.show}</button>`}
-      <button class="compact ghost" @click=${() => { this.#asCards.add(id); this.requestUpdate(); }}>${words.surface.asCard}</button></div>`;
-  }
-
-  #outcome(request: Request): string {
-    const title = oneLine(cut(request.title ?? '', 200));
-    return request.state === 'answered' ? words.surface.answeredBy(title, oneLine(cut(request.receipt?.resolved_by?.name ?? '', 80))) : words.surface.askEnded(title);
+  /** The surfaces, as the dock needs to know them. */
+  #surfaces(): Surfaces {
+    return { askedOn: (request) => this.#askedOn(request), place: this.#place, beside: this.#beside, show: (name) => this.#showSurface(name) };
   }
 
   override render() {
@@ -804,8 +803,7 @@ export class PlexusSession extends PlexusElement {
     const session = plexus.sessions.value.get(this.sessionId);
     const title = oneLine(cut(session?.title ?? conversation?.title ?? '', 200)) || (this.gone ? w.goneTitle : session || conversation ? words.common.untitled : words.common.loading);
     const viewers = (plexus.viewers.value.get(this.sessionId) ?? []).map((viewer) => oneLine(viewer.name)).join(', ');
-    const cards = this.#cards();
-    if (cards.length) load('card');
+    const asked = [...plexus.requests.value.values()].some((request) => request.session_id === this.sessionId && request.state === 'open');
     const stale = !plexus.live.value;
     const stuck = session ? silentMinutes(session) : 0;
     const plan = conversation?.plan ?? [];
@@ -832,7 +830,7 @@ export class PlexusSession extends PlexusElement {
       <div class=${`split ${stale ? 'stale' : ''} ${tab ? 'turned' : ''}`} @surface-action=${this.#act}>
         <div class="main">
           ${this.finding ? this.#find() : nothing}
-          <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation}>
+          <div class="view"><div class="scroller" tabindex="0" role="region" aria-label=${w.conversation} @keydown=${this.#scrollerKey}>
             ${conversation?.trimmed && !conversation.older ? html`<div class="top-note">${w.earlier}</div>` : nothing}
             ${conversation?.older && this.reading < 0 ? html`<div class="top-note" id="older"><button class="compact" @click=${() => void this.#all()}>${w.loadAll}</button></div>` : nothing}
             ${this.reading >= 0 ? html`<div class="top-note" role="status">${w.loadingAll(this.reading)}</div>` : nothing}
@@ -844,9 +842,8 @@ export class PlexusSession extends PlexusElement {
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
-          ${cards.length ? html`<div class="compose cards"><div class="compose-inner">${cards.slice(0, CARDS_MAX).map((request) => this.#card(request))}
-            ${cards.length > CARDS_MAX ? html`<p class="more-cards"><a class="btn" href=${plexus.href({ page: 'inbox' })}>${w.moreCards(cards.length - CARDS_MAX)}</a></p>` : nothing}</div></div>` : nothing}
-          <plexus-composer ?hidden=${this.gone} ?asked=${cards.some((request) => request.state === 'open')} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
+          <plexus-dock ?sheet=${!tab} .sessionId=${this.sessionId} .surfaces=${this.#surfaces()} @leave=${this.#toComposer}></plexus-dock>
+          <plexus-composer ?hidden=${this.gone} ?asked=${asked} @leave=${this.#fromComposer} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         ${pinned.length ? html`<section class="pinned" aria-label=${words.surface.surfaces}>${pinned.length > 1 ? this.#tabs(pinned, beside, false) : nothing}<div class="place">${this.#surfaceEl(beside)}</div></section>` : nothing}
         <aside class=${plan.length ? 'has' : ''} aria-label=${w.plan}>${plan.length ? planList(plan) : nothing}</aside>

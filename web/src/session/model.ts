@@ -66,7 +66,9 @@ export interface ToolItem extends Base {
   reads: Stretch | null;
 }
 export interface PlanItem extends Base { type: 'plan'; entries: any[] }
-export interface RequestItem extends Base { type: 'request'; id: string; request: Request; outcome: any | null }
+export interface RequestItem extends Base { type: 'request'; id: string; request: Request; outcome: any | null;
+  /** The call that it is about. */
+  tool: ToolItem | null }
 export interface LineItem extends Base {
   type: 'line';
   line: 'mode' | 'option' | 'title' | 'end' | 'error' | 'runtime' | 'client' | 'status';
@@ -462,9 +464,9 @@ export class Conversation {
     // Keys must be unique, even if positions are equal.
     const last = this.items[this.items.length - 1]?.key ?? 0;
     const key = pos > last ? pos : last + 0.001;
-    const item = this.push<RequestItem>({ type: 'request', id, request, outcome: request.receipt ?? null, key, run, at, rev: 0 });
+    const tool = (request.tool_call_id && this.tools.get(request.tool_call_id)) || null;
+    const item = this.push<RequestItem>({ type: 'request', id, request, outcome: request.receipt ?? null, tool, key, run, at, rev: 0 });
     this.requests.set(id, item);
-    const tool = request.tool_call_id ? this.tools.get(request.tool_call_id) : undefined;
     if (tool) { tool.requests.push(item); this.touch(tool); this.regroup(tool); }
   }
 
@@ -483,8 +485,7 @@ export class Conversation {
     if (!item) { this.folded('request_resolved', run, pos, at, e); return; }
     item.outcome = e;
     this.touch(item);
-    const tool = item.request.tool_call_id ? this.tools.get(item.request.tool_call_id) : undefined;
-    if (tool) this.touch(tool);
+    if (item.tool) this.touch(item.tool);
   }
 
   private surface(body: any, pos: number, at: string, run: string): void {

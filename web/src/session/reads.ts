@@ -27,8 +27,9 @@ export function folds(item: Item): item is ToolItem & { reads: Stretch } {
   return item.type === 'tool' && item.reads !== null && item.reads.items.length >= FOLD_AT;
 }
 
-/** Whether nothing is drawn for an item, since the line of its stretch stands for it. */
+/** Whether nothing is drawn for an item: the line of its stretch stands for it, or for a request its card, and once it is answered its call. */
 export function absorbed(item: Item): boolean {
+  if (item.type === 'request') return item.outcome === null || item.tool !== null;
   return folds(item) && item.reads.open !== true && item.reads.items[0] !== item;
 }
 

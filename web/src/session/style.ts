@@ -43,22 +43,19 @@ export const style = css`
     .split.turned .pinned { display: flex; flex: 1 1 0; }
     .split.turned .main { order: 2; flex: 0 0 auto; max-height: 70%; }
     .split.turned .view { display: none; }
-    .split.turned .cards { max-height: none; }
+    .split.turned plexus-dock { max-height: none; }
   }
   /* On a phone the surface has all of it; what the agent asks still comes up over it. */
   @container (max-width: 599px) {
     .split.turned plexus-composer { display: none; }
     .split.turned .pinned .place { padding: var(--s2); padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); }
-    .split.turned .compose.cards { padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); }
+    .split.turned plexus-dock { padding-block-end: env(safe-area-inset-bottom); }
   }
   @container (min-width: 960px) {
-    .switch.all, .asked .beside { display: none; }
+    .switch.all { display: none; }
     .pinned { display: flex; flex: 0 0 clamp(400px, 42%, 760px); border-left: 1px solid var(--line); }
     .pinned .switch { display: flex; }
   }
-  .asked { display: flex; align-items: center; flex-wrap: wrap; gap: 6px 8px; padding: 7px 8px 7px 12px; border-color: var(--accent-line); background: var(--accent-wash); }
-  .asked > svg { flex: none; color: var(--accent); }
-  .asked .words { flex: 1 1 160px; min-width: 0; overflow-wrap: anywhere; }
   @container (min-width: 960px) and (max-width: 1500px) { .pinned + aside.has { display: none; } }
 
   .view { flex: 1 1 0; min-height: 0; display: flex; flex-direction: column; position: relative; }
@@ -106,6 +103,7 @@ export const style = css`
   .card > .fold-head { min-height: 36px; padding: 5px 12px; }
   .card .kind { font-weight: 600; color: var(--fg); }
   .card .title { color: var(--fg-soft); flex: 0 1 auto; }
+  .card > .fold-head .chip { flex: 0 4 auto; min-width: 4em; overflow: hidden; text-overflow: ellipsis; }
   .card .meta { color: var(--fg-mute); overflow: hidden; text-overflow: ellipsis; flex: 0 10 auto; min-width: 0; }
   .card .state { margin-left: auto; width: 16px; height: 16px; border-radius: 50%; display: inline-flex; align-items: center; justify-content: center; }
   .state.completed .glyph { color: var(--ok); } .state.failed .glyph, .state.cancelled .glyph { color: var(--danger); }
@@ -133,8 +131,7 @@ export const style = css`
   aside .plan-card { border: 0; background: none; padding: 0; }
 
   .row.request .name.allow { color: var(--ok); } .row.request .name.deny { color: var(--danger); } .row.request .name { font-weight: 600; }
-  .row.request pre { margin: 2px 0 6px 20px; } .reason { padding: 2px 20px; color: var(--fg-soft); }
-  .request-open { padding: 6px 0; }
+  .row.request pre { margin: 2px 0 6px 20px; } .reason { padding: 2px 20px; color: var(--fg-soft); } .tool-body .reason { padding: 0; }
 
   .row.unsaid { display: none !important; }
   .row.line { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 5px 8px; color: var(--fg-mute); font-size: var(--t-s); }
@@ -157,12 +154,8 @@ export const style = css`
   ::highlight(plexus-found-now) { background-color: light-dark(#ff9f43, #c77700); color: #000; }
 
   .compose { flex: none; padding: 0 var(--s4) max(var(--s3), env(safe-area-inset-bottom)); }
-  .cards { flex: 0 1 auto; min-height: 0; max-height: 75%; overflow-y: auto; overscroll-behavior: contain; padding-top: 2px; scroll-snap-type: y proximity; }
-  /* Each card fits into the place above the composer, with its answers. */
-  .cards plexus-card { max-block-size: calc(75cqb - var(--s3) - 4px); scroll-snap-align: start; }
-  .more-cards { text-align: center; padding: 4px 0 8px; }
   .compose-inner { max-width: 860px; margin: 0 auto; display: flex; flex-direction: column; gap: 6px; position: relative; }
-  .queue { display: flex; flex-direction: column; gap: 4px; }
+  .queue { display: flex; flex-direction: column; gap: 4px; max-height: 24vh; overflow-y: auto; }
   .queue li { display: flex; align-items: center; gap: 8px; border: 1px dashed var(--line-strong); border-radius: var(--r-s); padding: 3px 4px 3px 10px; font-size: var(--t-s); color: var(--fg-soft); }
   .queue li span { flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .box-in { border: 1px solid var(--line-strong); border-radius: var(--r-l); background: var(--bg-raised); box-shadow: var(--shadow-1); }

@@ -51,8 +51,6 @@ export interface Host {
   link(item: Item): string;
   /** Loads what a page left out of a tool call. */
   whole(item: ToolItem): void;
-  /** The card of an open request. */
-  card(item: RequestItem): HTMLElement | null;
   /** What is shown of a surface: its element, or that it stands in a place of its own; null if its state is not known. */
   surface(id: string): { title: string; el: HTMLElement | null; show: () => void } | null;
 }
@@ -116,7 +114,8 @@ export function guessRow(row: Row, width: number): number {
     case 'tool': return absorbed(item) ? 0 : 46;
     case 'plan': return 50 + item.entries.length * 26;
     case 'surface': return 240;
-    case 'thought': case 'request': case 'line': case 'folded': return 34;
+    case 'request': return absorbed(item) ? 0 : 34;
+    case 'thought': case 'line': case 'folded': return 34;
   }
 }
 
@@ -383,8 +382,7 @@ function counts(item: ToolItem): HTMLElement | null {
 
 function allowed(item: ToolItem, host: Host): HTMLElement | null {
   const last = item.requests[item.requests.length - 1];
-  if (!last) return null;
-  if (!last.outcome) return h('span', 'chip warn', w.asked);
+  if (!last?.outcome) return null;
   const result = outcomeOf(last.outcome, last.request, host.me());
   return h('span', `chip ${result.sense === 'allow' ? 'ok' : result.sense === 'deny' ? 'danger' : ''}`, result.text);
 }
@@ -398,6 +396,11 @@ function toolBody(item: ToolItem, host: Host): HTMLElement {
   const places = list(call.locations).slice(0, 50);
   if (places.length) body.append(h('div', 'places', ...places.map((p) => h('code', '', oneLine(cut(str(p?.path), 300)) + (typeof p?.line === 'number' ? `:${p.line}` : '')))));
   if (command && !str(call.title).includes(command)) body.append(h('pre', 'command', h('span', 'dollar', '$ '), visible(cut(command, JSON_SHOWN))));
+  for (const { outcome, request } of item.requests) {
+    const { reason, edited } = outcome ? outcomeOf(outcome, request, host.me()) : { reason: '', edited: '' };
+    if (edited) body.append(h('p', 'reason', `${words.request.editedTo} `, h('code', '', edited)));
+    if (reason) body.append(h('p', 'reason', words.request.because(readable(reason))));
+  }
   let hasOutput = false;
   for (const content of list(call.content)) {
     if (content?.type === 'diff' && item.leftOut && !content.oldText && !content.newText) {
@@ -478,23 +481,19 @@ export function planList(entries: any[], _item?: PlanItem): HTMLElement {
 }
 
 function request(item: RequestItem, el: HTMLElement, host: Host): void {
-  if (!item.outcome) {
-    if (el.querySelector(':scope > .request-open')) return;
-    const card = host.card(item);
-    if (card) { el.replaceChildren(h('div', 'request-open', card)); return; }
-  }
-  const result = item.outcome ? outcomeOf(item.outcome, item.request, host.me()) : null;
+  el.hidden = absorbed(item);
+  if (el.hidden) { el.replaceChildren(); return; }
+  const result = outcomeOf(item.outcome, item.request, host.me());
   const open = host.opened(String(item.key)) === true;
   const head = foldHead(open, () => { host.open(String(item.key), !open); host.again(item); }, [
-    glyph(result?.sense === 'allow' ? 'check' : result?.sense === 'deny' ? 'close' : 'lock'),
-    h('span', `name ${result?.sense ?? ''}`, result?.text ?? w.asked),
-    // While it is open, its call above and its card say what is asked.
-    h('bdi', 'preview mono', !item.outcome && item.request.tool_call_id ? '' : oneLine(cut(str((item.request.type === 'prompt' && item.request.title) || item.request.display || item.request.title), 240))),
-    h('span', 'at', host.time(str(item.outcome?.at ?? item.at))),
+    glyph(result.sense === 'allow' ? 'check' : result.sense === 'deny' ? 'close' : 'lock'),
+    h('span', `name ${result.sense}`, result.text),
+    h('bdi', 'preview mono', oneLine(cut(str((item.request.type === 'prompt' && item.request.title) || item.request.display || item.request.title), 240))),
+    h('span', 'at', host.time(str(item.outcome.at ?? item.at))),
   ]);
   const parts: Node[] = [head];
   if (open) {
-    if (result?.reason) parts.push(h('p', 'reason', readable(result.reason)));
+    if (result.reason) parts.push(h('p', 'reason', readable(result.reason)));
     const pre = h('pre', 'raw', visible(cut(str(item.request.display), JSON_SHOWN)));
     pre.tabIndex = 0;
     parts.push(pre);
@@ -578,7 +577,7 @@ export function searchable(item: Item): string {
     case 'user': case 'agent': case 'thought': return item.text;
     case 'tool': return `${str(item.call.title)}\n${list(item.call.content).map((c) => str(c?.content?.text ?? c?.newText)).join('\n')}\n${item.output}`;
     case 'plan': return item.entries.map((e) => str(e?.content)).join('\n');
-    case 'request': return str(item.request.display);
+    case 'request': return absorbed(item) ? '' : str(item.request.display);
     case 'line': return str(item.body?.message);
     case 'surface': case 'folded': return '';
   }

@@ -24,7 +24,7 @@ export class PlexusHelp extends PlexusElement {
   override render() {
     return html`<plexus-dialog reading size="wide" heading=${t.title} .open=${this.open} @close=${() => { this.open = false; }}>
       <div class="cols">${KEYS.map(([group, rows]) => html`<section><h3>${group}</h3><dl>${rows.map(([keys, what]) => html`
-        <dt>${keys.split(' ').map((one) => one === '–' ? one : html`<kbd>${one}</kbd>`)}</dt><dd>${what}</dd>`)}</dl></section>`)}</div>
+        <dt>${keys.split(' ').map((one) => '–…'.includes(one) ? one : html`<kbd>${one}</kbd>`)}</dt><dd>${what}</dd>`)}</dl></section>`)}</div>
     </plexus-dialog>`;
   }
 }
