@@ -128,7 +128,6 @@ export class PlexusCard extends PlexusElement {
     this.#arming.again(performance.now());
     this.#timer = setInterval(this.#watch, WATCH_MS);
     this.#leave = join(this);
-    this.addEventListener('focusin', this.#focused);
     document.addEventListener('visibilitychange', this.rearm);
     window.addEventListener('focus', this.rearm);
     window.addEventListener('resize', this.rearm);
@@ -141,7 +140,6 @@ export class PlexusCard extends PlexusElement {
     clearInterval(this.#timer);
     clearTimeout(this.#again);
     this.#formEnd?.disconnect();
-    this.removeEventListener('focusin', this.#focused);
     document.removeEventListener('visibilitychange', this.rearm);
     window.removeEventListener('focus', this.rearm);
     window.removeEventListener('resize', this.rearm);
@@ -228,12 +226,6 @@ export class PlexusCard extends PlexusElement {
   rearm = (): void => {
     this.#arming.again(performance.now());
     this.#drawArming();
-  };
-
-  /** A press of the pointer focuses what it presses; only the keyboard leads into a card without pressing anything. */
-  #focused = (event: FocusEvent): void => {
-    const [target] = event.composedPath();
-    if (!(event.relatedTarget instanceof Node && this.contains(event.relatedTarget)) && target instanceof Element && target.matches(':focus-visible')) this.rearm();
   };
 
   #watch = (): void => {
