@@ -67,8 +67,8 @@ try {
     await cardOf(one).waitFor();
     return one;
   }
-  const allow = (one) => cardOf(one).locator('button.answer[data-key="a"]');
-  const deny = (one) => cardOf(one).locator('button.answer[data-key="d"]');
+  const allow = (one) => cardOf(one).locator('[data-key="a"]');
+  const deny = (one) => cardOf(one).locator('[data-key="d"]');
   const pressed = async (button) => { await page.waitForTimeout(ARMED_MS); await button.click({ force: true }); };
   async function judge(name) {
     await everywhere(page, async ({ width, theme }) => {
@@ -92,7 +92,7 @@ try {
     const deep = (root, selector) => { for (const el of root.querySelectorAll('*')) { if (el.matches(selector)) return el; const found = el.shadowRoot && deep(el.shadowRoot, selector); if (found) return found; } return null; };
     const article = deep(document, 'article');
     const [head, last] = [deep(article.getRootNode(), 'header'), deep(article.getRootNode(), '.answers')];
-    const order = ['plexus-exact', '.why', '.where', '.answers', '.lasting, .tools'].map((selector) => deep(article.getRootNode(), selector)?.getBoundingClientRect().top).filter((top) => top !== undefined);
+    const order = ['header', 'plexus-exact', '.why', '.where', '.answers'].map((selector) => deep(article.getRootNode(), selector)?.getBoundingClientRect().top).filter((top) => top !== undefined);
     const body = deep(article.getRootNode(), '.body');
     return { sorted: order.every((top, n) => n === 0 || top > order[n - 1]), top: head.getBoundingClientRect().top >= 0, end: last.getBoundingClientRect().bottom <= innerHeight, exact: body.scrollTop === 0 && deep(article.getRootNode(), 'plexus-exact').getBoundingClientRect().bottom <= last.getBoundingClientRect().top };
   });
@@ -105,8 +105,8 @@ try {
 
   // --- what cannot be read ---------------------------------------------------------------------------------------------------------------
   const opaque = await ask({ title: 'Do it', display: '{"blob":"\\u{202e}AAECAw=="}', subject: { type: 'unreadable' }, risk: 'danger', risk_reasons: ['cannot be read'] });
-  await cardOf(opaque).locator('.unreadable', { hasText: 'cannot tell what this would do' }).waitFor();
-  await cardOf(opaque).locator('h2', { hasText: 'What the agent sent' }).waitFor();
+  await cardOf(opaque).locator('header', { hasText: 'asks for something that Plexus cannot read' }).waitFor();
+  await cardOf(opaque).locator('.unreadable', { hasText: 'cannot tell what it would do. Below is what the agent sent, unchanged.' }).waitFor();
   await cardOf(opaque).locator('plexus-exact', { hasText: '{"blob":"\\u{202e}AAECAw=="}' }).waitFor();
   await judge('asked-unreadable');
   ok('card: an unreadable subject is marked, and shown as it was sent');
@@ -182,7 +182,7 @@ try {
   const focused = () => page.evaluate(() => { let one = document.activeElement; while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement; return one?.closest('fieldset')?.dataset['question']; });
   assert.equal(await focused(), 'colour', 'the question that lacks an answer has the focus');
   assert.equal(await page.getByRole('radiogroup', { name: /Which colour shall the button have/ }).count(), 1);
-  await page.getByRole('radio', { name: 'Other (your own text)' }).focus();
+  await page.getByRole('radio', { name: 'Other' }).focus();
   await page.keyboard.press('Space');
   await page.keyboard.press('Tab');
   await page.keyboard.type('teal');

@@ -156,6 +156,9 @@ export async function shown(page, request_id) {
   const card = cardOf(page, request_id);
   await row.waitFor();
   if ((await row.getAttribute('aria-current')) !== 'true') {
+    // On a phone the open card covers the rows.
+    const sheet = page.locator('plexus-requests:not([beside]) .pane:not([data-shut]) .steps button').last();
+    if (await sheet.count()) await sheet.tap();
     const words = row.locator('.words');
     await (await page.evaluate(() => navigator.maxTouchPoints > 0) ? words.tap() : words.click());
   }
@@ -163,7 +166,15 @@ export async function shown(page, request_id) {
   return card;
 }
 /** One of its answers: `allow`, `deny`, or the action's id. */
-export const answerOf = (card, which) => card.locator(which === 'allow' ? 'button.answer[data-key="a"]' : which === 'deny' ? 'button.answer[data-key="d"]' : `[data-action="${which}"]`);
+export const answerOf = (card, which) => card.locator(which === 'allow' ? '[data-key="a"]' : which === 'deny' ? '[data-key="d"]' : `[data-action="${which}"]`);
+/** Chooses from the card's menu: `Always allow…` by its action's id, or one of `reason`, `edit` and `word`. */
+export async function fromMenu(card, item) {
+  const touch = await card.page().evaluate(() => navigator.maxTouchPoints > 0);
+  const menu = card.locator('plexus-menu > button, plexus-menu button[aria-haspopup]').first();
+  await (touch ? menu.tap() : menu.click());
+  const one = card.locator(`plexus-menu [data-item="${item}"]`);
+  await (touch ? one.tap() : one.click());
+}
 
 /** Until the card is in sight and takes a press. */
 export async function armed(card) {
@@ -182,9 +193,11 @@ export async function press(card, what) {
   await (await card.page().evaluate(() => navigator.maxTouchPoints > 0) ? button.tap({ force: true }) : button.click({ force: true }));
 }
 
+/** Until a card is answered and says so in one line; on a phone another card may have taken its place by then. */
 export async function closed(card, words) {
-  await card.and(card.page().locator('[data-status="closed"]')).waitFor();
-  await card.locator('.outcome', { hasText: words }).waitFor();
+  await card.and(card.page().locator('[data-status="closed"]')).waitFor({ state: 'attached' });
+  await card.locator('.outcome', { hasText: words }).waitFor({ state: 'attached' });
+  assert.equal(await card.locator('button.answer, plexus-hold').count(), 0, 'an answered card has no answers');
 }
 
 /** What tells the pages of a context of an event about a request that the gateway knows nothing of; before they are opened. */

@@ -129,7 +129,7 @@ const stories = {
     await page.waitForFunction((id) => location.hash === `#/r/${id}`, asked.request_id);
     assert.equal((await request(asked.request_id)).state, 'open', 'nothing was answered');
     await press(cardOf(page, asked.request_id), 'allow');
-    await closed(cardOf(page, asked.request_id), 'Allowed by you');
+    await closed(cardOf(page, asked.request_id), 'Allowed once · you');
   },
 
   async 'granted to act from the lock screen: the answer counts, and the outcome is shown'() {
@@ -142,7 +142,7 @@ const stories = {
       const mine = (await shown()).filter((one) => one.tag === tag);
       return mine[0]?.data.kind === 'outcome' ? mine : null;
     });
-    assert.equal(one.title, 'Allowed, from this notification');
+    assert.equal(one.title, 'Allowed once, from this notification');
     await saysOnce(asked.session_id, 'allowed (allow_once): touch locked.txt');
     // Somebody was first: the truth is shown, not a guess.
     const late = await ask('ask touch late.txt');

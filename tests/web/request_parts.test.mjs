@@ -17,15 +17,15 @@ const dir = mkdtempSync(join(tmpdir(), 'plexus-parts-'));
 const ok = (/** @type {string} */ what) => console.log(`ok ${what}`);
 try {
   const entry = join(dir, 'entry.ts');
-  const files = ['asked', 'order', 'several', 'actions', 'seen', 'answering'].map((file) => `export * from ${JSON.stringify(join(web, 'src/request', `${file}.ts`))};`);
+  const files = ['asked', 'order', 'outcome', 'several', 'actions', 'seen', 'answering'].map((file) => `export * from ${JSON.stringify(join(web, 'src/request', `${file}.ts`))};`);
   writeFileSync(entry, [...files, `export { KEYS } from ${JSON.stringify(join(web, 'src/ui/keys.ts'))};`].join(' '));
   const build = await rolldown({ input: entry, logLevel: 'silent' });
   await build.write({ file: join(dir, 'parts.mjs') });
   const parts = await import(pathToFileURL(join(dir, 'parts.mjs')).href);
-  const { agentWords, folderBeside, lineOf, sameAs, wordsOf } = parts;
+  const { agentWords, apart, folderOf, headOf, lineOf, outcomeOf, sameAs, wordsOf } = parts;
   const { clustered, entriesOf, indexAt, newOrder, offsetsOf, rangeOf } = parts;
   const { NONE, planOf, ranged, sendAll, stillChosen, toggled, toggledAll, leftOut } = parts;
-  const { actionsOf, barOf, markSeen, wasSeen, KEYS } = parts;
+  const { actionsOf, ANSWER_KEYS, barOf, markSeen, wasSeen, KEYS } = parts;
 
   let serial = 0;
   const ALLOW = [{ id: 'yes', label: 'Yes', kind: 'allow_once' }, { id: 'always', label: 'Always', kind: 'allow_always' }, { id: 'no', label: 'No', kind: 'reject_once' }];
@@ -78,9 +78,34 @@ try {
     [request({ title: 'Allowed by admin', display: 'rm -rf /' }), 'Allowed by admin', ''],
     [request({ title: '', display: 'x' }), '', ''],
   ])) assert.deepEqual(agentWords(asked), { title, message });
-  assert.equal(folderBeside(command('x'), '/w'), '');
-  assert.equal(folderBeside(command('x'), '/elsewhere'), '/elsewhere');
-  assert.equal(folderBeside(request({ display: 'in /w, or not' }), '/w'), '/w');
+  assert.deepEqual(apart(command('x')), { shown: 'x', folder: '/w' }, 'the folder of a command stands among the facts');
+  assert.deepEqual(apart(request({ display: 'in /w, or not\nin /w' })), { shown: 'in /w, or not\nin /w', folder: '' }, 'nothing is taken away from what is no command');
+  assert.equal(folderOf(command('x'), '/elsewhere'), '/w', 'the folder is the one that the request names');
+  assert.equal(folderOf(request({ display: 'in /w, or not' }), '/w'), '/w');
+  for (const [asked, words] of /** @type {[any, string][]} */ ([
+    [command('x'), 'wants to run'],
+    [request({ subject: { type: 'edit', files: [{ path: 'src/a.rs', added: 1, removed: 1 }] } }), 'wants to edit src/a.rs +1 −1'],
+    [request({ subject: { type: 'fetch', url: 'u' } }), 'wants to fetch'],
+    [request({ subject: { type: 'tool', name: 'deploy\u202e' } }), 'wants to use deploy\\u{202e}'],
+    [request({ type: 'elicitation', subject: { type: 'question', questions: [{}, {}] } }), 'has 2 questions'],
+    [request({ type: 'prompt' }), 'asks for text'],
+    [request({ subject: { type: 'of tomorrow' } }), 'asks for permission'],
+  ])) { const { words: said, target, more } = headOf(asked); assert.equal([said, target ? `${target.head}${target.tail}` : '', more].filter(Boolean).join(' '), words); }
+  // --- the outcome
+  const receipt = (/** @type {any} */ more) => ({ state: 'answered', at: new Date().toISOString(), resolved_by: { device_id: 'd', name: 'Tablet' }, ...more });
+  for (const [given, more, words] of /** @type {[any, any, string][]} */ ([
+    [{ option_id: 'yes' }, {}, 'Allowed once by Tablet'],
+    [{ option_id: 'always' }, {}, 'Always allowed by Tablet'],
+    [{ option_id: 'no' }, {}, 'Denied by Tablet'],
+    [{ option_id: 'yes', edited: 'x' }, {}, 'Allowed once, edited by Tablet'],
+    [{ ok: true }, { options: [] }, 'Allowed once by Tablet'],
+    [{ ok: false }, { options: [], type: 'prompt' }, 'Skipped by Tablet'],
+    [{ option_id: 'yes', answered_by: 'agent' }, { runtime_id: 'codex' }, 'Allowed once by codex’s reviewer'],
+    [{ option_id: 'yes', answered_by: 'rule' }, {}, 'Allowed once by a rule'],
+    [{ state: 'expired' }, {}, 'Expired: nobody answered in time'],
+  ])) assert.equal(outcomeOf(receipt(given), request(more), 'other').text, words);
+  assert.equal(outcomeOf(receipt({ option_id: 'no' }), request(), 'd').text, 'Denied by you');
+  ok('card: what was answered, and by whom: a person, a rule or the agent itself');
   ok('card: what the agent says and the folder stand there once');
 
   // --- the answers of a card
@@ -209,17 +234,19 @@ try {
     ok('several: a few at a time, and one without a reply is sent again');
   }
 
-  // --- the keys: the page's help has each of the table in the documentation
+  // --- the keys: the page's help and the documentation have the same, those that answer as the gateway's table has them
   {
-    const table = readFileSync(join(import.meta.dirname, '../../docs/keys.md'), 'utf8').split('\n').filter((line) => line.startsWith('| `'));
+    const table = readFileSync(join(import.meta.dirname, '../../docs/keys.md'), 'utf8').split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|').map((cell) => cell.trim()));
     assert.ok(table.length > 10, 'the table is there');
+    const plain = (/** @type {string | undefined} */ keys) => (keys ?? '').replaceAll('`', '');
+    assert.deepEqual(table.slice(0, ANSWER_KEYS.length).map(([, keys, what]) => [plain(keys), what]), ANSWER_KEYS);
+    const here = new Set(table.filter(([, , , page]) => page !== 'no').flatMap(([, keys]) => plain(keys).split(' ')));
     const help = new Set(KEYS.flatMap((/** @type {any} */ [, rows]) => rows.flatMap((/** @type {any} */ [keys]) => keys.split(' '))));
-    for (const line of table) {
-      const [, keys = '', , page = ''] = line.split('|').map((cell) => cell.trim());
-      if (page === 'no') continue;
-      for (const [, key] of keys.matchAll(/`([^`]+)`/g)) assert.ok(help.has(key), `${key} is in docs/keys.md, but not in the page's help`);
-    }
-    ok('keys: the help of the page has each key of docs/keys.md');
+    assert.deepEqual([...here].filter((key) => !help.has(key)), [], 'keys of docs/keys.md that the help of the page does not have');
+    assert.deepEqual([...help].filter((key) => !here.has(/** @type {string} */ (key))), [], 'keys of the help that docs/keys.md does not have');
+    const answering = KEYS.flatMap((/** @type {any} */ [, rows]) => rows).filter((/** @type {any} */ [, what]) => ANSWER_KEYS.some((/** @type {any} */ [, one]) => one.toLowerCase() === what.toLowerCase()));
+    assert.deepEqual(answering.map((/** @type {any} */ [keys]) => keys), ANSWER_KEYS.map((/** @type {any} */ [keys]) => keys));
+    ok('keys: the help of the page and docs/keys.md have the same keys, and those of the gateway');
   }
 } finally {
   rmSync(dir, { recursive: true, force: true });

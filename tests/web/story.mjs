@@ -123,7 +123,7 @@ try {
   await me.sees('make deploy');
   await armed();
   await me.press(ALLOW);
-  await me.hears(/Allowed by you \(/);
+  await me.hears(/Allowed once · you/);
   await me.hears('allowed (allow_once): make deploy');
   const { receipt } = await api('GET', `/v1/requests/${first.request_id}`);
   assert.equal(receipt.option_id, 'allow_once');
@@ -148,7 +148,7 @@ try {
   const theirs = await fetch(`${server.url}/v1/requests/${second.request_id}/answer`, { method: 'POST', headers: { Authorization: `Bearer ${other.token}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ option_id: 'reject_once', digest: second.digest }) });
   assert.equal(theirs.status, 200, await theirs.text());
   letGo.go();
-  await me.hears(/Denied by Kitchen tablet/);
+  await me.hears(/Denied · Kitchen tablet/);
   await me.hears('Your answer came too late and was not used.');
   await me.sees('rejected (reject_once): make release');
   await quiet();

@@ -131,6 +131,7 @@ export const cardStyles = css`
     header { flex-wrap: wrap; gap: 0 8px; }
     .what { flex: 1 1 60%; }
     .session { order: 9; flex-basis: 100%; max-inline-size: 100%; margin: 0; padding-inline-start: 28px; }
+    .facts { max-block-size: 90px; overflow-y: auto; overscroll-behavior: contain; }
     .where { flex-basis: 100%; }
     .answers { flex-flow: row wrap; gap: 8px; }
     .answers > :is(button, plexus-hold) { flex: 1 1 30%; min-inline-size: 0; min-block-size: 52px; white-space: normal; }

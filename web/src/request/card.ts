@@ -129,7 +129,6 @@ export class PlexusCard extends PlexusElement {
     this.#arming.again(performance.now());
     this.#timer = setInterval(this.#watch, WATCH_MS);
     this.#leave = join(this);
-    this.addEventListener('focusin', this.#focused);
     document.addEventListener('visibilitychange', this.rearm);
     window.addEventListener('focus', this.rearm);
     window.addEventListener('resize', this.rearm);
@@ -143,7 +142,6 @@ export class PlexusCard extends PlexusElement {
     clearTimeout(this.#armed);
     clearTimeout(this.#again);
     this.#formEnd?.disconnect();
-    this.removeEventListener('focusin', this.#focused);
     document.removeEventListener('visibilitychange', this.rearm);
     window.removeEventListener('focus', this.rearm);
     window.removeEventListener('resize', this.rearm);
@@ -230,12 +228,6 @@ export class PlexusCard extends PlexusElement {
   rearm = (): void => {
     this.#arming.again(performance.now());
     this.#drawArming();
-  };
-
-  /** A press of the pointer focuses what it presses; only the keyboard leads into a card without pressing anything. */
-  #focused = (event: FocusEvent): void => {
-    const [target] = event.composedPath();
-    if (!(event.relatedTarget instanceof Node && this.contains(event.relatedTarget)) && target instanceof Element && target.matches(':focus-visible')) this.rearm();
   };
 
   /** Whether a press counts now. */
@@ -651,7 +643,7 @@ export class PlexusCard extends PlexusElement {
   #session(request: Request): TemplateResult | typeof nothing {
     if (this.layout === 'dock') return nothing;
     const title = oneLine(plexus.sessions.value.get(request.session_id)?.title) || t.untitled;
-    return html`<a class="session" href=${plexus.href({ page: 'session', session_id: request.session_id })} title=${t.session(title)} aria-label=${t.session(title)}>${title}</a>`;
+    return html`<a class="session" href=${plexus.href({ page: 'session', session_id: request.session_id })} title=${t.session(title)} aria-label=${t.session(title)}>“<bdi>${title}</bdi>”</a>`;
   }
 
   /** The risk with its reasons, then where it would happen, and who else looks at it. */
@@ -665,7 +657,7 @@ export class PlexusCard extends PlexusElement {
     const name = folder.slice(folder.lastIndexOf('/') + 1);
     const plain = asksOnly(request) && risk !== 'danger';
     return html`<div class="facts">
-      ${plain ? nothing : html`<span class="why"><b class="risk" title=${t.riskHints[risk] ?? ''}>${t.risks[risk]}</b> ${[...reasons, ...(level && level !== 'normal' ? [t.level(level)] : [])].join('; ')}</span>`}
+      ${plain ? nothing : html`<span class="why"><b class="risk" title=${t.riskHints[risk] ?? ''}>${t.risks[risk]}</b> ${[...reasons, ...(level && level !== 'normal' && risk !== 'danger' ? [t.level(level)] : [])].join('; ')}</span>`}
       <span class="where">
         ${folder ? html`<code class="folder" title=${folder}><bdi class="from">${name ? folder.slice(0, folder.length - name.length) : folder}</bdi><bdi class="to">${name}</bdi></code>` : nothing}
         ${request.changed && !this.#changed ? html`<span>${t.changedBefore}</span>` : nothing}

@@ -51,7 +51,7 @@ export class PlexusHold extends LitElement {
     .ring circle { fill: none; stroke: currentColor; stroke-width: 2.5; opacity: 0.4; }
     .ring .arc { opacity: 1; stroke-dasharray: 1; stroke-dashoffset: 1; }
     /* Both labels always take space: the button must not change its size during a hold. */
-    strong { font-weight: inherit; position: relative; display: inline-flex; align-items: center; gap: 7px; }
+    strong { font-weight: inherit; position: relative; display: inline-flex; align-items: center; gap: 7px; white-space: nowrap; }
     strong > span { display: grid; }
     strong > span > span { grid-area: 1 / 1; text-align: start; }
     [data-off] { visibility: hidden; }

@@ -53,7 +53,7 @@ export const listStyles = css`
   .risk[data-risk='danger'] { color: var(--danger); }
   /* What does not fit whole wraps out of sight. */
   .where { flex: 0 1000000 auto; min-inline-size: 0; block-size: 1.4em; overflow: hidden; display: flex; flex-wrap: wrap; justify-content: flex-end; }
-  .where::before { content: ''; inline-size: 1px; block-size: 1.4em; }
+  .where::before { content: '\\200b'; }
   .where > * { flex: none; }
   @container (max-width: 459px) { .two .risk svg { display: none; } }
   .age { flex: none; font-variant-numeric: tabular-nums; }
