@@ -4,7 +4,7 @@
 // What it is told is in card_kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { DESK, PHONE, api, base, changed, device, enter, go, launch, play, prompt, quiet, request, requests, session, shoot, teller, until } from './card_kit.mjs';
-import { OWN_PAGE, ownPage } from './kit.mjs';
+import { ALONE_MS, OWN_PAGE, ownPage } from './kit.mjs';
 
 const browser = await launch();
 const open = async (/** @type {any} */ size) => {
@@ -18,8 +18,6 @@ const { page: phone } = await open(PHONE);
 const other = await device('kitchen tablet', ['watch', 'approve']);
 const elsewhere = (request_id, option_id) => fetch(`${base}/v1/requests/${request_id}/answer`, { method: 'POST', headers: { Authorization: `Bearer ${other.token}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ option_id }) });
 
-/** Longer than a key waits for another one, with its guard. */
-const ALONE_MS = 700;
 /** The next card takes a press within this time of an answer, ms: it includes its guard of 400 ms. */
 const NEXT_MS = 500;
 const ASKED = ['npm test', 'git push origin main', 'cargo check', 'make deploy', 'touch a'];
@@ -28,7 +26,7 @@ const ASKED = ['npm test', 'git push origin main', 'cargo check', 'make deploy',
 async function asking(page, commands = ASKED.slice(0, 2)) {
   const id = await session('asks');
   await prompt(id, JSON.stringify({ ask: commands }));
-  const all = (await requests(id, commands.length)).sort((a, b) => (`${a.opened_at} ${a.request_id}` < `${b.opened_at} ${b.request_id}` ? -1 : 1));
+  const all = (await requests(id, commands.length)).reverse();
   await go(page, `#/s/${id}`);
   await active(page, all[0]).waitFor();
   return { id, all };

@@ -26,8 +26,10 @@ const RECEIPT_MS = 8_000;
 /** Most rows of further requests; the others are in the inbox. */
 const ROWS_MAX = 3;
 
-/** The surfaces of the session, on which some requests are answered. */
-export interface Surfaces {
+/** The conversation below the requests, and its surfaces, on which some of them are answered. */
+export interface Around {
+  /** The position of a request in the conversation; 0 if it is not loaded. */
+  placeOf(request: Request): number;
   /** The shown surface on which a request is answered. */
   askedOn(request: Request): Surface | undefined;
   /** The surface that is in sight already, and the one that stands beside the conversation where there is room. */
@@ -38,9 +40,9 @@ export interface Surfaces {
 
 /** `<plexus-dock>`. Dispatches `leave` when the keyboard is to go back to the composer. */
 export class PlexusDock extends PlexusElement {
-  static override properties = { sessionId: {}, surfaces: { attribute: false }, folded: { type: Boolean, reflect: true } };
+  static override properties = { sessionId: {}, conversation: { attribute: false }, folded: { type: Boolean, reflect: true } };
   declare sessionId: string;
-  declare surfaces: Surfaces | null;
+  declare conversation: Around | null;
   /** Whether the card is a row: on a phone, where it would cover the conversation and the composer. */
   declare folded: boolean;
   /** The request whose card is open, as long as it can be answered; empty if none. */
@@ -58,7 +60,7 @@ export class PlexusDock extends PlexusElement {
   constructor() {
     super();
     this.sessionId = '';
-    this.surfaces = null;
+    this.conversation = null;
     this.folded = false;
   }
 
@@ -177,18 +179,18 @@ export class PlexusDock extends PlexusElement {
     this.dispatchEvent(new Event('leave'));
   };
 
-  /** The open requests of the session, the oldest first; in one order, too, if they came at the same time. */
+  /** The open requests of the session in the order in which they were asked, also those of one moment. */
   #open(): Request[] {
     return [...plexus.requests.value.values()]
       .filter((request) => request.session_id === this.sessionId && request.state === 'open' && request.request_id !== this.#last?.id)
-      .sort((a, b) => (`${a.opened_at} ${a.request_id}` < `${b.opened_at} ${b.request_id}` ? -1 : 1));
+      .sort((a, b) => Date.parse(a.opened_at) - Date.parse(b.opened_at) || (this.conversation?.placeOf(a) ?? 0) - (this.conversation?.placeOf(b) ?? 0));
   }
 
   /** Whether a request is a line that leads to its surface: the card would only say the same again, over it. */
   #isStrip(request: Request): boolean {
     const id = request.request_id;
     if (this.#asCards.has(id)) return false;
-    if (this.surfaces?.askedOn(request)) this.#asStrips.add(id);
+    if (this.conversation?.askedOn(request)) this.#asStrips.add(id);
     // The surface may say that it was answered before the request does.
     return this.#asStrips.has(id);
   }
@@ -233,11 +235,11 @@ export class PlexusDock extends PlexusElement {
 
   #strip(request: Request) {
     const id = request.request_id;
-    const on = this.surfaces?.askedOn(request);
+    const on = this.conversation?.askedOn(request);
     const agent = oneLine(plexus.sessions.value.get(this.sessionId)?.runtime_id ?? '') || words.surface.someAgent;
     return html`<div class="asked panel" role="group" aria-label=${words.surface.askedBy(agent)} data-request=${id}>${icon('info', 14)}
       <span class="words"><strong><bdi>${words.surface.askedBy(agent)}</bdi></strong> <bdi>${oneLine(cut(request.title ?? '', 200))}</bdi></span>
-      ${!on || this.surfaces?.place === on.surface ? nothing : html`<button class=${this.surfaces?.beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.surfaces?.show(on.surface)}>${words.surface.show}</button>`}
+      ${!on || this.conversation?.place === on.surface ? nothing : html`<button class=${this.conversation?.beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.conversation?.show(on.surface)}>${words.surface.show}</button>`}
       <button class="compact ghost" @click=${() => { this.#asCards.add(id); this.requestUpdate(); }}>${words.surface.asCard}</button></div>`;
   }
 
