@@ -180,6 +180,7 @@ const stories = {
     await rowOf(desk, same[0].request_id).waitFor({ state: 'detached' });
     assert.equal(await head.getAttribute('aria-expanded'), 'false');
     await desk.keyboard.press('a');
+    await desk.waitForTimeout(ARMED_MS);
     await desk.keyboard.press('x');
     await desk.locator('.bar', { hasText: '3 selected' }).waitFor();
     for (const one of same) assert.equal((await request(one.request_id)).state, 'open', 'a group has no answer of its own');
