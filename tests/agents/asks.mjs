@@ -1,6 +1,5 @@
-// An ACP agent that asks for several permissions at once. A prompt is JSON: `{"ask": ["COMMAND", ..], "change": "COMMAND", "after": MS, "again":
-// true}`. With `change`, a request that is open after that time is about another command; with `again`, a command is asked for anew once it
-// was answered. Each answer is said as `COMMAND: OPTION`; the run ends with the last, or when it is cancelled.
+// An ACP agent that asks for several permissions at once. A prompt is JSON: `{"ask": ["COMMAND", ..], "again": true}`; with `again`, a command is
+// asked for anew once it was answered. Each answer is said as `COMMAND: OPTION`; the run ends with the last, or when it is cancelled.
 import { createInterface } from 'node:readline';
 
 const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
@@ -21,10 +20,6 @@ function asked(prompt, sessionId, command, what) {
   const toolCall = { toolCallId: id, title: command, kind: 'execute', status: 'pending', rawInput: { command } };
   update(sessionId, { sessionUpdate: 'tool_call', ...toolCall });
   send({ id, method: 'session/request_permission', params: { sessionId, options, toolCall } });
-  if (!what.change) return;
-  setTimeout(() => {
-    if (open.has(id)) update(sessionId, { sessionUpdate: 'tool_call_update', toolCallId: id, title: what.change, rawInput: { command: what.change } });
-  }, what.after);
 }
 
 function end(prompt, stopReason) {

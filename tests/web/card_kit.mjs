@@ -200,6 +200,20 @@ export async function closed(card, words) {
   assert.equal(await card.locator('button.answer, plexus-hold').count(), 0, 'an answered card has no answers');
 }
 
+/** What tells the pages of a context of an event about a request that the gateway knows nothing of; before they are opened. */
+export async function teller(context) {
+  let put = (/** @type {string} */ message) => void message;
+  await context.routeWebSocket(/\/v1\/ws/, (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((message) => server.send(message));
+    server.onMessage((message) => socket.send(message));
+    put = (message) => socket.send(message);
+  });
+  return (/** @type {string} */ kind, /** @type {any} */ event) => put(JSON.stringify({ jsonrpc: '2.0', method: 'agent.event', params: { session_id: event.session_id, run_id: event.run_id, seq: 0, at: new Date().toISOString(), kind, event, meta: { runtime_id: event.runtime_id, dialect: 'acp' } } }));
+}
+/** The request with another command, as the gateway tells of it. */
+export const changed = (/** @type {any} */ one, command = 'npm run lint') => ({ ...one, display: command, subject: { type: 'command', argv: [command] }, revision: one.revision + 1, changed: true, digest: `${one.digest}-changed` });
+
 /** A picture of the page in both themes. */
 export async function shoot(page, name) {
   if (!shots) return;

@@ -12,6 +12,8 @@ import { join, resolve } from 'node:path';
 
 /** How long a condition may take to come true, ms; reaching it is a failure. */
 export const PATIENCE_MS = 30_000;
+/** Longer than a key waits for another letter, with the guard of a card that just got the focus, ms. */
+export const ALONE_MS = 700;
 export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1440, height: 900 };
 export const THEMES = /** @type {const} */ (['light', 'dark']);

@@ -25,7 +25,7 @@ try {
   const { agentWords, apart, folderOf, headOf, lineOf, outcomeOf, sameAs, wordsOf } = parts;
   const { clustered, entriesOf, indexAt, newOrder, offsetsOf, rangeOf } = parts;
   const { NONE, planOf, ranged, sendAll, stillChosen, toggled, toggledAll, leftOut } = parts;
-  const { actionsOf, barOf, markSeen, wasSeen, KEYS } = parts;
+  const { actionsOf, ANSWER_KEYS, barOf, markSeen, wasSeen, KEYS } = parts;
 
   let serial = 0;
   const ALLOW = [{ id: 'yes', label: 'Yes', kind: 'allow_once' }, { id: 'always', label: 'Always', kind: 'allow_always' }, { id: 'no', label: 'No', kind: 'reject_once' }];
@@ -234,17 +234,19 @@ try {
     ok('several: a few at a time, and one without a reply is sent again');
   }
 
-  // --- the keys: the page's help has each of the table in the documentation
+  // --- the keys: the page's help and the documentation have the same, those that answer as the gateway's table has them
   {
-    const table = readFileSync(join(import.meta.dirname, '../../docs/keys.md'), 'utf8').split('\n').filter((line) => line.startsWith('| `'));
+    const table = readFileSync(join(import.meta.dirname, '../../docs/keys.md'), 'utf8').split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|').map((cell) => cell.trim()));
     assert.ok(table.length > 10, 'the table is there');
+    const plain = (/** @type {string | undefined} */ keys) => (keys ?? '').replaceAll('`', '');
+    assert.deepEqual(table.slice(0, ANSWER_KEYS.length).map(([, keys, what]) => [plain(keys), what]), ANSWER_KEYS);
+    const here = new Set(table.filter(([, , , page]) => page !== 'no').flatMap(([, keys]) => plain(keys).split(' ')));
     const help = new Set(KEYS.flatMap((/** @type {any} */ [, rows]) => rows.flatMap((/** @type {any} */ [keys]) => keys.split(' '))));
-    for (const line of table) {
-      const [, keys = '', , page = ''] = line.split('|').map((cell) => cell.trim());
-      if (page === 'no') continue;
-      for (const [, key] of keys.matchAll(/`([^`]+)`/g)) assert.ok(help.has(key), `${key} is in docs/keys.md, but not in the page's help`);
-    }
-    ok('keys: the help of the page has each key of docs/keys.md');
+    assert.deepEqual([...here].filter((key) => !help.has(key)), [], 'keys of docs/keys.md that the help of the page does not have');
+    assert.deepEqual([...help].filter((key) => !here.has(/** @type {string} */ (key))), [], 'keys of the help that docs/keys.md does not have');
+    const answering = KEYS.flatMap((/** @type {any} */ [, rows]) => rows).filter((/** @type {any} */ [, what]) => ANSWER_KEYS.some((/** @type {any} */ [, one]) => one.toLowerCase() === what.toLowerCase()));
+    assert.deepEqual(answering.map((/** @type {any} */ [keys]) => keys), ANSWER_KEYS.map((/** @type {any} */ [keys]) => keys));
+    ok('keys: the help of the page and docs/keys.md have the same keys, and those of the gateway');
   }
 } finally {
   rmSync(dir, { recursive: true, force: true });

@@ -5,7 +5,7 @@
 //
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
-import { PATIENCE_MS, axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
+import { ALONE_MS, PATIENCE_MS, axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
 import { HARMLESS, api, base, goesOn, harmless, newSession, output, play, prompt, says, script, show, start, tool } from './session_kit.mjs';
 
 const SHOWCASE = [
@@ -75,7 +75,7 @@ try {
     await opened(false);
     assert.equal(await root.locator('.row.tool:visible .card').count(), 1);
     // What is looked for is shown.
-    await page.keyboard.press('/');
+    await page.keyboard.press('Control+f');
     await root.locator('.find input').fill('line of part 4');
     await root.locator('.row.tool:visible .card').filter({ hasText: 'src/part4.rs' }).waitFor();
     await page.keyboard.press('Escape');
@@ -183,9 +183,9 @@ try {
   const [request] = (await api('GET', '/v1/requests?state=open')).requests.filter((r) => r.session_id === session);
   await api('POST', `/v1/requests/${request.request_id}/answer`, { option_id: 'allow_once', digest: request.digest });
   const { name } = await api('GET', '/v1/me');
-  await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
   await root.locator('.row.tool .chip.ok').filter({ hasText: name }).waitFor();
-  ok('session: a request appears in place, and the conversation shows who allowed it');
+  assert.equal(await root.locator('.row.request:visible').count(), 0, 'its call says it, and nothing else');
+  ok('session: a request appears above the composer, and its call shows who allowed it');
 
   // --- another session goes on meanwhile: this one still has all of its past
   const beside = await newSession();
@@ -194,7 +194,7 @@ try {
   await root.locator('.row.agent').filter({ hasText: 'beside' }).waitFor();
   await ended(1);
   await page.evaluate((to) => { location.hash = to; }, `#/s/${session}`);
-  await root.locator('.row.request').filter({ hasText: name }).last().waitFor();
+  await root.locator('.row.tool .chip.ok').filter({ hasText: name }).waitFor();
   await root.locator('.top-note').waitFor({ state: 'detached' });
   ok('session: switching between sessions');
 
@@ -212,7 +212,7 @@ try {
   await root.locator('.row.agent').filter({ hasText: 'beside' }).waitFor({ state: 'detached' });
   await root.locator('.scroller').evaluate((el) => { el.scrollTop = el.scrollHeight; });
   await page.keyboard.press('Escape');
-  await page.keyboard.press('/');
+  await page.keyboard.press('Control+f');
   await root.locator('.find input').fill('while nobody looked');
   await root.locator('.find .count').filter({ hasText: '1 of 2' }).waitFor();
   await page.keyboard.press('Escape');
@@ -289,9 +289,11 @@ try {
   await page.keyboard.press('o');
   await thought.locator('.prose').waitFor({ state: 'detached' });
   await page.keyboard.press('e');
+  await page.waitForTimeout(ALONE_MS);
   await settled(page);
   assert.ok(await atEnd());
-  await page.keyboard.press('/');
+  await page.keyboard.press('Control+f');
+  await root.locator('.find input:focus').waitFor();
   await page.keyboard.type('off-by-one');
   await page.waitForFunction(() => /1 of 1/.test(document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot?.querySelector('.find .count')?.textContent ?? ''));
   await root.locator('.row.selected').filter({ hasText: 'off-by-one' }).waitFor();

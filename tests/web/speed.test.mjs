@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { statSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { DESK, PHONE, ok, settled } from './kit.mjs';
+import { ALONE_MS, DESK, PHONE, ok, settled } from './kit.mjs';
 import { HARMLESS, api, base, goesOn, harmless, newSession, output, play, prompt, says, script, start, tool, whole } from './session_kit.mjs';
 
 /** What a long run may take, ms. */
@@ -111,6 +111,7 @@ try {
   for (let n = 0; n < 5; n++) {
     await page.keyboard.press('k');
     await page.keyboard.press('o');
+    await page.waitForTimeout(ALONE_MS);
   }
   await page.locator('plexus-session #prompt').click();
   await page.keyboard.type('typed while it streams', { delay: 20 });

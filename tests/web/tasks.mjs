@@ -121,13 +121,13 @@ const tasks = {
         await page.locator('plexus-requests [role="row"][aria-current="true"]:not([data-unread])').waitFor();
       }
       await hands.key('Control+a');
-      await hands.key('y');
+      await hands.key('a');
       await hands.press(page.locator('plexus-many #go[aria-disabled="false"]', { hasText: 'Allow 16 once' }));
       await until('four are left', async () => (await api('GET', '/v1/requests?state=open')).requests.length === 4);
       await page.locator('plexus-many dialog[open]').waitFor({ state: 'detached' });
       // What was left out is still selected.
       await page.locator('.bar', { hasText: '4 selected' }).waitFor();
-      await hands.key('n');
+      await hands.key('d');
       await hands.press(page.locator('plexus-many #go[aria-disabled="false"]', { hasText: 'Deny 4' }));
     } else {
       // The first row opens, and each answer is followed by a step to the next.

@@ -41,6 +41,11 @@ export class Arming {
     return moved;
   }
 
+  /** How long it still takes no press, ms. */
+  left(now: number): number {
+    return Math.max(0, this.#since + ARMING_MS - now);
+  }
+
   /** Whether it has stood still long enough. */
   armed(now: number): boolean {
     return now - this.#since >= ARMING_MS;

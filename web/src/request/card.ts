@@ -73,6 +73,7 @@ export class PlexusCard extends PlexusElement {
 
   #arming = new Arming(performance.now());
   #timer: ReturnType<typeof setInterval> | undefined;
+  #armed: ReturnType<typeof setTimeout> | undefined;
   #read = false;
   #shown: Request | null = null;
   #answering: Answering | null = null;
@@ -138,6 +139,7 @@ export class PlexusCard extends PlexusElement {
     super.disconnectedCallback();
     this.#leave();
     clearInterval(this.#timer);
+    clearTimeout(this.#armed);
     clearTimeout(this.#again);
     this.#formEnd?.disconnect();
     document.removeEventListener('visibilitychange', this.rearm);
@@ -228,6 +230,9 @@ export class PlexusCard extends PlexusElement {
     this.#drawArming();
   };
 
+  /** Whether a press counts now. */
+  get armed(): boolean { return this.#arming.armed(performance.now()); }
+
   #watch = (): void => {
     if (!this.isConnected || !this.open) return;
     const actions = this.renderRoot.querySelector<HTMLElement>('.answers');
@@ -241,6 +246,8 @@ export class PlexusCard extends PlexusElement {
     const actions = this.renderRoot.querySelector<HTMLElement>('.actions');
     const arming = String(this.open && !this.#arming.armed(performance.now()));
     if (actions && actions.dataset['arming'] !== arming) actions.dataset['arming'] = arming;
+    clearTimeout(this.#armed);
+    if (arming === 'true') this.#armed = setTimeout(this.#watch, this.#arming.left(performance.now()));
   }
 
   #actions(): Action[] {

@@ -31,7 +31,7 @@ function listAround(from: Element | null): CardList | null {
   return [...lists].find((list) => list.shadowRoot === root) ?? null;
 }
 
-/** Restarts the guard of a card that got the focus. A press that gave it the focus is guarded by the place where the card stands. */
+/** Restarts the guard of the keys of a card that got the focus, and that of its buttons unless a press gave it the focus. */
 function chosen(card: PlexusCard | null): void {
   if (!card) return;
   chosenAt.set(card, performance.now());
@@ -67,6 +67,6 @@ claim((at, key) => {
   const card = list && at ? list.cardAt(at) : cardAround(at);
   // The row of a group has no card, and an answered card takes no key: no key of a card may mean something else there.
   if (!card) return list ? nothing : null;
-  if (!card.open || performance.now() - (chosenAt.get(card) ?? -Infinity) < ARMING_MS) return nothing;
+  if (!card.open || !card.armed || performance.now() - (chosenAt.get(card) ?? -Infinity) < ARMING_MS) return nothing;
   return { run: (event) => { card.key(event); }, release: () => card.keyUp() };
 });

@@ -21,7 +21,7 @@ import type { Request } from '../wire/types.js';
 import './composer.js';
 import type { PlexusComposer } from './composer.js';
 import './dock.js';
-import type { PlexusDock, Surfaces } from './dock.js';
+import type { Around, PlexusDock } from './dock.js';
 import { Past } from './history.js';
 import { leave, take, type Followed, type Viewer } from './kept.js';
 import { VirtualList } from './list.js';
@@ -793,9 +793,9 @@ export class PlexusSession extends PlexusElement {
 
   // --- rendering ---------------------------------------------------------------------------------------------------------
 
-  /** The surfaces, as the dock needs to know them. */
-  #surfaces(): Surfaces {
-    return { askedOn: (request) => this.#askedOn(request), place: this.#place, beside: this.#beside, show: (name) => this.#showSurface(name) };
+  /** The conversation, as the dock needs to know it. */
+  #around(): Around {
+    return { placeOf: ({ request_id }) => this.#conversation?.request(request_id)?.key ?? 0, askedOn: (request) => this.#askedOn(request), place: this.#place, beside: this.#beside, show: (name) => this.#showSurface(name) };
   }
 
   override render() {
@@ -842,7 +842,7 @@ export class PlexusSession extends PlexusElement {
           ${this.ended ? nothing : html`<button class="jump" id="jump" @click=${() => this.#list?.toEnd()}>${icon('down', 14)} ${this.news ? `${w.jump} · ${w.jumpNew(this.news)}` : w.jump}</button>`}
           </div>
           ${this.note ? html`<div class="compose"><div class="compose-inner"><p class="note danger" role="alert">${this.note}</p></div></div>` : nothing}
-          <plexus-dock ?sheet=${!tab} .sessionId=${this.sessionId} .surfaces=${this.#surfaces()} @leave=${this.#toComposer}></plexus-dock>
+          <plexus-dock ?sheet=${!tab} .sessionId=${this.sessionId} .conversation=${this.#around()} @leave=${this.#toComposer}></plexus-dock>
           <plexus-composer ?hidden=${this.gone} ?asked=${asked} @leave=${this.#fromComposer} .sessionId=${this.sessionId} .conversation=${conversation} .facts=${this.facts} @sent=${() => this.#list?.toEnd()}></plexus-composer>
         </div>
         ${pinned.length ? html`<section class="pinned" aria-label=${words.surface.surfaces}>${pinned.length > 1 ? this.#tabs(pinned, beside, false) : nothing}<div class="place">${this.#surfaceEl(beside)}</div></section>` : nothing}

@@ -26,8 +26,10 @@ const RECEIPT_MS = 8_000;
 /** Most rows of further requests; the others are in the inbox. */
 const ROWS_MAX = 3;
 
-/** The surfaces of the session, on which some requests are answered. */
-export interface Surfaces {
+/** The conversation below the requests, and its surfaces, on which some of them are answered. */
+export interface Around {
+  /** The position of a request in the conversation; 0 if it is not loaded. */
+  placeOf(request: Request): number;
   /** The shown surface on which a request is answered. */
   askedOn(request: Request): Surface | undefined;
   /** The surface that is in sight already, and the one that stands beside the conversation where there is room. */
@@ -38,9 +40,9 @@ export interface Surfaces {
 
 /** `<plexus-dock>`. Dispatches `leave` when the keyboard is to go back to the composer. */
 export class PlexusDock extends PlexusElement {
-  static override properties = { sessionId: {}, surfaces: { attribute: false }, folded: { type: Boolean, reflect: true } };
+  static override properties = { sessionId: {}, conversation: { attribute: false }, folded: { type: Boolean, reflect: true } };
   declare sessionId: string;
-  declare surfaces: Surfaces | null;
+  declare conversation: Around | null;
   /** Whether the card is a row: on a phone, where it would cover the conversation and the composer. */
   declare folded: boolean;
   /** The request whose card is open, as long as it can be answered; empty if none. */
@@ -58,14 +60,14 @@ export class PlexusDock extends PlexusElement {
   constructor() {
     super();
     this.sessionId = '';
-    this.surfaces = null;
+    this.conversation = null;
     this.folded = false;
   }
 
   static override styles = [...[PlexusElement.styles].flat(), css`
-    :host { display: flex; flex-direction: column; flex: 0 1 auto; min-height: 0; height: auto; max-height: 75%; background: none; }
+    :host { display: flex; flex-direction: column; flex: 0 1 auto; min-height: 0; height: auto; max-height: 75%; background: none; padding: 2px var(--s4) var(--s3); box-sizing: border-box; }
     :host([hidden]) { display: none; }
-    .inner { display: flex; flex-direction: column; gap: 6px; min-height: 0; inline-size: 100%; max-width: 860px; margin: 0 auto; padding: 2px var(--s4) var(--s3); box-sizing: border-box; }
+    .inner { display: flex; flex-direction: column; gap: 6px; min-height: 0; inline-size: 100%; max-width: 860px; margin: 0 auto; }
     @container (min-width: 1500px) { .inner { max-width: 1020px; } }
     .inner > * { flex: none; }
     plexus-card { max-block-size: calc(75cqb - var(--s3) - 4px); }
@@ -73,7 +75,7 @@ export class PlexusDock extends PlexusElement {
     .rows { display: flex; flex-direction: column; border: 1px solid var(--line); border-radius: var(--r-m); background: var(--bg-raised); overflow: hidden; }
         .rows > * { display: flex; align-items: center; justify-content: flex-start; gap: 10px; min-height: 34px; padding: 3px 12px; border: 0; border-radius: 0; background: none; font-weight: 450; text-align: start; min-inline-size: 0; font-size: var(--t-s); color: var(--fg-soft); }
     .rows[data-alone] { border: 0; }
-    .rows > * + * { border-top: 1px solid var(--line); }
+    .rows > :not(:last-child) { border-bottom: 1px solid var(--line); }
     .rows > :hover { background: var(--bg-hover); }
     .rows > :focus-visible { outline-offset: -2px; }
     .what { flex: 1 1 60px; min-inline-size: 0; display: flex; gap: 6px; color: var(--fg); white-space: nowrap; }
@@ -89,10 +91,10 @@ export class PlexusDock extends PlexusElement {
     .sheet, .folded { display: none; }
     /* On a phone the card is a sheet: its answers are where the thumb is. */
     @media (max-width: 599px) {
-      .inner { padding-inline: var(--s3); }
+      :host { padding-inline: var(--s3); }
       .rows .why { display: none; }
-      :host([sheet]:not([folded])) { position: absolute; inset: 0; z-index: 5; max-height: none; background: var(--bg); }
-      :host([sheet]:not([folded])) .inner { flex: 1 1 auto; padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); }
+      :host([sheet]:not([folded])) { position: absolute; inset: 0; z-index: 5; max-height: none; padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); background: var(--bg); }
+      :host([sheet]:not([folded])) .inner { flex: 1 1 auto; }
       :host([sheet]:not([folded])) plexus-card[data-open] { flex: 1 1 auto; max-block-size: none; }
       :host([sheet]:not([folded])) .sheet { display: flex; align-items: center; justify-content: space-between; }
       :host([sheet][folded]) plexus-card[data-open] { display: none; }
@@ -150,8 +152,8 @@ export class PlexusDock extends PlexusElement {
   }
 
   /** The card was answered: here, which it says itself, or elsewhere. */
-  #closed = (): void => {
-    this.#end();
+  #closed = (event: Event): void => {
+    if ((event.composedPath()[0] as PlexusCard).request.request_id === this.#active) this.#end();
     this.requestUpdate();
   };
 
@@ -177,18 +179,18 @@ export class PlexusDock extends PlexusElement {
     this.dispatchEvent(new Event('leave'));
   };
 
-  /** The open requests of the session, the oldest first. */
+  /** The open requests of the session in the order in which they were asked, also those of one moment. */
   #open(): Request[] {
     return [...plexus.requests.value.values()]
       .filter((request) => request.session_id === this.sessionId && request.state === 'open' && request.request_id !== this.#last?.id)
-      .sort((a, b) => (a.opened_at < b.opened_at ? -1 : 1));
+      .sort((a, b) => Date.parse(a.opened_at) - Date.parse(b.opened_at) || (this.conversation?.placeOf(a) ?? 0) - (this.conversation?.placeOf(b) ?? 0));
   }
 
   /** Whether a request is a line that leads to its surface: the card would only say the same again, over it. */
   #isStrip(request: Request): boolean {
     const id = request.request_id;
     if (this.#asCards.has(id)) return false;
-    if (this.surfaces?.askedOn(request)) this.#asStrips.add(id);
+    if (this.conversation?.askedOn(request)) this.#asStrips.add(id);
     // The surface may say that it was answered before the request does.
     return this.#asStrips.has(id);
   }
@@ -233,11 +235,11 @@ export class PlexusDock extends PlexusElement {
 
   #strip(request: Request) {
     const id = request.request_id;
-    const on = this.surfaces?.askedOn(request);
+    const on = this.conversation?.askedOn(request);
     const agent = oneLine(plexus.sessions.value.get(this.sessionId)?.runtime_id ?? '') || words.surface.someAgent;
     return html`<div class="asked panel" role="group" aria-label=${words.surface.askedBy(agent)} data-request=${id}>${icon('info', 14)}
       <span class="words"><strong><bdi>${words.surface.askedBy(agent)}</bdi></strong> <bdi>${oneLine(cut(request.title ?? '', 200))}</bdi></span>
-      ${!on || this.surfaces?.place === on.surface ? nothing : html`<button class=${this.surfaces?.beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.surfaces?.show(on.surface)}>${words.surface.show}</button>`}
+      ${!on || this.conversation?.place === on.surface ? nothing : html`<button class=${this.conversation?.beside === on.surface ? 'compact beside' : 'compact'} @click=${() => this.conversation?.show(on.surface)}>${words.surface.show}</button>`}
       <button class="compact ghost" @click=${() => { this.#asCards.add(id); this.requestUpdate(); }}>${words.surface.asCard}</button></div>`;
   }
 
