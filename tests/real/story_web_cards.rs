@@ -1,6 +1,6 @@
 //! The cards of requests and the notifications in a real browser, against a real gateway with the demo runtime and a scripted one
-//! that takes reasons, text and choices; the scripts are `tests/web/cards.mjs`, `inbox.mjs`
-//! and `push.mjs`.
+//! that takes reasons, text and choices; the scripts are `tests/web/cards.mjs`, `bars.mjs`,
+//! `inbox.mjs`, `push.mjs` and `asked.mjs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::common;
@@ -29,6 +29,11 @@ async fn plays(script: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn web_card_is_answered_by_mouse_touch_and_key_never_by_accident() {
     plays("cards.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn web_card_is_a_bar_with_the_words_of_the_gateway() {
+    plays("bars.mjs").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -144,7 +144,7 @@ export const cardStyles = css`
   /* A sheet or a page of its own is filled, so that the answers are at the bottom. */
   @media (max-width: 599px) {
     article:not([data-status='closed'], [data-status='left']) { flex: 1 1 auto; }
-    .body { flex: 1 1 auto; }
+    .actions { flex: 1 0 auto; align-content: space-between; }
   }
   @media (pointer: coarse) { label.pick { min-block-size: 44px; } .tool, .more, .sent summary { min-block-size: 44px; } .sent summary { line-height: 44px; } }
   .sr { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }

@@ -436,7 +436,7 @@ export class PlexusRequests extends PlexusElement {
     this.#last = request_id;
     const ids = this.#entries.flatMap((entry) => (entry.kind === 'request' ? [entry.id] : []));
     const at = ids.indexOf(request_id);
-    const next = [...ids.slice(at + 1), ...ids.slice(0, at)].find((id) => this.#by.get(id)?.state === 'open' && !isLeft(id));
+    const next = [...ids.slice(at + 1), ...ids.slice(0, at)].find((id) => this.#by.get(id)?.state === 'open' && this.#card(id)?.open !== false);
     if (next === undefined) this.opened = '';
     else this.#show(next);
     this.active = next ?? request_id;
