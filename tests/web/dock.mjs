@@ -4,7 +4,7 @@
 // What it is told is in card_kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { DESK, PHONE, api, base, changed, device, enter, go, launch, play, prompt, quiet, request, requests, session, shoot, teller, until } from './card_kit.mjs';
-import { ALONE_MS, OWN_PAGE, ownPage } from './kit.mjs';
+import { ALONE_MS, OWN_PAGE, axe, ownPage } from './kit.mjs';
 
 const browser = await launch();
 const open = async (/** @type {any} */ size) => {
@@ -34,7 +34,7 @@ async function asking(page, commands = ASKED.slice(0, 2)) {
 const active = (page, one) => page.locator(`plexus-dock plexus-card[data-open] article[data-request="${one.request_id}"]`);
 const field = (page) => page.locator('plexus-composer #prompt');
 const armed = (page, one) => active(page, one).locator('.actions[data-arming="false"]').waitFor();
-const allow = (page, one) => active(page, one).locator('[data-role="allow_once"]');
+const allow = (page, one) => active(page, one).locator('[data-role="allow_once"], plexus-hold[data-action="option:allow_once"]');
 const states = async (all) => Promise.all(all.map(async (one) => { const now = await request(one.request_id); return now.state === 'answered' ? now.receipt.option_id : now.state; }));
 /** After the time in which an accident would have happened, these are the states. */
 async function stays(page, all, expected) {
@@ -62,6 +62,7 @@ const stories = {
     assert.equal(await desk.locator('plexus-dock .rows a', { hasText: '1 more request' }).count(), 1);
     assert.equal(await desk.locator('plexus-session .feed .row.request:visible, plexus-session .feed .chip:visible').count(), 0, 'the conversation does not say it again');
     await shoot(desk, 'dock-open');
+    await axe(desk, 'a session that asks');
     // A row opens its card, which takes the answer; the keyboard goes with it.
     await desk.locator(`plexus-dock .rows [data-request="${all[2].request_id}"]`).click();
     await active(desk, all[2]).waitFor();
