@@ -157,7 +157,7 @@ export async function shown(page, request_id) {
   await row.waitFor();
   if ((await row.getAttribute('aria-current')) !== 'true') {
     // On a phone the open card covers the rows.
-    const sheet = page.locator('plexus-requests:not([beside]) .pane:not([data-shut]) .steps button').last();
+    const sheet = page.locator('plexus-requests:not([beside]) .pane:not([data-shut], [data-ended]) .steps button').last();
     if (await sheet.count()) await sheet.tap();
     const words = row.locator('.words');
     await (await page.evaluate(() => navigator.maxTouchPoints > 0) ? words.tap() : words.click());
