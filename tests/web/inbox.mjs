@@ -3,7 +3,7 @@
 //
 // What it is told is in card_kit.mjs and kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
 import assert from 'node:assert/strict';
-import { ARMED_MS, DESK, PHONE, answerOf, api, armed, ask, base, cardOf, clear, closed, device, enter, fromMenu, go, launch, play, press, prompt, quiet, request, requests, rowOf, saysOnce, session, shoot, shown, until } from './card_kit.mjs';
+import { ARMED_MS, DESK, PHONE, answerOf, api, armed, ask, base, cardOf, clear, closed, device, enter, fromMenu, go, launch, play, press, prompt, quiet, request, requests, rowOf, saysOnce, session, shoot, shown, toRows, until } from './card_kit.mjs';
 import { axe, fits } from './kit.mjs';
 
 const browser = await launch();
@@ -289,6 +289,7 @@ const stories = {
     await clear();
     const all = [await ask('ask touch one.txt'), await ask('ask rm -rf /'), await ask('ask touch two.txt')];
     for (const one of all) await rowOf(phone, one.request_id).waitFor();
+    await toRows(phone);
     for (const one of all) await rowOf(phone, one.request_id).locator('.tick').tap();
     await phone.locator('#deny', { hasText: 'Deny 3' }).tap();
     const dialog = phone.locator('plexus-many');

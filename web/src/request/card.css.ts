@@ -40,6 +40,8 @@ export const cardStyles = css`
   .unreadable { margin: 0 0 4px; color: var(--danger); font-size: var(--t-s); font-weight: 600; }
 
   blockquote { margin: 0; font-size: var(--t-s); color: var(--fg-soft); min-inline-size: 0; }
+  blockquote h2 { display: inline; font-weight: 400; }
+  blockquote h2 + .said { display: inline; }
   .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
   blockquote .said::before { content: '“'; }
   blockquote .said::after { content: '”'; }
