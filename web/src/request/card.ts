@@ -156,7 +156,6 @@ export class PlexusCard extends PlexusElement {
     else if (before && request.state === 'open' && changedBetween(before, request)) {
       this.#forget();
       this.#changed = true;
-      this.#tell(t.changedSince, true);
     }
     if (this.status !== 'closed' && request.state !== 'open') this.#close(request.receipt ?? null);
     if (changed.has('status') && this.status === 'open') this.#arming.again(performance.now());
@@ -677,7 +676,7 @@ export class PlexusCard extends PlexusElement {
     const short = message.split('\n', QUOTE_LINES).join('\n').slice(0, QUOTE_CHARS);
     const more = short.length < message.length && !this.#saysMore;
     return html`<blockquote>
-      <h2 class="sr">${t.agentSays}</h2>
+      <h2>${t.agentSays}</h2>
       ${title ? html`<div class="said title">${title}</div>` : nothing} ${message ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
       ${more ? html`<button type="button" class="more" @click=${() => { this.#saysMore = true; this.requestUpdate(); }}>${text.common.more}</button>` : nothing}
     </blockquote>`;
