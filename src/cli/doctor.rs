@@ -413,6 +413,9 @@ async fn near_their_limit(client: &Client) -> Vec<over_http::Check> {
     checks
 }
 
+/// Longest words of an agent in a line of the report, in bytes.
+const WORDS: usize = 200;
+
 /// Checks the state of a runtime of the gateway.
 fn attached(checks: &mut Checks, runtime: &RuntimeInfo) {
     let name = format!("runtime {}", runtime.runtime_id);
@@ -424,6 +427,20 @@ fn attached(checks: &mut Checks, runtime: &RuntimeInfo) {
                 runtime.capabilities.iter().flat_map(|can| can.iter()).map(|one| one.as_str()).collect();
             let can = if can.is_empty() { String::new() } else { format!("; it can: {}", can.join(", ")) };
             checks.ok(&name, format!("ready: {agent}{can}"));
+            if let Some(reviewer) = &runtime.reviewer {
+                checks.warn(
+                    &name,
+                    format!("{} answers its questions in place of people", line(reviewer, WORDS)),
+                    "for Codex: set approvals_reviewer = \"user\" in its config.toml, or start it with the preset codex-app",
+                );
+            }
+            if let Some(done) = &runtime.acted_unasked {
+                checks.warn(
+                    &name,
+                    format!("it acts without asking; the first time: {}", line(done, WORDS)),
+                    "its own settings decide that: have it ask there, or run it in a container",
+                );
+            }
         }
         (RuntimeState::Starting | RuntimeState::Restarting, Connect::Endpoint(at)) => {
             checks.warn(

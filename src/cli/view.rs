@@ -264,7 +264,7 @@ impl View {
             NoteKind::Runtime => {
                 let words = [field("status"), field("message")].into_iter().filter(|word| !word.is_empty());
                 let text = format!("· runtime {}", words.collect::<Vec<_>>().join(": "));
-                let bad = matches!(body["status"].as_str(), Some("exited" | "stuck"));
+                let bad = matches!(body["status"].as_str(), Some("exited" | "stuck" | "unasked"));
                 self.note(&if bad { self.paint.red(&text) } else { self.paint.dim(&text) }, out);
                 for tail in body["stderr_tail"].as_str().unwrap_or_default().lines().filter(|_| bad) {
                     self.note(&self.paint.dim(&format!("  {}", line(tail, FIELD))), out);

@@ -441,6 +441,7 @@ mod tests {
             edited_display: None,
             edited_warnings: Vec::new(),
             resolved_by: Resolver { device_id: DeviceId::trusted("d_2"), name: "phone".into() },
+            answered_by: None,
             at: Timestamp::from_millis(0),
             cursor: Some("e:7".parse().unwrap()),
             won: true,

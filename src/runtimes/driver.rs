@@ -40,6 +40,8 @@ const HEARD_EVERY: Duration = Duration::from_secs(5);
 /// Sessions that wait to be opened while a runtime is not ready; more are refused.
 const OPENS_MAX: usize = 4096;
 
+/// Bytes of questions that wait for others to be answered; with more, nothing more is read from the runtime.
+const QUESTIONS_HELD: usize = 1 << 20;
 /// The next step of a dialect fills the memory of the last one's events, unless that has room for more than this many.
 const EVENTS_KEPT: usize = 64;
 
@@ -214,6 +216,8 @@ enum DriverEvent<E> {
     Wake,
     Room(MeteredRoom),
     Transport(E),
+    /// A session learned how the runtime acts.
+    Conduct,
     /// Something may have changed that the next turn looks at.
     Again,
 }
@@ -268,6 +272,7 @@ impl Driver {
     pub(super) async fn run<T: Transport>(&mut self, transport: &mut T) {
         let timer = sleep_until(never());
         tokio::pin!(timer);
+        let conduct = Arc::clone(&self.end.conduct);
         while let Some(gates) = transport.prepare(self) {
             let wake = self.wake.filter(|_| gates.wake);
             if let Some(at) = wake
@@ -276,10 +281,12 @@ impl Driver {
                 timer.as_mut().reset(at);
             }
             // What is not stored yet, and what the transport holds, is charged to the runtime before more is read.
-            let unstored = self.unstored_bytes();
-            let intake =
-                Intake { room: self.meter.room(unstored.saturating_add(gates.held)), idle: self.out.is_empty() };
-            let starved = gates.reads && !intake.room;
+            let (unstored, questions) = (self.unstored_bytes(), self.dialect.held());
+            let held = unstored.saturating_add(gates.held).saturating_add(questions);
+            // Too many of its questions wait for people: it waits, too, until one is answered.
+            let waits = questions > QUESTIONS_HELD && self.stop.is_none() && !self.closing;
+            let intake = Intake { room: !waits && self.meter.room(held), idle: self.out.is_empty() };
+            let starved = gates.reads && !waits && !intake.room;
             let event = tokio::select! {
                 biased;
                 () = self.end.stop.notified(), if self.stop.is_none() => DriverEvent::Close(self.stopped()),
@@ -290,6 +297,7 @@ impl Driver {
                 () = self.offers.offer(&self.end.found), if !self.offers.is_empty() => DriverEvent::Again,
                 room = self.meter.wait(unstored == 0), if starved => DriverEvent::Room(room),
                 () = self.acks.changed(), if starved => DriverEvent::Again,
+                () = conduct.changed() => DriverEvent::Conduct,
                 event = transport.next(intake) => DriverEvent::Transport(event),
             };
             match event {
@@ -302,6 +310,9 @@ impl Driver {
                 }
                 DriverEvent::Room(room) => self.meter.take(room),
                 DriverEvent::Transport(event) => transport.handle(self, event),
+                DriverEvent::Conduct => {
+                    self.show(|info| info.acted_unasked = conduct.acted_unasked().map(str::to_owned));
+                }
                 DriverEvent::Again => {}
             }
         }
@@ -490,7 +501,7 @@ impl Driver {
                 }
             }
             event => {
-                let opened = matches!(event, RuntimeEvent::Opened { .. });
+                let opened = matches!(event, RuntimeEvent::Opened { .. } | RuntimeEvent::Reviewed { .. });
                 self.routes.route(event);
                 if opened && !self.replaying {
                     // Some agents say only then what there is to choose from.
@@ -550,11 +561,12 @@ impl Driver {
     }
 
     fn show_ready(&self, agent: Option<String>) {
-        let capabilities = self.dialect.capabilities();
+        let (capabilities, fixed_folder) = (self.dialect.capabilities(), self.dialect.fixed_folder());
         self.show(|info| {
             info.state = RuntimeState::Ready;
             info.problem = None;
             info.capabilities = Some(capabilities);
+            info.fixed_folder = fixed_folder;
             if agent.is_some() {
                 info.agent = agent;
             }
@@ -563,8 +575,12 @@ impl Driver {
 
     /// Shows what the runtime can do, if that is news.
     fn show_capabilities(&self, now: Capabilities) {
-        if self.end.info.borrow().capabilities.as_ref() != Some(&now) {
-            self.show(|info| info.capabilities = Some(now));
+        let reviewer = self.dialect.reviewer();
+        let known = self.end.info.borrow();
+        let news = known.capabilities.as_ref() != Some(&now) || known.reviewer.as_deref() != reviewer;
+        drop(known);
+        if news {
+            self.show(|info| (info.capabilities, info.reviewer) = (Some(now), reviewer.map(str::to_owned)));
         }
     }
 

@@ -122,7 +122,8 @@ const PRESETS: &[Preset] = &[
         about: "Codex itself, by its app-server",
         dialect: "codex",
         program: "codex",
-        args: &["app-server"],
+        // Else a model may answer in place of people, if Codex's own configuration says so.
+        args: &["app-server", "-c", "approvals_reviewer=\"user\""],
         install: Some("npm install -g @openai/codex"),
         pass_env: &["OPENAI_*", "CODEX_*"],
         ..NONE

@@ -309,6 +309,10 @@ impl Dialect for RecordedDialect {
         self.dialect.asks()
     }
 
+    fn held(&self) -> usize {
+        self.dialect.held()
+    }
+
     fn prompts(&self) -> Vec<Ticket> {
         self.dialect.prompts()
     }
@@ -323,6 +327,14 @@ impl Dialect for RecordedDialect {
 
     fn sessions(&self) -> SessionLimit {
         self.dialect.sessions()
+    }
+
+    fn fixed_folder(&self) -> bool {
+        self.dialect.fixed_folder()
+    }
+
+    fn reviewer(&self) -> Option<&'static str> {
+        self.dialect.reviewer()
     }
 }
 

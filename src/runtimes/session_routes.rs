@@ -192,6 +192,7 @@ impl SessionRoutes {
                 }
             }
             RuntimeEvent::Began { ref native, .. }
+            | RuntimeEvent::Reviewed { ref native, .. }
             | RuntimeEvent::Spent { ref native, .. }
             | RuntimeEvent::Done { ref native, .. } => match self.natives.get(native).cloned() {
                 Some(sender) => self.put(&sender, event),

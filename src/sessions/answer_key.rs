@@ -81,6 +81,7 @@ mod tests {
             edited_display: None,
             edited_warnings: Vec::new(),
             resolved_by: Resolver { device_id: device(by), name: by.into() },
+            answered_by: None,
             at: Timestamp::from_millis(0),
             cursor: None,
             won: false,

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
 use super::diff;
+use super::place::{FolderConflict, Place, SessionFolders, place};
 use super::risk::{self, RiskVerdict};
-use plexus_dialects::{AgentRequest, RequestSubject};
+use plexus_dialects::{AgentRequest, FolderClaim, RequestSubject};
 use plexus_protocol::{
     ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, SINGLE_QUESTION, Touched,
 };
@@ -28,14 +29,16 @@ pub(super) struct Display {
     pub(super) counts: Vec<(usize, usize)>,
     /// SHA-256 (hex) of the whole subject, with the parts that a diff leaves out or that are cut.
     pub(super) subject_digest: String,
+    /// Where it takes place.
+    pub(super) place: Place,
 }
 
 /// The beginnings of other displays. A command that begins like one of them gets a `$` before it.
 const PREFIXES: [&str; 9] = ["$ ", "argv[", "edit ", "write ", "fetch ", "tool ", "plan:", "cannot be read:", "asks:"];
 
 /// Renders the subject of a request. Deceptive characters are escaped as `\u{..}` and named in a warning; the only control
-/// character that passes is the line feed. Subjects that differ never look the same. `folder` is the session's.
-pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Display {
+/// character that passes is the line feed. Subjects that differ never look the same.
+pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, danger: bool) -> Display {
     let mut display = Display {
         text: String::new(),
         warnings: Vec::new(),
@@ -43,6 +46,7 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
         reasons: Vec::new(),
         counts: Vec::new(),
         subject_digest: subject_digest(subject),
+        place: place(subject, folders),
     };
     if danger {
         display.warnings.push("the agent itself calls this dangerous".into());
@@ -52,10 +56,7 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
     match subject {
         RequestSubject::Command { argv, cwd } => {
             command(argv, &mut display, &mut deceptive);
-            if let Some(cwd) = cwd {
-                display.text.push_str("\nin ");
-                deceptive.inline(cwd, &mut display.text);
-            }
+            write_place(&mut display, folders.session, cwd.is_some(), &mut deceptive);
             if argv.iter().any(|word| word.contains('\n')) {
                 display.warnings.push("the command has several lines: read them all".into());
             }
@@ -120,13 +121,34 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
                 .push("Plexus cannot tell what this would do; this is everything that the agent sent".into());
         }
     }
-    let RiskVerdict { risk, reasons } = risk::judge(subject, folder, danger, deceptive.any_hidden(), cut);
+    let RiskVerdict { risk, reasons } =
+        risk::judge(subject, (&display.place, folders.session), danger, deceptive.any_hidden(), cut);
     (display.risk, display.reasons) = (risk, reasons);
     deceptive.warn(&mut display.warnings);
     if display.text.len() > LONG_DISPLAY {
         display.warnings.push(format!("long: {} bytes; read all of it", display.text.len()));
     }
     display
+}
+
+/// Writes where a command runs, and the other folder where two of them contradict each other.
+fn write_place(display: &mut Display, session: &str, named: bool, deceptive: &mut DeceptiveCharacters) {
+    let Display { text, warnings, place, .. } = display;
+    let mut line = |words: &str, path: &str, of_agent: bool| {
+        text.push_str(words);
+        // A folder that a person chose deceives nobody.
+        let mut own = DeceptiveCharacters::default();
+        if of_agent { &mut *deceptive } else { &mut own }.inline(path, text);
+    };
+    if !place.cwd.is_empty() {
+        line("\nin ", &place.cwd, named);
+    }
+    let Some(conflict) = &place.conflict else { return };
+    match conflict {
+        FolderConflict::Process | FolderConflict::Outside => line("\nthe session's folder: ", session, false),
+        FolderConflict::Stated(stated) => line("\nthe agent says: in ", stated, true),
+    }
+    warnings.push(conflict.warning().to_owned());
 }
 
 /// SHA-256 (hex) of a subject, each part with its length.
@@ -141,7 +163,11 @@ fn subject_digest(subject: &RequestSubject) -> String {
             part("command");
             argv.iter().for_each(|word| part(word));
             part("in");
-            cwd.iter().for_each(|cwd| part(cwd));
+            match cwd {
+                Some(FolderClaim::Field(cwd)) => ["field", cwd].into_iter().for_each(part),
+                Some(FolderClaim::Words(cwd)) => ["words", cwd].into_iter().for_each(part),
+                None => {}
+            }
         }
         RequestSubject::Edits(edits) => {
             part("edits");
@@ -216,17 +242,22 @@ fn command(argv: &[String], display: &mut Display, deceptive: &mut DeceptiveChar
 }
 
 /// The parts of a request's subject, safe to show, for clients that lay them out themselves.
-pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, counts: &[(usize, usize)]) -> About {
+pub(super) fn about(ask: &AgentRequest, place: &Place, counts: &[(usize, usize)]) -> About {
     let safe = |text: &str| {
         let mut out = String::new();
         DeceptiveCharacters::default().escape(text, &mut out);
         out
     };
-    match subject {
-        RequestSubject::Command { argv, cwd } => {
+    match &ask.subject {
+        RequestSubject::Command { argv, .. } => {
             let long = argv.iter().map(String::len).sum::<usize>() > ABOUT_MAX;
             let argv = if long { Vec::new() } else { argv.iter().map(|word| safe(word)).collect() };
-            About::Command { argv, cwd: cwd.as_deref().map(|cwd| label(cwd, ABOUT_MAX)) }
+            let stated_cwd = match &place.conflict {
+                Some(FolderConflict::Stated(stated)) => Some(label(stated, ABOUT_MAX)),
+                Some(FolderConflict::Process | FolderConflict::Outside) | None => None,
+            };
+            let cwd = Some(label(&place.cwd, ABOUT_MAX)).filter(|cwd| !cwd.is_empty());
+            About::Command { argv, cwd, stated_cwd }
         }
         RequestSubject::Edits(edits) => {
             let file = |(n, (path, old, _)): (usize, &(String, Option<String>, String))| Touched {
@@ -425,8 +456,11 @@ mod tests {
 
     use super::*;
 
+    const W: SessionFolders<'_> = SessionFolders { session: "/w", resolved: None, process: None };
+
+    /// Without a known folder, so that the text is the command alone.
     fn shown(line: &str) -> Display {
-        render(&RequestSubject::Command { argv: vec![line.into()], cwd: None }, "/src", false)
+        render(&RequestSubject::Command { argv: vec![line.into()], cwd: None }, SessionFolders::default(), false)
     }
 
     #[test]
@@ -510,7 +544,7 @@ mod tests {
     fn display_quotes_arguments_where_borders_matter() {
         let argv = |words: &[&str]| {
             let argv = words.iter().map(ToString::to_string).collect();
-            render(&RequestSubject::Command { argv, cwd: Some("/src".into()) }, "/src", false).text
+            render(&RequestSubject::Command { argv, cwd: None }, SessionFolders { session: "/src", ..W }, false).text
         };
         assert_eq!(argv(&["git", "status"]), "git status\nin /src");
         assert_eq!(argv(&["sh", "-c", "a \"b\""]), "argv[0] \"sh\"\nargv[1] \"-c\"\nargv[2] \"a \\\"b\\\"\"\nin /src");
@@ -528,7 +562,7 @@ mod tests {
     fn display_of_edit_is_a_diff_and_its_digest_covers_both_texts() {
         let old: String = (1..601).map(|n| format!("line {n}\n")).collect();
         let edit = |old: &str, new: String| {
-            render(&RequestSubject::Edits(vec![("/w/a".into(), Some(old.into()), new)]), "/w", false)
+            render(&RequestSubject::Edits(vec![("/w/a".into(), Some(old.into()), new)]), W, false)
         };
         let one = edit(&old, old.replace("line 300\n", "line THREE\n"));
         assert_eq!(one.text.lines().count(), 10, "{}", one.text);
@@ -556,18 +590,55 @@ mod tests {
         assert_eq!(shown("a\\u{1b}b").text, "a\\u{5c}u{1b}b");
         assert_eq!(shown("C:\\users a\\b").text, "C:\\users a\\b", "no noise");
         let in_argv = |word: &str| {
-            render(&RequestSubject::Command { argv: vec!["x".into(), word.into()], cwd: None }, "/w", false).text
+            render(&RequestSubject::Command { argv: vec!["x".into(), word.into()], cwd: None }, W, false).text
         };
         assert_ne!(in_argv("\u{1b}"), in_argv("\\u{1b}"));
         assert_ne!(
             shown("edit /etc/hosts").text,
-            render(&RequestSubject::Edits(vec![("/etc/hosts".into(), Some("a".into()), "a".into())]), "/w", false).text
+            render(&RequestSubject::Edits(vec![("/etc/hosts".into(), Some("a".into()), "a".into())]), W, false).text
         );
-        let cwd = |line: &str, cwd: Option<&str>| {
-            render(&RequestSubject::Command { argv: vec![line.into()], cwd: cwd.map(Into::into) }, "/w", false).text
+        let cwd = |line: &str, cwd: &str| {
+            let cwd = Some(FolderClaim::Field(cwd.into()));
+            render(&RequestSubject::Command { argv: vec![line.into()], cwd }, W, false).text
         };
-        assert_ne!(cwd("ls\nin /w", None), cwd("ls", Some("/w")));
-        assert_ne!(cwd("ls", Some("/w\nin /x")), cwd("ls\nin /w", Some("/x")));
+        assert_ne!(shown("ls\nin /w").text, cwd("ls", "/w"));
+        assert_ne!(cwd("ls", "/w\nin /x"), cwd("ls\nin /w", "/x"));
+    }
+
+    #[test]
+    fn display_names_the_sessions_folder_and_every_contradiction() {
+        let of = |cwd: Option<FolderClaim>, folders| {
+            render(&RequestSubject::Command { argv: vec!["ls".into()], cwd }, folders, false)
+        };
+        let field = |path: &str| Some(FolderClaim::Field(path.into()));
+        let words = |path: &str| Some(FolderClaim::Words(path.into()));
+        for claim in [None, field("/w"), words("/w"), words("/w/")] {
+            let same = of(claim, W);
+            assert_eq!((same.text.as_str(), same.warnings.len(), same.risk), ("ls\nin /w", 0, Risk::Low));
+        }
+        let process = SessionFolders { process: Some("/p"), ..W };
+        for (display, text, reason) in [
+            (
+                of(words("/p"), W),
+                "ls\nin /w\nthe agent says: in /p",
+                "the agent names another folder than the session's",
+            ),
+            (of(field("/p"), W), "ls\nin /p\nthe session's folder: /w", "runs outside the session's folder"),
+            (
+                of(None, process),
+                "ls\nin /p\nthe session's folder: /w",
+                "runs in the agent's own folder, not in the session's",
+            ),
+        ] {
+            assert_eq!((display.text.as_str(), display.warnings.len(), display.risk), (text, 1, Risk::Elevated));
+            assert!(display.reasons.iter().any(|why| why == reason), "{:?}", display.reasons);
+        }
+        let below = of(field("sub"), W);
+        assert_eq!((below.text.as_str(), below.warnings.len(), below.risk), ("ls\nin /w/sub", 0, Risk::Low));
+        // A person's own folder may have any name; an agent's may not deceive.
+        let odd = SessionFolders { session: "/w\u{3000}", ..W };
+        assert_eq!((of(None, odd).text.as_str(), of(None, odd).risk), ("ls\nin /w\\u{3000}", Risk::Low));
+        assert_eq!(of(field("/w\u{3000}"), W).risk, Risk::Danger);
     }
 
     /// Any text of an agent; imitations of other displays are likely.
@@ -600,9 +671,13 @@ mod tests {
         proptest::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
     }
 
+    fn claim() -> impl Strategy<Value = FolderClaim> {
+        prop_oneof![odd().prop_map(FolderClaim::Field), odd().prop_map(FolderClaim::Words)]
+    }
+
     fn subject() -> impl Strategy<Value = RequestSubject> {
         prop_oneof![
-            (proptest::collection::vec(odd(), 1..4), proptest::option::of(odd()))
+            (proptest::collection::vec(odd(), 1..4), proptest::option::of(claim()))
                 .prop_map(|(argv, cwd)| RequestSubject::Command { argv, cwd }),
             (odd(), odd()).prop_map(|(path, new)| RequestSubject::Edits(vec![(path, None, new)])),
             (odd(), odd(), odd()).prop_map(|(path, new, other)| RequestSubject::Edits(vec![
@@ -616,10 +691,15 @@ mod tests {
         ]
     }
 
-    /// A command as one line of plain words equals the same command as a list of words.
+    /// A command as one line of plain words equals the same command as a list of words, and a folder equals its other spellings.
     fn normal(subject: RequestSubject) -> RequestSubject {
+        let place = place(&subject, W);
         match subject {
-            RequestSubject::Command { argv, cwd } => {
+            RequestSubject::Command { argv, .. } => {
+                let cwd = Some(match place.conflict {
+                    Some(FolderConflict::Stated(stated)) => FolderClaim::Words(stated),
+                    _ => FolderClaim::Field(place.cwd),
+                });
                 let plain = |word: &str| {
                     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b))
                 };
@@ -641,7 +721,7 @@ mod tests {
         #[test]
         fn display_differs_for_different_subjects(a in subject(), b in subject()) {
             let (a, b) = (normal(a), normal(b));
-            let (x, y) = (render(&a, "/w", false), render(&b, "/w", false));
+            let (x, y) = (render(&a, W, false), render(&b, W, false));
             prop_assert_eq!(x.text == y.text, a == b, "{:?} {:?}: {:?}", a, b, x.text);
             prop_assert!(!x.text.chars().any(|c| c != '\n' && c.is_control()));
         }

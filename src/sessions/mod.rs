@@ -28,6 +28,7 @@ mod log_writer;
 mod opening;
 mod orphans;
 mod page_merge;
+mod place;
 mod policy;
 mod projects;
 mod prompt_key;

@@ -33,6 +33,8 @@ const FOUND_SILENCE: Duration = Duration::from_secs(15);
 const REOPEN_AT_ONCE: usize = 8;
 /// How long one reopening blocks the next ones; it goes on afterwards until the runtime answers.
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
+/// How long the path of a session's folder without symbolic links is waited for; then it counts as having none.
+const RESOLVE_WAIT: Duration = Duration::from_secs(1);
 
 /// Which sessions that have ended are reopened with their runtime.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -237,6 +239,7 @@ impl Directory {
         let mut servers = self.tools_for(&session_id, &open.runtime_id);
         servers.extend(open.mcp_servers.into_iter().map(McpServer::Given));
         let project = self.shared.projects.of_opening(&cwd).await;
+        let resolved = resolved(&cwd).await;
         let opened = open_in_runtime(&link, cwd.clone(), resume, servers).await;
         let (opened, mailbox) = opened.inspect_err(|_| self.end_tools(&session_id))?;
         let info = link.info();
@@ -244,7 +247,8 @@ impl Directory {
             Arc::new(Origin { session_id, runtime_id: open.runtime_id, dialect: info.dialect.as_str().into() });
         let native = Some(opened.native.clone());
         let mut state = SessionStateMachine::new(Arc::clone(&origin), native, cwd, open.title, info.generation, now());
-        state.set_process(info.instance.clone());
+        state.set_process(info.instance.clone(), info.commands_in());
+        state.set_resolved_cwd(resolved);
         state.set_owner(owner);
         state.set_project(project);
         let (commands, commands_rx) = mpsc::channel(MAILBOX);
@@ -470,7 +474,7 @@ impl Directory {
         let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
         let stored = self.store_opened(task, opened, |state| {
             state.mark_live(native, info.generation);
-            state.set_process(info.instance.clone());
+            state.set_process(info.instance.clone(), info.commands_in());
             state.set_project(project);
         });
         let (task, plan) = stored.await?;
@@ -483,6 +487,12 @@ impl Directory {
         self.spawn_task(task, plan);
         Ok(())
     }
+}
+
+/// A folder without symbolic links; `None` if it cannot be read, or not soon.
+async fn resolved(cwd: &str) -> Option<String> {
+    let found = tokio::time::timeout(RESOLVE_WAIT, tokio::fs::canonicalize(cwd)).await.ok()?.ok()?;
+    found.into_os_string().into_string().ok()
 }
 
 /// Limits reopening to [`REOPEN_AT_ONCE`] sessions at a time. One that takes longer than [`REOPEN_WAIT`] goes on without its slot.

@@ -189,7 +189,7 @@ impl Directory {
             let (asks, prompt) = state.pending();
             let heard = match &orphan.known {
                 OrphanState::All { instance, nameless, .. } => {
-                    state.set_process(Some(instance.clone()));
+                    state.set_instance(Some(instance.clone()));
                     start.last_stop(instance, *nameless)
                 }
                 OrphanState::Late(_) | OrphanState::Unusable(_) => 0,

@@ -3,11 +3,12 @@
 use sha2::{Digest, Sha256};
 
 use super::error::TooRisky;
+use super::place::SessionFolders;
 use super::{SessionError, display, questions};
-use plexus_dialects::{AgentRequest, AnsweredElsewhere, RequestSubject};
+use plexus_dialects::{AgentRequest, AgentReview, AnsweredElsewhere, RequestSubject};
 use plexus_protocol::{
-    Answer, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType, Resolver, Risk,
-    RunId, RuntimeId, SessionId, Timestamp,
+    Answer, AnsweredBy, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType,
+    Resolver, Risk, RunId, RuntimeId, SessionId, Timestamp,
 };
 
 /// Longest title of a request, in bytes; `native` has the whole.
@@ -20,29 +21,29 @@ const EDIT_MAX: usize = 64 << 10;
 /// Longest label of an editable text, in bytes.
 const LABEL_MAX: usize = 60;
 
-/// Makes a request of a runtime's question. `folder` is the session's.
+/// Makes a request of a runtime's question.
 pub(super) fn open(
     ask: &AgentRequest,
     id: RequestId,
     owners: (SessionId, RunId, RuntimeId),
-    folder: &str,
+    folders: SessionFolders<'_>,
     generation: u64,
     times: (Timestamp, Option<Timestamp>),
 ) -> Request {
-    build(ask, id, owners, folder, generation, times, 0)
+    build(ask, id, owners, folders, generation, times, 0)
 }
 
 fn build(
     ask: &AgentRequest,
     id: RequestId,
     (session_id, run_id, runtime_id): (SessionId, RunId, RuntimeId),
-    folder: &str,
+    folders: SessionFolders<'_>,
     generation: u64,
     (now, expires_at): (Timestamp, Option<Timestamp>),
     revision: u64,
 ) -> Request {
-    let display = display::render(&ask.subject, folder, ask.danger);
-    let subject = display::about(&ask.subject, ask, &display.counts);
+    let display = display::render(&ask.subject, folders, ask.danger);
+    let subject = display::about(ask, &display.place, &display.counts);
     let mut request = Request {
         request_id: id,
         session_id,
@@ -90,11 +91,11 @@ fn build(
 }
 
 /// The next revision of a request, from the runtime's new version of the question. `None` if nothing changed.
-pub(super) fn revise(request: &Request, ask: &AgentRequest, folder: &str) -> Option<Request> {
+pub(super) fn revise(request: &Request, ask: &AgentRequest, folders: SessionFolders<'_>) -> Option<Request> {
     let at = |revision| {
         let owners = (request.session_id.clone(), request.run_id.clone(), request.runtime_id.clone());
         let times = (request.opened_at, request.expires_at);
-        build(ask, request.request_id.clone(), owners, folder, request.generation, times, revision)
+        build(ask, request.request_id.clone(), owners, folders, request.generation, times, revision)
     };
     let same = at(request.revision);
     if same.digest == request.digest && same.risk == request.risk {
@@ -286,7 +287,11 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
 
 /// The display and risk of an edited text, by the rules of commands. No folder is given, so that no path counts as inside it.
 fn render_edit(text: &str) -> display::Display {
-    display::render(&RequestSubject::Command { argv: vec![text.to_owned()], cwd: None }, "", false)
+    display::render(
+        &RequestSubject::Command { argv: vec![text.to_owned()], cwd: None },
+        SessionFolders::default(),
+        false,
+    )
 }
 
 /// Whether the answer changes the request's editable text.
@@ -337,6 +342,7 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
         edited_display: None,
         edited_warnings: Vec::new(),
         resolved_by: by,
+        answered_by: Some(AnsweredBy::Person),
         at: now,
         cursor: None,
         won: false,
@@ -368,8 +374,8 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
             receipt.ok = Some(!answers.is_empty());
             receipt.answers = Some(answers.clone());
         }
-        Decision::Expired => receipt.state = RequestState::Expired,
-        Decision::Withdrawn => receipt.state = RequestState::Withdrawn,
+        Decision::Expired => (receipt.state, receipt.answered_by) = (RequestState::Expired, None),
+        Decision::Withdrawn => (receipt.state, receipt.answered_by) = (RequestState::Withdrawn, None),
     }
     receipt
 }
@@ -382,8 +388,18 @@ pub(super) fn receipt_elsewhere(request: &Request, elsewhere: AnsweredElsewhere,
         ok: kind.filter(|kind| kind.allows() || kind.rejects()).map(Choice::allows),
         option_id: elsewhere.option_id,
         reason: Some("answered elsewhere".into()),
+        answered_by: Some(AnsweredBy::Person),
         ..receipt(request, &Decision::Withdrawn, by, now)
     }
+}
+
+/// The receipt for a question that the runtime put to a reviewer of its own.
+pub(super) fn receipt_of_review(request: &Request, review: AgentReview, now: Timestamp) -> Receipt {
+    let kind = if review.allowed { Choice::AllowOnce } else { Choice::RejectOnce };
+    let option = request.options.iter().find(|offer| offer.kind == kind).map(|offer| offer.id.clone());
+    let decision = Decision::Option { id: option.unwrap_or_default(), kind, reason: review.reason };
+    let by = Resolver::elsewhere(display::label(&review.by, TITLE_MAX));
+    Receipt { answered_by: Some(AnsweredBy::Agent), ..receipt(request, &decision, by, now) }
 }
 
 #[cfg(test)]
@@ -586,6 +602,8 @@ pub(super) mod tests {
         let decision =
             judge(&secret, &Answer { value: Some(Some("hunter2".into())), ..Answer::default() }, None).unwrap();
         let kept = receipt(&secret, &decision, Resolver::gateway(), Timestamp::default());
-        assert_eq!((kept.value, kept.ok), (None, Some(true)));
+        assert_eq!((kept.value, kept.ok, kept.answered_by), (None, Some(true), Some(AnsweredBy::Person)));
+        let expired = receipt(&secret, &Decision::Expired, Resolver::gateway(), Timestamp::default());
+        assert_eq!(expired.answered_by, None, "nobody decided");
     }
 }

@@ -14,7 +14,9 @@ mod words;
 #[cfg(test)]
 mod cases;
 
-use paths::{acts_later, inside, named};
+use super::place::Place;
+pub(super) use paths::inside;
+use paths::{acts_later, named};
 use plexus_dialects::RequestSubject;
 use plexus_protocol::Risk;
 pub(crate) use secrets::{masked, masked_by};
@@ -24,10 +26,19 @@ use words::SimpleCommand;
 /// Longest argument of a tool that is checked for commands, in bytes.
 const ARGUMENT_MAX: usize = 4 << 10;
 
-/// Judges a request. `folder` is the session's; `danger`: the runtime itself calls it dangerous; `deceptive`: it has deceptive
-/// characters; `cut`: it is not shown whole.
-pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, deceptive: bool, cut: bool) -> RiskVerdict {
-    let mut all = judge_subject(subject, folder);
+/// Judges a request. `place` is where it takes place and `folder` the session's folder; `danger`: the runtime itself calls it dangerous;
+/// `deceptive`: it has deceptive characters; `cut`: it is not shown whole.
+pub(super) fn judge(
+    subject: &RequestSubject,
+    (place, folder): (&Place, &str),
+    danger: bool,
+    deceptive: bool,
+    cut: bool,
+) -> RiskVerdict {
+    let mut all = judge_subject(subject, place, folder);
+    if let (RequestSubject::Command { .. }, Some(conflict)) = (subject, &place.conflict) {
+        all.and(RiskVerdict::elevated(conflict.reason()));
+    }
     if deceptive {
         all.and(RiskVerdict::danger("has deceptive characters"));
     }
@@ -40,23 +51,18 @@ pub(super) fn judge(subject: &RequestSubject, folder: &str, danger: bool, decept
     all
 }
 
-fn judge_subject(subject: &RequestSubject, folder: &str) -> RiskVerdict {
+fn judge_subject(subject: &RequestSubject, place: &Place, folder: &str) -> RiskVerdict {
     match subject {
-        RequestSubject::Command { argv, cwd } => {
-            let cwd = cwd.as_deref().unwrap_or(folder);
-            // For a command that runs outside the session's folder no path is inside it.
-            let folder = if inside(cwd, folder, folder) { folder } else { "" };
-            command(argv, cwd, folder)
-        }
+        RequestSubject::Command { argv, .. } => command(argv, &place.cwd, &place.root),
         RequestSubject::Edits(edits) => {
             let mut all = RiskVerdict::elevated("changes no file");
             for (n, (path, _, _)) in edits.iter().enumerate() {
-                let one = edit(path, folder);
+                let one = edit(path, &place.cwd, folder);
                 if n == 0 { all = one } else { all.and(one) }
             }
             all
         }
-        RequestSubject::Diff { path, .. } => edit(path, folder),
+        RequestSubject::Diff { path, .. } => edit(path, &place.cwd, folder),
         RequestSubject::Fetch { url, more } => {
             let mut all = RiskVerdict::elevated(format!("fetches from the network ({})", named(url)));
             let local =
@@ -84,14 +90,14 @@ fn judge_subject(subject: &RequestSubject, folder: &str) -> RiskVerdict {
     }
 }
 
-fn edit(path: &str, folder: &str) -> RiskVerdict {
+fn edit(path: &str, cwd: &str, folder: &str) -> RiskVerdict {
     if acts_later(path) {
         return RiskVerdict::danger(format!("writes what acts later by itself ({})", named(path)));
     }
     if paths::device(path) {
         return RiskVerdict::danger(format!("writes to a device ({})", named(path)));
     }
-    match inside(path, folder, folder) {
+    match inside(path, cwd, folder) {
         true => RiskVerdict::elevated("changes files in the folder"),
         false => RiskVerdict::elevated(format!("changes files outside the folder ({})", named(path))),
     }

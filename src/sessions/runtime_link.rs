@@ -145,6 +145,44 @@ pub struct RuntimeOrder {
     pub answered_at: Option<Instant>,
 }
 
+/// How a runtime acts, as its sessions learned.
+#[derive(Debug, Default)]
+pub struct RuntimeConduct {
+    /// Whether a person allowed it something for good, so that it need not ask again.
+    always: AtomicBool,
+    /// The first thing that it did without asking.
+    acted: OnceLock<String>,
+    changed: Notify,
+}
+
+impl RuntimeConduct {
+    /// Records what a session knows.
+    pub fn learn(&self, acted: Option<&str>, always: bool) {
+        self.always.fetch_or(always, Ordering::Relaxed);
+        if let Some(acted) = acted
+            && self.acted.get().is_none()
+            && self.acted.set(acted.to_owned()).is_ok()
+        {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Whether a person allowed it something for good.
+    pub fn allowed_always(&self) -> bool {
+        self.always.load(Ordering::Relaxed)
+    }
+
+    /// The first thing that it did without asking.
+    pub fn acted_unasked(&self) -> Option<&str> {
+        self.acted.get().map(String::as_str)
+    }
+
+    /// Waits until it has done something without asking. Cancellation safe.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
 /// The gateway's end of a runtime's driver.
 #[derive(Clone, Debug)]
 pub struct RuntimeLink {
@@ -156,6 +194,7 @@ pub struct RuntimeLink {
     stderr_log: StderrLog,
     spec: Arc<OnceLock<RuntimeSpec>>,
     was_found: bool,
+    conduct: Arc<RuntimeConduct>,
 }
 
 /// Room for one order.
@@ -189,6 +228,8 @@ pub struct DriverEnd {
     pub stderr_log: StderrLog,
     /// What the runtime was started with, set by the driver if the gateway does not know it.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
+    /// How the runtime acts, as its sessions learned.
+    pub conduct: Arc<RuntimeConduct>,
 }
 
 /// Why an order was not accepted.
@@ -209,6 +250,7 @@ impl RuntimeLink {
         let (found, found_rx) = mpsc::channel(FOUND);
         let stderr_log = StderrLog::default();
         let spec = Arc::default();
+        let conduct = Arc::<RuntimeConduct>::default();
         let end = DriverEnd {
             orders: orders_rx,
             stop: Arc::clone(&stop),
@@ -217,6 +259,7 @@ impl RuntimeLink {
             found,
             stderr_log: stderr_log.clone(),
             spec: Arc::clone(&spec),
+            conduct: Arc::clone(&conduct),
         };
         (
             Self {
@@ -228,6 +271,7 @@ impl RuntimeLink {
                 stderr_log,
                 spec,
                 was_found: false,
+                conduct,
             },
             end,
         )
@@ -280,6 +324,11 @@ impl RuntimeLink {
     /// The sessions that other clients open in the runtime. `None` after the first call.
     pub fn take_found(&self) -> Option<mpsc::Receiver<FoundSession>> {
         self.found.lock().take()
+    }
+
+    /// How the runtime acts, as its sessions learned.
+    pub fn conduct(&self) -> &RuntimeConduct {
+        &self.conduct
     }
 
     /// The last lines of the runtime's stderr.

@@ -453,6 +453,7 @@ impl Task {
         let (mut next, mut replies, mut died) = (TaskStep::GoOn, Vec::new(), false);
         // Dropped, which acknowledges them, once everything is stored.
         let mut marks = Vec::new();
+        self.state.set_allowed_always(self.link.conduct().allowed_always());
         self.decide(|state, env, plan| {
             for heard in batch {
                 match heard {
@@ -564,6 +565,7 @@ impl Task {
     /// Performs what was decided. `since` is the first event of the run that may have ended.
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
+        self.link.conduct().learn(self.state.acted_unasked(), self.state.allowed_always());
         for event in plan.events.iter().filter(|event| matches!(event.kind, Kind::RunStarted | Kind::RunEnded)) {
             self.project_stale = true;
             self.changes.run_news(&self.state.origin.session_id, self.state.cwd(), &event.run_id, event.kind);

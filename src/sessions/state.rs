@@ -3,8 +3,10 @@
 
 mod activity;
 mod ceilings;
+mod conduct;
 mod edits;
 mod ends;
+mod folders;
 mod open_requests;
 mod prompts;
 mod rows;
@@ -13,6 +15,7 @@ mod surface_asks;
 
 use activity::RunActivity;
 use ceilings::CeilingMemory;
+use conduct::{Conduct, WatchedCall};
 pub(super) use edits::SessionEdit;
 pub(super) use open_requests::{ClosedRequests, late};
 use prompts::text_of_body;
@@ -40,13 +43,13 @@ use super::{
 };
 use plexus_dialects::link::in_terminal;
 use plexus_dialects::{
-    AgentRequest, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd, RuntimeCommand,
-    RuntimeEvent, ToolCallRef,
+    AgentRequest, AgentReview, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd,
+    RuntimeCommand, RuntimeEvent, ToolCallRef,
 };
 use plexus_protocol::{
-    Answer, CallDigest, CeilingOf, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project, QueuedPrompt,
-    Receipt, Request, RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo, RunStatus,
-    RuntimeStatusBody, SessionInfo, SessionState, Spending, Ticket, Timestamp,
+    Answer, CallDigest, CeilingOf, Choice, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project,
+    QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo,
+    RunStatus, RuntimeStatusBody, SessionInfo, SessionState, Spending, Ticket, Timestamp,
 };
 use plexus_store::{RuntimeMark, SpendChange, SurfaceChange};
 
@@ -146,6 +149,12 @@ struct SessionCore {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<SessionOwner>,
     cwd: String,
+    /// The same folder without symbolic links, where that path differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resolved_cwd: Option<String>,
+    /// The folder of the agent's process, if its commands run there and not in `cwd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    process_cwd: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     project: Option<Project>,
     created_at: Timestamp,
@@ -160,6 +169,8 @@ struct SessionCore {
     meter: SpendMeter,
     #[serde(default, skip_serializing_if = "CeilingMemory::is_new")]
     ceilings: CeilingMemory,
+    #[serde(default, skip_serializing_if = "Conduct::is_new")]
+    conduct: Conduct,
     generation: u64,
     /// Identifies the runtime process that the session runs in. Absent in rows of the release 0.1.0, and for endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -281,6 +292,10 @@ pub(super) struct SessionStateMachine {
     stored_prompts: BTreeSet<RunId>,
     /// Whether the session is being opened again.
     reopening: bool,
+    /// Whether a person allowed the agent something for good.
+    allowed_always: bool,
+    /// Tool calls in progress, while it is not known whether the agent asks.
+    watched: BTreeMap<String, WatchedCall>,
     /// Whether the session's process differs from the one in its row.
     process_changed: bool,
     /// The ceilings, as they were before this decision.
@@ -309,6 +324,8 @@ impl SessionStateMachine {
             archived: false,
             owner: None,
             cwd,
+            resolved_cwd: None,
+            process_cwd: None,
             project: None,
             created_at: now,
             prompted_at: None,
@@ -316,6 +333,7 @@ impl SessionStateMachine {
             messages: Some(MessageCounts::default()),
             meter: SpendMeter::default(),
             ceilings: CeilingMemory::default(),
+            conduct: Conduct::default(),
             generation,
             instance: None,
             exited: None,
@@ -336,6 +354,8 @@ impl SessionStateMachine {
             open: BTreeMap::new(),
             answered: VecDeque::new(),
             reopening: false,
+            allowed_always: false,
+            watched: BTreeMap::new(),
             stored_prompts: BTreeSet::new(),
             process_changed: false,
             ceilings: Arc::default(),
@@ -372,6 +392,8 @@ impl SessionStateMachine {
             open,
             answered: VecDeque::new(),
             reopening: false,
+            allowed_always: false,
+            watched: BTreeMap::new(),
             stored_prompts: BTreeSet::new(),
             process_changed: false,
             ceilings: Arc::default(),
@@ -447,12 +469,6 @@ impl SessionStateMachine {
 
     pub(super) fn generation(&self) -> u64 {
         self.core.generation
-    }
-
-    /// Sets the runtime process that the session runs in.
-    pub(super) fn set_process(&mut self, instance: Option<String>) {
-        self.process_changed |= self.core.instance != instance;
-        self.core.instance = instance;
     }
 
     /// The runtime process that the session runs in, with the stored mark of its output.
@@ -657,9 +673,13 @@ impl SessionStateMachine {
             return;
         }
         match event {
-            RuntimeEvent::Event { draft, .. } => self.record_event(draft, env, plan),
+            RuntimeEvent::Event { draft, .. } => {
+                self.note_mode(&draft);
+                self.record_event(draft, env, plan);
+            }
             RuntimeEvent::Asked { ask, .. } => self.open_request(*ask, env, plan),
             RuntimeEvent::AskChanged { ask, .. } => self.revise_request(&ask, env, plan),
+            RuntimeEvent::Reviewed { ask, review, .. } => self.record_review(*ask, review, env, plan),
             RuntimeEvent::TakenBack { key, elsewhere, .. } => {
                 let withdrawn = self.open.iter().find(|(_, open)| open.key.means(&key)).map(|(id, _)| id.clone());
                 match (withdrawn, elsewhere) {
@@ -794,7 +814,9 @@ impl SessionStateMachine {
         if is_conversation(draft.kind) {
             self.core.updated_at = env.now;
         }
+        let acted = self.watch_conduct(&draft);
         self.log(draft, env, plan);
+        self.report_unasked(acted, env, plan);
     }
 
     fn close_tool(&mut self, id: &str, why: &str, env: &DecisionEnv<'_>, plan: &mut Plan) {

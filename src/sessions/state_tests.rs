@@ -1144,7 +1144,10 @@ fn request_change_is_a_new_revision_to_be_read_again() {
     assert_eq!(change(&mut bench, "rm -rf /"), ["request_updated"]);
     let after = Request::clone(&bench.state.open_requests()[0]);
     assert_eq!((after.revision, after.changed, after.request_id.clone()), (1, true, id.clone()));
-    assert_eq!((after.display.as_str(), after.risk, after.opened_at), ("rm -rf /", Risk::Danger, before.opened_at));
+    assert_eq!(
+        (after.display.as_str(), after.risk, after.opened_at),
+        ("rm -rf /\nin /", Risk::Danger, before.opened_at)
+    );
     assert_ne!(after.digest, before.digest);
     let sent = &bench.log.last().unwrap().3;
     assert_eq!((&sent["revision"], &sent["digest"]), (&json!(1), &json!(after.digest)), "the event has the whole");
@@ -1286,5 +1289,87 @@ fn rows_of_release_0_1_0_are_restored() {
         later["later"] = json!({ "x": 1 });
         later["run"]["later"] = json!(true);
         assert_eq!(restored(later.to_string().as_bytes()).info().run_id, state.info().run_id, "{name}");
+    }
+}
+
+fn tool_event(id: &str, body: serde_json::Value) -> RuntimeEvent {
+    let over = matches!(body["status"].as_str(), Some("completed" | "failed"));
+    let tool = Some(plexus_dialects::ToolCallRef::new(id, over));
+    RuntimeEvent::Event { native: None, draft: EventDraft { tool, ..EventDraft::new(Kind::ToolCall, &body) } }
+}
+
+/// A call that is announced with `kind` and what it does, and completed.
+fn does(bench: &mut Bench, id: &str, kind: &str, title: &str, input: serde_json::Value) {
+    bench.say(tool_event(
+        id,
+        json!({ "sessionUpdate": "tool_call", "toolCallId": id, "kind": kind, "title": title, "status": "pending", "rawInput": input }),
+    ));
+    bench.say(tool_event(id, json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed" })));
+}
+
+fn unasked(bench: &Bench) -> Vec<String> {
+    let told = bench.log.iter().filter(|event| event.3["status"] == "unasked");
+    told.map(|event| event.3["message"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn session_reports_once_that_its_agent_acts_without_asking() {
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    does(&mut bench, "1", "read", "Read a.txt", json!({}));
+    does(&mut bench, "2", "execute", "ls -la", json!({ "command": "ls -la" }));
+    bench.say(tool_event("3", json!({ "toolCallId": "3", "kind": "execute", "title": "touch y", "status": "failed" })));
+    assert_eq!(unasked(&bench), [""; 0], "it has changed nothing");
+    does(&mut bench, "4", "execute", "Shell", json!({ "command": ["touch", "x"] }));
+    does(&mut bench, "5", "edit", "Edit a.txt", json!({}));
+    let told = unasked(&bench);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("touch x"), "{told:?}");
+    assert_eq!(bench.state.acted_unasked(), Some("touch x"));
+}
+
+#[test]
+fn session_says_nothing_of_an_agent_that_asked_or_was_told_that_it_may() {
+    let edits = |bench: &mut Bench| does(bench, "9", "edit", "Edit a.txt", json!({}));
+    // It asked before, and the answer may cover this.
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    bench.say(RuntimeEvent::Asked { native: None, ask: Box::new(asked("7", Some("9"), "touch x")) });
+    edits(&mut bench);
+    assert!(unasked(&bench).is_empty());
+    // A person gave it another mode.
+    let mut bench = Bench::new();
+    bench.prompt("go");
+    let mode = EventDraft::new(Kind::CurrentModeUpdate, &json!({ "currentModeId": "acceptEdits" }));
+    bench.say(RuntimeEvent::Event { native: None, draft: mode });
+    edits(&mut bench);
+    assert!(unasked(&bench).is_empty());
+    // A person allowed it something for good in another session of the runtime.
+    let mut bench = Bench::new();
+    bench.state.set_allowed_always(true);
+    bench.prompt("go");
+    edits(&mut bench);
+    assert!(unasked(&bench).is_empty());
+}
+
+#[test]
+fn session_records_a_review_of_the_agent_itself_as_an_answer_of_the_agent() {
+    for (allowed, option) in [(true, "yes"), (false, "no")] {
+        let mut bench = Bench::new();
+        bench.prompt("go");
+        let from = bench.log.len();
+        let review =
+            plexus_dialects::AgentReview { by: "Codex's reviewer".into(), allowed, reason: Some("it is safe".into()) };
+        let ask = Box::new(AgentRequest { observe_only: true, ..asked("7", None, "touch x") });
+        bench.say(RuntimeEvent::Reviewed { native: "n1".into(), ask, review });
+        assert_eq!(bench.kinds(from), ["request_opened", "request_resolved"], "nobody is asked");
+        assert!(bench.state.open_requests().is_empty());
+        let end = &bench.log.last().unwrap().3;
+        let by = (&end["state"], &end["answered_by"], &end["resolved_by"]["name"]);
+        assert_eq!(by, (&json!("answered"), &json!("agent"), &json!("Codex's reviewer")));
+        assert_eq!(
+            (&end["ok"], &end["option_id"], &end["reason"]),
+            (&json!(allowed), &json!(option), &json!("it is safe"))
+        );
     }
 }

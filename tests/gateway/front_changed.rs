@@ -87,7 +87,7 @@ async fn asked(front: &Front) -> (String, Value) {
     let reply = front.admin("POST", &format!("/v1/sessions/{session}/prompt"), prompt).await;
     assert_eq!(reply.status, 202, "{reply:?}");
     let request = front.open_request(&session).await;
-    assert_eq!((&request["display"], &request["risk"]), (&json!("ls"), &json!("low")), "{request}");
+    assert_eq!((&request["subject"]["argv"], &request["risk"]), (&json!(["ls"]), &json!("low")), "{request}");
     (session, request)
 }
 
@@ -108,7 +108,11 @@ async fn changes(front: &Front, session: &str) -> Value {
 
 /// Checks that a request has the new text everywhere and is marked as changed.
 fn reads_anew(request: &Value, before: &Value) {
-    assert_eq!((&request["display"], &request["risk"]), (&json!("sudo make install"), &json!("danger")), "{request}");
+    assert_eq!(
+        (&request["subject"]["argv"], &request["risk"]),
+        (&json!(["sudo make install"]), &json!("danger")),
+        "{request}"
+    );
     assert_eq!((&request["changed"], &request["request_id"]), (&json!(true), &before["request_id"]), "{request}");
     assert_ne!(request["digest"], before["digest"]);
 }

@@ -100,6 +100,9 @@ const SCENARIOS: &[Scenario] = &[
     ("rejected: the command does not run", |stage| Box::pin(rejected(stage))),
     ("rejected with a reason", |stage| Box::pin(rejected_with_a_reason(stage))),
     ("a command is shown completely, with the same risk for every agent", |stage| Box::pin(judged_alike(stage))),
+    ("a command runs in the folder that its request names, also where the agent itself is elsewhere", |stage| {
+        Box::pin(runs_where_it_says(stage))
+    }),
     ("two permission requests in one reply", |stage| Box::pin(two_approvals(stage))),
     ("cancelled with a permission request open", |stage| Box::pin(cancelled_while_it_asks(stage))),
     ("cancelled while the model is silent", |stage| Box::pin(cancelled_in_silence(stage))),
@@ -330,6 +333,32 @@ async fn judged_alike(stage: Arc<Stage>) -> Verdict {
     let said: Vec<String> =
         [said("does not ask about", &passed), said("refuses without asking", &refused)].into_iter().flatten().collect();
     if said.is_empty() { yes() } else { yes_but(&said.join("; ")) }
+}
+
+/// A session in a folder that is not the agent's: the file is where the request said.
+async fn runs_where_it_says(stage: Arc<Stage>) -> Verdict {
+    let gateway = &stage.gateway;
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = json!({ "runtime_id": stage.id, "cwd": folder.path() });
+    let (status, session) = gateway.post("/v1/sessions", wanted).await;
+    assert!(status == 200 || status == 201, "{status} {session}");
+    let session = session["session_id"].as_str().unwrap();
+    let run = gateway.prompt(session, "FAKE:shell touch here.txt").await;
+    let request = gateway.open_request(session).await;
+    let cwd = request["subject"]["cwd"].as_str().unwrap_or_else(|| panic!("{request}"));
+    assert!(request["display"].as_str().unwrap().contains(&format!("\nin {cwd}")), "{request}");
+    let made = Path::new(cwd).join("here.txt");
+    assert!(!made.exists());
+    assert_eq!(gateway.choose(&request, &Gateway::option(&request, "allow_once")).await.0, 200);
+    let events = gateway.until_ended(session, &run).await;
+    assert_eq!(settled(&events, &run), "completed");
+    assert!(made.is_file(), "it ran elsewhere: {request}");
+    assert_eq!(made.canonicalize().unwrap().parent(), folder.path().canonicalize().ok().as_deref());
+    if request["subject"].get("stated_cwd").is_none() {
+        return yes();
+    }
+    assert!(!request["warnings"].as_array().unwrap().is_empty() && request["risk"] != "low", "{request}");
+    yes_but("the agent's words name the folder of its process, and the request warns of that")
 }
 
 fn is_tool(event: &Value) -> bool {

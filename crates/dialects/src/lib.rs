@@ -27,6 +27,7 @@ mod fault;
 mod fnv;
 mod gemini_mirror;
 mod gemini_terminal;
+mod held;
 mod http;
 mod jsonrpc;
 pub mod link;
@@ -105,6 +106,11 @@ pub trait Dialect: Send {
         Vec::new()
     }
 
+    /// The bytes of questions that wait until others are over. They are charged to the runtime.
+    fn held(&self) -> usize {
+        0
+    }
+
     /// The prompts that have not ended.
     fn prompts(&self) -> Vec<Ticket> {
         Vec::new()
@@ -112,6 +118,16 @@ pub trait Dialect: Send {
 
     /// The capabilities of the runtime, as far as reported. Read once it is ready, and again when it has opened a session.
     fn capabilities(&self) -> Capabilities;
+
+    /// Whether commands run in the folder of the runtime's process, whatever the folder of the session is. Read once it is ready.
+    fn fixed_folder(&self) -> bool {
+        false
+    }
+
+    /// The reviewer that the runtime asks instead of people, if it has one. Read when it has opened a session or reported a review.
+    fn reviewer(&self) -> Option<&'static str> {
+        None
+    }
 
     /// How its runtimes are reached: `command` for programs, and URL schemes of endpoints (`ws`, `unix`, `http`).
     fn reached_by(&self) -> &'static [&'static str] {
@@ -200,6 +216,15 @@ pub enum RuntimeEvent {
         native: Option<NativeId>,
         /// The whole question in its present form.
         ask: Box<AgentRequest>,
+    },
+    /// The runtime put a question to a reviewer of its own instead of people, and it is decided.
+    Reviewed {
+        /// The session.
+        native: NativeId,
+        /// The question.
+        ask: Box<AgentRequest>,
+        /// The decision.
+        review: AgentReview,
     },
     /// The runtime withdrew a question.
     TakenBack {
@@ -292,6 +317,7 @@ impl RuntimeEvent {
             | Self::Done { native, .. }
             | Self::Closed { native, .. }
             | Self::Spent { native, .. }
+            | Self::Reviewed { native, .. }
             | Self::Ended { native, .. } => Some(native),
             Self::Event { native, .. }
             | Self::Asked { native, .. }
@@ -324,6 +350,17 @@ pub struct AnsweredElsewhere {
     pub by: String,
     /// The chosen option, if known.
     pub option_id: Option<String>,
+}
+
+/// The decision of a runtime's own reviewer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentReview {
+    /// The reviewer ("Codex's reviewer").
+    pub by: String,
+    /// Whether the action was allowed.
+    pub allowed: bool,
+    /// The reviewer's reason, in its own words.
+    pub reason: Option<String>,
 }
 
 /// An event before it is logged.
@@ -437,6 +474,24 @@ pub struct ExpectedAnswer {
     pub fits: Fits,
 }
 
+/// A folder that a runtime names for a command. The gateway compares it with the session's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FolderClaim {
+    /// A field of the command: the runtime runs the command there.
+    Field(String),
+    /// A sentence beside the command, which may be about something else, such as the runtime's process.
+    Words(String),
+}
+
+impl FolderClaim {
+    /// The folder as the runtime wrote it; it may be relative to the session's.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Field(path) | Self::Words(path) => path,
+        }
+    }
+}
+
 /// The exact subject of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestSubject {
@@ -445,7 +500,7 @@ pub enum RequestSubject {
         /// The shell line as one element, or the program and its arguments.
         argv: Vec<String>,
         /// The working directory, if the runtime names one.
-        cwd: Option<String>,
+        cwd: Option<FolderClaim>,
     },
     /// Changes to files: path, text before, text after.
     Edits(Vec<(String, Option<String>, String)>),

@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use super::RequestSubject;
 use super::jsonrpc::{Fields, object, pretty, string};
+use super::{FolderClaim, RequestSubject};
 use plexus_protocol::{Question, QuestionOption};
 
 /// Members that hold a command: a shell line, or a program and its arguments. Named in the form of [`plain`].
@@ -175,7 +175,7 @@ pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
         commands.retain(|raw| !std::ptr::eq(*raw, *shell));
     }
     let cwd = match fields.one(&FOLDERS).ok()? {
-        Some(raw) => Some(string(raw)?.into_owned()),
+        Some(raw) => Some(FolderClaim::Field(string(raw)?.into_owned())),
         None => None,
     };
     if let ([], [lines]) = (commands.as_slice(), fields.all(&LISTS).as_slice()) {
@@ -338,7 +338,7 @@ fn empty(raw: &RawValue) -> bool {
 mod tests {
     use super::*;
 
-    fn of(json: &str) -> Option<(Vec<String>, Option<String>)> {
+    fn of(json: &str) -> Option<(Vec<String>, Option<FolderClaim>)> {
         match input(serde_json::from_str(json).unwrap()) {
             Some(RequestSubject::Command { argv, cwd }) => Some((argv, cwd)),
             _ => None,
@@ -353,7 +353,11 @@ mod tests {
             (r#"{"command":"git","args":["push","-f"],"env":{}}"#, vec!["git", "push", "-f"], None),
             (r#"{"argv":["a\u202eb"]}"#, vec!["a\u{202e}b"], None),
         ] {
-            assert_eq!(of(json), Some((argv.into_iter().map(Into::into).collect(), cwd.map(Into::into))), "{json}");
+            assert_eq!(
+                of(json),
+                Some((argv.into_iter().map(Into::into).collect(), cwd.map(|cwd: &str| FolderClaim::Field(cwd.into())))),
+                "{json}"
+            );
         }
     }
 

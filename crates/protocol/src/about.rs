@@ -14,9 +14,12 @@ pub enum About {
         /// The shell line as one element, or the program and its arguments. Left out above [`ABOUT_MAX`] bytes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         argv: Vec<String>,
-        /// The working directory, if the runtime names one.
+        /// The folder in which it runs: the session's, or the one in a field of the command. Absent if no folder is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cwd: Option<String>,
+        /// The other folder that the agent's words name, if they contradict `cwd`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stated_cwd: Option<String>,
     },
     /// Changes to files.
     Edit {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::schema::Json;
-use super::{Answers, RequestId, RequestState, Resolver, RunId, RunStatus, Spending, Timestamp};
+use super::{AnsweredBy, Answers, RequestId, RequestState, Resolver, RunId, RunStatus, Spending, Timestamp};
 
 /// The state of a run: the body of `run_started`, `run_status` and `run_ended`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,6 +82,9 @@ pub struct Resolution<'a> {
     pub edited_warnings: &'a [String],
     /// Who decided.
     pub resolved_by: &'a Resolver,
+    /// Whether a person, a rule or the agent decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AnsweredBy>,
     /// When it was answered.
     pub at: Timestamp,
 }
@@ -90,7 +93,7 @@ pub struct Resolution<'a> {
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = RuntimeStatus)]
 pub struct RuntimeStatusBody<'a> {
-    /// `attached`, `reattached`, `lost`, `exited` or `stuck`.
+    /// `attached`, `reattached`, `lost`, `exited`, `stuck`, or `unasked`: the agent acts without asking.
     pub status: &'static str,
     /// The runtime.
     #[schema(value_type = super::RuntimeId)]

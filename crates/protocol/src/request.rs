@@ -440,6 +440,18 @@ impl Resolver {
     }
 }
 
+/// Who gave an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// A person, on a device of the gateway or at the agent itself.
+    Person,
+    /// A rule that a person gave the gateway.
+    Rule,
+    /// The agent: it asked a reviewer of its own instead of people.
+    Agent,
+}
+
 /// The durable record of a request's outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
@@ -477,6 +489,9 @@ pub struct Receipt {
     pub edited_warnings: Vec<String>,
     /// Who decided.
     pub resolved_by: Resolver,
+    /// Whether a person, a rule or the agent decided. Absent if nobody did, and where it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AnsweredBy>,
     /// When it was answered.
     pub at: Timestamp,
     /// The position of the `request_resolved` event in the log.

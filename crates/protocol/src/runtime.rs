@@ -172,6 +172,15 @@ pub struct RuntimeInfo {
     pub connect: Connect,
     /// The folder it runs in.
     pub cwd: String,
+    /// Whether its commands run in `cwd`, whatever the folder of the session is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fixed_folder: bool,
+    /// The first thing that it did without asking, in a session in which it has never asked and nobody has told it that it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acted_unasked: Option<String>,
+    /// The reviewer of its own that it asks instead of people ("Codex's reviewer").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<String>,
     /// The agent's own name and version, once reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -214,6 +223,9 @@ impl RuntimeInfo {
             state: RuntimeState::Starting,
             connect: spec.connect.clone(),
             cwd,
+            fixed_folder: false,
+            acted_unasked: None,
+            reviewer: None,
             agent: None,
             capabilities: None,
             pid: None,
@@ -236,6 +248,9 @@ impl RuntimeInfo {
             state: RuntimeState::Starting,
             connect: Connect::Command(Vec::new()),
             cwd: String::new(),
+            fixed_folder: false,
+            acted_unasked: None,
+            reviewer: None,
             agent: None,
             capabilities: None,
             pid: None,
@@ -259,6 +274,7 @@ impl RuntimeInfo {
                 Connect::Endpoint(_) => Connect::Endpoint(String::new()),
             },
             cwd: String::new(),
+            acted_unasked: None,
             pid: None,
             instance: None,
             problem: None,
@@ -277,6 +293,12 @@ impl RuntimeInfo {
             (begun_there, info.state == RuntimeState::Exited, terminals, info.state != RuntimeState::Ready)
         };
         all.iter().min_by_key(|one| order((*one).as_ref()))
+    }
+
+    /// The folder of its commands, if that is the process's own. That of an endpoint's process is unknown.
+    pub fn commands_in(&self) -> Option<String> {
+        let known = self.fixed_folder && matches!(self.connect, Connect::Command(_));
+        known.then(|| self.cwd.clone())
     }
 
     /// Whether the process runs without a connection to this gateway: it can only be stopped.

@@ -464,7 +464,7 @@ impl Conversation {
         match kind {
             NoteKind::Runtime => {
                 let (status, message) = (field(&body["status"]), field(&body["message"]));
-                let bad = matches!(status.as_str(), "exited" | "stuck");
+                let bad = matches!(status.as_str(), "exited" | "stuck" | "unasked");
                 let tail =
                     if bad { sanitize::text(body["stderr_tail"].as_str().unwrap_or_default()) } else { String::new() };
                 let words =

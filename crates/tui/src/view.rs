@@ -424,6 +424,9 @@ impl Draw<'_> {
             left.push(Span::styled(format!("{mark} "), style));
             left.push(Span::styled(sanitize::cut(&session.name(), width / 2), theme.text.add_modifier(Modifier::BOLD)));
             left.push(Span::styled(format!("  {} ", session.runtime), theme.dim));
+            if app.runtimes.iter().any(|one| one.id == session.runtime && !one.unasked.is_empty()) {
+                left.push(Span::styled("acts without asking ", theme.warn));
+            }
             if width > 100 {
                 left.push(Span::styled(sanitize::cut(&session.cwd, 40), theme.dim));
             }

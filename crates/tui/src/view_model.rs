@@ -340,6 +340,12 @@ pub(crate) struct RuntimeItem {
     pub(crate) cwd: String,
     pub(crate) pid: Option<u64>,
     pub(crate) problem: String,
+    /// What it did without asking.
+    pub(crate) unasked: String,
+    /// Who answers its questions in place of people.
+    pub(crate) reviewer: String,
+    /// Whether its commands run in `cwd`, whatever the folder of the session is.
+    pub(crate) fixed_folder: bool,
     pub(crate) stderr: String,
     pub(crate) updated: i64,
 }
@@ -362,6 +368,9 @@ impl RuntimeItem {
             cwd: field(&value["cwd"]),
             pid: value["pid"].as_u64(),
             problem: field(&value["problem"]),
+            unasked: field(&value["acted_unasked"]),
+            reviewer: field(&value["reviewer"]),
+            fixed_folder: value["fixed_folder"] == true,
             stderr: raw(&value["stderr_tail"]),
             updated: millis(&value["updated_at"]).unwrap_or_default(),
         })

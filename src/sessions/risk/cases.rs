@@ -3,6 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::sessions::place::{SessionFolders, place};
+use plexus_dialects::FolderClaim;
+
+/// The verdict for a subject in a session whose folder is `/w`.
+fn verdict(subject: &RequestSubject, danger: bool, deceptive: bool, cut: bool) -> RiskVerdict {
+    let folders = SessionFolders { session: "/w", ..SessionFolders::default() };
+    judge(subject, (&place(subject, folders), "/w"), danger, deceptive, cut)
+}
 
 fn judged(line: &str) -> RiskVerdict {
     classify(&ShellText { line, cwd: "/w", folder: "/w" })
@@ -471,7 +479,7 @@ fn risk_of_command_line_equals_risk_of_argv() {
     for line in LOW.iter().chain(ELEVATED.iter().map(|(line, _)| line)).chain(DANGER.iter().map(|(line, _)| line)) {
         let of = |argv: &[&str]| {
             let argv = argv.iter().map(ToString::to_string).collect();
-            judge(&RequestSubject::Command { argv, cwd: Some("/w".into()) }, "/w", false, false, false).risk
+            verdict(&RequestSubject::Command { argv, cwd: None }, false, false, false).risk
         };
         for shell in [["bash", "-lc", line], ["/bin/sh", "-c", line]] {
             assert_eq!(of(&shell), of(&[line]), "{shell:?}");
@@ -481,7 +489,7 @@ fn risk_of_command_line_equals_risk_of_argv() {
 
 #[test]
 fn risk_judges_edits_tools_and_fetches() {
-    let of = |subject: RequestSubject| judge(&subject, "/w", false, false, false);
+    let of = |subject: RequestSubject| verdict(&subject, false, false, false);
     let edit = |path: &str| of(RequestSubject::Edits(vec![(path.into(), None, String::new())]));
     assert_eq!(edit("/w/src/main.rs"), RiskVerdict::elevated("changes files in the folder"));
     assert_eq!(edit("/tmp/x"), RiskVerdict::elevated("changes files outside the folder (/tmp/x)"));
@@ -496,17 +504,12 @@ fn risk_judges_edits_tools_and_fetches() {
     assert_eq!(tool(r#"{"deep":[{"whatToDo":"sudo rm -rf /"}]}"#).risk, Risk::Danger, "a member that nobody knows");
     assert_eq!(of(RequestSubject::Fetch { url: "file:///etc/passwd".into(), more: String::new() }).risk, Risk::Danger);
     let ls = || RequestSubject::Command { argv: vec!["ls".into()], cwd: None };
-    assert_eq!(judge(&ls(), "/w", true, false, false).risk, Risk::Danger, "the runtime says so");
-    assert_eq!(judge(&ls(), "/w", false, true, false).risk, Risk::Danger, "it hides something");
-    assert_eq!(judge(&ls(), "/w", false, false, true).risk, Risk::Elevated, "not all of it is shown");
+    assert_eq!(verdict(&ls(), true, false, false).risk, Risk::Danger, "the runtime says so");
+    assert_eq!(verdict(&ls(), false, true, false).risk, Risk::Danger, "it hides something");
+    assert_eq!(verdict(&ls(), false, false, true).risk, Risk::Elevated, "not all of it is shown");
     let cat = |cwd: &str| {
-        judge(
-            &RequestSubject::Command { argv: vec!["cat".into(), "a/b".into()], cwd: Some(cwd.into()) },
-            "/w",
-            false,
-            false,
-            false,
-        )
+        let cwd = Some(FolderClaim::Field(cwd.into()));
+        verdict(&RequestSubject::Command { argv: vec!["cat".into(), "a/b".into()], cwd }, false, false, false)
     };
     assert_eq!((cat("/w").risk, cat("/w/sub").risk, cat("/elsewhere").risk), (Risk::Low, Risk::Low, Risk::Elevated));
 }

@@ -263,7 +263,7 @@ impl SessionStateMachine {
         // The run goes on, so that it is no request of the run; and it does not expire, since what waits for it would wait on.
         let owners = (self.origin.session_id.clone(), self.zero_run.clone(), self.origin.runtime_id.clone());
         let mut request =
-            requests::open(&ask, id.clone(), owners, &self.core.cwd, self.core.generation, (env.now, None));
+            requests::open(&ask, id.clone(), owners, self.core.folders(), self.core.generation, (env.now, None));
         request.subject = About::Tool { name: SUBJECT.into() };
         request.risk = Risk::Elevated;
         request.risk_reasons = vec!["lets agents spend more".into()];

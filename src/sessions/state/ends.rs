@@ -16,6 +16,7 @@ impl SessionStateMachine {
         plan: &mut Plan,
     ) -> Option<Receipt> {
         let open = self.remove_open(id)?;
+        self.set_allowed_always(matches!(decision, Decision::Option { kind: Choice::AllowAlways, .. }));
         let receipt = requests::receipt(&open.request, decision, by, env.now);
         let own = self.is_own_request(id);
         self.record_resolution(&open.request, receipt.clone(), key, env, plan);
@@ -92,7 +93,7 @@ impl SessionStateMachine {
         self.record_resolution(&open.request, receipt, None, env, plan);
     }
 
-    fn record_resolution(
+    pub(super) fn record_resolution(
         &mut self,
         request: &Arc<Request>,
         receipt: Receipt,
@@ -120,6 +121,7 @@ impl SessionStateMachine {
             edited_display: receipt.edited_display.as_deref(),
             edited_warnings: &receipt.edited_warnings,
             resolved_by: &receipt.resolved_by,
+            answered_by: receipt.answered_by,
             at: receipt.at,
         };
         self.log_in(&request.run_id, EventDraft::new(Kind::RequestResolved, &body), env, plan);

@@ -52,45 +52,69 @@ impl SessionStateMachine {
         self.open_as(ask, None, env, plan);
     }
 
-    /// Opens a request; `surface`: it is a question by a surface.
-    pub(super) fn open_as(
+    /// Records a question that the runtime put to a reviewer of its own, with the decision: nobody is asked.
+    pub(super) fn record_review(
+        &mut self,
+        ask: AgentRequest,
+        review: AgentReview,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) {
+        let request = self.announce(ask, None, None, env, plan);
+        let receipt = requests::receipt_of_review(&request, review, env.now);
+        self.record_resolution(&request, receipt, None, env, plan);
+    }
+
+    /// Makes a request of a question and logs it.
+    fn announce(
         &mut self,
         mut ask: AgentRequest,
         surface: Option<SurfaceAsk>,
+        expires_at: Option<Timestamp>,
         env: &mut DecisionEnv<'_>,
         plan: &mut Plan,
-    ) -> RequestId {
+    ) -> Arc<Request> {
+        self.note_agreed();
         if let Some(first) = ask.first_mention.take() {
             self.record_event(first, env, plan);
         }
         let run_id = self.core.run.as_ref().map_or_else(|| self.zero_run.clone(), |run| run.run_id.clone());
         let id = RequestId::trusted((env.mint)("q_"));
+        let owners = (self.origin.session_id.clone(), run_id, self.origin.runtime_id.clone());
+        let folders = self.core.folders();
+        let times = (env.now, expires_at);
+        let request = Arc::new(requests::open(&ask, id.clone(), owners, folders, self.core.generation, times));
+        let draft = EventDraft::new(Kind::RequestOpened, &*request.brief());
+        // A surface's question is the gateway's own event.
+        let draft = EventDraft { native: surface.is_none().then(|| ask.native.clone()), ..draft };
+        if let Some(surface) = surface {
+            self.core.surface_asks.insert(id, surface);
+        }
+        self.log(draft, env, plan);
+        plan.requests.push(RequestChange { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
+        request
+    }
+
+    /// Opens a request; `surface`: it is a question by a surface.
+    pub(super) fn open_as(
+        &mut self,
+        ask: AgentRequest,
+        surface: Option<SurfaceAsk>,
+        env: &mut DecisionEnv<'_>,
+        plan: &mut Plan,
+    ) -> RequestId {
         // An observe-only request ends only where it is answered: expiring it here would lose that answer.
         let answerable = !ask.observe_only;
         let expire_ms = env.rules.expire_ms.filter(|_| answerable);
         let expires_at = expire_ms.map(|ms| env.now.plus_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
         let deadline = expire_ms.and_then(|ms| env.mono.checked_add(std::time::Duration::from_millis(ms)));
-        let owners = (self.origin.session_id.clone(), run_id.clone(), self.origin.runtime_id.clone());
-        let request = Arc::new(requests::open(
-            &ask,
-            id.clone(),
-            owners,
-            &self.core.cwd,
-            self.core.generation,
-            (env.now, expires_at),
-        ));
-        let draft = EventDraft::new(Kind::RequestOpened, &*request.brief());
-        // A surface's question is the gateway's own event.
-        let draft = EventDraft { native: surface.is_none().then(|| ask.native.clone()), ..draft };
-        if let Some(surface) = surface {
-            self.core.surface_asks.insert(id.clone(), surface);
-        }
+        let key = ask.key.clone();
+        let request = self.announce(ask, surface, expires_at, env, plan);
+        let (id, run_id) = (request.request_id.clone(), request.run_id.clone());
         let first = !self.open.values().any(|open| open.request.run_id == run_id);
-        self.log(draft, env, plan);
-        plan.requests.push(RequestChange { request: Arc::clone(&request), key: None, event: plan.events.len() - 1 });
         let full = self.open.len() >= OPEN_MAX;
-        self.core.asks.insert(id.clone(), ask.key.clone());
-        self.open.insert(id.clone(), OpenRequest { request, key: ask.key, deadline });
+        self.core.asks.insert(id.clone(), key.clone());
+        self.open.insert(id.clone(), OpenRequest { request, key, deadline });
         let cancelling = self.core.run.as_ref().is_some_and(|run| run.cancelling);
         if full {
             let message = format!("{OPEN_MAX} requests are open already: this one was withdrawn unanswered");
@@ -110,9 +134,8 @@ impl SessionStateMachine {
 
     /// The runtime changed an open request: it becomes a new revision, which has to be read again before a yes.
     pub(super) fn revise_request(&mut self, ask: &AgentRequest, env: &DecisionEnv<'_>, plan: &mut Plan) {
-        let cwd = self.core.cwd.clone();
         let Some(open) = self.open.values_mut().find(|open| open.key.means(&ask.key)) else { return };
-        let Some(changed) = requests::revise(&open.request, ask, &cwd) else { return };
+        let Some(changed) = requests::revise(&open.request, ask, self.core.folders()) else { return };
         let request = Arc::new(changed);
         open.request = Arc::clone(&request);
         let draft = EventDraft::new(Kind::RequestUpdated, &*request.brief());

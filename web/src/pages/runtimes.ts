@@ -16,6 +16,11 @@ import { newSession } from './begin.js';
 const t = text.shell.runtimes;
 const TONE: Record<string, string> = { ready: 'ok', starting: 'info', restarting: 'warn', exited: '' };
 
+/** What a person who relies on questions should know of an agent. */
+export function conductOf(r: Pick<RuntimeInfo, 'acted_unasked' | 'reviewer' | 'fixed_folder' | 'cwd'>): string[] {
+  return [r.acted_unasked ? t.unasked(oneLine(r.acted_unasked)) : '', r.reviewer ? t.reviewer(oneLine(r.reviewer)) : '', r.fixed_folder ? t.fixedFolder(oneLine(r.cwd)) : ''].filter(Boolean);
+}
+
 /** The runtimes, and the gateway's self-check. */
 @customElement('plexus-runtimes')
 export class PlexusRuntimes extends PlexusElement {
@@ -69,6 +74,7 @@ export class PlexusRuntimes extends PlexusElement {
         <button class="ghost compact" @click=${() => void this.#logs(r.runtime_id)}>${icon('log')}${t.logs}</button>
         <button class="ghost compact" @click=${() => void this.#restart(r)}>${icon('restart')}${t.restart}</button>
         ${ended ? html`<button class="ghost compact" @click=${() => void this.#remove(r)}>${icon('trash')}${t.remove}</button>` : html`<button class="ghost compact" @click=${() => void this.#end(r)}>${icon('stop')}${t.stop}</button>`}</div>` : nothing}
+      ${conductOf(r).map((words) => html`<p class="note warn why"><bdi>${words}</bdi></p>`)}
       ${r.problem ? html`<p class="note ${ended ? 'danger' : 'warn'} why"><bdi>${readable(r.problem)}</bdi></p>` : nothing}
     </li>`;
   }

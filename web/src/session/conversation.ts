@@ -815,7 +815,7 @@ export class PlexusSession extends PlexusElement {
         <a class="btn ghost icon back" href=${plexus.href({ page: 'sessions' })} aria-label=${w.back}>${icon('back')}</a>
         <div class="titles">
           <h1 id="title" tabindex="-1"><bdi>${title}</bdi></h1>
-          <div class="facts" ?hidden=${!session && (this.gone || this.ready)}><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span>${stuck ? html`<span class="stuck">${words.shell.sessions.silent(stuck)}</span>` : nothing}<bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
+          <div class="facts" ?hidden=${!session && (this.gone || this.ready)}><bdi class="agent">${oneLine(session?.runtime_id ?? '')}</bdi><span aria-hidden="true">·</span>${stuck ? html`<span class="stuck">${words.shell.sessions.silent(stuck)}</span>` : nothing}${plexus.runtimes.value.get(session?.runtime_id ?? '')?.acted_unasked ? html`<span class="stuck">${words.shell.runtimes.actsUnasked}</span>` : nothing}<bdi class="cut mono" title=${oneLine(session?.cwd ?? '')}>${oneLine(session?.cwd ?? '')}</bdi></div>
         </div>
         ${viewers ? html`<span class="lookers" title=${w.lookers(viewers)}>${icon('eye', 14, w.lookers(viewers))}<bdi class="cut names">${viewers}</bdi></span>` : nothing}
         ${session?.archived ? html`<span class="chip">${w.archived}</span>` : nothing}

@@ -9,15 +9,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, object, string};
+use super::super::jsonrpc::{self, RpcMessage, object, string};
 use super::super::{
-    AgentRequest, EventDraft, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, ToolCallRef,
+    AgentRequest, Dialect as _, EventDraft, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent,
+    ToolCallRef, held,
 };
 use super::client_tools::CommandRun;
 use super::elicitation::ElicitationForm;
 use super::open::{PendingOpen, quoted};
 use super::tool_calls::{SAVED_MAX, ToolCallState};
-use super::{ASKS_MAX, Acp, reading, trouble};
+use super::{Acp, elicitation, reading};
 use plexus_protocol::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
 
 /// An open request.
@@ -173,7 +174,7 @@ struct PermissionOption<'a> {
 }
 
 impl Acp {
-    /// Whether another request may be opened under this key; if not, logs why.
+    /// Whether another request may be opened under this key now; if it is a double of one, logs that.
     pub(super) fn room(
         &mut self,
         frame: &Bytes,
@@ -181,17 +182,36 @@ impl Acp {
         native: Option<&NativeId>,
         out: &mut Outbox,
     ) -> RequestSlot {
-        if self.asks.keys().any(|open| open.id() == key.id()) {
+        if self.asks.keys().any(|open| open.id() == key.id()) || self.held.has(key.id()) {
             self.raw(frame, native.cloned(), "a request with the identifier of one that is still open", out);
             return RequestSlot::Taken;
         }
-        if self.asks.len() >= ASKS_MAX {
-            let message = format!("{ASKS_MAX} requests are open already: this one was answered `cancelled`");
-            let draft = trouble("too_many_requests", &message, Some(frame.clone()));
-            out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
+        // In the order in which they were asked.
+        if self.held.waits(native) || !self.has_room(native) {
             return RequestSlot::Full;
         }
         RequestSlot::Free
+    }
+
+    fn has_room(&self, native: Option<&NativeId>) -> bool {
+        let own = self.asks.values().filter(|asked| asked.native() == native).count();
+        held::has_room(own, self.asks.len())
+    }
+
+    /// Opens the requests that waited for room.
+    pub(super) fn open_held(&mut self, out: &mut Outbox) {
+        let mut held = std::mem::take(&mut self.held);
+        while let Some(frame) = held.next(|native| self.has_room(native)) {
+            self.feed(frame, out);
+        }
+        self.held = held;
+    }
+
+    /// Withdraws the requests of a session that waited for room: its run is over.
+    pub(super) fn withdraw_held(&mut self, native: &NativeId, out: &mut Outbox) {
+        for frame in self.held.drop_session(native) {
+            out.frames.extend(withdrawal(&frame));
+        }
     }
 
     pub(super) fn permission(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
@@ -215,7 +235,7 @@ impl Acp {
         match self.room(frame, &key, Some(&native), out) {
             RequestSlot::Free => {}
             RequestSlot::Taken => return,
-            RequestSlot::Full => return out.frames.push(cancelled(key.id())),
+            RequestSlot::Full => return self.held.push(Some(native), key.id(), frame),
         }
         let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
         if let Some((decision, recorded)) = self.own_tool_allowed(&native, (&said, tool.as_deref()), &options) {
@@ -319,10 +339,29 @@ impl Acp {
                 // A withdrawn request is answered as well: the agent may go on waiting for that.
                 self.answer(&key, &Decision::Withdrawn, out);
                 out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
+                self.open_held(out);
             }
+            None if self.held.has(id) => out.frames.extend(self.held.remove(id).as_deref().and_then(withdrawal)),
             None if self.dropped(id, out) => {}
             None => self.raw(frame, None, "a withdrawal of a request that is not open", out),
         }
+    }
+}
+
+/// The answer to a request of this method that nobody is asked about; `None` for other methods.
+pub(super) fn withdrawn(id: &str, method: &str) -> Option<Bytes> {
+    match method {
+        "session/request_permission" => Some(cancelled(id)),
+        "elicitation/create" => Some(elicitation::elicited(id, "cancel")),
+        _ => None,
+    }
+}
+
+/// The same for a message.
+fn withdrawal(frame: &[u8]) -> Option<Bytes> {
+    match jsonrpc::read(std::str::from_utf8(frame).ok()?).ok()? {
+        RpcMessage::Request { id, method, .. } => withdrawn(id.get(), method.as_ref()),
+        RpcMessage::Notification { .. } | RpcMessage::Response { .. } => None,
     }
 }
 

@@ -16,8 +16,8 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::super::{
-    ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, EventDraft, Outbox, RequestKey, RequestSubject,
-    RuntimeEvent,
+    ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, EventDraft, FolderClaim, Outbox, RequestKey,
+    RequestSubject, RuntimeEvent,
 };
 use super::ask::{PendingRequest, RequestSlot, question};
 use super::{Acp, REQUEST_CANCELLED};
@@ -333,7 +333,7 @@ impl Acp {
             }
         };
         let folder = self.sessions.get(&native).map(|session| session.cwd.clone());
-        ask.subject = RequestSubject::Command { argv, cwd: run.cwd.clone().or(folder) };
+        ask.subject = RequestSubject::Command { argv, cwd: run.cwd.clone().or(folder).map(FolderClaim::Field) };
         ask.options = vec![offer("allow", "Allow", Choice::AllowOnce), offer("reject", "Reject", Choice::RejectOnce)];
         let asked = PendingRequest::Run { native: native.clone(), run };
         self.put(frame, key, native, ask, asked, out);

@@ -6,8 +6,8 @@ use serde_json::{Value, json as j};
 
 use super::super::rig::{choose, json, spec};
 use super::super::{
-    AgentRequest, ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd, Dialect, Outbox,
-    RequestSubject, RuntimeCommand, RuntimeEvent, find,
+    AgentRequest, ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd, Dialect, FolderClaim,
+    Outbox, RequestSubject, RuntimeCommand, RuntimeEvent, find,
 };
 use plexus_protocol::{Choice, Decision, DeviceId, Kind, Resolver, RuntimeSpec, Serve, Ticket};
 
@@ -279,21 +279,27 @@ fn acp_client_tools_show_a_command_with_its_environment_and_folder() {
     };
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (shown, work) = of(j!({ "command": "make all | tee x" }));
-    assert_eq!(shown, RequestSubject::Command { argv: words(&["make all | tee x"]), cwd: Some("/w".into()) });
+    assert_eq!(
+        shown,
+        RequestSubject::Command { argv: words(&["make all | tee x"]), cwd: Some(FolderClaim::Field("/w".into())) }
+    );
     let argv = words(&["make all | tee x"]);
     assert_eq!(work, ClientToolWork::Run { terminal: 0, argv, env: vec![], cwd: None, keep: None });
     let env = j!([{ "name": "LD_PRELOAD", "value": "/tmp/x.so" }]);
     let (shown, work) =
         of(j!({ "command": "make", "args": ["all"], "cwd": "/w/sub", "env": env, "outputByteLimit": 10 }));
     let argv = words(&["env", "LD_PRELOAD=/tmp/x.so", "make", "all"]);
-    assert_eq!(shown, RequestSubject::Command { argv, cwd: Some("/w/sub".into()) });
+    assert_eq!(shown, RequestSubject::Command { argv, cwd: Some(FolderClaim::Field("/w/sub".into())) });
     let env = vec![("LD_PRELOAD".into(), "/tmp/x.so".into())];
     let (argv, cwd) = (words(&["make", "all"]), Some("/w/sub".into()));
     assert_eq!(work, ClientToolWork::Run { terminal: 0, argv, env, cwd, keep: Some(10) });
     let (shown, _) = of(j!({ "command": "a b", "env": [{ "name": "A", "value": "1" }] }));
     assert_eq!(
         shown,
-        RequestSubject::Command { argv: words(&["env", "A=1", "sh", "-c", "a b"]), cwd: Some("/w".into()) }
+        RequestSubject::Command {
+            argv: words(&["env", "A=1", "sh", "-c", "a b"]),
+            cwd: Some(FolderClaim::Field("/w".into()))
+        }
     );
 }
 

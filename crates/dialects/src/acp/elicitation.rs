@@ -416,7 +416,7 @@ impl Acp {
         match self.room(frame, &key, native.as_ref(), out) {
             RequestSlot::Free => {}
             RequestSlot::Taken => return,
-            RequestSlot::Full => return out.frames.push(elicited(key.id(), "cancel")),
+            RequestSlot::Full => return self.held.push(native, key.id(), frame),
         }
         let mut ask = ask(&key, &wanted, params, frame.clone());
         ask.tool_call_id = asked.tool_call_id;
@@ -497,6 +497,7 @@ impl Acp {
                     key,
                     elsewhere: Some(elsewhere),
                 });
+                self.open_held(out);
             }
             None => {
                 let native = self.named(params);

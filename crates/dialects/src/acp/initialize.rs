@@ -5,11 +5,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::super::held::ASKS_MAX;
 use super::super::jsonrpc::{self, Fields, object};
 use super::super::{Outbox, RequestKey, RequestSubject, RuntimeError, RuntimeEvent};
 use super::ask::{PendingRequest, question};
 use super::open::PendingOpen;
-use super::{ASKS_MAX, Acp, Pending, Phase};
+use super::{Acp, Pending, Phase};
 use plexus_protocol::{Capabilities, Capability, Decision, Item, RequestType};
 
 /// The version of the protocol.

@@ -40,6 +40,7 @@ impl Acp {
             }
             out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
         }
+        self.held.clear();
         self.jobs.clear();
         self.terminals.clear();
         self.seen.clear();

@@ -51,6 +51,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::held::HeldQuestions;
 use super::jsonrpc::{self, BorrowedText, INTERNAL, RpcMessage, object, string};
 use super::{
     ClientToolError, ClientToolResult, Dialect, EventDraft, McpServer, Outbox, RequestKey, RunEnd, RuntimeCommand,
@@ -68,8 +69,6 @@ use tool_calls::{KnownToolCalls, ToolCallState};
 
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i64 = -32800;
-/// Requests that may be open on one connection; one more is answered `cancelled` at once, and logged.
-const ASKS_MAX: usize = 256;
 /// Tool calls in progress that are remembered as mentioned; past it all are forgotten, and a permission request may mention one again.
 const SEEN_MAX: usize = 4096;
 
@@ -90,6 +89,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         next: 0,
         pending: HashMap::new(),
         asks: HashMap::new(),
+        held: HeldQuestions::default(),
         withdrawn: HashMap::new(),
         asked: 0,
         sessions: HashMap::new(),
@@ -164,6 +164,9 @@ struct Acp {
     pending: HashMap<u64, Pending>,
     #[serde(default)]
     asks: HashMap<RequestKey, PendingRequest>,
+    /// Requests beyond the share of their session.
+    #[serde(default, skip_serializing_if = "HeldQuestions::is_empty")]
+    held: HeldQuestions,
     /// Sessions with a run in which a request was withdrawn, and whether the run was cancelled after that.
     #[serde(default)]
     withdrawn: HashMap<NativeId, bool>,
@@ -295,6 +298,7 @@ impl Dialect for Acp {
                 if let Some(stopped) = self.withdrawn.get_mut(&native) {
                     *stopped = true;
                 }
+                self.withdraw_held(&native, out);
                 out.frames.push(jsonrpc::notify("session/cancel", &CancelNotification::new(native.to_string())));
             }
             RuntimeCommand::Answer { key, decision } => {
@@ -303,6 +307,10 @@ impl Dialect for Acp {
                     self.withdrawn.insert(native, false);
                 }
                 self.answer(&key, &decision, out);
+                // A withdrawal is followed by the end of the run, which withdraws the others, too.
+                if decision != Decision::Withdrawn {
+                    self.open_held(out);
+                }
             }
             RuntimeCommand::Call { ticket, native, method, params, notify } => {
                 self.call(ticket, native, &method, params.as_deref(), notify, out);
@@ -341,8 +349,16 @@ impl Dialect for Acp {
         self.can.capabilities()
     }
 
+    fn fixed_folder(&self) -> bool {
+        quirks::fixed_folder(self.agent.as_deref())
+    }
+
     fn asks(&self) -> Vec<RequestKey> {
         self.asks.keys().cloned().collect()
+    }
+
+    fn held(&self) -> usize {
+        self.held.bytes()
     }
 
     fn prompts(&self) -> Vec<Ticket> {
@@ -535,9 +551,9 @@ impl Acp {
         self.raw(frame, None, "nested too deeply", out);
         match message {
             RpcMessage::Request { id, method, .. } => out.frames.push(match method.as_ref() {
-                "session/request_permission" => ask::cancelled(id.get()),
-                "elicitation/create" => elicitation::elicited(id.get(), "cancel"),
-                method => client_tools::unsupported(id.get(), method),
+                method => {
+                    ask::withdrawn(id.get(), method).unwrap_or_else(|| client_tools::unsupported(id.get(), method))
+                }
             }),
             RpcMessage::Response { id, .. } => {
                 if let Some(pending) = self.take_pending(id) {
@@ -565,6 +581,7 @@ impl Acp {
                     out.events.push(RuntimeEvent::Spent { native: native.clone(), report });
                 }
                 let end = ended(result, frame, stopped);
+                self.withdraw_held(&native, out);
                 out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Prompt { ticket, native }, Err(mut fault)) => {
@@ -581,6 +598,7 @@ impl Acp {
                 if cancelled {
                     end.status = RunStatus::Cancelled;
                 }
+                self.withdraw_held(&native, out);
                 out.events.push(RuntimeEvent::Ended { native, ticket, end });
             }
             (Pending::Call { ticket, native, sets }, reply) => self.called(frame, ticket, native, sets, reply, out),

@@ -55,6 +55,13 @@ fn loading(known: bool) -> Rig {
 }
 
 #[test]
+fn acp_quirk_fast_agent_runs_commands_in_the_folder_of_its_process() {
+    for (agent, fixed) in [("fast-agent-acp", true), ("gemini-cli", false)] {
+        assert_eq!(ready(agent, j!({})).dialect.fixed_folder(), fixed, "{agent}");
+    }
+}
+
+#[test]
 fn acp_open_resumes_by_the_method_that_the_agent_has() {
     for (can, known, method) in [
         (BOTH, true, "session/resume"),

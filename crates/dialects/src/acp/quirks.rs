@@ -51,6 +51,8 @@ pub(super) enum Treatment {
     SumsUsage,
     /// Reads the tokens of each model call from the chunk that tells them.
     SpendsInChunks,
+    /// Reports that commands run in the folder of its process.
+    FixedFolder,
 }
 
 /// How an agent is told that all tools of an MCP server are allowed.
@@ -204,6 +206,14 @@ quirks! {
         test: "acp_quirk_commands_are_read_from_the_transcript_of_each_agent",
         then: commands!([Text], "kimi")
     }
+    {
+        agent: "fast-agent",
+        versions: "0.4.0 and later",
+        what: "runs commands in the folder of its process and ignores the `cwd` of the session",
+        why: "a request has to name the folder in which its command runs",
+        test: "acp_quirk_fast_agent_runs_commands_in_the_folder_of_its_process",
+        then: Treatment::FixedFolder
+    }
 }
 
 fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
@@ -219,7 +229,8 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
         | Treatment::LoadLater { .. }
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
-        | Treatment::SpendsInChunks => None,
+        | Treatment::SpendsInChunks
+        | Treatment::FixedFolder => None,
     })
 }
 
@@ -232,7 +243,8 @@ pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
         | Treatment::AllowedTools(_)
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
-        | Treatment::SpendsInChunks => None,
+        | Treatment::SpendsInChunks
+        | Treatment::FixedFolder => None,
     })
 }
 
@@ -245,7 +257,8 @@ pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
         | Treatment::AllowedTools(_)
         | Treatment::LoadLater { .. }
         | Treatment::SumsUsage
-        | Treatment::SpendsInChunks => None,
+        | Treatment::SpendsInChunks
+        | Treatment::FixedFolder => None,
     })
 }
 
@@ -258,7 +271,8 @@ pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
         | Treatment::LoadLater { .. }
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
-        | Treatment::SpendsInChunks => None,
+        | Treatment::SpendsInChunks
+        | Treatment::FixedFolder => None,
     })
 }
 
@@ -271,13 +285,19 @@ pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
         | Treatment::LoadLater { .. }
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
-        | Treatment::SpendsInChunks => None,
+        | Treatment::SpendsInChunks
+        | Treatment::FixedFolder => None,
     })
 }
 
 /// Whether the tokens in the response to a prompt are the sum of the session, and not of the turn.
 pub(super) fn sums_usage(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::SumsUsage))
+}
+
+/// Whether commands run in the folder of the agent's process, whatever the folder of the session is.
+pub(super) fn fixed_folder(agent: Option<&str>) -> bool {
+    of(agent).any(|quirk| matches!(quirk.then, Treatment::FixedFolder))
 }
 
 /// Whether the tokens of each model call are in a chunk of the agent's message.

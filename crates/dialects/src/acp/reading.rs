@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, pretty, string};
-use super::super::{RequestSubject, subject};
+use super::super::{FolderClaim, RequestSubject, subject};
 use super::quirks;
 use super::tool_calls::ToolCallState;
 
@@ -134,7 +134,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
             CommandField::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
                 .or_else(|| announced.and_then(|told| before(told, executes))),
             CommandField::Title => title.clone().filter(|_| executes).map(|line| {
-                let cwd = texts(&blocks).find_map(folder);
+                let cwd = texts(&blocks).find_map(folder).map(FolderClaim::Words);
                 RequestSubject::Command { argv: vec![line], cwd }
             }),
         };
@@ -183,9 +183,10 @@ fn before(told: &ToolCallState, executes: bool) -> Option<RequestSubject> {
     in_texts(&texts(&blocks(told)?).collect::<Vec<_>>(), executes)
 }
 
-/// The folder in a text: `[current working directory /w]`.
+/// The folder in a text: `[current working directory /w]` is that of the agent's process, `[in sub]` the tool's.
 fn folder(text: &str) -> Option<String> {
-    let (folder, _) = text.strip_prefix("[current working directory ")?.split_once(']')?;
+    let named = text.strip_prefix("[current working directory ").or_else(|| text.strip_prefix("[in "))?;
+    let (folder, _) = named.split_once(']')?;
     Some(folder.to_owned())
 }
 
@@ -196,7 +197,7 @@ fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> Re
     let cwd = match input.and_then(of_input) {
         Some(RequestSubject::Command { argv: before, cwd }) if before == argv => cwd,
         // Announced before its command was known.
-        None => input.and_then(subject::folder),
+        None => input.and_then(subject::folder).map(FolderClaim::Field),
         _ => None,
     };
     RequestSubject::Command { argv, cwd }

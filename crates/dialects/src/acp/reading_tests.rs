@@ -3,7 +3,7 @@
 use serde_json::json as j;
 
 use super::super::rig::{Rig, spec};
-use super::super::{AgentRequest, RequestSubject, RuntimeCommand, RuntimeEvent};
+use super::super::{AgentRequest, FolderClaim, RequestSubject, RuntimeCommand, RuntimeEvent};
 use super::quirks::{QUIRKS, Treatment};
 
 fn session(agent: &str) -> Rig {
@@ -183,7 +183,7 @@ fn acp_reading_finds_edits_plans_and_tools() {
 #[test]
 fn acp_reading_merges_a_permission_request_with_its_announced_tool_call() {
     let announced = r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"bash","kind":"execute","rawInput":{"command":"sudo rm -rf x","cwd":"/w"}}"#;
-    let whole = RequestSubject::Command { argv: vec![COMMAND.into()], cwd: Some("/w".into()) };
+    let whole = RequestSubject::Command { argv: vec![COMMAND.into()], cwd: Some(FolderClaim::Field("/w".into())) };
     for call in [
         r#"{"toolCallId":"t"}"#,
         r#"{"toolCallId":"t","title":"a harmless thing"}"#,

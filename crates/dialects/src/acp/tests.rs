@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{DEPTH_MAX, RequestSubject, RuntimeCommand, RuntimeEvent};
+use super::super::{DEPTH_MAX, FolderClaim, RequestSubject, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::{Choice, Decision, Kind, RequestType, RunStatus, Ticket};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentInfo":{"name":"a","version":"2"}}}"#;
@@ -544,7 +544,7 @@ fn acp_permission_request_is_carried_verbatim() {
     let options: Vec<_> = ask.options.iter().map(|o| (o.id.as_str(), o.label.as_str(), o.kind)).collect();
     assert_eq!(options, [("y", "Yes", Choice::AllowOnce), ("n", "No", Choice::RejectOnce)]);
     let argv = ["/bin/sh", "-c", "touch x"].map(String::from).to_vec();
-    assert_eq!(ask.subject, RequestSubject::Command { argv, cwd: Some("/w".into()) });
+    assert_eq!(ask.subject, RequestSubject::Command { argv, cwd: Some(FolderClaim::Field("/w".into())) });
     assert!(!ask.allow_reason && !ask.allow_remember);
     assert_eq!(ask.tool_call_id.as_deref(), Some("t"));
     rig.answer("0", choose("n", Choice::RejectOnce));
@@ -680,16 +680,93 @@ fn acp_tool_call_id_used_again_does_not_inherit_the_first_call() {
     }
 }
 
+/// A permission request of a session.
+fn asks_in(session: &str, id: usize) -> String {
+    permission(&id.to_string(), r#"{"toolCallId":"t"}"#).replacen(
+        r#""sessionId":"s""#,
+        &format!(r#""sessionId":"{session}""#),
+        1,
+    )
+}
+
+/// The ids of the requests that were opened.
+fn asked_ids(rig: &mut Rig) -> Vec<String> {
+    let said = rig.said();
+    let ids = said.iter().filter_map(|said| match said {
+        RuntimeEvent::Asked { ask, .. } => Some(ask.key.id().to_owned()),
+        RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => panic!("{:?}", draft.body),
+        _ => None,
+    });
+    ids.collect()
+}
+
 #[test]
-fn acp_requests_are_bounded() {
+fn acp_requests_of_one_session_leave_room_for_the_others() {
     let mut rig = session();
-    for id in 0..super::ASKS_MAX {
-        rig.feed(permission(&id.to_string(), r#"{"toolCallId":"t"}"#));
+    for session in 0..4 {
+        for n in 0..250 {
+            rig.feed(asks_in(&format!("s{session}"), session * 250 + n));
+        }
     }
-    rig.said();
-    rig.feed(permission("\"one more\"", r#"{"toolCallId":"t"}"#));
-    assert_eq!(rig.event().kind, Kind::Error);
-    assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
+    let first = asked_ids(&mut rig);
+    for session in 0..4 {
+        let of_session = |id: &&String| id.parse::<usize>().unwrap() / 250 == session;
+        assert!(first.iter().filter(of_session).count() >= super::super::held::SHARE, "session {session}");
+    }
+    assert!(rig.sent().is_empty(), "the gateway answers nothing by itself");
+    // The next gateway knows the ones that wait, and every question is asked once, in the order of its session.
+    let saved = rig.dialect.save().unwrap();
+    let mut again = session();
+    assert!(again.dialect.restore(&saved));
+    for rig in [&mut rig, &mut again] {
+        let (mut open, mut all) = (first.clone(), first.clone());
+        while let Some(id) = open.pop() {
+            rig.answer(&id, choose("y", Choice::AllowOnce));
+            let sent = rig.sent();
+            assert_eq!((sent.len(), &sent[0]["result"]["outcome"]["optionId"]), (1, &j!("y")));
+            let more = asked_ids(rig);
+            all.extend_from_slice(&more);
+            open.extend(more);
+        }
+        for session in 0..4 {
+            let numbers = all.iter().map(|id| id.parse::<usize>().unwrap());
+            let of_session: Vec<usize> = numbers.filter(|id| id / 250 == session).collect();
+            assert!(of_session.is_sorted() && of_session.len() == 250, "{of_session:?}");
+        }
+        assert_eq!(rig.dialect.held(), 0);
+    }
+}
+
+#[test]
+fn acp_requests_of_many_sessions_are_all_opened() {
+    let mut rig = session();
+    for n in 0..300 {
+        rig.feed(asks_in(&format!("s{n}"), n));
+    }
+    assert_eq!(asked_ids(&mut rig).len(), 300);
+    assert_eq!((rig.sent().len(), rig.dialect.held()), (0, 0));
+}
+
+#[test]
+fn acp_requests_that_wait_are_withdrawn_with_their_run() {
+    let mut rig = session();
+    let full = |rig: &mut Rig| {
+        for id in 0..300 {
+            rig.feed(asks_in("s", id));
+        }
+        asked_ids(rig)
+    };
+    let open = full(&mut rig).len();
+    assert!(open < 300);
+    // The agent takes one back that people have not seen.
+    rig.feed(r#"{"method":"$/cancel_request","params":{"requestId":299}}"#);
+    assert!(rig.said().is_empty());
+    assert_eq!(rig.sent()[0], j!({ "jsonrpc": "2.0", "id": 299, "result": { "outcome": { "outcome": "cancelled" } } }));
+    rig.tell(RuntimeCommand::Cancel { ticket: None, native: "s".into(), reason: None });
+    let sent = rig.sent();
+    let cancelled = sent.iter().filter(|sent| sent["result"]["outcome"]["outcome"] == "cancelled").count();
+    assert_eq!((cancelled, rig.dialect.held()), (299 - open, 0));
+    assert_eq!(sent.last().unwrap()["method"], "session/cancel");
 }
 
 #[test]

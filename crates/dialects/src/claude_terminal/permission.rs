@@ -241,6 +241,14 @@ impl Permission {
     }
 }
 
+/// A tool call that the auto mode of Claude Code denied by itself: nobody was asked.
+pub(super) fn denied_by_itself(raw: &RawValue, call: Option<String>) -> Option<AgentRequest> {
+    let event: PermissionEvent<'_> = object(raw)?;
+    let key = RequestKey::unique(format!("denied {}", call.as_deref().unwrap_or_default()));
+    let native = Bytes::copy_from_slice(raw.get().as_bytes());
+    Some(AgentRequest { observe_only: true, ..Permission::new(&event).request(key, call, native) })
+}
+
 fn only_at_terminal(ask: AgentRequest) -> AgentRequest {
     AgentRequest { observe_only: true, message: Some("It can only be answered at the terminal.".into()), ..ask }
 }

@@ -13,11 +13,12 @@ use serde_json::value::RawValue;
 use super::super::call_tokens::CountedCalls;
 use super::super::link::{HelperExit, LinkReply, transcript_path};
 use super::super::{
-    AnsweredElsewhere, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd, RuntimeEvent, jsonrpc,
+    AgentReview, AnsweredElsewhere, EventDraft, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RunEnd,
+    RuntimeEvent, jsonrpc,
 };
 use super::drafts;
 use super::live::{LiveText, ShownLines, TextLines};
-use super::permission::{ALLOW, Call, DENY, Permission, PermissionEvent};
+use super::permission::{ALLOW, Call, DENY, Permission, PermissionEvent, denied_by_itself};
 use super::transcript::{self, Block, DecidedBy, Line, PromptOrigin, ToolResult};
 use plexus_protocol::{Decision, Kind, NativeId, RunStatus, Ticket};
 
@@ -596,6 +597,13 @@ impl Terminal {
 
     /// A hook reports something; it is applied once the transcript is read.
     pub(super) fn hook(&mut self, event: &HookEvent<'_>, raw: &RawValue, env: &mut Env<'_>) {
+        if event.hook_event_name == "PermissionDenied"
+            && let Some(ask) = denied_by_itself(raw, event.tool_use_id.clone())
+        {
+            let (native, reason) = (env.native.clone(), event.reason.clone());
+            let review = AgentReview { by: "Claude Code's auto mode".into(), allowed: false, reason };
+            env.out.events.push(RuntimeEvent::Reviewed { native, ask: Box::new(ask), review });
+        }
         let call = || Some(Call::new(event.tool_name.as_deref()?, event.tool_input?));
         let queued = match event.hook_event_name.as_str() {
             "MessageDisplay" => jsonrpc::object::<TextLines>(raw).map(Queued::Lines),

@@ -310,6 +310,25 @@ fn claude_terminal_turn_ends_without_the_transcript_saying_so() {
 }
 
 #[test]
+fn claude_terminal_denial_of_the_auto_mode_is_its_own_answer() {
+    let mut bench = Bench::opened();
+    bench.write(&[user("do it"), calls("t1", "touch a")]);
+    bench.hook(json!({ "hook_event_name": "PermissionDenied", "tool_name": "Bash", "tool_use_id": "t1",
+        "tool_input": { "command": "touch a" }, "reason": "it was not asked for" }));
+    let reviews: Vec<_> = std::mem::take(&mut bench.rig.events)
+        .into_iter()
+        .filter_map(
+            |event| if let RuntimeEvent::Reviewed { ask, review, .. } = event { Some((ask, review)) } else { None },
+        )
+        .collect();
+    let [(ask, review)] = reviews.as_slice() else { panic!("{reviews:?}") };
+    assert!(matches!(&ask.subject, RequestSubject::Command { argv, .. } if argv == &["touch a"]));
+    assert_eq!((ask.tool_call_id.as_deref(), ask.observe_only), (Some("t1"), true));
+    assert_eq!((review.allowed, review.by.as_str()), (false, "Claude Code's auto mode"));
+    assert_eq!(review.reason.as_deref(), Some("it was not asked for"));
+}
+
+#[test]
 fn claude_terminal_question_is_answered_here() {
     let mut bench = Bench::opened();
     bench.write(&[user("do it"), calls("t1", "touch a")]);

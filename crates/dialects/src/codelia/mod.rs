@@ -378,6 +378,11 @@ impl Dialect for Codelia {
     fn sessions(&self) -> SessionLimit {
         SessionLimit::One
     }
+
+    /// The protocol names no folder to the runtime.
+    fn fixed_folder(&self) -> bool {
+        true
+    }
 }
 
 /// `{}`.

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
 use super::super::{
-    AgentRequest, AnsweredElsewhere, Dialect as _, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent,
+    AgentRequest, AnsweredElsewhere, Dialect as _, ExpectedAnswer, FolderClaim, Outbox, RequestKey, RequestSubject,
+    RuntimeEvent, held,
 };
 use super::items::FileEdit;
-use super::{Codex, OTHER, Phase, answer, error_event, text};
+use super::{Codex, OTHER, Phase, answer, text};
 use plexus_protocol::{Choice, Decision, Fits, Item, NativeId, Number, Offer, RequestType};
 
-/// Most pending questions on a connection; one more is denied at once, or left to other clients. Also the most unconfirmed answers kept; a
-/// further one may be lost with its connection.
-const ASKS_MAX: usize = 256;
+/// Unconfirmed answers that are kept; a further one may be lost with its connection.
+const ANSWERS_MAX: usize = 256;
 /// How many levels of helper threads are followed up to the thread that people see.
 const HELPERS_DEEP: usize = 8;
 /// The id of the choice for free text.
@@ -337,7 +337,9 @@ impl Params<'_> {
         let runs = matches!(text(self.kind).as_deref(), None | Some("command" | "humanCommand"));
         let plain = runs && !given(self.network_approval_context) && !given(self.additional_permissions);
         let subject = match (&command, plain) {
-            (Some(line), true) => RequestSubject::Command { argv: vec![line.clone()], cwd: text(self.cwd) },
+            (Some(line), true) => {
+                RequestSubject::Command { argv: vec![line.clone()], cwd: text(self.cwd).map(FolderClaim::Field) }
+            }
             _ => RequestSubject::Unreadable { why: "it asks for more than one command", raw: pretty(raw.get()) },
         };
         let title = command.unwrap_or_else(|| "Codex asks for permission".into());
@@ -402,7 +404,7 @@ impl Params<'_> {
         Some(Question {
             kind: RequestType::Permission,
             message: text(self.reason),
-            subject: RequestSubject::Command { argv, cwd: text(self.cwd) },
+            subject: RequestSubject::Command { argv, cwd: text(self.cwd).map(FolderClaim::Field) },
             options: Self::old_decisions(),
             no: json!({ "decision": "abort" }),
             form: None,
@@ -637,13 +639,26 @@ impl Codex {
         if self.asked_before(id.get(), &about, out) {
             return;
         }
-        if self.asks().len() >= ASKS_MAX {
-            let message = format!("{ASKS_MAX} requests are open already: this one was not shown");
-            let draft = error_event("too_many_requests", &message, Some(frame));
-            self.event(&native, draft, out);
-            return self.refuse(id.get(), method, out);
+        self.state.held.remove(id.get());
+        // In the order in which they were asked.
+        if self.state.held.waits(Some(&native)) || !self.has_room(Some(&native)) {
+            return self.state.held.push(Some(native), id.get(), frame);
         }
         self.show(frame, id.get(), native, turn, item, about, question, raw, out);
+    }
+
+    fn has_room(&self, native: Option<&NativeId>) -> bool {
+        let open = || self.state.asks.values().filter(|asked| asked.reply.is_none());
+        held::has_room(open().filter(|asked| Some(&asked.native) == native).count(), open().count())
+    }
+
+    /// Shows the questions that waited for room.
+    fn open_held(&mut self, out: &mut Outbox) {
+        let mut held = std::mem::take(&mut self.state.held);
+        while let Some(frame) = held.next(|native| self.has_room(native)) {
+            self.feed(frame, out);
+        }
+        self.state.held = held;
     }
 
     /// The thread that people see for this one: a helper's questions belong to the thread that it works for.
@@ -726,7 +741,7 @@ impl Codex {
     }
 
     /// A unique key for a question with this id.
-    fn key(&mut self, id: &str) -> RequestKey {
+    pub(super) fn key(&mut self, id: &str) -> RequestKey {
         self.state.asked += 1;
         RequestKey::nth(id, self.state.asked)
     }
@@ -772,6 +787,10 @@ impl Codex {
                     out.frames.push(answer(&asked.id, &reply));
                 }
                 self.forget_answers(key);
+                // A withdrawal is followed by the end of the turn.
+                if *decision != Decision::Withdrawn {
+                    self.open_held(out);
+                }
             }
             AnswerStep::Ask => {
                 let Some(asked) = self.state.asks.remove(key) else { return };
@@ -788,7 +807,7 @@ impl Codex {
     fn forget_answers(&mut self, but: &RequestKey) {
         let answered = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_some());
         let keys: Vec<_> = answered.map(|(key, _)| key.clone()).collect();
-        if keys.len() > ASKS_MAX
+        if keys.len() > ANSWERS_MAX
             && let Some(key) = keys.iter().find(|key| *key != but)
         {
             self.state.asks.remove(key);
@@ -804,6 +823,8 @@ impl Codex {
             let elsewhere = (!turn.is_some_and(|turn| turn.cancel)).then_some(OTHER);
             self.over(&key, elsewhere, out);
         }
+        self.state.held.remove(id);
+        self.open_held(out);
     }
 
     /// Closes a question; people are told if they have not answered it.
@@ -816,8 +837,13 @@ impl Codex {
     }
 }
 
+/// The choices of a reviewer.
+pub(super) fn review_options() -> Vec<Offer> {
+    vec![offer("accept", "Allow once", Choice::AllowOnce), offer("decline", "Decline", Choice::RejectOnce)]
+}
+
 /// An empty question.
-fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
+pub(super) fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
     AgentRequest {
         key,
         kind: RequestType::Permission,

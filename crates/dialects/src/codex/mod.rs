@@ -26,6 +26,7 @@ mod join;
 mod tests;
 
 mod messages;
+mod reviews;
 mod turns;
 mod unwritten;
 
@@ -38,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::fault::{self, says_nothing};
+use super::held::HeldQuestions;
 use super::jsonrpc::{self, INTERNAL, RpcMessage, object, string};
 use super::{
     CarriedState, Dialect, EventDraft, McpServer, Outbox, RequestKey, ResumeTarget, RunEnd, RuntimeCommand,
@@ -113,6 +115,12 @@ struct State {
     sent: BTreeMap<u64, Sent>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
+    /// Whether a reviewer of Codex answers in place of people.
+    #[serde(default)]
+    reviewed: bool,
+    /// Questions beyond the share of their thread.
+    #[serde(default, skip_serializing_if = "HeldQuestions::is_empty")]
+    held: HeldQuestions,
     /// How many questions have a key: the next occurrence.
     #[serde(default)]
     asked: u64,
@@ -401,6 +409,8 @@ impl Dialect for Codex {
 
     fn lost(&mut self, _why: &str, out: &mut Outbox) {
         self.state.phase = Phase::Lost;
+        // The server sends open questions again.
+        self.state.held.clear();
         for (_, sent) in std::mem::take(&mut self.state.sent) {
             match sent.pending {
                 Pending::Open { ticket, want } | Pending::Unwritten { ticket, want, .. } => {
@@ -455,6 +465,14 @@ impl Dialect for Codex {
     fn asks(&self) -> Vec<RequestKey> {
         let open = self.state.asks.iter().filter(|(_, asked)| asked.reply.is_none());
         open.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn held(&self) -> usize {
+        self.state.held.bytes()
+    }
+
+    fn reviewer(&self) -> Option<&'static str> {
+        self.state.reviewed.then_some(reviews::REVIEWER)
     }
 
     fn prompts(&self) -> Vec<Ticket> {
@@ -565,6 +583,7 @@ impl Codex {
                 self.state.found.remove(&native);
             }
             (Pending::Open { ticket, want }, Ok(result)) => {
+                self.note_reviewer(result);
                 self.opened(frame, ticket, want, result, out);
                 self.clarify(out);
             }

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
-use super::super::{DEPTH_MAX, Dialect, OpenedAs, Outbox, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent};
+use super::super::{
+    DEPTH_MAX, Dialect, FolderClaim, OpenedAs, Outbox, RequestSubject, ResumeTarget, RuntimeCommand, RuntimeEvent,
+};
 use super::*;
 use plexus_protocol::{Choice, Decision, RequestType};
 
@@ -364,6 +366,88 @@ fn ask(rig: &mut Rig, id: u64, method: &str, mut params: Value) {
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 
+fn review(rig: &mut Rig, status: &str, action: Value) -> Vec<RuntimeEvent> {
+    notify(
+        rig,
+        "item/autoApprovalReview/completed",
+        j!({ "turnId": "u", "reviewId": "v", "targetItemId": "c", "startedAtMs": 1, "completedAtMs": 2, "decisionSource": "agent",
+            "review": { "status": status, "riskLevel": "low", "rationale": "it only lists" }, "action": action }),
+    );
+    rig.said()
+}
+
+#[test]
+fn codex_review_of_its_own_is_reported_with_the_decision() {
+    let command = || j!({ "type": "command", "command": "ls", "cwd": "/w", "source": "shell" });
+    for (status, decided) in [("approved", Some(true)), ("denied", Some(false)), ("timedOut", None)] {
+        let mut rig = session();
+        assert_eq!(rig.dialect.reviewer(), None);
+        let said = review(&mut rig, status, command());
+        match (said.as_slice(), decided) {
+            ([RuntimeEvent::Reviewed { native, ask, review }], Some(allowed)) => {
+                assert_eq!((native.as_str(), review.by.as_str(), review.allowed), ("t", "Codex's reviewer", allowed));
+                assert_eq!(review.reason.as_deref(), Some("it only lists"));
+                let cwd = Some(FolderClaim::Field("/w".into()));
+                assert_eq!(ask.subject, RequestSubject::Command { argv: vec!["ls".into()], cwd });
+                assert_eq!((ask.tool_call_id.as_deref(), ask.observe_only), (Some("c"), true));
+                assert_eq!(rig.dialect.reviewer(), Some("Codex's reviewer"));
+            }
+            ([RuntimeEvent::Event { draft, .. }], None) => assert_eq!(draft.kind, Kind::Hook),
+            (said, _) => panic!("{status}: {said:?}"),
+        }
+        assert!(rig.sent().is_empty(), "it is no question to us");
+    }
+    // Another action than a command is shown as the server describes it.
+    let said = review(&mut session(), "approved", j!({ "type": "networkAccess", "host": "a.example", "port": 443 }));
+    let [RuntimeEvent::Reviewed { ask, .. }] = said.as_slice() else { panic!("{said:?}") };
+    assert!(
+        matches!(&ask.subject, RequestSubject::Tool { name, arguments } if name == "networkAccess" && arguments.contains("a.example"))
+    );
+}
+
+#[test]
+fn codex_reviewer_is_known_from_the_opening_of_a_thread() {
+    for (reviewer, known) in [("user", None), ("auto_review", Some("Codex's reviewer"))] {
+        let mut rig = hello(&spec("codex"));
+        rig.open(1);
+        reply(&mut rig, 1, j!({ "thread": thread("t"), "model": "m", "approvalsReviewer": reviewer }));
+        assert_eq!(rig.dialect.reviewer(), known, "{reviewer}");
+    }
+}
+
+#[test]
+fn codex_questions_beyond_the_share_wait_unanswered() {
+    let mut rig = session();
+    let asked_ids = |rig: &mut Rig| -> Vec<String> {
+        let said = rig.said();
+        let ids = said.iter().filter_map(|said| match said {
+            RuntimeEvent::Asked { ask, .. } => Some(ask.key.id().to_owned()),
+            _ => None,
+        });
+        ids.collect()
+    };
+    for id in 100..400 {
+        let mut question = command();
+        question["itemId"] = format!("c{id}").into();
+        ask(&mut rig, id, COMMAND, question);
+    }
+    let mut open = asked_ids(&mut rig);
+    let shown = open.len();
+    assert!(shown < 300 && rig.dialect.held() > 0 && rig.sent().is_empty());
+    // Another client answers one that people have not seen.
+    notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 399 }));
+    assert!(rig.said().is_empty());
+    let mut answered = 0;
+    while let Some(id) = open.pop() {
+        rig.answer(&id, choose("accept", Choice::AllowOnce));
+        let sent = rig.sent();
+        assert_eq!((sent.len(), &sent[0]["result"]["decision"]), (1, &j!("accept")));
+        answered += 1;
+        open.extend(asked_ids(&mut rig));
+    }
+    assert_eq!((answered, rig.dialect.held()), (299, 0));
+}
+
 fn command() -> Value {
     j!({ "itemId": "c", "command": "ls", "cwd": "/w", "reason": "why", "availableDecisions": [
         "accept", { "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["ls"] } }, "cancel" ] })
@@ -393,7 +477,10 @@ fn codex_command_approval_offers_the_decisions_of_codex() {
                 ("cancel", Choice::RejectOnce)
             ]
         );
-        assert_eq!(asked.subject, RequestSubject::Command { argv: vec!["ls".into()], cwd: Some("/w".into()) });
+        assert_eq!(
+            asked.subject,
+            RequestSubject::Command { argv: vec!["ls".into()], cwd: Some(FolderClaim::Field("/w".into())) }
+        );
         assert_eq!((asked.message.as_deref(), asked.tool_call_id.as_deref()), (Some("why"), Some("c")));
         assert!(asked.first_mention.is_some(), "no item told of it");
         assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);

@@ -157,6 +157,7 @@ impl Codex {
         for draft in drafts {
             self.event(native, draft, out);
         }
+        self.state.held.drop_session(native);
         self.finish(native, end, out);
     }
 

@@ -10,13 +10,11 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{object, owned, pretty};
 use super::super::{
     AgentRequest, AnsweredElsewhere, ExpectedAnswer, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey,
-    RequestSubject, RuntimeEvent, subject,
+    RequestSubject, RuntimeEvent, held, subject,
 };
 use super::{OpenCode, Pending, SOON, error_event, escape, in_folder, refused};
 use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
-/// Most pending questions on one connection; one more is rejected at once, and logged.
-pub(super) const ASKS_MAX: usize = 256;
 /// The author of an answer if it is unknown whether there was one.
 pub(super) const NOBODY: &str = "nobody: OpenCode no longer waits for it";
 /// How many waits the stream has to report who answered first. Two, since the first one may already be running.
@@ -39,6 +37,8 @@ pub(super) enum AnswerRoute {
 pub(super) struct PendingRequest {
     pub(super) native: NativeId,
     pub(super) what: RequestKind,
+    /// Whether people see it: it is not beyond the share of its session.
+    pub(super) shown: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<PendingAnswer>,
     /// Whether it was asked since the last re-read began.
@@ -289,7 +289,7 @@ fn outcome_of(reply: &HttpReply) -> AnswerOutcome {
 
 impl OpenCode {
     /// Shows questions to people, unless they were shown already.
-    pub(super) fn ask(&mut self, read: ParsedRequests, native: &Bytes, out: &mut Outbox) {
+    pub(super) fn ask(&mut self, read: ParsedRequests, out: &mut Outbox) {
         for (ask, what) in read.asks {
             if self.asks.contains_key(&ask.key) || self.over.contains(&ask.key) {
                 continue;
@@ -299,19 +299,35 @@ impl OpenCode {
                 self.asks.insert(ask.key, PendingRequest::new(read.native.clone(), what));
                 continue;
             }
-            if self.asks.len() >= ASKS_MAX {
-                let message = format!("{ASKS_MAX} requests are open already: this one was rejected");
-                let draft = error_event("too_many_requests", &message, Some(native.clone()));
-                self.emit(&read.native, RuntimeEvent::Event { native: Some(read.native.clone()), draft }, out);
-                let asked = PendingRequest::new(read.native.clone(), what);
-                self.asks.insert(ask.key.clone(), asked);
-                self.answer(&ask.key, &Decision::Withdrawn, out);
+            // In the order in which they were asked.
+            let shown = !self.held.waits(Some(&read.native)) && self.has_room(Some(&read.native));
+            let asked = PendingRequest { shown, ..PendingRequest::new(read.native.clone(), what) };
+            self.asks.insert(ask.key.clone(), asked);
+            if !shown {
+                self.held.push(Some(read.native.clone()), ask);
                 continue;
             }
-            self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), what));
             let event = RuntimeEvent::Asked { native: Some(read.native.clone()), ask: Box::new(ask) };
             self.emit(&read.native, event, out);
         }
+    }
+
+    fn has_room(&self, native: Option<&NativeId>) -> bool {
+        let open = || self.asks.values().filter(|asked| asked.shown && asked.answer.is_none());
+        held::has_room(open().filter(|asked| Some(&asked.native) == native).count(), open().count())
+    }
+
+    /// Shows the questions that waited for room, and drops those that are over.
+    pub(super) fn open_held(&mut self, out: &mut Outbox) {
+        let mut held = std::mem::take(&mut self.held);
+        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|asked| !asked.shown && asked.answer.is_none()));
+        while let Some((native, ask)) = held.next(|native| self.has_room(native)) {
+            if let (Some(asked), Some(of)) = (self.asks.get_mut(&ask.key), native.clone()) {
+                asked.shown = true;
+                self.emit(&of, RuntimeEvent::Asked { native, ask: Box::new(ask) }, out);
+            }
+        }
+        self.held = held;
     }
 
     /// Sends a decision to OpenCode.
@@ -555,7 +571,7 @@ pub(super) const SPREAD: &str = "OpenCode, by the answer to another question";
 
 impl PendingRequest {
     fn new(native: NativeId, what: RequestKind) -> Self {
-        Self { native, what, answer: None, fresh: true, replied: None, lost: None }
+        Self { native, what, shown: true, answer: None, fresh: true, replied: None, lost: None }
     }
 }
 

@@ -41,6 +41,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::fault;
+use super::held::HeldRequests;
 use super::jsonrpc::{self, INTERNAL, object};
 use super::{
     Dialect, EventDraft, HttpReply, HttpRequest, McpServer, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
@@ -126,6 +127,7 @@ impl OpenCode {
             pending: HashMap::new(),
             sessions: BTreeMap::new(),
             asks: BTreeMap::new(),
+            held: HeldRequests::default(),
             over: BTreeSet::new(),
             over_order: VecDeque::new(),
             resync_state: None,
@@ -232,7 +234,7 @@ struct Resync {
     /// The folders of the listed sessions, most recently used first.
     recent: Vec<String>,
     /// Questions, in their order.
-    asks: Vec<(ask::ParsedRequests, Bytes)>,
+    asks: Vec<ask::ParsedRequests>,
     failed: bool,
 }
 
@@ -250,6 +252,8 @@ struct OpenCode {
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
     asks: BTreeMap<RequestKey, PendingRequest>,
+    /// Questions beyond the share of their session.
+    held: HeldRequests,
     /// Closed questions, which are not asked again; and their order.
     over: BTreeSet<RequestKey>,
     over_order: VecDeque<RequestKey>,
@@ -315,7 +319,7 @@ struct Session {
     /// The answer of ours that OpenCode may apply to other questions, too.
     spread: Option<String>,
     /// Questions to show once its messages are read.
-    asks: Vec<(ask::ParsedRequests, Bytes)>,
+    asks: Vec<ask::ParsedRequests>,
     /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
     carried: BTreeSet<RequestKey>,
     /// Whether the progress of unfinished messages is unknown.
@@ -700,7 +704,12 @@ impl Dialect for OpenCode {
     }
 
     fn asks(&self) -> Vec<RequestKey> {
-        self.asks.iter().filter(|(_, asked)| asked.answer.is_none()).map(|(key, _)| key.clone()).collect()
+        let open = |asked: &PendingRequest| asked.shown && asked.answer.is_none();
+        self.asks.iter().filter(|(_, asked)| open(asked)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn held(&self) -> usize {
+        self.held.bytes()
     }
 
     fn prompts(&self) -> Vec<Ticket> {

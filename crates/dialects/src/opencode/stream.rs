@@ -231,12 +231,12 @@ impl OpenCode {
                     _ => &[AnswerRoute::Reply, AnswerRoute::Session, AnswerRoute::Api],
                 };
                 match ask::permission(frame, properties, routes) {
-                    Some(read) => self.ask(read, frame, out),
+                    Some(read) => self.ask(read, out),
                     None => self.raw(frame, Some(native), "a permission request that could not be parsed", out),
                 }
             }
             "question.asked" | "question.v2.asked" => match ask::questions(frame, properties) {
-                Some(read) => self.ask(read, frame, out),
+                Some(read) => self.ask(read, out),
                 None => self.raw(frame, Some(native), "a question that could not be parsed", out),
             },
             "permission.replied"

@@ -241,7 +241,7 @@ impl OpenCode {
                 false => ask::permission(&native, raw, &[AnswerRoute::Reply, AnswerRoute::Session, AnswerRoute::Api]),
             };
             if let Some(read) = read.filter(|read| only.as_ref().is_none_or(|only| *only == read.native)) {
-                asks.push((read, native));
+                asks.push(read);
             }
         }
         match only {
@@ -258,7 +258,7 @@ impl OpenCode {
                     }
                     resync_state
                         .listed
-                        .extend(asks.iter().flat_map(|(read, _)| read.asks.iter().map(|(ask, _)| ask.key.clone())));
+                        .extend(asks.iter().flat_map(|read| read.asks.iter().map(|(ask, _)| ask.key.clone())));
                     resync_state.asks.extend(asks);
                 }
                 self.on_sync_reply(out);
@@ -327,10 +327,10 @@ impl OpenCode {
         for key in unlisted {
             self.close_unlisted(key, out);
         }
-        for (read, native) in resync_state.asks {
+        for read in resync_state.asks {
             // A session that is not open is read when it is opened.
             if let Some(session) = self.sessions.get_mut(&read.native).filter(|session| session.stage == Stage::Open) {
-                session.asks.push((read, native));
+                session.asks.push(read);
             }
         }
         let natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
@@ -651,7 +651,7 @@ impl OpenCode {
     pub(super) fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         let mut unasked = false;
-        for (read, bytes) in std::mem::take(&mut session.asks) {
+        for read in std::mem::take(&mut session.asks) {
             let Some(session) = self.sessions.get(native) else { return };
             if read.message.as_ref().is_some_and(|id| session.telling.is_complete(id)) {
                 let keys: Vec<RequestKey> = read.asks.into_iter().map(|(ask, _)| ask.key).collect();
@@ -665,7 +665,7 @@ impl OpenCode {
             }
             // An answer that may be lost is sent again.
             let again: Vec<RequestKey> = read.asks.iter().map(|(ask, _)| ask.key.clone()).collect();
-            self.ask(read, &bytes, out);
+            self.ask(read, out);
             for key in again {
                 if self.asks.get(&key).is_some_and(|asked| asked.answer.is_some()) && !self.on_its_way(&key) {
                     self.send_answer(&key, 0, out);

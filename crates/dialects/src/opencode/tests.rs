@@ -177,6 +177,7 @@ fn describe(said: &RuntimeEvent) -> String {
             let text = body["content"]["text"].as_str().or(body["code"].as_str()).or(body["status"].as_str());
             format!("{} {}", draft.kind.as_str(), text.unwrap_or_default()).trim().to_owned()
         }
+        RuntimeEvent::Reviewed { review, .. } => format!("reviewed {}", review.allowed),
         RuntimeEvent::Ready { .. } => "ready".into(),
         RuntimeEvent::Failed { message } => format!("failed {message}"),
         RuntimeEvent::Closed { .. } => "closed".into(),

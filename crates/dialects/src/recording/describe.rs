@@ -27,6 +27,11 @@ pub fn describe(event: &RuntimeEvent) -> Value {
         }
         RuntimeEvent::Asked { native, ask } => request("request", native.as_ref(), ask),
         RuntimeEvent::AskChanged { native, ask } => request("request_changed", native.as_ref(), ask),
+        RuntimeEvent::Reviewed { native, ask, review } => {
+            let mut value = request("reviewed", Some(native), ask);
+            value["review"] = json!({ "by": review.by, "allowed": review.allowed, "reason": review.reason });
+            value
+        }
         RuntimeEvent::TakenBack { native, key, elsewhere } => {
             let native = name(native.as_ref());
             json!({ "type": "taken_back", "native": native, "key": key, "elsewhere": elsewhere.as_ref().map(other) })

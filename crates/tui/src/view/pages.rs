@@ -90,6 +90,15 @@ impl Draw<'_> {
         // The selected runtime, in full.
         if let Some(one) = app.runtimes.get(at) {
             let mut lines = vec![("runs", one.connect.clone()), ("in", one.cwd.clone())];
+            if one.fixed_folder {
+                lines.push(("", "every command runs there, whatever the folder of the session is".into()));
+            }
+            if !one.unasked.is_empty() {
+                lines.push(("acts", format!("without asking; the first time: {}", one.unasked)));
+            }
+            if !one.reviewer.is_empty() {
+                lines.push(("asks", format!("{} in place of people", one.reviewer)));
+            }
             if !one.problem.is_empty() {
                 lines.push(("why", one.problem.clone()));
             }

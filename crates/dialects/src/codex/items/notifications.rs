@@ -114,6 +114,12 @@ impl Codex {
         if let (Some(native), Some(item)) = (&native, params.item) {
             self.title_of_message(native, item, frame, out);
         }
+        if let ("item/autoApprovalReview/completed", Some(native), Some(raw)) = (method, &native, raw)
+            && self.state.threads.contains_key(native)
+            && let Some(reviewed) = self.review(frame, native, raw)
+        {
+            return out.events.push(reviewed);
+        }
         let drafts = match self.of_turn(frame, method, &params, native.as_ref(), out) {
             Some(drafts) => drafts,
             None => match self.of_server(method, raw, &params, native.as_ref(), out) {

@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 use super::super::super::acp::elicitation::{self, ElicitationForm};
 use super::super::super::jsonrpc::{object, slice, to_raw};
 use super::super::super::{
-    AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject,
+    AgentRequest, AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey, RequestSubject, RuntimeEvent, held,
+    subject,
 };
-use super::super::ask::{self, ASKS_MAX, AnswerRoute, EXPIRED, NOBODY, SPREAD};
+use super::super::ask::{self, AnswerRoute, EXPIRED, NOBODY, SPREAD};
 use super::super::{ANOTHER, SOON, error_event, escape, refused, reply_body};
 use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
 use plexus_protocol::{Decision, NativeId};
@@ -27,6 +28,8 @@ pub(super) struct Asked {
     /// The session; none for a form without one.
     pub(super) native: Option<NativeId>,
     what: What,
+    /// Whether people see it: it is not beyond the share of its session.
+    pub(super) shown: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<Answer>,
     /// Whether it was asked since the last re-read began.
@@ -272,20 +275,40 @@ impl OpenCode2 {
             asked.fresh = true;
             return;
         }
-        let asked = Asked { native: native.cloned(), what, answer: None, fresh: true, replied: None, lost: None };
-        self.asks.insert(key.clone(), asked);
         let session = native.and_then(|native| self.sessions.get_mut(native));
-        if session.is_some_and(|session| session.carried.remove(&key)) {
-            // People have it from an earlier gateway.
+        // People have it from an earlier gateway.
+        let known = session.is_some_and(|session| session.carried.remove(&key));
+        // In the order in which they were asked.
+        let shown = known || (!self.held.waits(native) && self.has_room(native));
+        let native = native.cloned();
+        let asked = Asked { native: native.clone(), what, shown, answer: None, fresh: true, replied: None, lost: None };
+        self.asks.insert(key, asked);
+        if !shown {
+            return self.held.push(native, ask);
+        }
+        if known {
             return;
         }
-        if self.asks.len() > ASKS_MAX {
-            let message = format!("{ASKS_MAX} requests are open already: this one was rejected");
-            let draft = error_event("too_many_requests", &message, Some(ask.native));
-            out.events.push(RuntimeEvent::Event { native: native.cloned(), draft });
-            return self.answer(&key, Decision::Withdrawn, out);
-        }
+        let native = native.as_ref();
         out.events.push(RuntimeEvent::Asked { native: native.cloned(), ask: Box::new(ask) });
+    }
+
+    fn has_room(&self, native: Option<&NativeId>) -> bool {
+        let open = || self.asks.values().filter(|asked| asked.shown && asked.answer.is_none());
+        held::has_room(open().filter(|asked| asked.native.as_ref() == native).count(), open().count())
+    }
+
+    /// Shows the questions that waited for room, and drops those that are over.
+    pub(super) fn open_held(&mut self, out: &mut Outbox) {
+        let mut held = std::mem::take(&mut self.held);
+        held.retain(|ask| self.asks.get(&ask.key).is_some_and(|asked| !asked.shown && asked.answer.is_none()));
+        while let Some((native, ask)) = held.next(|native| self.has_room(native)) {
+            if let Some(asked) = self.asks.get_mut(&ask.key) {
+                asked.shown = true;
+                out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
+            }
+        }
+        self.held = held;
     }
 
     /// Sends a decision to OpenCode.

@@ -191,7 +191,8 @@ impl OpenCode2 {
     }
 
     /// Reports a checkpoint of each session with events since `from`, and of `more`.
-    pub(super) fn checkpoints(&self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
+    pub(super) fn checkpoints(&mut self, from: usize, more: Option<NativeId>, out: &mut Outbox) {
+        self.open_held(out);
         let mut touched: Vec<NativeId> = more.into_iter().collect();
         for native in out.events.get(from..).unwrap_or_default().iter().filter_map(RuntimeEvent::native) {
             if !touched.contains(native) {

@@ -25,6 +25,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::super::held::HeldRequests;
 use super::super::jsonrpc::{self, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, object};
 use super::super::{
     CarriedState, Dialect, EventDraft, HttpReply, HttpRequest, OpenedAs, Outbox, RequestKey, ResumeTarget,
@@ -70,6 +71,7 @@ pub(crate) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         pending: HashMap::new(),
         sessions: BTreeMap::new(),
         asks: BTreeMap::new(),
+        held: HeldRequests::default(),
         over: BTreeSet::new(),
         over_order: VecDeque::new(),
     })
@@ -152,6 +154,8 @@ struct OpenCode2 {
     pending: HashMap<u64, Pending>,
     sessions: BTreeMap<NativeId, Session>,
     asks: BTreeMap<RequestKey, Asked>,
+    /// Questions beyond the share of their session.
+    held: HeldRequests,
     /// Closed questions, which are not asked again; and their order.
     over: BTreeSet<RequestKey>,
     over_order: VecDeque<RequestKey>,
@@ -496,7 +500,12 @@ impl Dialect for OpenCode2 {
     }
 
     fn asks(&self) -> Vec<RequestKey> {
-        self.asks.iter().filter(|(_, asked)| asked.answer.is_none()).map(|(key, _)| key.clone()).collect()
+        let open = |asked: &Asked| asked.shown && asked.answer.is_none();
+        self.asks.iter().filter(|(_, asked)| open(asked)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn held(&self) -> usize {
+        self.held.bytes()
     }
 
     fn prompts(&self) -> Vec<Ticket> {

@@ -1,0 +1,166 @@
+//! Whether the agent acts without asking. Reported once, and only where no person of the gateway has told it that it may.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::sessions::risk::{ShellText, classify};
+
+/// Tool calls in progress that are watched; further ones are not.
+const WATCHED_MAX: usize = 64;
+/// Longest command or title in the report, in bytes.
+const WORDS_MAX: usize = 120;
+
+/// What is known of how the agent acts, in a session's row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Conduct {
+    /// It has asked, or a person has changed its mode.
+    #[serde(default)]
+    asks: bool,
+    /// What it did without asking.
+    #[serde(default)]
+    acted: Option<String>,
+}
+
+impl Conduct {
+    pub(super) fn is_new(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A tool call in progress, as far as it was reported.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WatchedCall {
+    kind: Option<String>,
+    title: Option<String>,
+    command: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallUpdate<'a> {
+    #[serde(borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    title: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    status: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    raw_input: Option<&'a RawValue>,
+}
+
+/// The command in a tool's input: a line, or a program with its arguments.
+fn command_of(input: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Command {
+        Line(String),
+        Words(Vec<String>),
+    }
+    #[derive(Deserialize)]
+    struct Input {
+        #[serde(alias = "cmd")]
+        command: Command,
+    }
+    Some(match serde_json::from_str::<Input>(input.get()).ok()?.command {
+        Command::Line(line) => line,
+        Command::Words(words) => words.join(" "),
+    })
+}
+
+impl WatchedCall {
+    fn read(&mut self, update: CallUpdate<'_>) {
+        let CallUpdate { kind, title, raw_input, .. } = update;
+        self.kind = kind.map(Cow::into_owned).or(self.kind.take());
+        self.title = title.map(Cow::into_owned).or(self.title.take());
+        self.command = raw_input.and_then(command_of).or(self.command.take());
+    }
+
+    /// What it did, if that is more than reading.
+    fn effect(self, folder: &str) -> Option<String> {
+        let words = match self.kind.as_deref()? {
+            "execute" => {
+                let line = self.command.or(self.title)?;
+                let risk = classify(&ShellText { line: &line, cwd: folder, folder }).risk;
+                Some(line).filter(|_| risk > Risk::Low)?
+            }
+            "edit" | "delete" | "move" => self.title?,
+            _ => return None,
+        };
+        Some(display::label(&words, WORDS_MAX))
+    }
+}
+
+impl SessionStateMachine {
+    /// What the agent did without asking, if it was reported.
+    pub(in crate::sessions) fn acted_unasked(&self) -> Option<&str> {
+        self.core.conduct.acted.as_deref()
+    }
+
+    /// Whether a person allowed the agent something for good in this session.
+    pub(in crate::sessions) fn allowed_always(&self) -> bool {
+        self.allowed_always
+    }
+
+    /// A person allowed the agent of this session something for good, here or in another session.
+    pub(in crate::sessions) fn set_allowed_always(&mut self, always: bool) {
+        self.allowed_always |= always;
+    }
+
+    /// The agent asks, or was given another mode: what it does from now on is as agreed.
+    pub(super) fn note_agreed(&mut self) {
+        self.core.conduct.asks = true;
+        self.watched.clear();
+    }
+
+    /// Watches an event of a tool call; what the call did without asking, once.
+    pub(super) fn watch_conduct(&mut self, draft: &EventDraft) -> Option<String> {
+        let Conduct { asks, acted } = &self.core.conduct;
+        let own = self.core.run.as_ref().is_some_and(|run| run.ticket.is_some());
+        // At a terminal people answer where the gateway may not see it.
+        if *asks || acted.is_some() || self.allowed_always || !own || in_terminal(&self.origin.dialect) {
+            return None;
+        }
+        let ToolCallRef { id, .. } = draft.tool.as_ref()?;
+        let update: CallUpdate<'_> = serde_json::from_slice(&draft.body).ok()?;
+        let status = update.status.as_deref().map(str::to_owned);
+        if !self.watched.contains_key(id) && self.watched.len() >= WATCHED_MAX {
+            return None;
+        }
+        self.watched.entry(id.clone()).or_default().read(update);
+        match status.as_deref() {
+            Some("completed") => {
+                let done = self.watched.remove(id)?.effect(&self.core.cwd)?;
+                self.core.conduct.acted = Some(done.clone());
+                Some(done)
+            }
+            Some("failed") => {
+                self.watched.remove(id);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes that the agent has another mode, if the event says so. The mode at its beginning is none of these events.
+    pub(super) fn note_mode(&mut self, draft: &EventDraft) {
+        if draft.kind == Kind::CurrentModeUpdate {
+            self.note_agreed();
+        }
+    }
+
+    /// Records that the agent acts without asking, where it does.
+    pub(super) fn report_unasked(&mut self, done: Option<String>, env: &DecisionEnv<'_>, plan: &mut Plan) {
+        let Some(done) = done else { return };
+        let message = format!(
+            "it did this without asking: {done}. Its own settings decide what it may do; nothing here can stop it beforehand"
+        );
+        let body = RuntimeStatusBody {
+            status: "unasked",
+            runtime_id: self.origin.runtime_id.as_str(),
+            message: Some(&message),
+            ..RuntimeStatusBody::default()
+        };
+        self.log(EventDraft::new(Kind::RuntimeStatus, &body), env, plan);
+        plan.dirty = true;
+    }
+}

@@ -1,0 +1,33 @@
+//! The folders of a session, and the process that it runs in.
+
+use super::*;
+use crate::sessions::place::SessionFolders;
+
+impl SessionCore {
+    pub(super) fn folders(&self) -> SessionFolders<'_> {
+        SessionFolders {
+            session: &self.cwd,
+            resolved: self.resolved_cwd.as_deref(),
+            process: self.process_cwd.as_deref(),
+        }
+    }
+}
+
+impl SessionStateMachine {
+    /// Sets the path of the session's folder without symbolic links.
+    pub(in crate::sessions) fn set_resolved_cwd(&mut self, resolved: Option<String>) {
+        self.core.resolved_cwd = resolved.filter(|resolved| *resolved != self.core.cwd);
+    }
+
+    /// Sets the runtime process that the session runs in, and the folder of its commands where that is the process's own.
+    pub(in crate::sessions) fn set_process(&mut self, instance: Option<String>, commands_in: Option<String>) {
+        self.set_instance(instance);
+        self.core.process_cwd = commands_in;
+    }
+
+    /// Sets the name of the process that goes on with the session.
+    pub(in crate::sessions) fn set_instance(&mut self, instance: Option<String>) {
+        self.process_changed |= self.core.instance != instance;
+        self.core.instance = instance;
+    }
+}
