@@ -477,12 +477,6 @@ export class PlexusCard extends PlexusElement {
     this.renderRoot.querySelectorAll<PlexusHold>('plexus-hold').forEach((hold) => hold.stop());
   }
 
-  /** Focuses the card, and says so. */
-  choose(): void {
-    this.focus();
-    if (this.open) this.#tell(t.focusFirst);
-  }
-
   override focus(): void {
     this.rearm();
     this.renderRoot.querySelector<HTMLElement>('article')?.focus();

@@ -106,7 +106,6 @@ export const request = {
   readFirst: 'Show everything and read to the end before you allow it.',
   editedOnce: 'An edited version can only be allowed once.',
   seeFirst: 'Scroll until you have seen all of it, then allow it.',
-  focusFirst: 'Selected. Press the same key again to answer.',
   cannot: (id: string) => `This page cannot answer a question of this kind. In a terminal: plexus answer ${id}`,
   offline: 'Not connected to the gateway. No answer can be given now.',
   unknown: 'The connection was lost while your answer was being sent. Whether it arrived is not known yet.',
