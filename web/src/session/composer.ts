@@ -380,6 +380,7 @@ export class PlexusComposer extends PlexusElement {
     const conversation = this.conversation;
     const live = plexus.live.value;
     const selects = plexus.may('approve');
+    const how = this.asked && selects;
     const options = (conversation?.options ?? []).filter((o) => o.choices.length > 1 && (o.category === 'model' || selects));
     return html`<div class="compose"><div class="compose-inner">
       ${queue.length ? html`<ul class="queue" aria-label=${w.queued(queue.length)}>${queue.map((prompt) => html`<li>${icon('clock', 14)}<span><bdi>${oneLine(prompt.text)}</bdi>${prompt.ceiling ? html` <small class="mute">${prompt.ceiling === 'day' ? w.waitsForDay : w.waitsForSession}</small>` : nothing}</span>
@@ -387,11 +388,11 @@ export class PlexusComposer extends PlexusElement {
       ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
       ${this.offered.length || this.filesNote ? html`<div class="offers panel" @pointerdown=${(e: Event) => e.preventDefault()}>${this.offered.length ? html`<div role="listbox" aria-label=${this.#mention ? w.files : w.commands} id="offers">${this.offered.map((offer, n) => html`<button role="option" id=${`offer-${n}`} tabindex="-1"
         aria-selected=${n === this.chosen} @click=${() => this.#take(offer)}>${'command' in offer ? html`<span class="name">/${oneLine(offer.command.name)}</span><span class="desc">${oneLine(offer.command.description || offer.command.hint)}</span>` : this.#file(offer.file)}</button>`)}</div>` : nothing}${this.filesNote ? html`<p class="note-line">${this.filesNote}</p>` : nothing}</div>` : nothing}
-      ${this.asked ? html`<p class="note-line how" id="how">${this.drafted ? w.answerByTab : w.answerBy}</p>` : nothing}
+      ${how ? html`<p class="note-line how" id="how">${this.drafted ? w.answerByTab : w.answerBy}</p>` : nothing}
       <div class="box-in" ?data-draft=${this.shots.length > 0 || this.drafted} @dragover=${(e: DragEvent) => e.preventDefault()} @drop=${(e: DragEvent) => { e.preventDefault(); this.#images(e.dataTransfer?.files ?? []); }}>
         ${this.shots.length ? html`<div class="shots">${this.shots.map((shot, n) => html`<figure><img src=${shot.url} alt=${w.image}><button class="icon" aria-label=${w.removeImage}
           @click=${() => { this.shots = this.shots.filter((_, m) => m !== n); }}>${icon('close', 12)}</button></figure>`)}</div>` : nothing}
-        <textarea id="prompt" rows="1" dir="auto" aria-label=${w.prompt} aria-describedby=${this.asked ? 'how hint' : 'hint'} aria-autocomplete="list" aria-controls=${this.offered.length ? 'offers' : nothing} aria-activedescendant=${this.offered.length ? `offer-${this.chosen}` : nothing}
+        <textarea id="prompt" rows="1" dir="auto" aria-label=${w.prompt} aria-describedby=${how ? 'how hint' : 'hint'} aria-autocomplete="list" aria-controls=${this.offered.length ? 'offers' : nothing} aria-activedescendant=${this.offered.length ? `offer-${this.chosen}` : nothing}
           placeholder=${running ? w.placeholderQueue : w.placeholder} enterkeyhint="send" @input=${() => this.#input()} @click=${() => this.#moved()} @keyup=${(e: KeyboardEvent) => { if (['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(e.key)) this.#moved(); }} @blur=${() => { if (this.#mention) this.#close(); }} @keydown=${(e: KeyboardEvent) => this.#key(e)} @paste=${(e: ClipboardEvent) => this.#paste(e)}></textarea>
         <span id="hint" class="sr">${w.sendHint}</span>
         <div class="tools">

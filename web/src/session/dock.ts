@@ -93,12 +93,12 @@ export class PlexusDock extends PlexusElement {
     @media (max-width: 599px) {
       :host { padding-inline: var(--s3); }
       .rows .why { display: none; }
-      :host([sheet]:not([folded])) { position: absolute; inset: 0; z-index: 5; max-height: none; padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); background: var(--bg); }
-      :host([sheet]:not([folded])) .inner { flex: 1 1 auto; }
-      :host([sheet]:not([folded])) plexus-card[data-open] { flex: 1 1 auto; max-block-size: none; }
-      :host([sheet]:not([folded])) .sheet { display: flex; align-items: center; justify-content: space-between; }
-      :host([sheet][folded]) plexus-card[data-open] { display: none; }
-      :host([sheet][folded]) .folded { display: flex; }
+      :host([sheet][asking]:not([folded])) { position: absolute; inset: 0; z-index: 5; max-height: none; padding-block-end: max(var(--s2), env(safe-area-inset-bottom)); background: var(--bg); }
+      :host([sheet][asking]:not([folded])) .inner { flex: 1 1 auto; }
+      :host([sheet][asking]:not([folded])) plexus-card[data-open] { flex: 1 1 auto; max-block-size: none; }
+      :host([sheet][asking]:not([folded])) .sheet { display: flex; align-items: center; justify-content: space-between; }
+      :host([sheet][asking][folded]) plexus-card[data-open] { display: none; }
+      :host([sheet][asking][folded]) .folded { display: flex; }
     }
   `];
 
@@ -212,6 +212,7 @@ export class PlexusDock extends PlexusElement {
     const shown = [...(last ? [last] : []), ...cards.filter((request) => this.#opened.has(request.request_id))];
     const ended = [...plexus.requests.value.values()].filter((request) => request.session_id === this.sessionId && request.state !== 'open' && this.#asStrips.has(request.request_id) && !this.#asCards.has(request.request_id)).slice(-1);
     const row = (request: Request) => this.#row(request, request === active);
+    this.toggleAttribute('asking', active !== undefined);
     this.hidden = !shown.length && !strips.length && !more.length && !ended.length;
     return html`<div class="inner">
       ${ended.map((request) => html`<div class="asked panel" role="status" data-request=${request.request_id}>${icon('check', 14)}<span class="words">${this.#outcome(request)}</span></div>`)}
