@@ -805,8 +805,8 @@ export class PlexusCard extends PlexusElement {
     const mark = { allow: 'check', deny: 'close', none: 'info' } as const;
     const took = Date.parse(outcome.at ?? '') - Date.parse(request.opened_at);
     const parts = [outcome.who, Number.isNaN(took) ? '' : t.after(span(took))].filter(Boolean);
-    return html`<div class="outcome" role="status" data-sense=${outcome.sense}>${icon(mark[outcome.sense], 14)}<span class="line"><strong>${outcome.what}</strong>${parts.map((part) => ` · ${part}`)} · ${asked}</span></div>
-      ${outcome.edited ? html`<p class="more-said">${t.editedTo} <code>${outcome.edited}</code></p>` : nothing}${outcome.reason ? html`<p class="more-said">${t.because(outcome.reason)}</p>` : nothing}${this.#late ? html`<p class="more-said late">${t.late}</p>` : nothing}`;
+    return html`<div role="status"><div class="outcome" data-sense=${outcome.sense}>${icon(mark[outcome.sense], 14)}<span class="line"><strong>${outcome.what}</strong>${parts.map((part) => ` · ${part}`)} · ${asked}</span></div>
+      ${outcome.edited ? html`<p class="more-said">${t.editedTo} <code>${outcome.edited}</code></p>` : nothing}${outcome.reason ? html`<p class="more-said">${t.because(outcome.reason)}</p>` : nothing}${this.#late ? html`<p class="more-said late">${t.late}</p>` : nothing}</div>`;
   }
 }
 customElements.define('plexus-card', PlexusCard);
