@@ -404,7 +404,7 @@ pub(crate) struct Answer {
     /// Deny the request
     #[arg(long)]
     pub(crate) deny: bool,
-    /// An option, by id or label; repeat it to pick several; `ID=ANSWER` for each of several questions
+    /// An answer, by id, verb ("always allow") or the agent's label; repeat it to pick several; `ID=ANSWER` for each of several questions
     #[arg(long, value_name = "ID")]
     pub(crate) option: Vec<String>,
     /// The requested text
@@ -416,6 +416,9 @@ pub(crate) struct Answer {
     /// Remember this choice
     #[arg(long)]
     pub(crate) remember: bool,
+    /// Do not ask before an answer that also covers later requests
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Allow this text instead of the original, if the agent accepts edits
     #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with_all = ["remember", "deny", "option", "text"])]
     pub(crate) edit: Option<String>,

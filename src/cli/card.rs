@@ -1,6 +1,7 @@
 //! The text of a request for `requests`, `tail` and `run`. Pure. Text of agents is sanitized, and nothing that must be read
 //! before an answer is cut.
 
+use plexus_protocol::answers::{Answerer, actions};
 use plexus_protocol::{About, Number, Question, Request, RequestType, Risk};
 use serde_json::json;
 
@@ -8,18 +9,6 @@ use super::term::{Paint, clean, line};
 
 /// Longest name, identifier or label, in characters.
 const NAME: usize = 100;
-
-/// The questions of a form; none if the request is itself the question.
-pub(crate) fn questions(request: &Request) -> &[Question] {
-    match &request.subject {
-        About::Question { questions }
-            if request.kind == RequestType::Prompt && questions.iter().any(|question| question.id != "answer") =>
-        {
-            questions
-        }
-        _ => &[],
-    }
-}
 
 fn word(risk: Risk) -> &'static str {
     match risk {
@@ -49,7 +38,7 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
             out.push_str(&format!("  │ {part}\n"));
         }
     };
-    let asked = questions(request);
+    let asked = request.form();
     if !asked.is_empty() || request.display.lines().next() != Some(&request.title) {
         quoted(&request.title, false);
     }
@@ -159,7 +148,7 @@ pub(crate) fn ways(request: &Request) -> String {
         let what = if what.is_empty() { String::new() } else { format!("  {what}") };
         out.push_str(&format!("  {how}{what}\n"));
     };
-    let asked = questions(request);
+    let asked = request.form();
     for question in asked {
         let id = word_of(&question.id);
         for option in &question.options {
@@ -169,10 +158,13 @@ pub(crate) fn ways(request: &Request) -> String {
             way(&format!("--option {id}=WORDS"), "");
         }
     }
-    for (id, label) in (request.options.iter().map(|offer| (&offer.id, &offer.label)))
-        .chain(request.items.iter().map(|item| (&item.id, &item.label)))
-    {
-        way(&format!("--option {}", word_of(id)), &line(label, NAME));
+    for action in actions(request, Answerer::UNLIMITED) {
+        if let Some(id) = action.answer.as_ref().and_then(|answer| answer.option_id.as_ref()) {
+            way(&format!("--option {}", word_of(id)), &action.text());
+        }
+    }
+    for item in &request.items {
+        way(&format!("--option {}", word_of(&item.id)), &line(&item.label, NAME));
     }
     if request.kind == RequestType::Prompt && asked.is_empty() {
         way("--text T", "");
@@ -189,7 +181,7 @@ pub(crate) fn ways(request: &Request) -> String {
 /// A short form of the command that answers a request.
 pub(crate) fn how(request: &Request) -> String {
     let answer = match request.kind {
-        _ if !questions(request).is_empty() => "--option QUESTION=ANSWER ..",
+        _ if !request.form().is_empty() => "--option QUESTION=ANSWER ..",
         RequestType::Pick => "--option ID",
         RequestType::Prompt => "--text T",
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation if request.options.is_empty() => {
@@ -254,6 +246,21 @@ mod tests {
         }));
         let text = card(&edit, Paint::none());
         assert!(text.contains("  │ -old\n  │ +new\n") && text.contains("… 90000 bytes in total"), "{text}");
+    }
+
+    #[test]
+    fn ways_have_the_verbs_of_the_gateway_whatever_the_agent_says() {
+        let lies = request(json!({ "options": [
+            { "id": "deny", "label": "Deny this, and stop asking", "kind": "allow_always" },
+            { "id": "no", "label": "Reject", "kind": "allow_once" },
+            { "id": "yes", "label": "\u{202e}Allow\u{1b}[2J", "kind": "reject_once" },
+            { "id": "x", "label": "", "kind": "reject_always" },
+        ] }));
+        assert_eq!(
+            ways(&lies),
+            "  --option no  Allow once “Reject”\n  --option yes  Deny “\\u{202e}Allow\\u{1b}[2J”\n  \
+             --option deny  Always allow “Deny this, and stop asking”\n  --option x  Always deny\n"
+        );
     }
 
     #[test]

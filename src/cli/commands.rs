@@ -1,18 +1,18 @@
 //! The short commands, each with one call to the gateway.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::time::SystemTime;
 
 use plexus_protocol::{
-    Answers, Choice, Project, Question, Request, RequestState, RequestType, Scope, SessionId, SessionInfo,
-    SessionState, Timestamp,
+    Answers, Project, Question, Request, RequestState, RequestType, Scope, SessionId, SessionInfo, SessionState,
+    Timestamp, answers,
 };
 use reqwest::Url;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::args;
-use super::card::{card, questions, seen, ways};
+use super::card::{card, seen, ways};
 use super::client::{Client, choose, failure};
 use super::home::Home;
 use super::term::{Paint, SanitizedWriter, clean, line};
@@ -30,6 +30,8 @@ const PAST_ITEMS: usize = 1000;
 const LINK: usize = 500;
 /// Lifetime of the one-time code of `open`, in seconds; the gateway has the same bound.
 const CODE_SECONDS: u64 = 120;
+/// Longest typed confirmation that is read, in bytes.
+const CONFIRMATION_MAX: u64 = 100;
 /// Longest prompt read from stdin, in bytes: as much as the gateway takes.
 const PROMPT_MAX: u64 = 16 << 20;
 
@@ -501,6 +503,39 @@ fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result
     }
 }
 
+/// The answer with this id, verb or label.
+fn named<'a>(actions: &'a [answers::Action], word: &str) -> anyhow::Result<&'a answers::Action> {
+    answers::find(actions, word).map_err(|why| {
+        let all = actions.iter().filter_map(|action| {
+            let id = action.answer.as_ref()?.option_id.as_ref()?;
+            Some(format!("{} = {}", line(id, TITLE), action.text()))
+        });
+        let all = all.collect::<Vec<_>>().join(", ");
+        let why = match why {
+            answers::Unmatched::None => "no answer has this name",
+            answers::Unmatched::Several => "several answers have this name",
+        };
+        CommandFailure::plain(format!("--option {}: {why}; this request takes {all}", line(word, TITLE)))
+    })
+}
+
+/// Asks at a terminal before an answer that also covers later requests.
+fn confirm_lasting(action: &answers::Action) -> anyhow::Result<()> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Ok(());
+    }
+    print(&format!(
+        "{}: this also covers what the agent finds similar, from now on. Type yes to do it: ",
+        action.text()
+    ))?;
+    let mut typed = String::new();
+    std::io::stdin().lock().take(CONFIRMATION_MAX).read_line(&mut typed)?;
+    match typed.trim() {
+        "yes" => Ok(()),
+        _ => Err(CommandFailure::plain("nothing was answered; --yes answers without this question")),
+    }
+}
+
 pub(crate) async fn answer(args: args::Answer) -> CommandResult {
     let client = Client::find().await?;
     let request: Request = match args.request.parse::<plexus_protocol::RequestId>() {
@@ -519,14 +554,18 @@ pub(crate) async fn answer(args: args::Answer) -> CommandResult {
     {
         return lost(&json!(receipt), args.json);
     }
-    let refuses = |id: &String| {
-        let offer = request.options.iter().find(|offer| offer.id == *id);
-        offer.is_some_and(|offer| matches!(offer.kind, Choice::RejectOnce | Choice::RejectAlways))
+    let actions = answers::actions(&request, answers::Answerer::UNLIMITED);
+    let named = match &args.option[..] {
+        [word] if request.form().is_empty() && request.kind != RequestType::Pick => Some(named(&actions, word)?),
+        _ => None,
     };
-    let no = args.deny || args.option.first().is_some_and(refuses);
+    let no = args.deny || named.is_some_and(|action| action.role.rule().sense == answers::Sense::Deny);
     was_read(&request, args.digest.as_deref(), no)?;
+    if let Some(action) = named.filter(|action| action.role.rule().lasting && !args.yes) {
+        confirm_lasting(action)?;
+    }
     let mut answer = json!({});
-    let asked = questions(&request);
+    let asked = request.form();
     if !asked.is_empty() && !args.deny {
         answer["answers"] = json!(answers_to(asked, &args)?);
     } else if args.allow || args.deny {
@@ -542,9 +581,12 @@ pub(crate) async fn answer(args: args::Answer) -> CommandResult {
     } else if let Some(text) = &args.text {
         answer["value"] = text.as_str().into();
     } else if request.kind == RequestType::Pick {
-        answer["ids"] = args.option.clone().into();
-    } else if let [option] = &args.option[..] {
-        answer["option_id"] = option.as_str().into();
+        let id = |word: &String| request.items.iter().find(|item| item.label.eq_ignore_ascii_case(word));
+        let is_id = |word: &String| request.items.iter().any(|item| item.id == *word);
+        let ids = args.option.iter().map(|word| id(word).filter(|_| !is_id(word)).map_or(word, |item| &item.id));
+        answer["ids"] = ids.cloned().collect::<Vec<_>>().into();
+    } else if let Some(action) = named {
+        answer = json!(action.answer);
     } else {
         return Err(CommandFailure::plain("this request accepts one option: use --option once"));
     }

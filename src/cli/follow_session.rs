@@ -1,21 +1,20 @@
 //! Follows a session in a terminal without a full-screen UI: events are printed, requests are answered in place, other lines
-//! are prompts.
+//! are prompts. [`typed_line`](super::typed_line) reads the lines that answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use plexus_protocol::{
-    Choice, Kind, Misfit, Question, QuestionOption, Request, RequestState, RequestType, RunStatus, SessionId,
-};
+use plexus_protocol::{Kind, Request, RequestState, RunStatus, SessionId};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::card::{card, how, one, questions};
+use super::card::{card, how};
 use super::client::{Client, failure};
 use super::commands::{Answered, print, send_answer, send_prompt, whole};
 use super::term::{Paint, line};
+use super::typed_line::{AnswerStep, TypedLine, choices, keys, read_line};
 use super::view::{View, outcome};
 use super::{CommandResult, FAILURE};
 use plexus_client::{ClientEvent, Envelope, FollowStart};
@@ -55,8 +54,8 @@ struct FollowSession {
     /// Stdin is a terminal, so a person can answer.
     present: bool,
     open: VecDeque<Request>,
-    /// The answers so far to the questions of the form that is shown.
-    answers: Vec<Vec<String>>,
+    /// How far the answer to the request that is shown has come.
+    step: AnswerStep,
     shown_at: Option<Instant>,
     /// Set while the request that is shown asks for a secret.
     hidden: Option<HiddenInput>,
@@ -82,7 +81,7 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
         view: View::new(paint, false),
         present,
         open: VecDeque::new(),
-        answers: Vec::new(),
+        step: AnswerStep::default(),
         shown_at: None,
         hidden: None,
         runs: Vec::new(),
@@ -310,7 +309,7 @@ impl FollowSession {
     fn reset_input(&mut self) {
         self.shown_at = None;
         self.hidden = None;
-        self.answers.clear();
+        self.step = AnswerStep::default();
     }
 
     /// Handles a request that opened or changed. A truncated one is fetched whole before it is shown.
@@ -386,6 +385,10 @@ impl FollowSession {
         let Some(request) = self.open.front().cloned() else {
             return if trimmed.is_empty() { Ok(()) } else { self.say(text).await };
         };
+        if trimmed == "?" {
+            self.out.push_str(&keys());
+            return Ok(());
+        }
         if let Some(prompt) = trimmed.strip_prefix('>') {
             return self.say(prompt.trim()).await;
         }
@@ -393,298 +396,26 @@ impl FollowSession {
             self.note("· typed before the request could be read: type it again");
             return Ok(());
         }
-        let asked = questions(&request);
-        let answer = if asked.is_empty() {
-            understand(&request, trimmed)
-        } else {
-            match reply(asked, &mut self.answers, trimmed) {
-                Ok(Some(answer)) => Ok(answer),
-                Ok(None) => {
-                    let next = question(asked, self.answers.len(), self.paint);
-                    self.out.push_str(&next);
-                    return Ok(());
-                }
-                Err(help) => Err(help),
+        let answer = match read_line(&request, &mut self.step, trimmed, self.paint) {
+            TypedLine::Answer(answer) => answer,
+            TypedLine::Next(text) => {
+                self.out.push_str(&text);
+                return Ok(());
             }
-        };
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(help) => {
+            TypedLine::Refused(help) => {
                 self.note(&format!("· {help}"));
                 return Ok(());
             }
         };
-        match send_answer(&self.client, &request, answer).await {
+        match send_answer(&self.client, &request, json!(answer)).await {
             // The next event reports it.
             Ok(Answered::Won(_)) => {}
             Ok(Answered::Lost(receipt)) => self.note(&format!("· too late: {}", outcome(&receipt))),
             Err(error) => {
                 self.note(&format!("· {}", line(&format!("{error:#}"), 500)));
-                if !std::mem::take(&mut self.answers).is_empty() {
-                    let first = question(questions(&request), 0, self.paint);
-                    self.out.push_str(&first);
-                }
+                self.out.push_str(&choices(&request, self.paint));
             }
         }
         Ok(())
-    }
-}
-
-/// The next question of a form, and how to answer it.
-fn question(asked: &[Question], at: usize, paint: Paint) -> String {
-    let Some(question) = asked.get(at) else { return String::new() };
-    let mut out = one(question, at, asked.len(), paint);
-    let how = match (question.options.is_empty(), question.multiple) {
-        (true, _) => "type the answer",
-        (false, false) if question.free_text => "type a number, or your own text",
-        (false, false) => "type a number",
-        (false, true) if question.free_text => "type a number, or several (1 3), or your own text",
-        (false, true) => "type a number, or several (1 3)",
-    };
-    let empty = if question.optional { "; an empty line skips it" } else { "" };
-    out.push_str(&format!("  {how}{empty}; - gives no answer\n"));
-    out
-}
-
-/// Takes a typed line as the answer to the next question: the whole answer once all questions have one. The error says which
-/// answers are valid.
-fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Value>, String> {
-    let Some(question) = asked.get(answers.len()) else { return Err("there is no open request".into()) };
-    if text == "-" {
-        return Ok(Some(json!({ "answers": {} })));
-    }
-    let numbers: Option<Vec<usize>> =
-        text.split([' ', ',']).filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect();
-    let named = |option: &&QuestionOption| option.label.eq_ignore_ascii_case(text) || option.id == text;
-    let words: Vec<String> = match numbers.filter(|_| !question.options.is_empty() && !text.is_empty()) {
-        Some(numbers) => {
-            let option = |n: &usize| question.options.get(n.checked_sub(1)?).map(|option| option.id.clone());
-            let ids: Option<Vec<String>> = numbers.iter().map(option).collect();
-            ids.ok_or_else(|| format!("type 1 to {}", question.options.len()))?
-        }
-        None if text.is_empty() => Vec::new(),
-        None => match question.options.iter().find(named) {
-            Some(option) => vec![option.id.clone()],
-            None if question.free_text || question.options.is_empty() => vec![text.to_owned()],
-            None => return Err(format!("type 1 to {}", question.options.len())),
-        },
-    };
-    let own: Vec<String> =
-        words.iter().filter(|word| !question.options.iter().any(|option| option.id == **word)).cloned().collect();
-    match question.misfit(words.len() - own.len(), &own) {
-        None => {}
-        Some(Misfit::Missing) => return Err("this question must be answered".into()),
-        Some(Misfit::Several) => return Err("only one answer is possible: type one number".into()),
-        Some(Misfit::NotA(_)) => return Err("enter a number".into()),
-        Some(misfit @ (Misfit::Pattern | Misfit::Form)) => {
-            let fits = &question.fits;
-            let wanted = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
-            // Debug-escaped, so safe to show.
-            return Err(format!("that does not fit {:?}", wanted.as_deref().unwrap_or_default()));
-        }
-        Some(Misfit::Bounds { least, most }) => {
-            let bound = |word: &str, n: Option<f64>| n.map(|n| format!("{word} {n}"));
-            let bounds = [bound("at least", least), bound("at most", most)].into_iter().flatten();
-            return Err(format!("that does not fit: {}", bounds.collect::<Vec<_>>().join(", ")));
-        }
-    }
-    answers.push(words);
-    if answers.len() < asked.len() {
-        return Ok(None);
-    }
-    let mut members = serde_json::Map::new();
-    for (question, words) in asked.iter().zip(answers.iter()).filter(|(_, words)| !words.is_empty()) {
-        members.insert(question.id.clone(), words.clone().into());
-    }
-    Ok(Some(json!({ "answers": members })))
-}
-
-/// The lines under a card that say how to answer.
-fn choices(request: &Request, paint: Paint) -> String {
-    let mut out = String::new();
-    let asked = questions(request);
-    if !asked.is_empty() {
-        // The card shows the questions themselves.
-        return match asked {
-            [_] => question(asked, 0, paint).lines().last().map(|line| format!("{line}\n")).unwrap_or_default(),
-            _ => question(asked, 0, paint),
-        };
-    }
-    match request.kind {
-        RequestType::Prompt => out.push_str("  type the text; an empty line cancels\n"),
-        RequestType::Pick => {
-            for (n, item) in request.items.iter().enumerate() {
-                out.push_str(&format!("  {}  {}\n", n + 1, line(&item.label, LABEL)));
-            }
-            let several = if request.multi { ", or several (1 3)" } else { "" };
-            out.push_str(&format!("  type a number{several}; an empty line cancels\n"));
-        }
-        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
-            for (n, offer) in request.options.iter().enumerate() {
-                let key = match offer.kind {
-                    Choice::AllowOnce => " y",
-                    Choice::AllowAlways => " a",
-                    Choice::RejectOnce => " n",
-                    Choice::RejectAlways | Choice::Other => "",
-                };
-                let key = if once(request, n, offer.kind) { key } else { "" };
-                out.push_str(&format!("  {}{key}  {}\n", n + 1, line(&offer.label, LABEL)));
-            }
-            let reason = if request.allow_reason { ", optionally with a reason (n too risky)" } else { "" };
-            out.push_str(&format!("  type a number or letter{reason}\n"));
-        }
-    }
-    out
-}
-
-/// Whether the option is the first of its kind, so that the kind's letter means it.
-fn once(request: &Request, at: usize, kind: Choice) -> bool {
-    request.options.iter().position(|offer| offer.kind == kind) == Some(at)
-}
-
-/// Reads a typed line as an answer; the error says which answers are valid.
-fn understand(request: &Request, text: &str) -> Result<Value, String> {
-    let numbers = |count: usize| format!("a request is open: type 1 to {count}, or `>` and a text to send a prompt");
-    match request.kind {
-        RequestType::Prompt => Ok(if text.is_empty() { json!({ "value": null }) } else { json!({ "value": text }) }),
-        RequestType::Pick => {
-            let mut ids = Vec::new();
-            for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
-                let item = word.parse::<usize>().ok().and_then(|n| request.items.get(n.checked_sub(1)?));
-                ids.push(item.ok_or_else(|| numbers(request.items.len()))?.id.clone());
-            }
-            if ids.len() > 1 && !request.multi {
-                return Err("only one can be chosen: type one number".into());
-            }
-            Ok(json!({ "ids": ids }))
-        }
-        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
-            let (word, reason) = text.split_once(' ').unwrap_or((text, ""));
-            let by_kind = |kind: Choice| request.options.iter().find(|offer| offer.kind == kind);
-            let offer = match word {
-                "y" | "yes" => by_kind(Choice::AllowOnce),
-                "a" => by_kind(Choice::AllowAlways),
-                "n" | "no" => by_kind(Choice::RejectOnce),
-                other => other.parse::<usize>().ok().and_then(|n| request.options.get(n.checked_sub(1)?)),
-            };
-            let offer = offer.ok_or_else(|| numbers(request.options.len()))?;
-            let mut answer = json!({ "option_id": offer.id });
-            match reason.trim() {
-                "" => {}
-                _ if !request.allow_reason => {
-                    return Err("this agent does not accept a reason: type only the number or letter".into());
-                }
-                reason => answer["reason"] = reason.into(),
-            }
-            Ok(answer)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(kind: &str, more: Value) -> Request {
-        let mut wire = json!({
-            "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1, "type": kind,
-            "state": "open", "title": "t", "display": "d", "warnings": [], "digest": "x", "options": [],
-            "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-01T00:00:00Z",
-        });
-        for (key, value) in more.as_object().unwrap() {
-            wire[key] = value.clone();
-        }
-        serde_json::from_value(wire).unwrap()
-    }
-
-    #[test]
-    fn typed_lines_answer_only_as_the_card_says() {
-        let options = json!([
-            { "id": "always", "label": "Always", "kind": "allow_always" },
-            { "id": "once", "label": "Once", "kind": "allow_once" },
-            { "id": "no", "label": "No", "kind": "reject_once" },
-        ]);
-        let plain = request("permission", json!({ "options": options }));
-        let with_reason = request("confirm", json!({ "options": options, "allow_reason": true }));
-        let items = json!([{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }]);
-        let pick = request("pick", json!({ "items": items }));
-        let several = request("pick", json!({ "items": items, "multi": true }));
-        let text = request("prompt", json!({}));
-        for (request, typed, answer) in [
-            (&plain, "1", json!({ "option_id": "always" })),
-            (&plain, "a", json!({ "option_id": "always" })),
-            (&plain, "y", json!({ "option_id": "once" })),
-            (&plain, "no", json!({ "option_id": "no" })),
-            (&with_reason, "n too risky", json!({ "option_id": "no", "reason": "too risky" })),
-            (&pick, "2", json!({ "ids": ["b"] })),
-            (&pick, "", json!({ "ids": [] })),
-            (&several, "1, 2", json!({ "ids": ["a", "b"] })),
-            (&text, "hello you", json!({ "value": "hello you" })),
-            (&text, "", json!({ "value": null })),
-        ] {
-            assert_eq!(understand(request, typed), Ok(answer), "{typed:?}");
-        }
-        for (request, typed) in [
-            (&plain, ""),
-            (&plain, "0"),
-            (&plain, "4"),
-            (&plain, "yes please"),
-            (&plain, "do something else"),
-            (&plain, "-1"),
-            (&pick, "3"),
-            (&pick, "1 2"),
-            (&pick, "x"),
-            (&several, "1 9"),
-        ] {
-            assert!(understand(request, typed).is_err(), "{typed:?}");
-        }
-    }
-
-    #[test]
-    fn questions_of_a_form_are_answered_in_turn() {
-        let form = request(
-            "prompt",
-            json!({ "subject": { "type": "question", "questions": [
-                { "id": "db", "text": "Which?", "multiple": false, "free_text": true,
-                    "options": [{ "id": "pg", "label": "Postgres" }, { "id": "lite", "label": "SQLite" }] },
-                { "id": "with", "text": "With?", "multiple": true, "free_text": false, "fits": { "most": 2.0 },
-                    "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }, { "id": "c", "label": "C" }] },
-                { "id": "port", "text": "Port?", "multiple": false, "free_text": true, "optional": true, "options": [],
-                    "fits": { "number": "integer", "least": 1024.0 } },
-            ] } }),
-        );
-        let asked = questions(&form);
-        let mut answers = Vec::new();
-        let mut say = |text: &str| reply(asked, &mut answers, text);
-        for wrong in ["3", "", "1 2"] {
-            assert!(say(wrong).is_err(), "{wrong:?}");
-        }
-        assert_eq!(say("sqlite"), Ok(None));
-        for wrong in ["x", "1 2 3", "0", ""] {
-            assert!(say(wrong).is_err(), "{wrong:?}");
-        }
-        assert_eq!(say("1, 3"), Ok(None));
-        for wrong in ["x", "80", "8080.5"] {
-            assert!(say(wrong).is_err(), "{wrong:?}");
-        }
-        let answers = json!({ "answers": { "db": ["lite"], "with": ["a", "c"] } });
-        assert_eq!(say(""), Ok(Some(answers)));
-        let mut answers = vec![vec!["own words".to_owned()]];
-        assert_eq!(reply(asked, &mut answers, "-"), Ok(Some(json!({ "answers": {} }))));
-        let shown = choices(&form, Paint::none());
-        assert!(shown.contains("1  Postgres") && shown.contains("question 1 of 3"), "{shown}");
-    }
-
-    #[test]
-    fn card_lists_every_way_to_answer() {
-        let options = json!([
-            { "id": "x", "label": "Allow\u{1b}[2J", "kind": "allow_once" },
-            { "id": "y", "label": "Deny", "kind": "reject_once" },
-        ]);
-        let request = request("permission", json!({ "options": options }));
-        assert_eq!(
-            choices(&request, Paint::none()),
-            "  1 y  Allow\\u{1b}[2J\n  2 n  Deny\n  type a number or letter\n"
-        );
     }
 }

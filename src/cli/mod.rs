@@ -33,6 +33,7 @@ mod serve;
 mod term;
 mod terminal;
 mod tls;
+mod typed_line;
 mod usage;
 mod view;
 mod worktrees;

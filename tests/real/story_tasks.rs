@@ -257,7 +257,7 @@ async fn tasks_twenty_requests_of_five_agents_are_answered() {
     tokio::time::sleep(ARMED).await;
     person.presses("C-a");
     person.sees("20 selected").await;
-    person.presses("y");
+    person.presses("a");
     person.sees("Allow 16 requests once?").await;
     tokio::time::sleep(ARMED).await;
     person.presses("y");
@@ -265,7 +265,7 @@ async fn tasks_twenty_requests_of_five_agents_are_answered() {
     person.sees("4 waiting").await;
     person.presses("C-a");
     person.sees("4 selected").await;
-    person.presses("n");
+    person.presses("d");
     person.sees("Deny 4 requests?").await;
     tokio::time::sleep(ARMED).await;
     person.presses("y");

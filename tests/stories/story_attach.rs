@@ -134,25 +134,24 @@ async fn attach_prompts_watches_and_answers_by_key_at_80x24() {
     let asked = screen.shows("chunk-0030").await;
     assert!(asked.contains("demo asks") && asked.contains("make deploy"), "{asked}");
     screen.shot("asked-80x24");
-    // Nothing was typed, so the question has the keys; `i` goes to the prompt, where a letter is text.
-    screen.shows("i write").await;
-    screen.keys(&["i"]);
-    screen.words("y");
-    screen.shows("› y").await;
+    // The composer keeps the keys; a line above it says how to answer.
+    screen.shows("demo asks: Esc, then a").await;
+    screen.words("a");
+    screen.shows("› a").await;
     screen.shows("Esc answers it").await;
     screen.keys(&["C-c", "Escape"]);
-    screen.until("the end of writing", |text| text.contains("i write")).await;
-    // A key counts only after the card was visible for a moment.
+    // A key counts only after the card had the focus for a moment.
     screen.shows("will not ask about similar").await;
-    screen.keys(&["y"]);
+    screen.keys(&["a"]);
     let done = screen.shows("allowed (allow_once): make deploy").await;
-    screen.shows("Allowed by plexus attach (local)").await;
+    screen.shows("Allowed once by plexus attach (local)").await;
     assert!(done.contains("chunk-0030"), "{done}");
     screen.shows("── done").await;
     screen.shot("allowed-80x24");
-    screen.shows("Esc closes this").await;
-    screen.keys(&["Escape"]);
+    screen.shows("Enter send").await;
     screen.hides("Esc closes this").await;
+    screen.keys(&["Escape"]);
+    screen.shows("Esc write").await;
     screen.keys(&["g"]);
     let top = screen.until("the beginning", |text| text.contains("thought: Let me think")).await;
     for words in ["▌ think ;; plan ;; diff", "Plan 3/3", "✔ Check it", "G: to now"] {
@@ -193,7 +192,7 @@ async fn attach_shows_other_answers_in_place_and_to_a_late_joiner() {
         .bearer_auth(phone["token"].as_str().unwrap())
         .json(&json!({ "option_id": "allow_once" }));
     assert_eq!(answer.send().await.unwrap().status(), 200);
-    screen.shows("Allowed by phone").await;
+    screen.shows("Allowed once by phone").await;
     screen.shot("answered-elsewhere-160x50");
     // During streaming, earlier text scrolls up and stays.
     screen.shows("chunk-0200").await;
@@ -211,7 +210,7 @@ async fn attach_shows_other_answers_in_place_and_to_a_late_joiner() {
     // The composer has the keys again after the answer.
     screen.until("the end of the card", |text| !text.contains("Esc closes this") && text.contains("Enter send")).await;
     screen.keys(&["Escape"]);
-    screen.shows("i write").await;
+    screen.shows("Esc write").await;
     screen.keys(&["g"]);
     screen.shows("▌ stream 40 1").await;
 }
@@ -236,6 +235,7 @@ async fn attach_opens_the_inbox_and_answers_several_requests_at_once() {
     }
     let screen = Screen::open(&gateway, (80, 24), "");
     screen.shows("3 waiting").await;
+    screen.keys(&["k"]);
     // The first two, each read for a moment.
     for (command, selected) in [("make part2", "1 selected"), ("make part1", "2 selected")] {
         let card = format!("│ │ {command}");
@@ -245,7 +245,7 @@ async fn attach_opens_the_inbox_and_answers_several_requests_at_once() {
         screen.shows(selected).await;
         screen.keys(&["j"]);
     }
-    screen.keys(&["y"]);
+    screen.keys(&["a"]);
     let asked = |text: &str| {
         ["Allow 2 requests once?", "make part2", "make part1", "allow 2"].iter().all(|words| text.contains(words))
     };
@@ -293,9 +293,11 @@ async fn attach_shows_a_list_and_a_session_side_by_side() {
     screen.shows("write to the agent").await;
     screen.words("ask make deploy");
     screen.keys(&["Enter"]);
+    screen.shows("demo asks: Esc, then a").await;
+    screen.keys(&["Escape"]);
     screen.until("an armed card", |text| text.contains("Allow once") && text.contains("will not ask")).await;
     screen.shot("asked-200x50");
-    screen.keys(&["y"]);
+    screen.keys(&["a"]);
     screen.shows("allowed (allow_once): make deploy").await;
     screen.keys(&["Tab"]);
     screen.shows("▌1 session").await;
@@ -318,10 +320,10 @@ async fn attach_shows_a_lost_gateway_and_resumes() {
     screen.shot("offline-100x30");
     gateway.again().await;
     screen.shows("● live").await;
-    // Nothing was typed, so the question has the keys.
-    screen.shows("i write").await;
+    screen.shows("demo asks: Esc, then a").await;
+    screen.keys(&["Escape"]);
     screen.until("an armed card", |text| text.contains("will not ask about similar")).await;
-    screen.keys(&["y"]);
+    screen.keys(&["a"]);
     screen.shows("allowed (allow_once): make deploy").await;
     let text = screen.shows("three").await;
     assert_eq!(text.matches("▌ echo two").count(), 1, "nothing twice:\n{text}");
@@ -631,7 +633,7 @@ async fn attach_fills_a_surface_by_keys_and_answers_its_question() {
 
     // The form, by keys: the table, the field, the box, the button.
     screen.keys(&["Escape"]);
-    screen.shows("i write").await;
+    screen.shows("Esc write").await;
     screen.keys(&["s"]);
     screen.shows("Tab next").await;
     screen.keys(&["Tab", "Tab"]);
@@ -680,15 +682,55 @@ async fn attach_fills_a_surface_by_keys_and_answers_its_question() {
     gateway.prompt(&session, "ask make deploy").await;
     let over = screen.until("the request", |text| text.contains("make deploy") && text.contains("Allow once")).await;
     assert!(over.contains("demo draws"), "{over}");
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    screen.keys(&["y"]);
-    screen.shows("Allowed by").await;
+    // The first press only chooses it.
+    screen.keys(&["a"]);
+    screen.shows("A: no more questions").await;
+    screen.keys(&["a"]);
+    screen.shows("Allowed once by").await;
     screen.keys(&["Escape"]);
-    screen.hides("Allowed by").await;
+    screen.hides("Allowed once by").await;
     screen.keys(&["Escape"]);
     screen.shows("allowed (allow_once)").await;
     screen.resize(80, 24);
     screen.shows("▣ pinned Deploy").await;
-    screen.keys(&["q", "q"]);
+    screen.keys(&["q"]);
+    screen.shows("SESSION").await;
+    screen.keys(&["q"]);
     assert_eq!(screen.ended().await, "0");
+}
+
+#[tokio::test]
+async fn attach_answers_nothing_while_sentences_are_typed() {
+    let gateway = Gateway::demo().await;
+    let session = gateway.session("demo").await;
+    // In the composer: the request comes while the field is empty, and while something stands in it.
+    let screen = Screen::open(&gateway, (120, 30), &session);
+    screen.shows("write to the agent").await;
+    gateway.prompt(&session, "ask make one").await;
+    let first = gateway.open_request(&session).await;
+    screen.shows("demo asks: Esc, then a").await;
+    for sentence in ["any idea why?", "add a test", "yes please do", "always allow it", "deny nothing, quit"] {
+        screen.words(sentence);
+        screen.shows(&format!("› {sentence}")).await;
+        screen.keys(&["C-c"]);
+        screen.hides(&format!("› {sentence}")).await;
+    }
+    // On the card that has the focus, and in the inbox.
+    screen.keys(&["Escape"]);
+    screen.shows("will not ask about similar").await;
+    screen.words("add a test");
+    screen.shows("› add a test").await;
+    screen.keys(&["C-c"]);
+    let inbox = Screen::open(&gateway, (80, 24), "");
+    inbox.shows("1 waiting").await;
+    inbox.keys(&["k"]);
+    inbox.shows("will not ask about similar").await;
+    inbox.words("add a test, deny nothing");
+    inbox.shows("letters typed in a row are no commands here").await;
+    let still = gateway.open_request(&session).await;
+    assert_eq!(still["request_id"], first["request_id"]);
+    // A key by itself answers.
+    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    inbox.keys(&["a"]);
+    inbox.shows("Allowed once by").await;
 }

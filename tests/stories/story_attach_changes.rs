@@ -55,7 +55,7 @@ async fn attached(gateway: &Gateway, session: &str, size: (u16, u16), env: &[(&s
     let terminal = Terminal::open(None, size, &all, &[exe(), "attach", session]);
     shows(&terminal, "write to the agent").await;
     terminal.keys(&["Escape"]);
-    shows(&terminal, "i write").await;
+    shows(&terminal, "Esc write").await;
     terminal.keys(&["g", "c"]);
     shows(&terminal, "Changes 2 files").await;
     terminal

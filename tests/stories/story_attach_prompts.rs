@@ -121,8 +121,9 @@ async fn attach_starts_another_program_in_a_worktree_of_a_tag() {
     assert!(said(&events, None).contains("@notes.txt"));
     // Nobody else needs its worktree: it may go with the session.
     terminal.keys(&["Escape"]);
-    shows(&terminal, "i write").await;
-    terminal.words(":archive");
+    shows(&terminal, "Esc write").await;
+    terminal.keys(&["C-k"]);
+    terminal.words("archive");
     shows(&terminal, "› archive").await;
     terminal.keys(&["Enter"]);
     shows(&terminal, "Remove its worktree as well? The branch fix/it is kept.").await;
@@ -169,7 +170,7 @@ async fn attach_loads_what_is_left_out_of_a_long_output() {
     assert!(!text.contains("the-very-end"), "{text}");
     shot(&terminal, "left-out-80x24");
     terminal.keys(&["Escape"]);
-    shows(&terminal, "i write").await;
+    shows(&terminal, "Esc write").await;
     terminal.keys(&["L"]);
     shows(&terminal, "the-very-end").await;
     let text = terminal.text();

@@ -28,7 +28,7 @@ const SCREENS: [(&str, &[&str], &str, &[&str]); 11] = [
     ("help", &["?"], "Global keys", &["Escape"]),
     ("palette", &["C-k"], "Commands", &["Escape"]),
     ("pair", &["p"], "Add a device", &["Escape"]),
-    ("new", &["2", "N"], "What is to be done?", &["Escape"]),
+    ("new", &["N"], "What is to be done?", &["Escape"]),
     // Its field takes letters, so it is the last.
     ("search", &["3"], "Type words", &[]),
 ];

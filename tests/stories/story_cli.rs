@@ -498,9 +498,10 @@ fn commands_of_a_whole_day() {
     assert!(fine(&home, &["ls"]).contains("waiting"));
     let wrong = done(&home, &["answer", id, "--option", "nonesuch"]);
     assert_eq!(code(&wrong), 1);
-    assert!(err(&wrong).contains("not offered"), "{}", err(&wrong));
+    assert!(err(&wrong).contains("no answer has this name"), "{}", err(&wrong));
+    assert!(err(&wrong).contains("allow_once = Allow once"), "{}", err(&wrong));
     assert!(
-        fine(&home, &["answer", &id[..10], "--allow"])
+        fine(&home, &["answer", &id[..10], "--option", "allow once"])
             .starts_with("your answer counts: allowed by plexus answer (local)")
     );
     let late = done(&home, &["answer", id, "--deny"]);

@@ -12,11 +12,13 @@ mod new_session;
 mod sheets;
 mod surfaces;
 mod triage;
+mod typing;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use plexus_client::{ClientEvent, Envelope};
+use plexus_protocol::answers::Answerer;
 use ratatui::layout::Rect;
 use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::{Value, json};
@@ -368,10 +370,12 @@ pub(crate) struct App {
     /// Whether no page was chosen yet.
     undecided: bool,
     pub(crate) writing: bool,
-    /// Whether the composer gave its keys to a request.
-    yielded: bool,
-    /// The request that the keys were offered to.
-    offered: Option<String>,
+    /// Whether the user gave the focus to the card of a request, and whether it came from the composer.
+    pub(crate) card_focus: bool,
+    from_composer: bool,
+    guard: typing::TypingGuard,
+    /// The permissions of this device.
+    pub(crate) device: Answerer,
     pub(crate) composer: TextArea<'static>,
     /// The files that are offered for the composer, and the images of the prompts that are written, by their sessions.
     pub(crate) files: FileOffers,
@@ -473,8 +477,10 @@ impl App {
             previewed: false,
             undecided: false,
             writing: false,
-            yielded: false,
-            offered: None,
+            card_focus: false,
+            from_composer: false,
+            guard: typing::TypingGuard::default(),
+            device: Answerer::UNLIMITED,
             composer: input::area(""),
             files: FileOffers::default(),
             images: HashMap::new(),
@@ -537,8 +543,14 @@ impl App {
                     self.key(&key, &mut effects);
                 }
             }
-            Msg::Paste(words) => self.paste(&words, &mut effects),
-            Msg::Mouse(event) => self.mouse(event, &mut effects),
+            Msg::Paste(words) => {
+                self.drop_key();
+                self.paste(&words, &mut effects);
+            }
+            Msg::Mouse(event) => {
+                self.drop_key();
+                self.mouse(event, &mut effects);
+            }
             Msg::Resize(width, height) => self.size = (width, height),
             Msg::Focus(on) => {
                 self.focused = Some(on);
@@ -614,7 +626,7 @@ impl App {
             self.card = Some(card);
         }
         self.update_form(effects);
-        self.update_writing();
+        self.update_focus();
         self.update_files(effects);
         self.update_surfaces(effects);
         self.read_older_sessions(effects);
@@ -717,14 +729,12 @@ impl App {
             }
             _ => return None,
         };
-        // The shown request stays as long as it is relevant.
-        if let Some(card) = &self.card
-            && list.contains(&card.id)
-            && (self.is_open(&card.id) || lingers(&card.id))
-        {
-            return Some(card.id.clone());
+        // The shown request stays as long as it is open; its outcome gives way to the next one.
+        let shown = self.card.as_ref().map(|card| card.id.clone()).filter(|id| list.contains(id));
+        match shown {
+            Some(id) if self.is_open(&id) => Some(id),
+            shown => list.into_iter().find(|id| self.is_open(id)).or(shown.filter(lingers)),
         }
-        list.into_iter().find(|id| self.is_open(id))
     }
 
     pub(crate) fn is_open(&self, id: &str) -> bool {
@@ -759,6 +769,7 @@ impl App {
     }
 
     fn tick(&mut self, effects: &mut Vec<Effect>) {
+        self.release_key(effects);
         if self.toast.as_ref().is_some_and(|(_, _, at)| self.now - at > TOAST_TIME) {
             self.toast = None;
         }
@@ -800,7 +811,7 @@ impl App {
             return;
         }
         self.previewed = false;
-        self.writing = !self.requests.values().any(|(ask, outcome)| ask.session == id && outcome.is_none());
+        self.write();
     }
 
     /// Reads another session. What was typed is kept with the one before.
@@ -821,6 +832,7 @@ impl App {
             self.from = page;
         }
         self.page = page;
+        self.card_focus = false;
         self.refreshed = self.now;
         self.refresh(effects);
         if page == TuiPage::Search {

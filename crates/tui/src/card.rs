@@ -1,13 +1,20 @@
 //! The card of a request: the question in the gateway's own rendering, and the keys that answer it. One file: what may be answered depends
 //! on what was on the screen. Pure.
 //!
-//! No key answers before the card was shown for [`ARM_DELAY`], and nothing is allowed before its last line was on the screen. A dangerous
-//! request needs the typed word `approval`. An agent's text stands behind a bar and never in a line of the UI's own.
+//! The verbs, keys and guards of the answers are those of [`plexus_protocol::answers`]. No key answers before the card was shown, or had
+//! the focus, for [`ARM_DELAY`], and nothing is allowed before its last line was on the screen. A dangerous request needs a typed `yes`. An
+//! agent's text stands behind a bar or in quotation marks, and never as a line or a button of the UI's own.
+
+mod choices;
+
+pub(crate) use choices::option_places;
+use choices::{choices_of, flow, has_menu};
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use plexus_protocol::{ABOUT_MAX, Question};
+use plexus_protocol::answers::{Role, Sense};
+use plexus_protocol::{ABOUT_MAX, About, Question, RequestType};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;
@@ -18,7 +25,7 @@ use super::input::{self, Key};
 use super::markdown::wrap;
 use super::sanitize;
 use super::theme::Theme;
-use super::view_model::{RequestResult, RequestView, RiskView, ago, span};
+use super::view_model::{RequestResult, RequestView, RiskView, span};
 
 /// How long a card is shown before a key answers it, in milliseconds: a key meant for something else has no effect.
 pub(crate) const ARM_DELAY: i64 = 400;
@@ -30,8 +37,8 @@ const FRAME: usize = 5;
 const FORM_FRAME: usize = 4;
 /// A request of at most this many lines is shown before the reasons for its risk.
 const SHORT_LINES: usize = 8;
-/// Longest label of an option, in columns.
-const LABEL_MAX: usize = 50;
+/// Most lines of the menu.
+pub(crate) const MENU_ROWS: usize = 8;
 /// With less room for the content than this, a card has fewer lines of its own.
 const ROWS_MIN: usize = 4;
 /// Most lines of content that are laid out; a longer request cannot be allowed here.
@@ -49,9 +56,13 @@ const CHANGED_TYPING: &str = "this request changed while it was open: read it ag
 pub(crate) enum CardMode {
     /// Reading, and choosing an option by its key.
     Choose,
+    /// All answers in a list, one of them chosen.
+    Menu { at: usize },
+    /// An answer that also covers later requests waits for its second press; since when it waits.
+    Lasting { action: usize, since: i64 },
     /// Typing the reason of a denial.
     Reason(TextArea<'static>),
-    /// Typing `approval` to send this answer; Esc returns to the mode before.
+    /// Typing `yes` to send this answer; Esc returns to the mode before.
     Yes { typed: String, body: Value, back: Box<CardMode> },
     /// Editing the action before it is allowed.
     Edit(TextArea<'static>),
@@ -81,7 +92,6 @@ pub(crate) struct Card {
     /// Whether the whole request is being fetched.
     pub(crate) fetching: bool,
     pub(crate) mode: CardMode,
-    pub(crate) remember: bool,
     /// Whether the answer is being sent.
     pub(crate) sent: bool,
     pub(crate) problem: String,
@@ -123,17 +133,18 @@ pub(crate) struct CardLayout {
 
 impl Card {
     pub(crate) fn new(ask: &RequestView, now: i64) -> Self {
-        let mode = match ask.kind.as_str() {
+        let mode = match ask.kind {
             _ if !ask.questions.is_empty() => CardMode::Form(Form::new(&ask.questions)),
-            "prompt" if !ask.observe => {
+            _ if ask.observe || ask.action(Role::Send).is_none() => CardMode::Choose,
+            RequestType::Prompt => {
                 let mut area = input::area(&ask.default);
                 if ask.secret {
                     area.set_mask_char('•');
                 }
                 CardMode::Text(area)
             }
-            "pick" if !ask.observe => CardMode::Pick { at: 0, picked: BTreeSet::new() },
-            _ => CardMode::Choose,
+            RequestType::Pick => CardMode::Pick { at: 0, picked: BTreeSet::new() },
+            RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => CardMode::Choose,
         };
         Self {
             id: ask.id.clone(),
@@ -145,7 +156,6 @@ impl Card {
             changed: false,
             fetching: false,
             mode,
-            remember: false,
             sent: false,
             problem: String::new(),
             closed_at: None,
@@ -155,10 +165,28 @@ impl Card {
     /// Whether text is being typed into it.
     pub(crate) fn is_typing(&self, ask: &RequestView) -> bool {
         match &self.mode {
-            CardMode::Choose | CardMode::Pick { .. } => false,
+            CardMode::Choose | CardMode::Menu { .. } | CardMode::Lasting { .. } | CardMode::Pick { .. } => false,
             CardMode::Form(form) => form.is_typing(&ask.questions),
             CardMode::Reason(_) | CardMode::Yes { .. } | CardMode::Edit(_) | CardMode::Text(_) => true,
         }
+    }
+
+    /// Whether a key means this request, also before the card has the focus.
+    pub(crate) fn means(&self, name: &str, ask: &RequestView) -> bool {
+        match name {
+            _ if ask.observe => false,
+            "a" | "d" => true,
+            "A" => ask.action(Role::AllowAlways).is_some(),
+            "e" => ask.editable.is_some(),
+            "r" => ask.reason,
+            "m" => has_menu(ask),
+            digit => ask.actions.iter().filter_map(|action| action.key).any(|key| digit.chars().eq([key])),
+        }
+    }
+
+    /// Restarts its guard: it has just got the focus.
+    pub(crate) fn focus(&mut self, now: i64) {
+        self.shown = now;
     }
 
     /// Whether it is a form, which takes all the room there is.
@@ -206,12 +234,13 @@ impl Card {
             CardMode::Reason(area) | CardMode::Edit(area) | CardMode::Text(area) => {
                 input::rows(area, usize::from(width).saturating_sub(7)).clamp(1, 6) + 1
             }
-            CardMode::Pick { .. } => ask.items.len().clamp(1, 8),
-            _ => 0,
+            CardMode::Pick { .. } => ask.items.len().clamp(1, MENU_ROWS),
+            CardMode::Menu { .. } => ask.actions.len().clamp(1, MENU_ROWS),
+            CardMode::Choose | CardMode::Lasting { .. } | CardMode::Yes { .. } | CardMode::Form(_) => 0,
         };
         let (mut frame, spare) = match form {
             Some(_) => (FORM_FRAME, 1),
-            None => (FRAME + flow(&choices_of(self, ask, inner), inner).len().max(1), 2),
+            None => (FRAME + flow(&choices_of(ask, inner), inner).len().max(1), 2),
         };
         let compact = most.saturating_sub(frame + below) < content.len().min(ROWS_MIN);
         if compact {
@@ -252,8 +281,12 @@ impl Card {
         } else if self.changed {
             // While text is typed, letters go into the text.
             Some(match self.mode {
-                CardMode::Choose | CardMode::Pick { .. } => CHANGED,
-                _ => CHANGED_TYPING,
+                CardMode::Choose | CardMode::Menu { .. } | CardMode::Lasting { .. } | CardMode::Pick { .. } => CHANGED,
+                CardMode::Reason(_)
+                | CardMode::Yes { .. }
+                | CardMode::Edit(_)
+                | CardMode::Text(_)
+                | CardMode::Form(_) => CHANGED_TYPING,
             })
         } else if !self.read {
             Some("read to the end to allow: PgDn")
@@ -266,14 +299,24 @@ impl Card {
         if !ask.digest.is_empty() {
             body["digest"] = ask.digest.as_str().into();
         }
-        if self.remember {
-            body["remember"] = true.into();
-        }
         body
     }
 
     /// Allows it if possible; a dangerous request needs a second confirmation.
     fn allow(&mut self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
+        let refused = ask.actions.iter().find_map(|action| {
+            let allows = matches!(action.role, Role::AllowOnce | Role::Send);
+            action.unavailable.filter(|_| allows)
+        });
+        if let Some(why) = refused {
+            self.problem = why.text().into();
+            return CardOutcome::Taken;
+        }
+        self.send(ask, body, now)
+    }
+
+    /// Sends an answer that lets the agent continue, behind the guards.
+    fn send(&mut self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
         if self.block_reason(now).is_some() {
             return CardOutcome::Taken;
         }
@@ -297,21 +340,36 @@ impl Card {
 
     /// The answer that denies this request.
     pub(crate) fn denial(ask: &RequestView) -> Value {
-        match ask.kind.as_str() {
-            "prompt" if !ask.questions.is_empty() => json!({ "answers": {} }),
-            "prompt" => json!({ "value": null }),
-            "pick" => json!({ "ids": [] }),
-            _ => match ask.option("reject_once").or_else(|| ask.option("reject_always")) {
-                Some(option) => json!({ "option_id": option.id }),
-                None => json!({ "ok": false }),
-            },
-        }
+        let answer = ask.denial().and_then(|action| action.answer.as_ref());
+        answer.map_or_else(|| json!({ "ok": false }), |answer| json!(answer))
     }
 
-    fn approval(ask: &RequestView) -> Value {
-        match ask.option("allow_once") {
-            Some(option) => json!({ "option_id": option.id }),
-            None => json!({ "ok": true }),
+    /// Gives one of the offered answers; one that covers later requests waits for a second press.
+    fn press(&mut self, at: usize, ask: &RequestView, confirmed: bool, now: i64) -> CardOutcome {
+        let Some(action) = ask.actions.get(at) else { return CardOutcome::Taken };
+        if let Some(why) = action.unavailable {
+            self.problem = why.text().into();
+            return CardOutcome::Taken;
+        }
+        let rule = action.role.rule();
+        let Some(answer) = &action.answer else {
+            self.problem = "left open: answer it on another device".into();
+            return CardOutcome::Taken;
+        };
+        let blocked = match rule.sense {
+            Sense::Allow => self.block_reason(now).is_some(),
+            Sense::Deny | Sense::Defer => self.sent || now - self.shown < ARM_DELAY,
+        };
+        if blocked {
+            return CardOutcome::Taken;
+        }
+        if rule.lasting && !confirmed {
+            self.mode = CardMode::Lasting { action: at, since: now };
+            return CardOutcome::Taken;
+        }
+        match rule.sense {
+            Sense::Allow => self.send(ask, json!(answer), now),
+            Sense::Deny | Sense::Defer => self.deny(ask, json!(answer), now),
         }
     }
 
@@ -328,7 +386,7 @@ impl Card {
             return match key.name() {
                 "Esc" | "Enter" => CardOutcome::Close,
                 // A key that was meant for the question does nothing else.
-                "y" | "n" | "a" | "d" | "A" | "D" | "N" | "r" | "e" | "m" => CardOutcome::Taken,
+                "a" | "d" | "A" | "r" | "e" | "m" => CardOutcome::Taken,
                 _ => CardOutcome::Nothing,
             };
         }
@@ -350,6 +408,16 @@ impl Card {
         // A mode that is not put back ends here.
         match std::mem::replace(&mut self.mode, CardMode::Choose) {
             CardMode::Choose => self.choose(key, ask, now),
+            CardMode::Menu { at } => self.menu_key(at, key, ask, now),
+            CardMode::Lasting { action, since } => match key.name() {
+                "Esc" => CardOutcome::Taken,
+                // From the menu, Enter confirms what Enter chose.
+                "A" | "Enter" if now - since >= ARM_DELAY => self.press(action, ask, true, now),
+                _ => {
+                    self.mode = CardMode::Lasting { action, since };
+                    CardOutcome::Taken
+                }
+            },
             CardMode::Reason(mut area) => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 "Enter" => {
@@ -387,7 +455,8 @@ impl Card {
             CardMode::Edit(mut area) => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 "Enter" => {
-                    let mut body = Self::approval(ask);
+                    let answer = ask.action(Role::AllowOnce).and_then(|action| action.answer.as_ref());
+                    let mut body = answer.map_or_else(|| json!({ "ok": true }), |answer| json!(answer));
                     body["edited"] = area.lines().join("\n").into();
                     self.mode = CardMode::Edit(area);
                     self.allow(ask, body, now)
@@ -454,7 +523,7 @@ impl Card {
                 self.mode = CardMode::Pick { at, picked };
                 return if ids.is_empty() { CardOutcome::Taken } else { self.allow(ask, json!({ "ids": ids }), now) };
             }
-            "n" | "d" => self.deny(ask, Self::denial(ask), now),
+            "d" => self.deny(ask, Self::denial(ask), now),
             digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
                 Some(item) => {
                     at = item;
@@ -513,25 +582,14 @@ impl Card {
         if ask.observe {
             return CardOutcome::Nothing;
         }
-        // The same keys as on the page.
-        let name = match key.name() {
-            "a" => "y",
-            "d" => "n",
-            "D" => "r",
-            other => other,
-        };
-        if let Some((option, _)) = keys(ask).iter().find(|(_, with)| with == name) {
-            let option = &ask.options[*option];
-            let body = json!({ "option_id": option.id });
-            return if option.kind.starts_with("reject") {
-                self.deny(ask, body, now)
-            } else {
-                self.allow(ask, body, now)
-            };
+        let mut letters = key.name().chars();
+        if let (Some(letter), None) = (letters.next(), letters.next())
+            && let Some(at) = ask.actions.iter().position(|action| action.key == Some(letter))
+        {
+            self.problem.clear();
+            return self.press(at, ask, false, now);
         }
-        match name {
-            "y" if ask.options.is_empty() => self.allow(ask, json!({ "ok": true }), now),
-            "n" if ask.options.is_empty() => self.deny(ask, json!({ "ok": false }), now),
+        match key.name() {
             "r" if ask.reason => {
                 self.mode = CardMode::Reason(input::area(""));
                 CardOutcome::Taken
@@ -543,14 +601,28 @@ impl Card {
                 }
                 None => CardOutcome::Nothing,
             },
-            "m" if ask.remember && ask.option("allow_always").is_none() => {
-                self.remember = !self.remember;
+            "m" if has_menu(ask) => {
+                self.mode = CardMode::Menu { at: 0 };
                 CardOutcome::Taken
             }
             // Keys of other requests do nothing here.
-            "y" | "n" | "A" => CardOutcome::Taken,
+            "a" | "d" | "A" => CardOutcome::Taken,
             _ => CardOutcome::Nothing,
         }
+    }
+
+    /// Handles a key in the list of all answers.
+    fn menu_key(&mut self, at: usize, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
+        let last = ask.actions.len().saturating_sub(1);
+        let at = match key.name() {
+            "Esc" | "m" => return CardOutcome::Taken,
+            "Enter" => return self.press(at, ask, false, now),
+            "Down" | "j" => (at + 1).min(last),
+            "Up" | "k" => at.saturating_sub(1),
+            _ => at,
+        };
+        self.mode = CardMode::Menu { at };
+        CardOutcome::Taken
     }
 
     /// Pastes text.
@@ -569,105 +641,6 @@ impl Card {
     }
 }
 
-/// The key of each option.
-pub(crate) fn keys(ask: &RequestView) -> Vec<(usize, String)> {
-    let mut taken: BTreeSet<&str> = BTreeSet::new();
-    let mut number = 0;
-    ask.options
-        .iter()
-        .enumerate()
-        .map(|(n, option)| {
-            let letter = match option.kind.as_str() {
-                "allow_once" => "y",
-                "allow_always" => "A",
-                "reject_once" => "n",
-                "reject_always" => "N",
-                _ => "",
-            };
-            if !letter.is_empty() && taken.insert(letter) {
-                return (n, letter.to_owned());
-            }
-            number += 1;
-            (n, number.to_string())
-        })
-        .filter(|(_, key)| key.len() == 1)
-        .collect()
-}
-
-/// The choices: key, label, and whether it allows.
-fn choices_of(card: &Card, ask: &RequestView, width: usize) -> Vec<(String, String, bool)> {
-    if ask.observe || matches!(ask.kind.as_str(), "prompt" | "pick") {
-        return Vec::new();
-    }
-    let option = |(n, key): (usize, String)| {
-        let offered = &ask.options[n];
-        (
-            key,
-            sanitize::cut(&offered.label, LABEL_MAX.min(width.saturating_sub(5))),
-            !offered.kind.starts_with("reject"),
-        )
-    };
-    let mut all: Vec<(String, String, bool)> = keys(ask).into_iter().map(option).collect();
-    let mut more = |key: &str, label: &str, approval: bool| all.push((key.to_owned(), label.to_owned(), approval));
-    if ask.options.is_empty() {
-        more("y", "Yes", true);
-        more("n", "No", false);
-    }
-    if ask.editable.is_some() {
-        more("e", "Edit", true);
-    }
-    if ask.reason {
-        more("r", "Deny with a reason", false);
-    }
-    if ask.remember && ask.option("allow_always").is_none() {
-        more("m", if card.remember { "Remember: yes" } else { "Remember: no" }, false);
-    }
-    all
-}
-
-/// Lays choices out in lines: the indexes in each line.
-fn flow(all: &[(String, String, bool)], width: usize) -> Vec<Vec<usize>> {
-    let mut lines: Vec<Vec<usize>> = Vec::new();
-    let mut left = 0;
-    for (n, (key, label, _)) in all.iter().enumerate() {
-        let wide = sanitize::width(key) + sanitize::width(label) + 5;
-        match lines.last_mut() {
-            Some(line) if left >= wide => line.push(n),
-            _ => {
-                lines.push(vec![n]);
-                left = width;
-            }
-        }
-        left = left.saturating_sub(wide);
-    }
-    lines
-}
-
-/// The place of a button of a card in the lines of its options.
-pub(crate) struct OptionPlace {
-    pub(crate) line: usize,
-    pub(crate) columns: Range<usize>,
-    pub(crate) key: String,
-}
-
-/// Where the buttons of a card are that can be pressed: none while text is typed.
-pub(crate) fn option_places(card: &Card, ask: &RequestView, width: usize) -> (usize, Vec<OptionPlace>) {
-    let all = choices_of(card, ask, width);
-    let lines = flow(&all, width);
-    let mut places = Vec::new();
-    if matches!(card.mode, CardMode::Choose) {
-        for (line, options) in lines.iter().enumerate() {
-            let mut from = 0;
-            for (key, label, _) in options.iter().map(|n| &all[*n]) {
-                let to = from + sanitize::width(key) + sanitize::width(label) + 4;
-                places.push(OptionPlace { line, columns: from..to, key: key.clone() });
-                from = to;
-            }
-        }
-    }
-    (lines.len(), places)
-}
-
 /// Whether the gateway may have truncated a text of the questions: then only `display` has all of it.
 fn is_truncated(questions: &[Question]) -> bool {
     questions.iter().any(|question| {
@@ -684,9 +657,12 @@ fn why_risky(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static
         let spans = [Span::styled(warning.clone(), theme.warn)];
         lines.extend(wrap(&spans, &Span::styled("⚠ ", theme.warn), &Span::raw("  "), width));
     }
-    if !ask.reasons.is_empty() {
+    if ask.risk > RiskView::Low || !ask.reasons.is_empty() {
         let style = if ask.risk == RiskView::Danger { theme.bad } else { theme.warn };
-        let spans = [Span::styled(format!("{}: {}", ask.risk.word(), ask.reasons.join("; ")), style)];
+        let spans = [
+            Span::styled(format!("{}  ", ask.risk.name()), style.add_modifier(Modifier::BOLD)),
+            Span::styled(ask.reasons.join("; "), style),
+        ];
         lines.extend(wrap(&spans, &Span::raw(""), &Span::raw("  "), width));
     }
     lines
@@ -700,12 +676,12 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
     if !short {
         lines.extend(why_risky(ask, width, theme));
     }
-    if ask.subject == "unreadable" {
+    if ask.subject == About::Unreadable {
         let text = "Plexus cannot tell what this would do; it is shown as the agent sent it";
         lines.extend(wrap(&[Span::styled(text, theme.bad)], &Span::styled("⚠ ", theme.bad), &Span::raw("  "), width));
     }
     // A command that looks like a diff is not one.
-    let edit = matches!(ask.subject.as_str(), "edit" | "");
+    let edit = matches!(ask.subject, About::Edit { .. });
     let bar = Span::styled("│ ", if ask.risk == RiskView::Danger { theme.bad } else { theme.accent });
     if !ask.questions.is_empty() && !is_truncated(&ask.questions) {
         // For a form, the questions are the content.
@@ -723,7 +699,7 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
         let style = match line.as_bytes().first() {
             Some(b'+') if edit => theme.added.0,
             Some(b'-') if edit => theme.removed.0,
-            Some(b' ' | b'@' | b'\\') if ask.subject == "edit" => theme.text,
+            Some(b' ' | b'@' | b'\\') if edit => theme.text,
             _ => theme.text.add_modifier(Modifier::BOLD),
         };
         lines.extend(wrap(&[Span::styled(line.to_owned(), style)], &bar, &bar, width));
@@ -754,6 +730,19 @@ pub(crate) struct CardText {
     pub(crate) hint: Vec<Span<'static>>,
 }
 
+/// A description of what the agent wants, for the heading.
+fn wants(ask: &RequestView) -> &'static str {
+    match &ask.subject {
+        _ if ask.action(Role::Send).is_some() => "asks",
+        About::Command { .. } => "wants to run",
+        About::Edit { .. } => "wants to edit",
+        About::Fetch { .. } => "wants to fetch",
+        About::Tool { .. } => "wants to use a tool",
+        About::Plan => "asks to follow its plan",
+        About::Question { .. } | About::Unreadable => "asks",
+    }
+}
+
 /// Makes those lines.
 pub(crate) fn card_text(
     card: &Card,
@@ -762,11 +751,6 @@ pub(crate) fn card_text(
     from: &str,
     (theme, width, now): (&Theme, usize, i64),
 ) -> CardText {
-    let style = match ask.risk {
-        RiskView::Danger => theme.bad,
-        RiskView::Elevated => theme.warn,
-        RiskView::Low => theme.ok,
-    };
     let mut head = match outcome {
         Some(outcome) => {
             let (mark, style) = match outcome.allowed() {
@@ -777,31 +761,32 @@ pub(crate) fn card_text(
             vec![Span::styled(format!(" {mark} {} ", outcome.words(now)), style.add_modifier(Modifier::BOLD))]
         }
         None => vec![
-            Span::styled(format!(" {} asks ", ask.runtime), theme.accent),
-            Span::styled(if ask.rated { format!("· {} ", ask.risk.word()) } else { String::new() }, style),
-            Span::styled(format!("· {} ", ago(now, ask.opened)), theme.dim),
+            Span::styled(format!(" {} {} ", ask.runtime, wants(ask)), theme.accent),
+            Span::styled(format!("· {} ", span(now - ask.opened)), theme.dim),
         ],
     };
     if let (Some(at), None) = (ask.expires, outcome) {
         head.push(Span::styled(format!("· expires in {} ", span(at - now)), theme.warn));
     }
     let armed = card.block_reason(now).is_none();
-    let all = choices_of(card, ask, width);
+    let all = choices_of(ask, width);
     let options = flow(&all, width).into_iter().map(|line| {
         let mut spans = Vec::new();
-        for (key, label, approval) in line.into_iter().map(|n| &all[n]) {
+        for choice in line.into_iter().map(|n| &all[n]) {
             let on = outcome.is_none()
+                && choice.available
                 && matches!(card.mode, CardMode::Choose)
-                && (armed || !approval && !card.sent && now - card.shown >= ARM_DELAY);
-            let style = match (on, approval) {
+                && (armed || !choice.allows && !card.sent && now - card.shown >= ARM_DELAY);
+            let style = match (on, choice.allows) {
                 (false, _) => theme.dim,
                 (true, true) => theme.ok,
                 (true, false) => theme.warn,
             };
             let key_style =
                 style.add_modifier(if on { Modifier::BOLD | Modifier::REVERSED } else { Modifier::empty() });
-            spans.push(Span::styled(format!(" {key} "), key_style));
-            spans.push(Span::styled(format!(" {label} "), if on { theme.text } else { theme.dim }));
+            spans.push(Span::styled(format!(" {} ", choice.key), key_style));
+            spans.push(Span::styled(format!(" {} ", choice.verb), if on { theme.text } else { theme.dim }));
+            spans.push(Span::styled(choice.label.clone(), theme.dim));
         }
         Line::from(spans)
     });
@@ -830,6 +815,7 @@ fn hint(
         why => why,
     });
     let say = |hint: &mut Vec<Span<'static>>, text: &str| hint.push(Span::styled(text.to_owned(), theme.dim));
+    let refused = ask.actions.iter().find_map(|action| action.unavailable);
     match (&card.mode, outcome) {
         (_, Some(_)) => say(&mut hint, "Esc closes this"),
         (CardMode::Choose, None) if ask.observe => {
@@ -838,17 +824,36 @@ fn hint(
         }
         (CardMode::Choose, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None if ask.risk == RiskView::Danger => {
-                let words = "allowing it requires a second confirmation";
-                say(&mut hint, either(words, "allowing it asks a second time"));
-            }
-            None => {
-                if ask.option("allow_always").is_some() {
+            None => match (refused, ask.risk) {
+                (Some(why), _) => say(&mut hint, why.text()),
+                (None, RiskView::Danger) => {
+                    let words = "allowing it requires a second confirmation";
+                    say(&mut hint, either(words, "allowing it asks a second time"));
+                }
+                (None, RiskView::Low | RiskView::Elevated) if ask.action(Role::AllowAlways).is_some() => {
                     let words = "A: the agent will not ask about similar things";
                     say(&mut hint, either(words, "A: no more questions of this kind"));
                 }
-            }
+                (None, RiskView::Low | RiskView::Elevated) => {}
+            },
         },
+        (CardMode::Menu { .. }, None) => {
+            say(&mut hint, either("↑↓ choose · Enter gives this answer · Esc back", "Enter gives it · Esc back"))
+        }
+        (CardMode::Lasting { action, .. }, None) => {
+            let what = match ask.actions.get(*action).map(|action| action.role.rule().sense) {
+                Some(Sense::Allow) => either(
+                    "the agent will not ask about similar things: A again allows always",
+                    "for similar things too: A again",
+                ),
+                Some(Sense::Deny | Sense::Defer) | None => either(
+                    "this also refuses similar things later: A again denies always",
+                    "denies later ones too: A again",
+                ),
+            };
+            hint.push(Span::styled(what, theme.warn));
+            say(&mut hint, " · Esc back");
+        }
         (CardMode::Reason(_), None) => {
             say(&mut hint, either("reason for the agent · Enter denies · Esc back", "Enter denies · Esc back"));
         }
@@ -864,12 +869,12 @@ fn hint(
         }
         (CardMode::Text(_), None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None => say(&mut hint, "Enter sends · Ctrl-N declines"),
+            None => say(&mut hint, "Enter sends · Ctrl-N skips"),
         },
         (CardMode::Pick { .. }, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None if ask.multi => say(&mut hint, "Space picks · Enter sends · n declines"),
-            None => say(&mut hint, "Enter picks · n declines"),
+            None if ask.multi => say(&mut hint, "Space picks · a sends · d skips"),
+            None => say(&mut hint, "a sends what is chosen · d skips"),
         },
         (CardMode::Form(form), None) => match blocked {
             // An unfinished answer has the hint of its mode.

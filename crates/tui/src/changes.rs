@@ -221,6 +221,16 @@ pub(crate) struct ChangesScreen {
 }
 
 impl ChangesScreen {
+    /// Whether letters go into a text.
+    pub(crate) fn takes_text(&self) -> bool {
+        match &self.mode {
+            ChangesMode::Filter | ChangesMode::Comment { .. } | ChangesMode::Review { at: None, .. } => true,
+            ChangesMode::Reading | ChangesMode::Review { .. } | ChangesMode::PatchList(_) | ChangesMode::Runs(_) => {
+                false
+            }
+        }
+    }
+
     pub(crate) fn new(session: &str, draft: ReviewDraft, now: i64) -> Self {
         Self {
             session: session.to_owned(),

@@ -22,6 +22,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
+use plexus_protocol::answers::Answerer;
 use plexus_protocol::transcript::{
     Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
 };
@@ -407,7 +408,7 @@ impl Conversation {
                 self.push(BlockBody::Ended { status: field(&body["status"]), words: words.join(", "), took }, place);
             }
             EntryBody::RequestOpened(body) => {
-                if let Some(ask) = RequestView::read(&body) {
+                if let Some(ask) = RequestView::read(&body, Answerer::UNLIMITED) {
                     if let Some(call) = body["tool_call_id"].as_str() {
                         self.was_asked(call);
                     }
@@ -422,7 +423,7 @@ impl Conversation {
                 }
             }
             EntryBody::RequestUpdated(body) => {
-                if let Some(ask) = RequestView::read(&body)
+                if let Some(ask) = RequestView::read(&body, Answerer::UNLIMITED)
                     && let Some((known, None)) = self.asks.get_mut(&ask.id)
                     && ask.revision >= known.revision
                 {
@@ -430,8 +431,8 @@ impl Conversation {
                 }
             }
             EntryBody::RequestResolved(body) => {
-                if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
-                    *outcome = Some(RequestResult::read(&body));
+                if let Some((ask, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
+                    *outcome = Some(RequestResult::read(&body, Some(ask)));
                 }
             }
             EntryBody::Latest(kind, body) => self.latest(kind, &body),

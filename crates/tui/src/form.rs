@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use plexus_protocol::{About, Misfit, Number, Question};
+use plexus_protocol::{Misfit, Number, Question};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;
@@ -20,17 +20,6 @@ use super::theme::Theme;
 const PATTERN_SHOWN: usize = 60;
 /// The number of options that have a digit as key.
 const KEYS: usize = 9;
-
-/// The questions of a request that are answered together: those of a prompt that is more than one line of text.
-pub(crate) fn questions(request: &Value) -> Vec<Question> {
-    if request["type"] != "prompt" || request["observe_only"] == true {
-        return Vec::new();
-    }
-    match serde_json::from_value(request["subject"].clone()) {
-        Ok(About::Question { questions }) if questions.iter().any(|question| question.id != "answer") => questions,
-        _ => Vec::new(),
-    }
-}
 
 /// The answer to one question so far.
 #[derive(Clone, Debug)]
@@ -201,8 +190,8 @@ impl Form {
                     ("Up" | "k", _) => return self.up(),
                     ("Down" | "j", _) if self.at == last => return FormStep::Nothing,
                     ("Down" | "j", _) => self.at += 1,
-                    ("n" | "d", _) if leaving || self.is_blank() => return FormStep::Decline,
-                    ("n" | "d", _) => {
+                    ("d", _) if leaving || self.is_blank() => return FormStep::Decline,
+                    ("d", _) => {
                         // Letters that were meant for a text field.
                         self.leaving = true;
                         return FormStep::Wrong("press again to answer none of the questions".into());
@@ -296,7 +285,7 @@ impl Form {
         }
         if answers.is_empty() {
             // All questions are optional and unanswered: the gateway takes that for no answer.
-            return FormStep::Wrong("nothing is chosen; press n to give no answer".into());
+            return FormStep::Wrong("nothing is chosen; press d to skip".into());
         }
         FormStep::Send(answers.into())
     }
@@ -304,10 +293,10 @@ impl Form {
     /// A short description of the keys here.
     pub(crate) fn hint(&self, questions: &[Question]) -> &'static str {
         match self.place(questions) {
-            FormPlace::Option(n, _) if questions[n].multiple => "Space picks · Enter on · n declines",
-            FormPlace::Option(..) => "Enter or 1-9 chooses · n declines",
-            FormPlace::Own(_) => "Enter goes on · Ctrl-N declines",
-            FormPlace::Send => "Enter sends · n declines",
+            FormPlace::Option(n, _) if questions[n].multiple => "Space picks · Enter on · d skips",
+            FormPlace::Option(..) => "Enter or 1-9 chooses · d skips",
+            FormPlace::Own(_) => "Enter goes on · Ctrl-N skips",
+            FormPlace::Send => "a sends · d skips",
         }
     }
 

@@ -1,5 +1,7 @@
 //! Every key and every command: the help, the palette and the tests read the same lists.
 
+use plexus_protocol::answers::KEYS as ANSWERS;
+
 /// The keys of each context: a heading, and the keys with their effects.
 pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
     (
@@ -10,6 +12,7 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
             (":  Ctrl-K", "open the command palette; go to a session by name"),
             ("?", "this help"),
             ("Esc  q", "back; on a page, quit (agents keep running)"),
+            ("letters", "one key is a command; several in a row are text: in a session they go into the prompt"),
             ("U  ,", "usage; settings: version, addresses, this terminal"),
             ("Ctrl-C Ctrl-C", "quit from anywhere"),
             ("Ctrl-Z", "suspend"),
@@ -19,12 +22,13 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
     (
         "Requests",
         &[
-            ("y  a", "allow once"),
-            ("A", "allow always, if offered"),
-            ("n  d  N", "deny; never allow"),
-            ("r  D", "deny with a reason"),
-            ("e", "edit, then allow the edited version"),
-            ("m", "remember this answer"),
+            ANSWERS[0],
+            ANSWERS[1],
+            ANSWERS[2],
+            ANSWERS[3],
+            ANSWERS[4],
+            ANSWERS[5],
+            ("m", "all answers, with the agent's own labels"),
             ("PgDn PgUp", "scroll; you can allow once the end was shown"),
             ("c  Ctrl-R", "confirm that you have read a changed request again"),
             ("[  ]", "previous request, next request"),
@@ -36,17 +40,17 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
             ("↑ ↓  1 … 9", "move; choose an option of this question"),
             ("Enter  Space", "choose and continue; choose several"),
             ("Tab  S-Tab", "next question, previous question"),
-            ("Ctrl-S", "send the answers (at the end also Enter)"),
-            ("n  d  Ctrl-N", "give no answer"),
+            ("Ctrl-S", "send the answers (at the end also a and Enter)"),
+            ("d  Ctrl-N", "skip: give no answer"),
         ],
     ),
     (
         "Several requests at once (inbox)",
         &[
             ("x  Space", "select a request, or all of a group"),
-            ("y  a", "allow once those of low and elevated risk that were read to their end"),
-            ("n  d", "deny all selected"),
-            ("r  D", "deny all selected, with a reason"),
+            ("a", "allow once those of low and elevated risk that were read to their end"),
+            ("d", "deny all selected"),
+            ("r", "deny all selected, with a reason"),
             ("Ctrl-A", "select all"),
             ("X  Esc", "clear the selection"),
         ],
@@ -103,7 +107,7 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
     (
         "Reading a session",
         &[
-            ("i  Enter", "write a prompt"),
+            ("i  Enter  Esc", "write a prompt"),
             ("↑ ↓  PgUp PgDn", "scroll; older messages are loaded as needed"),
             ("g  G  End", "go to the beginning; go to the end and follow"),
             ("J K  Space", "select a card; fold or unfold it"),
@@ -160,7 +164,7 @@ pub(crate) const KEYS: &[(&str, &[(&str, &str)])] = &[
             ("↑ ↓", "earlier prompts"),
             ("Tab", "complete a /command of the agent, or a file after @; side by side: to the list"),
             ("Ctrl-T", "attach an image, by its path; or drop the file here"),
-            ("Esc", "back to reading, and to the open request"),
+            ("Esc", "to the open request, or to the conversation; Esc again writes on"),
         ],
     ),
 ];

@@ -54,6 +54,12 @@ impl Key {
         Some(Self { name, event })
     }
 
+    /// Whether it is one character, without Ctrl or Alt.
+    pub(crate) fn is_letter(&self) -> bool {
+        matches!(self.event.code, KeyCode::Char(_))
+            && !self.event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

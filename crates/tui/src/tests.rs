@@ -39,6 +39,7 @@ fn session(id: &str, title: &str, state: &str, ago: i64) -> Value {
 fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
     let mut ask = json!({ "request_id": id, "session_id": session, "run_id": "r_1", "runtime_id": "gemini", "generation": 1,
         "type": "permission", "state": "open", "title": "Run it", "display": display, "warnings": [], "digest": "d1",
+        "subject": { "type": "command", "argv": [display] },
         "options": [{ "id": "o1", "label": "Allow once", "kind": "allow_once" }, { "id": "o2", "label": "Allow always", "kind": "allow_always" },
             { "id": "o3", "label": "Reject", "kind": "reject_once" }],
         "allow_reason": true, "allow_remember": false, "opened_at": at(NOON - 3_000) });
@@ -54,6 +55,7 @@ mod reading;
 mod sheets;
 mod surfaces;
 mod triage;
+mod typing;
 
 struct Stage {
     app: App,
@@ -109,7 +111,14 @@ impl Stage {
                 other => KeyCode::Char(other.chars().next().unwrap()),
             };
             self.msg(Msg::Key(KeyEvent::new(code, modifiers)));
+            self.rest();
         }
+    }
+
+    /// Has the last key act: no other one followed it.
+    fn rest(&mut self) {
+        let effects = self.app.settle();
+        self.effects.extend(effects);
     }
 
     fn type_text(&mut self, type_text: &str) {
@@ -123,6 +132,13 @@ impl Stage {
         self.app.open(id.to_owned(), &mut effects);
         self.effects.extend(effects);
         self.session_event(ClientEvent::Live);
+    }
+
+    /// Opens a session, and gives the focus to its request.
+    fn open_card(&mut self, id: &str) {
+        self.open(id);
+        self.keys(&["Esc"]);
+        self.advance(ARM_DELAY);
     }
 
     fn session_event(&mut self, event_at: ClientEvent) {
@@ -281,16 +297,17 @@ fn tui_draws_a_conversation_at_two_sizes() {
 fn tui_ignores_a_key_that_was_meant_for_another_card() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
-    stage.keys(&["Esc"]);
     stage.event("s_1", "request_opened", &ask("q_1", "s_1", "make deploy", json!({})));
     assert!(stage.screen().contains("make deploy"));
+    stage.advance(10 * ARM_DELAY);
+    stage.keys(&["Esc"]);
     stage.now += ARM_DELAY - 1;
-    stage.keys(&["y", "n"]);
-    assert_eq!(stage.answers(), Vec::<Value>::new(), "not armed yet");
+    stage.keys(&["a", "d"]);
+    assert_eq!(stage.answers(), Vec::<Value>::new(), "the guard begins with the focus");
     stage.now += 1;
-    stage.keys(&["y"]);
+    stage.keys(&["a"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })]);
-    stage.keys(&["y", "n"]);
+    stage.keys(&["a", "d"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "once");
     // In the composer, letters are text.
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
@@ -315,26 +332,26 @@ fn tui_rereads_a_changed_request_before_an_approval() {
     );
     let second = ask("q_1", "s_1", "make deploy", json!({ "revision": 1, "changed": true, "digest": "d2" }));
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&first));
-    stage.open("s_1");
-    assert!(stage.screen().contains("elevated risk: runs a program"), "{}", stage.screen());
+    stage.open_card("s_1");
+    assert!(stage.screen().contains("Elevated  runs a program"), "{}", stage.screen());
     stage.advance(ARM_DELAY);
     stage.event("s_1", "request_updated", &second);
     assert!(stage.screen().contains("make deploy") && !stage.screen().contains("make test"), "{}", stage.screen());
     stage.advance(ARM_DELAY);
     assert!(stage.screen().contains("changed while it was open"), "{}", stage.screen());
-    stage.keys(&["y", "A"]);
+    stage.keys(&["a", "A"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "not read again");
     // A late earlier revision changes nothing.
     stage.event("s_1", "request_updated", &first);
     assert!(stage.screen().contains("make deploy"));
-    stage.keys(&["c", "y"]);
+    stage.keys(&["c", "a"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d2" })]);
     // A denial needs no second reading.
     let mut stage = Stage::new(80, 24, &sessions(), &[first]);
-    stage.open("s_1");
+    stage.open_card("s_1");
     stage.event("s_1", "request_updated", &second);
     stage.advance(ARM_DELAY);
-    stage.keys(&["n"]);
+    stage.keys(&["d"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o3", "digest": "d2" })]);
 }
 
@@ -352,21 +369,20 @@ fn tui_fetches_a_truncated_request_before_an_approval_not_a_denial() {
             .count()
     };
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     assert_eq!(fetched(&mut stage), 1, "asked for once");
-    stage.keys(&["y"]);
+    stage.keys(&["a"]);
     assert_eq!(stage.answers(), Vec::<Value>::new(), "only the beginning was there");
-    stage.keys(&["n"]);
+    stage.keys(&["d"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o3" })], "a no needs no digest");
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
-    stage.open("s_1");
+    stage.open_card("s_1");
     stage.msg(Msg::Done(CallTag::FullRequest("q_1".into()), Ok((200, all))));
     // A repeated beginning does not replace the whole request.
     stage.event("s_1", "request_updated", &part);
     assert!(stage.screen().contains("begin and end"), "{}", stage.screen());
     stage.advance(ARM_DELAY);
-    stage.keys(&["y"]);
+    stage.keys(&["a"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "whole" })]);
 }
 
@@ -438,32 +454,28 @@ fn tui_shows_read_errors() {
 fn tui_requires_reading_long_requests_before_an_approval() {
     let long: String = (1..=100).map(|n| format!("line {n}\n")).collect();
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", &long, json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
-    assert!(!stage.app.writing, "a session with a question opens for answering it");
-    stage.keys(&["y", "A"]);
+    stage.open_card("s_1");
+    stage.keys(&["a", "A"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
     assert!(stage.screen().contains("read to the end"), "{}", stage.screen());
     for _ in 0..30 {
         stage.keys(&["PageDown"]);
     }
     assert!(stage.screen().contains("line 100"), "{}", stage.screen());
-    stage.keys(&["PageUp", "y"]);
+    stage.keys(&["PageUp", "a"]);
     assert_eq!(stage.answers().len(), 1);
     // A denial needs no reading.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", &long, json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
-    stage.keys(&["n"]);
+    stage.open_card("s_1");
+    stage.keys(&["d"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o3", "digest": "d1" })]);
 }
 
 #[test]
 fn tui_dangerous_request_needs_the_word_and_sends_reason_and_changes() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "rm -rf /", json!({ "risk": "danger" }))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
-    stage.keys(&["y"]);
+    stage.open_card("s_1");
+    stage.keys(&["a"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
     stage.type_text("y");
     stage.keys(&["Enter"]);
@@ -474,8 +486,7 @@ fn tui_dangerous_request_needs_the_word_and_sends_reason_and_changes() {
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })]);
 
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     stage.keys(&["r"]);
     stage.type_text("not on Friday");
     stage.keys(&["Enter"]);
@@ -483,8 +494,7 @@ fn tui_dangerous_request_needs_the_word_and_sends_reason_and_changes() {
 
     let editable = json!({ "editable": { "label": "the command", "value": "make deploy" } });
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", editable)]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     stage.keys(&["e"]);
     stage.type_text(" --dry");
     stage.keys(&["Enter"]);
@@ -495,8 +505,7 @@ fn tui_dangerous_request_needs_the_word_and_sends_reason_and_changes() {
 fn tui_answers_texts_secrets_and_choices() {
     let secret = json!({ "type": "prompt", "options": [], "secret": true, "allow_reason": false });
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Password?", secret)]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     stage.type_text("hunter2");
     assert!(!stage.screen().contains("hunter2") && stage.screen().contains("•••••••"), "{}", stage.screen());
     stage.keys(&["Enter"]);
@@ -510,8 +519,7 @@ fn tui_answers_texts_secrets_and_choices() {
     ] {
         let pick = json!({ "type": "pick", "options": [], "items": items, "multi": multi, "allow_reason": false });
         let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Which?", pick)]);
-        stage.open("s_1");
-        stage.advance(ARM_DELAY);
+        stage.open_card("s_1");
         assert!(stage.screen().contains("Second"));
         stage.keys(&keys);
         assert_eq!(stage.answers(), [json!({ "ids": ids, "digest": "d1" })]);
@@ -545,8 +553,7 @@ fn form(more: Value) -> Value {
 fn tui_answers_several_questions_in_one_card() {
     for (width, height) in [(80, 24), (40, 20)] {
         let mut stage = Stage::new(width, height, &sessions(), &[form(json!({}))]);
-        stage.open("s_1");
-        stage.advance(ARM_DELAY);
+        stage.open_card("s_1");
         let screen = stage.screen();
         assert!(screen.contains("Before I begin:") && screen.contains("Which database?"), "{screen}");
         assert!(screen.contains("1 ( ) Postgres") && !screen.contains("JSON"), "{screen}");
@@ -568,7 +575,7 @@ fn tui_answers_several_questions_in_one_card() {
         assert!(stage.screen().contains("question 3: 1024 to 65535"), "{}", stage.screen());
         stage.type_text("80");
         stage.keys(&["Tab", "Tab"]);
-        assert!(stage.screen().contains("Enter sends"), "{}", stage.screen());
+        assert!(stage.screen().contains("a sends"), "{}", stage.screen());
         stage.keys(&["Enter"]);
         let said = json!({ "db": ["lite"], "with": ["orm", "seed", "docs no"], "port": ["8080"], "name": ["nina"] });
         assert_eq!(stage.answers(), [json!({ "answers": said, "digest": "d1" })], "{}", stage.screen());
@@ -578,25 +585,26 @@ fn tui_answers_several_questions_in_one_card() {
 #[test]
 fn tui_declines_a_form_and_keeps_a_partial_one() {
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     stage.keys(&["1", "3", "Tab"]);
     stage.type_text("9999");
-    stage.keys(&["Esc", "1"]);
+    stage.keys(&["Esc", "C-k"]);
+    stage.type_text("inbox");
+    stage.keys(&["Enter"]);
     assert_eq!(stage.app.page, TuiPage::Inbox);
+    stage.keys(&["j"]);
     stage.advance(ARM_DELAY);
     let screen = stage.screen();
     assert!(screen.contains("9999"), "{screen}");
     // A letter that was meant for a text field ends nothing.
-    stage.keys(&["S-Tab", "n", "Down", "n"]);
+    stage.keys(&["S-Tab", "d", "Down", "d"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
     assert!(stage.screen().contains("press again to answer none"), "{}", stage.screen());
-    stage.keys(&["n"]);
+    stage.keys(&["d"]);
     assert_eq!(stage.answers(), [json!({ "answers": {}, "digest": "d1" })]);
     // A changed form starts anew, and has to be read again before it is sent; also where letters are text.
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     stage.keys(&["1", "Tab", "Tab"]);
     stage.event("s_1", "request_updated", &form(json!({ "revision": 1, "changed": true, "digest": "d2" })));
     stage.advance(ARM_DELAY);
@@ -618,8 +626,7 @@ fn tui_scrolls_a_long_list_to_its_end() {
     let more = json!({ "subject": { "type": "question", "questions": one } });
     for (width, height) in [(80, 24), (40, 12)] {
         let mut stage = Stage::new(width, height, &sessions(), &[form(more.clone())]);
-        stage.open("s_1");
-        stage.advance(ARM_DELAY);
+        stage.open_card("s_1");
         while !stage.screen().contains("option 0") {
             stage.keys(&["Down"]);
         }
@@ -713,12 +720,13 @@ fn tui_reaches_fifty_requests_and_all_sessions_at_40x20_without_overlap() {
     stage.keys(&["1"]);
     for left in (1..=50).rev() {
         stage.advance(LINGER_TIME + ARM_DELAY);
+        stage.keys(&["k"]);
         stage.advance(ARM_DELAY);
         let screen = stage.screen();
         let which = screen.split("│ │ make t").nth(1).expect(&screen)[..2].to_owned();
         assert!(screen.contains(&format!("make t{which}  ")) && screen.contains(&format!("Task {which}")), "{screen}");
         assert!(screen.contains("Allow once") && screen.contains(&format!(" {left} ")), "{left}: {screen}");
-        stage.keys(&["n"]);
+        stage.keys(&["d"]);
         assert_eq!(stage.answers().len(), 1, "{screen}");
         let over = json!({ "request_id": format!("q_{which}"), "state": "answered", "ok": false, "at": at(stage.now),
             "resolved_by": { "device_id": "d_local", "name": "me" } });
@@ -748,8 +756,7 @@ fn tui_opens_a_session_outside_the_newest_page() {
 #[test]
 fn tui_confirms_danger_twice_and_keeps_typed_text_after_a_denial() {
     let mut stage = Stage::new(80, 24, &sessions(), &[form(json!({ "risk": "danger" }))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     stage.keys(&["1", "1", "Tab", "Tab"]);
     stage.type_text("x");
     stage.keys(&["Enter", "Enter"]);
@@ -764,8 +771,7 @@ fn tui_confirms_danger_twice_and_keeps_typed_text_after_a_denial() {
     for (more, type_text, answer) in [(text, "hello", json!({ "value": "hello" })), (pick, "", json!({ "ids": ["a"] }))]
     {
         let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "Say", more)]);
-        stage.open("s_1");
-        stage.advance(ARM_DELAY);
+        stage.open_card("s_1");
         stage.type_text(type_text);
         stage.keys(&["Enter", "Esc", "Enter"]);
         stage.type_text("yes");
@@ -781,8 +787,7 @@ fn tui_confirms_danger_twice_and_keeps_typed_text_after_a_denial() {
 #[test]
 fn tui_shows_an_answer_of_another_client_in_place() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
+    stage.open_card("s_1");
     let row =
         |stage: &Stage| stage.screen().lines().position(|line| line.contains("make deploy") && line.starts_with("│"));
     let before = row(&stage);
@@ -791,9 +796,9 @@ fn tui_shows_an_answer_of_another_client_in_place() {
         "resolved_by": { "device_id": "d_2", "name": "phone" } });
     stage.event("s_1", "request_resolved", &receipt);
     stage.advance(2_000);
-    assert!(stage.screen().contains("Allowed by phone, 2 s ago"), "{}", stage.screen());
+    assert!(stage.screen().contains("Allowed once by phone, 2 s ago"), "{}", stage.screen());
     assert_eq!(row(&stage), before, "what the finger was about to touch did not move");
-    stage.keys(&["n", "y"]);
+    stage.keys(&["d", "a"]);
     assert_eq!(stage.answers(), Vec::<Value>::new());
     stage.advance(LINGER_TIME);
     assert_eq!(row(&stage), None);
@@ -802,7 +807,7 @@ fn tui_shows_an_answer_of_another_client_in_place() {
     stage.keys(&["1"]);
     stage.advance(ARM_DELAY);
     stage.event("s_1", "request_resolved", &receipt);
-    assert!(stage.screen().contains("Allowed by phone"), "{}", stage.screen());
+    assert!(stage.screen().contains("Allowed once by phone"), "{}", stage.screen());
     stage.advance(LINGER_TIME);
     assert!(stage.screen().contains("Nothing waits for you"), "{}", stage.screen());
 }
@@ -810,25 +815,23 @@ fn tui_shows_an_answer_of_another_client_in_place() {
 #[test]
 fn tui_late_answer_shows_the_winner() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
-    stage.keys(&["n"]);
+    stage.open_card("s_1");
+    stage.keys(&["d"]);
     let receipt = json!({ "code": "already_resolved", "detail": "x", "state": "answered", "ok": true, "at": at(stage.now), "won": false,
         "resolved_by": { "device_id": "d_2", "name": "phone" } });
     stage.msg(Msg::Done(CallTag::Answer("q_1".into()), Ok((409, receipt))));
-    assert!(stage.screen().contains("too late: Allowed by phone"), "{}", stage.screen());
+    assert!(stage.screen().contains("too late: Allowed once by phone"), "{}", stage.screen());
     // A failed answer is shown, and can be sent again.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
-    stage.keys(&["y"]);
+    stage.open_card("s_1");
+    stage.keys(&["a"]);
     stage.answers();
     stage.msg(Msg::Done(
         CallTag::Answer("q_1".into()),
         Ok((403, json!({ "code": "risk_too_high", "detail": "above what you may allow" }))),
     ));
     assert!(stage.screen().contains("above what you may allow"), "{}", stage.screen());
-    stage.keys(&["y"]);
+    stage.keys(&["a"]);
     assert_eq!(stage.answers().len(), 1);
 }
 

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
+use plexus_protocol::About;
+use plexus_protocol::answers::Role;
 use serde_json::{Value, json};
 
 use super::card::{Card, LINGER_TIME};
@@ -239,19 +241,17 @@ impl Triage {
                 if !ask.rated {
                     return Err("its risk is not known: allow it by itself");
                 }
-                if !ask.questions.is_empty() || matches!(ask.kind.as_str(), "prompt" | "pick") {
+                if ask.action(Role::Send).is_some() {
                     return Err("a question: answer it by itself");
                 }
-                if ask.option("allow_once").is_none() && !ask.options.is_empty() {
-                    return Err("it cannot be allowed once");
+                let Some(action) = ask.action(Role::AllowOnce) else { return Err("it cannot be allowed once") };
+                if let Some(why) = action.unavailable {
+                    return Err(why.text());
                 }
                 if !self.was_seen(ask) {
                     return Err("not read to its end yet");
                 }
-                match ask.option("allow_once") {
-                    Some(option) => json!({ "option_id": option.id }),
-                    None => json!({ "ok": true }),
-                }
+                json!(action.answer)
             }
         };
         if !ask.digest.is_empty() {
@@ -302,24 +302,24 @@ pub(crate) fn asked(ask: &RequestView) -> String {
 }
 
 /// What two requests that ask the same have in common; `None` if it is not known in full, or too long.
-fn same_text(ask: &RequestView) -> Option<(&str, &str)> {
+fn same_text(ask: &RequestView) -> Option<(std::mem::Discriminant<About>, &str)> {
     if ask.partial || ask.display.len() > GROUP_TEXT_MAX {
         return None;
     }
     let mut text = ask.display.trim_end();
-    if ask.subject == "command"
+    if matches!(ask.subject, About::Command { .. })
         && let Some((command, last)) = text.rsplit_once('\n')
         && last.starts_with("in ")
     {
         text = command;
     }
-    Some((&ask.subject, text))
+    Some((std::mem::discriminant(&ask.subject), text))
 }
 
 /// Puts requests that belong together in groups, each at the place of its first request.
 fn clustered(order: &[String], requests: &Requests, folded: &BTreeSet<String>) -> Vec<InboxRow> {
     let asks: Vec<&RequestView> = order.iter().filter_map(|id| requests.get(id)).map(|(ask, _)| ask).collect();
-    let mut by_text: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    let mut by_text: HashMap<(std::mem::Discriminant<About>, &str), Vec<usize>> = HashMap::new();
     for (n, ask) in asks.iter().enumerate() {
         if let Some(text) = same_text(ask) {
             by_text.entry(text).or_default().push(n);
@@ -336,7 +336,7 @@ fn clustered(order: &[String], requests: &Requests, folded: &BTreeSet<String>) -
     for (n, ask) in asks.iter().enumerate() {
         let text = same_text(ask).and_then(|text| Some((text, by_text.get(&text)?)));
         let (key, session, all) = match (text, by_session.get(ask.session.as_str())) {
-            (Some(((subject, text), all)), _) => (format!("group {subject} {text}"), false, all),
+            (Some(((subject, text), all)), _) => (format!("group {subject:?} {text}"), false, all),
             (None, Some(all)) => (format!("group session {}", ask.session), true, all),
             (None, None) => {
                 rows.push(InboxRow::Request { id: ask.id.clone(), grouped: false });

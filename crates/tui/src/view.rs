@@ -575,8 +575,8 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
     }
     let hints: &[(&'static str, &'static str)] = match app.page {
         TuiPage::Inbox if !app.triage.selected.is_empty() => &[
-            ("y", "allow once"),
-            ("n", "deny"),
+            ("a", "allow once"),
+            ("d", "deny"),
             ("r", "deny with a reason"),
             ("x", "select"),
             ("X", "clear"),
@@ -584,8 +584,8 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
         ],
         TuiPage::Inbox => &[
             ("↑↓", "move"),
-            ("y", "allow"),
-            ("n", "deny"),
+            ("a", "allow once"),
+            ("d", "deny"),
             ("x", "select"),
             ("Enter", "open session"),
             ("?", "keys"),
@@ -629,8 +629,11 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
         TuiPage::Session if app.writing => {
             &[("Enter", "send"), ("Alt-Enter", "new line"), ("↑", "earlier"), ("Esc", "read"), ("Ctrl-K", "commands")]
         }
+        TuiPage::Session if app.card_focus => {
+            &[("a", "allow once"), ("d", "deny"), ("Esc", "write"), ("?", "keys"), ("q", "back")]
+        }
         TuiPage::Session => &[
-            ("i", "write"),
+            ("Esc", "write"),
             ("↑↓", "scroll"),
             ("G", "now"),
             ("Space", "unfold"),

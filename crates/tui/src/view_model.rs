@@ -1,10 +1,11 @@
 //! The gateway's data as the screen shows it. Read leniently: members of a newer gateway are used if present. All one-line text is
 //! sanitized here.
 
-use plexus_protocol::Question;
-use serde_json::Value;
+use plexus_protocol::answers::{Action, Answerer, Role, Sense, actions};
+use plexus_protocol::{About, Question, Request, RequestType};
+use serde_json::{Value, json};
 
-use super::{form, sanitize};
+use super::sanitize;
 
 /// Longest title, name or label, in columns.
 pub(crate) const FIELD: usize = 200;
@@ -35,30 +36,30 @@ pub(crate) enum RiskView {
 }
 
 impl RiskView {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Low => "low risk",
-            Self::Elevated => "elevated risk",
-            Self::Danger => "danger",
+    fn of(risk: plexus_protocol::Risk) -> Self {
+        match risk {
+            plexus_protocol::Risk::Low => Self::Low,
+            plexus_protocol::Risk::Elevated => Self::Elevated,
+            plexus_protocol::Risk::Danger => Self::Danger,
         }
     }
 
-    /// The same in a row, beside its reason.
-    pub(crate) fn short(self) -> &'static str {
+    /// Its name at the beginning of a line.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Elevated => "elevated",
-            Self::Low | Self::Danger => self.word(),
+            Self::Low => "Low risk",
+            Self::Elevated => "Elevated",
+            Self::Danger => "Danger",
         }
     }
 }
 
-/// One of the offered options.
+/// An item to pick.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OptionView {
-    /// The runtime's own id, unchanged.
+pub(crate) struct ItemView {
     pub(crate) id: String,
     pub(crate) label: String,
-    pub(crate) kind: String,
+    pub(crate) detail: String,
 }
 
 /// A request.
@@ -67,7 +68,7 @@ pub(crate) struct RequestView {
     pub(crate) id: String,
     pub(crate) session: String,
     pub(crate) runtime: String,
-    pub(crate) kind: String,
+    pub(crate) kind: RequestType,
     pub(crate) title: String,
     pub(crate) message: String,
     /// The gateway's own rendering, in full.
@@ -75,15 +76,15 @@ pub(crate) struct RequestView {
     pub(crate) warnings: Vec<String>,
     /// The reasons for the risk.
     pub(crate) reasons: Vec<String>,
-    /// The type of its subject: `command`, `edit`, `unreadable` ..; empty if the gateway reports none.
-    pub(crate) subject: String,
+    pub(crate) subject: About,
     /// How often it changed since it was opened.
     pub(crate) revision: u64,
     /// Whether only its beginning is here.
     pub(crate) partial: bool,
     pub(crate) digest: String,
-    pub(crate) options: Vec<OptionView>,
-    pub(crate) items: Vec<OptionView>,
+    /// The answers that this device may give, in order.
+    pub(crate) actions: Vec<Action>,
+    pub(crate) items: Vec<ItemView>,
     pub(crate) multi: bool,
     /// Questions of a form; empty where the request itself is the question.
     pub(crate) questions: Vec<Question>,
@@ -93,78 +94,83 @@ pub(crate) struct RequestView {
     /// Whether the gateway reported the risk.
     pub(crate) rated: bool,
     pub(crate) reason: bool,
-    pub(crate) remember: bool,
     pub(crate) observe: bool,
     pub(crate) opened: i64,
     pub(crate) expires: Option<i64>,
     /// The part that may be edited: its name and its current text.
     pub(crate) editable: Option<(String, String)>,
+    /// What its answers depend on.
+    request: Request,
 }
 
 impl RequestView {
-    /// Reads a request; `None` if the value is not one.
-    pub(crate) fn read(value: &Value) -> Option<Self> {
-        let choices = |value: &Value, more: &str| {
-            let one = |option: &Value| OptionView {
-                id: raw(&option["id"]),
-                label: field(&option["label"]),
-                kind: field(&option[more]),
-            };
-            value.as_array().into_iter().flatten().map(one).collect::<Vec<_>>()
-        };
-        let danger = value["danger"] == true;
-        let risk = match value["risk"].as_str() {
-            _ if danger => RiskView::Danger,
-            Some("danger") => RiskView::Danger,
-            Some("low") => RiskView::Low,
-            Some(_) => RiskView::Elevated,
-            // Without a reported risk, elevated is assumed.
-            None if value["warnings"].as_array().is_none_or(Vec::is_empty) => RiskView::Low,
-            None => RiskView::Elevated,
-        };
-        let mut display = raw(&value["display"]);
+    /// Reads a request, and the answers that a device may give; `None` if the value is not one. An unknown risk is no harmless one.
+    pub(crate) fn read(value: &Value, device: Answerer) -> Option<Self> {
+        let mut value = value.clone();
+        let rated = value["risk"].is_string();
+        if serde_json::from_value::<plexus_protocol::Risk>(value["risk"].clone()).is_err() {
+            let warned = value["warnings"].as_array().is_some_and(|all| !all.is_empty());
+            value["risk"] = json!(if rated || warned { "elevated" } else { "low" });
+        }
+        if value["danger"] == true {
+            value["risk"] = json!("danger");
+        }
+        let request: Request = serde_json::from_value(value).ok()?;
+        let display = if request.display.is_empty() { &request.title } else { &request.display };
         if display.len() > DISPLAY_MAX {
             return None;
         }
-        if display.is_empty() {
-            display = raw(&value["title"]);
-        }
+        let line = |text: &str| sanitize::line(text, FIELD);
+        let lines = |all: &[String]| all.iter().map(|text| line(text)).collect::<Vec<_>>();
+        let item = |item: &plexus_protocol::Item| ItemView {
+            id: item.id.clone(),
+            label: line(&item.label),
+            detail: line(item.detail.as_deref().unwrap_or_default()),
+        };
         Some(Self {
-            id: value["request_id"].as_str()?.to_owned(),
-            session: raw(&value["session_id"]),
-            runtime: field(&value["runtime_id"]),
-            kind: field(&value["type"]),
-            title: field(&value["title"]),
-            message: raw(&value["message"]),
-            display: sanitize::text(&display),
-            warnings: value["warnings"].as_array().into_iter().flatten().map(field).collect(),
-            reasons: value["risk_reasons"].as_array().into_iter().flatten().map(field).collect(),
-            subject: field(&value["subject"]["type"]),
-            revision: value["revision"].as_u64().unwrap_or_default(),
-            partial: value["display_truncated"] == true,
-            digest: raw(&value["digest"]),
-            options: choices(&value["options"], "kind"),
-            items: choices(&value["items"], "detail"),
-            multi: value["multi"] == true,
-            questions: form::questions(value),
-            default: raw(&value["default_value"]),
-            secret: value["secret"] == true,
-            risk,
-            rated: value["risk"].is_string() || danger,
-            reason: value["allow_reason"] == true,
-            remember: value["allow_remember"] == true,
-            observe: value["observe_only"] == true,
-            opened: millis(&value["opened_at"]).unwrap_or_default(),
-            expires: millis(&value["expires_at"]),
-            editable: value["editable"]
-                .as_object()
-                .map(|editable| (field(&editable["label"]), raw(&editable["value"]))),
+            id: request.request_id.to_string(),
+            session: request.session_id.to_string(),
+            runtime: line(request.runtime_id.as_str()),
+            kind: request.kind,
+            title: line(&request.title),
+            message: request.message.clone().unwrap_or_default(),
+            display: sanitize::text(display),
+            warnings: lines(&request.warnings),
+            reasons: lines(&request.risk_reasons),
+            subject: request.subject.clone(),
+            revision: request.revision,
+            partial: request.display_truncated,
+            digest: request.digest.clone(),
+            actions: actions(&request, device),
+            items: request.items.iter().map(item).collect(),
+            multi: request.multi,
+            questions: if request.observe_only { Vec::new() } else { request.form().to_vec() },
+            default: request.default_value.clone().unwrap_or_default(),
+            secret: request.secret,
+            risk: RiskView::of(request.risk),
+            rated: rated || request.danger,
+            reason: request.allow_reason,
+            observe: request.observe_only,
+            opened: request.opened_at.as_millis(),
+            expires: request.expires_at.map(|at| at.as_millis()),
+            editable: request.editable.as_ref().map(|editable| (line(&editable.label), editable.value.clone())),
+            request: Request { native: None, display: String::new(), message: None, ..request },
         })
     }
 
-    /// The option of this kind.
-    pub(crate) fn option(&self, kind: &str) -> Option<&OptionView> {
-        self.options.iter().find(|option| option.kind == kind)
+    /// Finds the answers anew, for a device with other permissions.
+    pub(crate) fn set_device(&mut self, device: Answerer) {
+        self.actions = actions(&self.request, device);
+    }
+
+    /// The first answer with this role.
+    pub(crate) fn action(&self, role: Role) -> Option<&Action> {
+        self.actions.iter().find(|action| action.role == role)
+    }
+
+    /// The first answer that refuses.
+    pub(crate) fn denial(&self) -> Option<&Action> {
+        self.actions.iter().find(|action| action.role.rule().sense == Sense::Deny)
     }
 }
 
@@ -173,9 +179,8 @@ impl RequestView {
 pub(crate) struct RequestResult {
     pub(crate) state: String,
     pub(crate) ok: Option<bool>,
-    pub(crate) option: String,
-    /// Whether the answer was text or choices, and not an approval.
-    pub(crate) given: bool,
+    /// The meaning of the answer.
+    pub(crate) role: Role,
     pub(crate) by: String,
     pub(crate) device: String,
     pub(crate) reason: String,
@@ -183,12 +188,25 @@ pub(crate) struct RequestResult {
 }
 
 impl RequestResult {
-    pub(crate) fn read(value: &Value) -> Self {
+    /// Reads a receipt of this request.
+    pub(crate) fn read(value: &Value, ask: Option<&RequestView>) -> Self {
+        let given = ["value", "ids", "answers"].iter().any(|name| !value[name].is_null());
+        let option = value["option_id"].as_str();
+        let chosen = ask.into_iter().flat_map(|ask| &ask.actions).find(|action| {
+            let answer = action.answer.as_ref().and_then(|answer| answer.option_id.as_deref());
+            answer.is_some() && answer == option
+        });
+        let ok = value["ok"].as_bool();
+        let role = match (chosen, ok) {
+            (Some(action), _) => action.role,
+            (None, Some(false)) => ask.and_then(RequestView::denial).map_or(Role::Deny, |action| action.role),
+            (None, Some(true)) if !given => Role::AllowOnce,
+            (None, _) => Role::Send,
+        };
         Self {
+            role,
             state: field(&value["state"]),
-            ok: value["ok"].as_bool(),
-            option: field(&value["option_id"]),
-            given: ["value", "ids", "answers"].iter().any(|name| !value[name].is_null()),
+            ok,
             by: field(&value["resolved_by"]["name"]),
             device: raw(&value["resolved_by"]["device_id"]),
             reason: field(&value["reason"]),
@@ -201,17 +219,13 @@ impl RequestResult {
         if self.state == "answered" { Some(self.ok.unwrap_or(true)) } else { None }
     }
 
-    /// `Allowed by phone, 2 s ago`.
+    /// `Allowed once by phone, 2 s ago`.
     pub(crate) fn words(&self, now: i64) -> String {
-        let did = match (self.state.as_str(), self.ok) {
-            ("answered", Some(true)) if self.given => "Answered",
-            ("answered", Some(true)) if self.option.contains("always") => "Always allowed",
-            ("answered", Some(true)) => "Allowed",
-            ("answered", Some(false)) => "Denied",
-            ("answered", None) => "Answered",
-            ("expired", _) => "Expired",
-            ("withdrawn", _) => "Withdrawn",
-            ("orphaned", _) => "Orphaned: its agent is gone",
+        let did = match self.state.as_str() {
+            "answered" => self.role.rule().outcome,
+            "expired" => "Expired",
+            "withdrawn" => "Withdrawn",
+            "orphaned" => "The agent quit before this was answered",
             _ => "Closed",
         };
         let why = if self.reason.is_empty() { String::new() } else { format!(": “{}”", self.reason) };
@@ -443,33 +457,40 @@ pub(crate) fn position(cursor: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
+    fn request(more: Value) -> RequestView {
+        let mut value = json!({ "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1,
+            "type": "permission", "state": "open", "title": "t", "display": "x", "warnings": [], "allow_reason": false,
+            "allow_remember": false, "opened_at": "2026-01-01T00:00:00Z", "options": [
+                { "id": "1", "label": "Reject", "kind": "allow_once" }, { "id": "2", "label": "Deny", "kind": "allow_always" },
+                { "id": "3", "label": "Allow", "kind": "reject_once" }] });
+        value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        RequestView::read(&value, Answerer::UNLIMITED).unwrap()
+    }
+
     #[test]
-    fn view_model_names_the_winner_of_a_request() {
+    fn view_model_names_the_outcome_and_the_winner_of_a_request_in_its_own_words() {
+        let ask = request(json!({}));
         let receipt = |state: &str, ok: Value, option: &str| {
-            RequestResult::read(&json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
-                "resolved_by": { "device_id": "d_1", "name": "pho\u{202e}ne" } }))
+            let receipt = json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
+                "resolved_by": { "device_id": "d_1", "name": "pho\u{202e}ne" } });
+            RequestResult::read(&receipt, Some(&ask))
         };
         let now = millis(&json!("2026-01-01T00:00:02Z")).unwrap();
-        assert_eq!(receipt("answered", json!(true), "allow_once").words(now), "Allowed by pho\\u{202e}ne, 2 s ago");
+        assert_eq!(receipt("answered", json!(true), "1").words(now), "Allowed once by pho\\u{202e}ne, 2 s ago");
         assert_eq!(
-            receipt("answered", json!(true), "allow_always").words(now + 60_000),
+            receipt("answered", json!(true), "2").words(now + 60_000),
             "Always allowed by pho\\u{202e}ne, 1 min ago"
         );
+        assert_eq!(receipt("answered", json!(false), "3").words(now), "Denied by pho\\u{202e}ne, 2 s ago");
         assert_eq!(receipt("answered", json!(false), "").words(now), "Denied by pho\\u{202e}ne, 2 s ago");
         assert_eq!(receipt("expired", Value::Null, "").allowed(), None);
     }
 
     #[test]
     fn view_model_does_not_treat_an_unknown_risk_as_harmless() {
-        let ask = |more: Value| {
-            let mut value = json!({ "request_id": "q_1", "display": "x", "options": [] });
-            value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            RequestView::read(&value).unwrap().risk
-        };
+        let ask = |more: Value| request(more).risk;
         assert_eq!(ask(json!({})), RiskView::Low);
         assert_eq!(ask(json!({ "warnings": ["w"] })), RiskView::Elevated);
         assert_eq!(ask(json!({ "risk": "low", "danger": true })), RiskView::Danger);

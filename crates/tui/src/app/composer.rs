@@ -113,7 +113,9 @@ impl App {
             (None, Some(conversation)) => conversation.session.clone(),
             (None, None) => return self.say("open a session first", true),
         };
-        self.writing |= self.form.is_none();
+        if self.form.is_none() {
+            self.write();
+        }
         self.overlay = Some(Overlay::Input {
             label: "path of an image (PNG, JPEG, GIF, WebP)",
             area: input::area(""),

@@ -101,14 +101,14 @@ impl App {
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(RequestView::read)
+            .filter_map(|one| RequestView::read(one, self.device))
             .map(|ask| (ask.id.clone(), ask))
             .collect();
         // A request that is no longer open was closed while the connection was lost; the replay says how.
         for (id, (_, outcome)) in &mut self.requests {
             if outcome.is_none() && !open.contains_key(id) {
                 let words = json!({ "state": "closed" });
-                *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words) });
+                *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words, None) });
             }
         }
         self.form_drafts.retain(|id, _| open.contains_key(id));
@@ -128,20 +128,20 @@ impl App {
         }
         match kind {
             Some(Kind::RequestOpened) => {
-                if let Some(ask) = RequestView::read(body)
+                if let Some(ask) = RequestView::read(body, self.device)
                     && self.live
                 {
                     self.on_request(ask);
                 }
             }
             Some(Kind::RequestUpdated) => {
-                if let Some(ask) = RequestView::read(body).filter(|ask| self.is_open(&ask.id)) {
+                if let Some(ask) = RequestView::read(body, self.device).filter(|ask| self.is_open(&ask.id)) {
                     self.on_request(ask);
                 }
             }
             Some(Kind::RequestResolved) => {
-                if let Some((_, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id)) {
-                    *outcome = Some(RequestResult::read(body));
+                if let Some((ask, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id)) {
+                    *outcome = Some(RequestResult::read(body, Some(ask)));
                     self.triage.touch();
                 }
                 if let Some(id) = body["request_id"].as_str() {
@@ -274,6 +274,7 @@ impl App {
             CallTag::Me => {
                 if good {
                     self.me = field(&value["name"]);
+                    self.set_device(&value);
                 }
             }
             CallTag::Restart(runtime) if good => self.say(&format!("{runtime} is restarting; sent when ready"), false),
@@ -315,7 +316,9 @@ impl App {
                 self.searched = Some(words);
             }
             CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why, effects),
-            CallTag::FullRequest(id) => self.on_full_request(&id, RequestView::read(&value).filter(|_| good), &why),
+            CallTag::FullRequest(id) => {
+                self.on_full_request(&id, RequestView::read(&value, self.device).filter(|_| good), &why);
+            }
             CallTag::Prompt(_) if good => self.on_prompt_reply(&value),
             CallTag::Prompt(sent) => self.take_back(*sent, &why),
             CallTag::Files(asked) => self.files.on_reply(asked, good.then_some(&value).ok_or(&*why)),
@@ -358,6 +361,16 @@ impl App {
         }
     }
 
+    /// Applies the permissions of this device.
+    fn set_device(&mut self, me: &Value) {
+        let scopes = me["scopes"].as_array();
+        self.device = Answerer {
+            may_approve: scopes.is_none_or(|all| all.iter().any(|scope| scope == "approve")),
+            approve_up_to: serde_json::from_value(me["approve_up_to"].clone()).ok(),
+        };
+        self.requests.values_mut().for_each(|(ask, _)| ask.set_device(self.device));
+    }
+
     /// The items of a page's list; on an error the page shows the message.
     fn list_of<T>(
         &mut self,
@@ -389,9 +402,9 @@ impl App {
     fn on_answer_reply(&mut self, id: &str, status: u16, value: &Value, why: &str, effects: &mut Vec<Effect>) {
         let good = (200..300).contains(&status);
         if value.get("resolved_by").is_some()
-            && let Some((_, outcome @ None)) = self.requests.get_mut(id)
+            && let Some((ask, outcome @ None)) = self.requests.get_mut(id)
         {
-            *outcome = Some(RequestResult::read(value));
+            *outcome = Some(RequestResult::read(value, Some(ask)));
             self.triage.touch();
         }
         if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
@@ -405,7 +418,7 @@ impl App {
             return;
         }
         if late {
-            let words = RequestResult::read(value).words(self.now);
+            let words = RequestResult::read(value, self.requests.get(id).map(|(ask, _)| ask)).words(self.now);
             self.say(&format!("too late: {words}"), false);
         } else if !good {
             self.say(&format!("not answered: {why}"), true);

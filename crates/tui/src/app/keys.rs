@@ -3,7 +3,8 @@
 use super::*;
 
 impl App {
-    pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+    /// Has a key act.
+    pub(super) fn act(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
             "C-c" if self.form.is_none() || self.overlay.is_some() => {
                 match self.overlay.take() {
@@ -37,11 +38,7 @@ impl App {
         if self.changes_key(key, effects) {
             return;
         }
-        let typing = self
-            .card
-            .as_ref()
-            .is_some_and(|card| self.requests.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
-            && !(self.page == TuiPage::Session && self.writing);
+        let typing = self.card_takes_text();
         if self.surface_takes_text() {
             self.surface_key(key, effects);
             return;
@@ -71,8 +68,7 @@ impl App {
         match key.name() {
             "?" => return self.overlay = Some(Overlay::Help(0)),
             ":" => return self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 }),
-            // A request has just taken the keys from the composer: this Esc was meant to end the writing.
-            "Esc" if std::mem::take(&mut self.yielded) => return,
+            "Esc" if self.page == TuiPage::Session => return self.write(),
             "Esc" | "q" => return self.back(effects),
             "Tab" | "S-Tab" if view::has_panes(self) => return self.other_pane(effects),
             "Left" if self.page == TuiPage::Session && view::has_panes(self) => return self.other_pane(effects),
@@ -106,6 +102,19 @@ impl App {
     /// Passes a key to the card on the screen; true if the card took it.
     pub(super) fn card_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
         let Some(area) = view::card_area(self) else { return false };
+        let open = self.card.as_ref().is_some_and(|card| card.closed_at.is_none());
+        if open && !self.card_focus {
+            // The first press only chooses the request.
+            let card = self.card.as_ref();
+            if card.is_some_and(|card| self.requests.get(&card.id).is_some_and(|(ask, _)| card.means(key.name(), ask)))
+            {
+                self.focus_card();
+                return true;
+            }
+            if !matches!(key.name(), "[" | "]" | "PageDown" | "PageUp" | "c") {
+                return false;
+            }
+        }
         let Some(mut card) = self.card.take() else { return false };
         let Some((ask, outcome)) = self.requests.get(&card.id) else { return false };
         let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
@@ -150,6 +159,7 @@ impl App {
         if list[at] != id {
             self.show_card_of(Some(&list[at]));
         }
+        self.focus_card();
     }
 
     /// Shows another card, or none. An unfinished form is restored when its card comes back.
@@ -200,6 +210,18 @@ impl App {
         }
         let list = self.row_keys(TuiPage::Inbox);
         self.step_from(TuiPage::Inbox, self.inbox_at(), &list, key);
+        if matches!(key.name(), "Down" | "j" | "Up" | "k" | "PageDown" | "PageUp" | "Home" | "End" | "g" | "G") {
+            self.focus_chosen();
+        }
+    }
+
+    /// Gives the focus to the card of the row that was chosen.
+    pub(super) fn focus_chosen(&mut self) {
+        let wanted = self.wanted_request();
+        if self.card.as_ref().map(|card| &card.id) != wanted.as_ref() {
+            self.show_card_of(wanted.as_deref());
+        }
+        self.focus_card();
     }
 
     /// Goes from a list to the session beside it, and back.
@@ -400,9 +422,9 @@ impl App {
             return;
         }
         // Whoever reads on does not write after the answer.
-        self.yielded = false;
+        self.from_composer = false;
         match key.name() {
-            "i" | "Enter" => self.writing = true,
+            "i" | "Enter" => self.write(),
             "Up" | "k" => self.with_conversation(|conversation, pen| conversation.scroll(-1, pen)),
             "Down" | "j" => self.with_conversation(|conversation, pen| conversation.scroll(1, pen)),
             "g" | "Home" => {
@@ -441,6 +463,13 @@ impl App {
         }
     }
 
+    /// Gives the focus to the request above the composer, or to the conversation if there is none.
+    fn leave_composer(&mut self) {
+        self.writing = false;
+        self.focus_card();
+        self.from_composer = self.card_focus;
+    }
+
     fn writing_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         if matches!(key.name(), "PageUp" | "PageDown" | "C-Up" | "C-Down") {
             self.scroll_key(key.name());
@@ -451,14 +480,13 @@ impl App {
         }
         let line = self.composer.cursor().0;
         match key.name() {
-            "Esc" => {
-                (self.writing, self.yielded) = (false, false);
-            }
+            "Esc" => self.leave_composer(),
             "C-t" => self.ask_image(),
             "Backspace" if self.drops_image() => {}
             "Tab" | "S-Tab" => match self.slash().first() {
                 Some((name, _)) => self.composer = input::area(&format!("/{name} ")),
                 None if view::has_panes(self) => self.other_pane(effects),
+                None if self.card.as_ref().is_some_and(|card| card.closed_at.is_none()) => self.leave_composer(),
                 None => {}
             },
             "Up" if line == 0 => self.recall(true),
@@ -493,6 +521,7 @@ impl App {
         }
         let writing = self.page == TuiPage::Session && self.writing || self.surface_takes_text();
         if !writing
+            && self.card_focus
             && let Some(card) = &mut self.card
             && let Some((ask, None)) = self.requests.get(&card.id)
             && card.paste(ask, &words)
@@ -502,7 +531,7 @@ impl App {
         match self.page {
             TuiPage::Session if self.surface_is_open() => drop(self.surface_paste(&words)),
             TuiPage::Session => {
-                self.writing = true;
+                self.write();
                 self.paste_prompt(words, effects);
             }
             TuiPage::Search if self.query_typing => {

@@ -142,35 +142,6 @@ impl App {
         }
     }
 
-    /// Gives the keys to a request that comes while nothing was typed, and back to the composer after the answer.
-    pub(super) fn update_writing(&mut self) {
-        if self.page != TuiPage::Session {
-            (self.yielded, self.offered) = (false, None);
-            return;
-        }
-        let card = self.card.as_ref();
-        match card.filter(|card| card.closed_at.is_none()).map(|card| card.id.clone()) {
-            Some(id) if self.offered.as_ref() != Some(&id) => {
-                self.offered = Some(id);
-                if self.writing && self.composer.is_empty() {
-                    (self.writing, self.yielded) = (false, true);
-                }
-            }
-            Some(_) => {}
-            None => {
-                self.offered = None;
-                // A key meant for the question does not get into the next prompt.
-                if self.surface_is_open() {
-                    self.yielded = false;
-                }
-                let over = card.and_then(|card| card.closed_at).is_none_or(|at| self.now - at >= ARM_DELAY);
-                if over && std::mem::take(&mut self.yielded) {
-                    self.writing = true;
-                }
-            }
-        }
-    }
-
     /// Chooses the first page: the inbox if something waits, else the sessions.
     pub(super) fn choose_first_page(&mut self) {
         if !std::mem::take(&mut self.undecided) {
@@ -189,8 +160,12 @@ impl App {
                 Some(InboxRow::Group { key, folded, .. }) => self.triage.fold(&key, !folded),
                 Some(InboxRow::Request { .. }) => {
                     if let Some(session) = self.selected_session() {
+                        let id = self.card.as_ref().map(|card| card.id.clone());
                         self.open(session, effects);
                         self.writing = false;
+                        self.show_card_of(id.as_deref());
+                        self.focus_card();
+                        self.from_composer = self.card_focus;
                     }
                 }
                 None => {}

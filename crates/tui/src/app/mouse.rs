@@ -83,16 +83,21 @@ impl App {
         }
         if let Some(letter) = view::option_at(self, column, row) {
             if self.page == TuiPage::Inbox && !self.triage.selected.is_empty() {
-                return self.say("several are selected: y allows, n denies, X clears the selection", false);
+                return self.say("several are selected: a allows once, d denies, X clears the selection", false);
             }
             if let Some(key) = Key::of(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)) {
+                // The press is on the answer itself: the guard of its appearance is enough.
+                self.from_composer |= self.page == TuiPage::Session && self.writing;
+                self.writing &= self.page != TuiPage::Session;
+                self.card_focus = true;
                 self.card_key(&key, effects);
             }
             return;
         }
         if view::card_area(self).is_some_and(|area| area.contains((column, row).into())) {
-            // Elsewhere on a card a click has no effect; in a session it ends the writing, as Esc does.
-            self.writing &= self.page != TuiPage::Session;
+            // Elsewhere on a card a click only gives it the focus.
+            self.from_composer |= self.page == TuiPage::Session && self.writing;
+            self.focus_card();
             return;
         }
         match view::pane_at(self, column, row) {
@@ -111,6 +116,9 @@ impl App {
                     self.go(page, effects);
                 }
                 self.choose_row(page, at, &keys);
+                if page == TuiPage::Inbox {
+                    self.focus_chosen();
+                }
                 if again && matches!(page, TuiPage::Sessions | TuiPage::Inbox) {
                     self.open_selected(effects);
                 } else if again

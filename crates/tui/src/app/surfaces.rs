@@ -16,6 +16,18 @@ impl App {
             && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.is_typing())
     }
 
+    /// Whether a letter begins or continues a text in a surface. A request over it has the letters first, until text is typed.
+    pub(super) fn surface_takes_letters(&self) -> bool {
+        let area = view::surface_area(self);
+        let (width, height) = (usize::from(area.width), usize::from(area.height));
+        let cx = LayoutContext { theme: &self.theme, width, height, inline: false };
+        let asked = self.card.as_ref().is_some_and(|card| card.closed_at.is_none());
+        self.surface_takes_text()
+            || self.surface_is_open()
+                && !asked
+                && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.takes_letters(&cx))
+    }
+
     /// Calls with the conversation and the room for its open surface.
     fn with_surface<T>(&mut self, change: impl FnOnce(&mut Conversation, &LayoutContext<'_>, i64) -> T) -> Option<T> {
         let area = view::surface_area(self);

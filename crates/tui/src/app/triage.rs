@@ -37,16 +37,17 @@ impl App {
     pub(super) fn triage_key(&mut self, key: &Key) -> bool {
         let at = self.inbox_at();
         let selected = !self.triage.selected.is_empty();
-        let picks = self.card.as_ref().is_some_and(|card| matches!(card.mode, CardMode::Pick { .. }) || card.is_form());
+        let picks = self.card_focus
+            && self.card.as_ref().is_some_and(|card| matches!(card.mode, CardMode::Pick { .. }) || card.is_form());
         match key.name() {
             "x" => self.triage.toggle(at, &self.requests),
             " " if !picks => self.triage.toggle(at, &self.requests),
             "C-a" => self.triage.select_all(&self.requests),
             "X" if selected => self.triage.selected.clear(),
             "Esc" if selected => self.triage.selected.clear(),
-            "y" | "a" if selected => self.ask_several(Sense::Allow),
-            "n" | "d" if selected => self.ask_several(Sense::Deny { reason: String::new() }),
-            "r" | "D" if selected => {
+            "a" if selected => self.ask_several(Sense::Allow),
+            "d" if selected => self.ask_several(Sense::Deny { reason: String::new() }),
+            "r" if selected => {
                 self.overlay = Some(Overlay::Input {
                     label: "reason of all denials",
                     area: input::area(""),
@@ -54,11 +55,9 @@ impl App {
                 });
             }
             "A" | "N" | "e" | "m" if selected => {
-                self.say("several are selected: y allows, n denies, X clears the selection", false);
+                self.say("several are selected: a allows once, d denies, X clears the selection", false);
             }
-            "y" | "a" | "n" | "d" | "A" | "r" | "D"
-                if matches!(self.triage.rows.get(at), Some(InboxRow::Group { .. })) =>
-            {
+            "a" | "d" | "A" | "r" if matches!(self.triage.rows.get(at), Some(InboxRow::Group { .. })) => {
                 self.say("this is a group: x selects its requests, Enter folds it", false);
             }
             _ => return false,

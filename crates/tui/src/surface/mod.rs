@@ -177,6 +177,11 @@ impl SessionSurfaces {
         self.open_state().is_some_and(SurfaceState::is_typing)
     }
 
+    /// Whether a letter begins or continues a text in the open surface.
+    pub(crate) fn takes_letters(&self, cx: &LayoutContext<'_>) -> bool {
+        self.open().zip(self.open_state()).is_some_and(|(surface, state)| state.takes_letters(surface, cx))
+    }
+
     /// Lays the open surface out for this room; brings its state in line with it.
     pub(crate) fn prepare(&mut self, cx: &LayoutContext<'_>, now: i64) {
         if let Some(name) = &self.open

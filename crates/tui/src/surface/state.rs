@@ -8,7 +8,7 @@ use plexus_surfaces::{Surface, row_order};
 use ratatui_textarea::TextArea;
 use serde_json::Value;
 
-use super::layout::{LayoutContext, layout};
+use super::layout::{Control, LayoutContext, Spot, layout};
 
 /// How long a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
 pub(crate) const PRESS_DELAY: i64 = 400;
@@ -96,6 +96,13 @@ impl SurfaceState {
 
     pub(super) fn is_typing(&self) -> bool {
         self.editing.is_some()
+    }
+
+    /// Whether a letter begins or continues a text.
+    pub(super) fn takes_letters(&self, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
+        let is_text =
+            |spot: &Spot| Some(&spot.place) == self.focus.as_ref() && matches!(spot.control, Control::Text { .. });
+        self.is_typing() || layout(self.shown(surface), self, cx).spots.iter().any(is_text)
     }
 
     /// The surface as the user sees it.

@@ -82,13 +82,15 @@ fn panes_put_the_card_beside_the_conversation() {
         stage.advance(ARM_DELAY);
         insta::assert_snapshot!(format!("panes_inbox_{width}x{height}"), stage.screen());
         // The card keeps its state when the session is opened.
+        stage.keys(&["j"]);
+        stage.advance(ARM_DELAY);
         stage.keys(&["r"]);
         stage.type_text("why");
         assert!(stage.screen().contains("› why"), "{}", stage.screen());
         stage.keys(&["Esc", "Enter"]);
         assert_eq!(stage.app.page, TuiPage::Session);
         stage.advance(ARM_DELAY);
-        stage.keys(&["y"]);
+        stage.keys(&["a"]);
         assert_eq!(stage.answers().len(), 1, "{}", stage.screen());
     }
 }
@@ -184,64 +186,74 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
 }
 
 #[test]
-fn panes_request_has_the_keys_unless_something_was_typed() {
+fn panes_request_never_takes_the_keys_from_the_composer() {
     let question = ask("q_1", "s_1", "make deploy", json!({}));
-    // It is open before the session.
-    let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&question));
-    stage.open("s_1");
-    stage.advance(ARM_DELAY);
-    stage.keys(&["y"]);
-    assert_eq!((stage.answers().len(), stage.app.composer.lines().concat()), (1, String::new()));
-    // The session is opened before anything is known of it.
-    let app = App::new(Theme::new(Depth::True, false), (80, 24), NOON, BTreeMap::new());
-    let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
-    stage.app.start(Some("s_1".into()));
-    stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [question] }))));
-    stage.msg(Msg::Event(ClientEvent::Live));
-    stage.advance(ARM_DELAY);
-    stage.keys(&["y"]);
-    assert_eq!((stage.answers().len(), stage.app.composer.lines().concat()), (1, String::new()));
-    // It comes while the composer is empty; after the answer the composer has the keys again.
-    let mut stage = Stage::new(80, 24, &sessions(), &[]);
-    stage.open("s_1");
-    assert!(stage.app.writing);
-    stage.event("s_1", "request_opened", &question);
-    stage.keys(&["y"]);
-    assert_eq!((stage.answers().len(), stage.app.writing), (0, false), "not within the first moment");
-    stage.advance(ARM_DELAY);
-    stage.keys(&["n"]);
-    assert_eq!(stage.answers().len(), 1);
-    let over = json!({ "request_id": "q_1", "state": "answered", "ok": false, "at": at(stage.now),
-        "resolved_by": { "device_id": "d_local", "name": "me" } });
-    stage.event("s_1", "request_resolved", &over);
-    stage.keys(&["n"]);
-    assert_eq!((stage.app.writing, stage.app.composer.lines().concat()), (false, String::new()), "a second press");
-    stage.advance(ARM_DELAY);
-    stage.type_text("next");
-    assert_eq!(stage.app.composer.lines().concat(), "next");
-    // A request that was gone for a moment, as at a restart of the gateway, arms anew and has the keys again.
-    let mut back = Stage::new(80, 24, &sessions(), &[]);
-    back.open("s_1");
-    back.event("s_1", "request_opened", &question);
-    back.advance(ARM_DELAY);
-    back.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
-    back.msg(Msg::Event(ClientEvent::Live));
-    back.advance(2 * ARM_DELAY);
-    assert!(back.app.writing);
-    back.event("s_1", "request_opened", &question);
-    back.keys(&["y"]);
-    assert_eq!((back.answers().len(), back.app.writing), (0, false));
-    back.advance(ARM_DELAY);
-    back.keys(&["y"]);
-    assert_eq!(back.answers().len(), 1, "{}", back.screen());
-    // With something typed, the card says how to get to it, and `i` goes back.
-    stage.event("s_1", "request_opened", &ask("q_2", "s_1", "make clean", json!({})));
-    stage.advance(LINGER_TIME);
-    stage.advance(ARM_DELAY);
-    assert!(stage.screen().contains("Esc answers it: letters go into your prompt now"), "{}", stage.screen());
-    stage.keys(&["Esc", "i"]);
-    stage.type_text("!");
-    assert_eq!(stage.app.composer.lines().concat(), "next!");
-    stage.keys(&["Esc", "y"]);
-    assert_eq!(stage.answers().len(), 1);
+    for (width, height) in [(40, 12), (80, 24), (120, 40), (180, 50)] {
+        // It is open before the session.
+        let mut stage = Stage::new(width, height, &sessions(), std::slice::from_ref(&question));
+        stage.open("s_1");
+        stage.advance(ARM_DELAY);
+        stage.keys(&["a"]);
+        assert_eq!((stage.answers().len(), stage.app.composer.lines().concat()), (0, "a".to_owned()));
+        // The session is opened before anything is known of it.
+        let app = App::new(Theme::new(Depth::True, false), (width, height), NOON, BTreeMap::new());
+        let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
+        stage.app.start(Some("s_1".into()));
+        stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [question] }))));
+        stage.msg(Msg::Event(ClientEvent::Live));
+        stage.advance(ARM_DELAY);
+        stage.keys(&["a"]);
+        assert_eq!((stage.answers().len(), stage.app.composer.lines().concat()), (0, "a".to_owned()));
+        // It comes while the composer is empty: a line says how to answer it.
+        let mut stage = Stage::new(width, height, &sessions(), &[]);
+        stage.open("s_1");
+        stage.event("s_1", "request_opened", &question);
+        stage.advance(ARM_DELAY);
+        assert!(stage.app.writing);
+        assert!(stage.screen().contains("gemini asks: Esc, then a"), "{}", stage.screen());
+        stage.keys(&["Esc", "a"]);
+        assert_eq!((stage.answers().len(), stage.app.writing), (0, false), "not within the first moment");
+        stage.advance(ARM_DELAY);
+        stage.keys(&["d"]);
+        assert_eq!(stage.answers().len(), 1);
+        // After the answer the composer has the keys again, but for a second press.
+        let over = json!({ "request_id": "q_1", "state": "answered", "ok": false, "at": at(stage.now),
+            "resolved_by": { "device_id": "d_local", "name": "me" } });
+        stage.event("s_1", "request_resolved", &over);
+        stage.keys(&["d"]);
+        assert_eq!((stage.app.writing, stage.app.composer.lines().concat()), (false, String::new()), "a second press");
+        stage.advance(ARM_DELAY);
+        stage.type_text("next");
+        assert_eq!(stage.app.composer.lines().concat(), "next");
+        // With something typed, too; `Esc` goes to the card and back.
+        stage.event("s_1", "request_opened", &ask("q_2", "s_1", "make clean", json!({})));
+        stage.advance(LINGER_TIME);
+        stage.advance(ARM_DELAY);
+        stage.keys(&["Esc", "Esc"]);
+        stage.type_text("!");
+        assert_eq!(stage.app.composer.lines().concat(), "next!");
+        stage.keys(&["Esc"]);
+        stage.advance(ARM_DELAY);
+        stage.keys(&["a"]);
+        assert_eq!(stage.answers().len(), 1);
+    }
+}
+
+#[test]
+fn panes_next_request_is_ready_within_half_a_second_of_an_answer() {
+    let asks: Vec<Value> = (0..20)
+        .map(|n| ask(&format!("q_{n:02}"), "s_1", &format!("make t{n:02}"), json!({ "opened_at": at(NOON + n) })))
+        .collect();
+    for width in [80, 120, 180] {
+        let mut stage = Stage::new(width, 40, &sessions(), &asks);
+        stage.open_card("s_1");
+        for n in 0..20 {
+            stage.keys(&["a"]);
+            assert_eq!(stage.answers().len(), 1, "{n}: {}", stage.screen());
+            let over = json!({ "request_id": format!("q_{n:02}"), "state": "answered", "ok": true, "option_id": "o1", "at": at(stage.now),
+                "resolved_by": { "device_id": "d_local", "name": "me" } });
+            stage.event("s_1", "request_resolved", &over);
+            stage.advance(ARM_DELAY);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn shown(name: &str, rev: u64, more: &Value) -> Value {
+pub(super) fn shown(name: &str, rev: u64, more: &Value) -> Value {
     let mut body = json!({ "surface": name, "rev": rev, "title": "Nightly build", "pinned": false, "at": at(NOON), "messages": [
         { "version": "v0.9", "createSurface": { "surfaceId": name, "catalogId": "plexus:catalog/1" } },
         { "version": "v0.9", "updateComponents": { "surfaceId": name, "components": [
@@ -94,10 +94,13 @@ fn tui_request_is_drawn_over_a_surface_and_gets_no_letter_of_a_field() {
     stage.event("s_1", "request_opened", &ask("q_1", "s_1", "make deploy", json!({})));
     stage.advance(10 * ARM_DELAY);
     assert!(stage.screen().contains("make deploy"), "{}", stage.screen());
-    stage.type_text("yn");
+    stage.type_text("ad");
     assert_eq!(stage.answers(), Vec::<Value>::new(), "letters of a field are text");
-    assert!(stage.screen().contains("[anyn"), "{}", stage.screen());
-    stage.keys(&["Esc", "y"]);
+    assert!(stage.screen().contains("[anad"), "{}", stage.screen());
+    stage.keys(&["Esc", "a"]);
+    assert_eq!(stage.answers(), Vec::<Value>::new(), "the first press only chooses the request");
+    stage.advance(ARM_DELAY);
+    stage.keys(&["a"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })]);
     assert!(stage.app.surface_is_open());
 }

@@ -8,7 +8,7 @@ fn asks(many: usize) -> Vec<Value> {
             &format!("q_{n:04}"),
             &format!("s_{n:04}"),
             &format!("make t{n:04}\nin /home/you/project"),
-            json!({ "risk": "elevated", "risk_reasons": ["runs a program of the folder"], "subject": { "type": "command" },
+            json!({ "risk": "elevated", "risk_reasons": ["runs a program of the folder"], "subject": { "type": "command", "argv": [] },
                 "digest": format!("d{n}"), "opened_at": at(NOON - i64::try_from(n).unwrap()) }),
         )
     };
@@ -112,7 +112,7 @@ fn triage_groups_the_same_command_and_the_same_session() {
     assert!(stage.app.triage.selected.is_empty());
     // A letter that answers does nothing on a heading.
     stage.advance(ARM_DELAY);
-    stage.keys(&["y", "n"]);
+    stage.keys(&["a", "d"]);
     assert_eq!(sent(&mut stage), []);
 }
 
@@ -134,7 +134,7 @@ fn triage_allows_several_only_after_each_was_read() {
     stage.keys(&["x", "j"]);
     stage.advance(ARM_DELAY);
     stage.keys(&["x"]);
-    stage.keys(&["y"]);
+    stage.keys(&["a"]);
     let screen = stage.screen();
     assert!(screen.contains("Allow 1 request once?") && screen.contains("2 left out"), "{screen}");
     assert!(screen.contains("dangerous: allow it by itself") && screen.contains("not read to its end"), "{screen}");
@@ -144,7 +144,7 @@ fn triage_allows_several_only_after_each_was_read() {
     stage.advance(ARM_DELAY);
     stage.keys(&["n"]);
     assert_eq!(sent(&mut stage), [], "no means no");
-    stage.keys(&["y"]);
+    stage.keys(&["a"]);
     stage.advance(ARM_DELAY);
     stage.keys(&["y"]);
     assert_eq!(sent(&mut stage), [("q_0001".to_owned(), json!({ "option_id": "o1", "digest": "d1" }))]);
@@ -159,7 +159,7 @@ fn triage_leaves_out_what_changed_since_the_question() {
     stage.advance(ARM_DELAY);
     stage.keys(&["x", "j"]);
     stage.advance(ARM_DELAY);
-    stage.keys(&["x", "y"]);
+    stage.keys(&["x", "a"]);
     assert!(stage.screen().contains("Allow 2 requests once?"), "{}", stage.screen());
     let changed = ask("q_0000", "s_0000", "make deploy", json!({ "revision": 1, "digest": "new", "risk": "low" }));
     stage.msg(Msg::Event(event_at("s_0000", 9, "request_updated", &changed, stage.now)));

@@ -2,7 +2,8 @@
 
 use super::panes::card_rect;
 use super::*;
-use crate::card::{card_text, option_places};
+use crate::card::{MENU_ROWS, card_text, option_places};
+use plexus_protocol::answers::Action;
 
 /// The key of the button of the card at this place of the screen.
 pub(crate) fn option_at(app: &App, column: u16, row: u16) -> Option<char> {
@@ -32,12 +33,13 @@ impl Draw<'_> {
         }
         let inner_width = usize::from(area.width).saturating_sub(4);
         let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
-        if app.page == TuiPage::Session && app.writing && outcome.is_none() {
-            let hint = match area.width < NARROW_TABS {
-                true => " answers it: you are writing",
-                false => " answers it: letters go into your prompt now",
+        if !app.card_focus && outcome.is_none() && !ask.observe {
+            let (key, hint) = match (app.page == TuiPage::Session && app.writing, area.width < NARROW_TABS) {
+                (true, true) => ("Esc", " answers it: you are writing"),
+                (true, false) => ("Esc", " answers it: letters go into your prompt now"),
+                (false, _) => ("a", " chooses it; then the keys answer"),
             };
-            words.hint = vec![Span::styled("Esc", theme.accent), Span::styled(hint, theme.dim)];
+            words.hint = vec![Span::styled(key, theme.accent), Span::styled(hint, theme.dim)];
         }
         let style = match (outcome, ask.risk) {
             (Some(_), _) => theme.rule,
@@ -114,15 +116,27 @@ impl Draw<'_> {
             CardMode::Reason(text) | CardMode::Edit(text) | CardMode::Text(text) => {
                 let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
                 self.put(x, y, Span::styled("› ", theme.accent), 2);
-                self.field(
-                    Rect::new(x + 2, y, width.saturating_sub(2), high.min(area.height)),
-                    text,
-                    !app.writing || app.page == TuiPage::Inbox,
-                );
+                self.field(Rect::new(x + 2, y, width.saturating_sub(2), high.min(area.height)), text, app.card_focus);
                 y += high;
             }
+            CardMode::Menu { at } => {
+                let (shown, first) = window(ask.actions.len(), *at, MENU_ROWS);
+                let room = usize::from(end.saturating_sub(y));
+                for (n, action) in ask.actions.iter().enumerate().skip(first).take(shown.min(room)) {
+                    let style = if action.unavailable.is_none() { theme.text } else { theme.dim };
+                    let spans = vec![
+                        cell(action.verb(), 18, style),
+                        Span::styled(sanitize::cut(&quoted(action), inner_width.saturating_sub(20)), theme.dim),
+                    ];
+                    self.put(x, y, spans, width);
+                    if n == *at {
+                        self.fill(Rect::new(x, y, width, 1), theme.selected);
+                    }
+                    y += 1;
+                }
+            }
             CardMode::Pick { at, picked } => {
-                let (shown, first) = window(ask.items.len(), *at, 8);
+                let (shown, first) = window(ask.items.len(), *at, MENU_ROWS);
                 for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
                     let mark = match (ask.multi, picked.contains(&n)) {
                         (true, true) => "[x] ",
@@ -133,7 +147,7 @@ impl Draw<'_> {
                         let spans = vec![
                             Span::styled(mark, theme.accent),
                             Span::raw(item.label.clone()),
-                            Span::styled(format!("  {}", item.kind), theme.dim),
+                            Span::styled(format!("  {}", item.detail), theme.dim),
                         ];
                         self.put(x, y, spans, width);
                         if n == *at {
@@ -143,8 +157,17 @@ impl Draw<'_> {
                     }
                 }
             }
-            _ => {}
+            CardMode::Choose | CardMode::Lasting { .. } | CardMode::Yes { .. } | CardMode::Form(_) => {}
         }
         y
+    }
+}
+
+/// The agent's label, or why this device may not give the answer.
+fn quoted(action: &Action) -> String {
+    match action.unavailable {
+        Some(why) => why.text().to_owned(),
+        None if action.label.is_empty() => String::new(),
+        None => format!("“{}”", action.label),
     }
 }

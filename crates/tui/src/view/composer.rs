@@ -1,6 +1,7 @@
 //! The composer, and what stands above it: the files and commands that are offered, and the images of the prompt.
 
 use super::*;
+use plexus_protocol::answers::Role;
 
 /// Most lines of images.
 const IMAGE_LINES: usize = 3;
@@ -10,6 +11,21 @@ pub(super) fn offer_lines(app: &App) -> usize {
     let files = if app.writing { app.files.lines() } else { 0 };
     let offered = if files > 0 { files } else { app.slash().len() };
     offered + app.images_here().len().min(IMAGE_LINES)
+}
+
+/// The request that waits above the composer, and the keys that answer it.
+fn asks(app: &App) -> Option<String> {
+    let card = app.card.as_ref().filter(|card| card.closed_at.is_none())?;
+    let (ask, _) = app.requests.get(&card.id)?;
+    Some(
+        match ask.actions.iter().find(|action| action.unavailable.is_none()).map(|action| (action.key, action.verb())) {
+            _ if ask.observe => format!("{} asks, where it runs", ask.runtime),
+            Some((Some(key), verb)) if ask.action(Role::Send).is_none() => {
+                format!("{} asks: Esc, then {key} ({})", ask.runtime, verb.to_lowercase())
+            }
+            _ => format!("{} asks: Esc, then answer", ask.runtime),
+        },
+    )
 }
 
 impl Draw<'_> {
@@ -80,6 +96,10 @@ impl Draw<'_> {
             Span::styled("─".repeat(usize::from(area.width)), style.remove_modifier(Modifier::BOLD)),
             area.width,
         );
+        if let Some(words) = asks(app).filter(|_| app.writing) {
+            let words = sanitize::cut(&words, usize::from(area.width).saturating_sub(6));
+            self.put(area.x + 2, area.y, Span::styled(format!(" {words} "), theme.warn), area.width.saturating_sub(2));
+        }
         self.put(area.x, area.y + 1, Span::styled(" › ", style), 3);
         let field = Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1);
         if app.composer.is_empty() {

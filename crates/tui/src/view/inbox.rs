@@ -74,7 +74,7 @@ impl Draw<'_> {
             Some(card) => self.card(card),
             None => {
                 let area = Rect { y: area.y + area.height, ..area };
-                let words = "A group: x selects its requests, y and n then answer all of them; Enter folds it.";
+                let words = "A group: x selects its requests, a and d then answer all of them; Enter folds it.";
                 let margin = Span::raw("  ");
                 let room = usize::from(area.width).saturating_sub(2);
                 for (y, line) in (area.y + 1..).zip(wrap(&[Span::styled(words, theme.dim)], &margin, &margin, room)) {
@@ -143,23 +143,22 @@ impl Draw<'_> {
             Some(outcome) => (outcome.words(app.now), theme.dim),
             None if !ask.rated => ("risk not known".to_owned(), theme.warn),
             None => match ask.reasons.first() {
-                Some(reason) => (format!("{}: {reason}", ask.risk.short()), style),
-                None => (ask.risk.short().to_owned(), style),
+                Some(reason) => (format!("{}  {reason}", ask.risk.name()), style),
+                None => (ask.risk.name().to_owned(), style),
             },
         };
-        // What identifies the request stays whole; the reason is also on its card.
-        let mut whence = match project {
-            "" => format!(" · {} · {age}", ask.runtime),
-            project => format!(" · {} · {project} · {age}", ask.runtime),
+        // The reason stays whole as long as there is room for it: first the project, then the agent gives way, and the age is last.
+        let whence = match project {
+            "" => vec![format!(" · {} · {age}", ask.runtime), format!(" · {age}")],
+            project => vec![
+                format!(" · {} · {project} · {age}", ask.runtime),
+                format!(" · {} · {age}", ask.runtime),
+                format!(" · {age}"),
+            ],
         };
-        if sanitize::width(&whence) + ask.risk.short().len() > room {
-            let most = room.saturating_sub(ask.risk.short().len() + sanitize::width(&ask.runtime) + age.len() + 10);
-            whence = match most {
-                0..4 => format!(" · {} · {age}", ask.runtime),
-                _ => format!(" · {} · {} · {age}", ask.runtime, sanitize::cut(project, most)),
-            };
-        }
-        let what = sanitize::cut(&what, room.saturating_sub(sanitize::width(&whence)));
+        let left = room.saturating_sub(sanitize::width(&what));
+        let whence = whence.into_iter().find(|words| sanitize::width(words) <= left).unwrap_or_default();
+        let what = sanitize::cut(&what, room);
         let line = vec![
             Span::raw(format!("   {indent}")),
             Span::styled(what, what_style.remove_modifier(Modifier::BOLD)),

@@ -1,0 +1,210 @@
+//! Tells a command from typing, outside of text fields: a letter is a command if no other letter follows it at once. Pure: the clock is
+//! [`App::now`](super::App).
+
+use super::*;
+
+/// How long a letter waits for another one before it acts, in milliseconds.
+const HOLD: i64 = 400;
+/// How long after a typed letter the next one still belongs to the text, in milliseconds.
+const PAUSE: i64 = 1_500;
+/// Keys that only move, and so act without the wait.
+const MOVES: &[&str] = &["j", "k", "J", "K", "g", "G", "[", "]"];
+/// The same in the changes of a session.
+const CHANGES_MOVES: &[&str] = &["n", "p"];
+
+/// The letters that were pressed last.
+#[derive(Debug, Default)]
+pub(crate) struct TypingGuard {
+    /// The letter that waits, and when it was pressed.
+    held: Option<(Key, i64)>,
+    /// The letters before it that followed one another at once.
+    run: String,
+    /// When the last letter was pressed.
+    last: i64,
+    /// Whether the last letter belongs to a text.
+    typing: bool,
+}
+
+impl App {
+    /// Handles a key: a letter outside of a text field waits until it is known to be no text.
+    pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
+        let (now, text) = (self.now, self.takes_text());
+        // A negative difference means that the clock was set back.
+        let within = |since: i64, most: i64| (0..most).contains(&(now - since));
+        if !key.is_letter() {
+            let held = self.guard.held.take();
+            if !text && matches!(key.name(), "Enter" | "Backspace") {
+                if held.is_some() {
+                    self.typed_outside();
+                }
+                // In a session the text is in the composer now.
+                let swallowed = self.guard.typing && within(self.guard.last, PAUSE) && !self.takes_text();
+                return if swallowed { self.guard.last = now } else { self.act(key, effects) };
+            }
+            if let Some((held, at)) = held {
+                self.act_at(&held, at, effects);
+            }
+            self.guard.typing = false;
+            return self.act(key, effects);
+        }
+        let (before, typing) = (self.guard.last, self.guard.typing);
+        self.guard.last = now;
+        if text {
+            self.guard.typing = true;
+            return self.act(key, effects);
+        }
+        if typing && within(before, PAUSE) {
+            self.guard.run = key.name().to_owned();
+            return self.typed_outside();
+        }
+        self.guard.typing = false;
+        if !within(before, HOLD) {
+            self.guard.run.clear();
+        }
+        self.guard.run.push_str(key.name());
+        match self.guard.held.take() {
+            Some((_, at)) if within(at, HOLD) => self.typed_outside(),
+            Some((held, at)) => {
+                self.act_at(&held, at, effects);
+                self.key(key, effects);
+            }
+            None if self.moves(key) => self.act(key, effects),
+            None => self.guard.held = Some((key.clone(), now)),
+        }
+    }
+
+    /// Has a letter act that no other one followed.
+    pub(super) fn release_key(&mut self, effects: &mut Vec<Effect>) {
+        let now = self.now;
+        if let Some((key, at)) = self.guard.held.take_if(|(_, at)| !(0..HOLD).contains(&(now - *at))) {
+            self.act_at(&key, at, effects);
+        }
+    }
+
+    /// Forgets a letter that waits: something else was done with the screen.
+    pub(super) fn drop_key(&mut self) {
+        self.guard.held = None;
+        self.guard.typing = false;
+    }
+
+    /// Acts as of the time of the press: what has appeared since does not take the key.
+    fn act_at(&mut self, key: &Key, at: i64, effects: &mut Vec<Effect>) {
+        let now = std::mem::replace(&mut self.now, at);
+        self.act(key, effects);
+        self.now = now;
+    }
+
+    /// Takes letters for text: in a session they go to the composer, elsewhere nowhere.
+    fn typed_outside(&mut self) {
+        self.guard.typing = true;
+        let run = std::mem::take(&mut self.guard.run);
+        let composer =
+            self.page == TuiPage::Session && self.overlay.is_none() && !self.shows_changes() && !self.surface_is_open();
+        if composer {
+            self.write();
+            self.composer.insert_str(run);
+        } else {
+            self.say("letters typed in a row are no commands here; ? lists the keys", false);
+        }
+    }
+
+    /// Whether a letter only moves where it is pressed.
+    fn moves(&self, key: &Key) -> bool {
+        let name = key.name();
+        let reads = matches!(self.overlay, Some(Overlay::Help(_) | Overlay::TextPage { .. }));
+        match &self.overlay {
+            Some(_) => MOVES.contains(&name) || reads && name == " ",
+            None if self.shows_changes() => MOVES.contains(&name) || CHANGES_MOVES.contains(&name),
+            // A slash in a session may begin a command of the agent.
+            None => MOVES.contains(&name) || name == "/" && self.page != TuiPage::Session,
+        }
+    }
+
+    /// Whether letters go into a text field.
+    fn takes_text(&self) -> bool {
+        match &self.overlay {
+            Some(Overlay::Palette { .. } | Overlay::Input { .. }) => return true,
+            Some(
+                Overlay::Help(_)
+                | Overlay::TextPage { .. }
+                | Overlay::Confirm { .. }
+                | Overlay::Several(_)
+                | Overlay::Pairing(_)
+                | Overlay::Usage(_),
+            ) => return false,
+            None => {}
+        }
+        if self.form.is_some() {
+            return true;
+        }
+        if self.shows_changes() {
+            return self.changes.as_ref().is_some_and(|screen| screen.takes_text());
+        }
+        if self.surface_takes_letters() || self.card_takes_text() {
+            return true;
+        }
+        match self.page {
+            TuiPage::Session => self.writing,
+            TuiPage::Search => self.query_typing,
+            TuiPage::Sessions => self.filtering,
+            TuiPage::Inbox | TuiPage::Runtimes | TuiPage::Devices => false,
+        }
+    }
+
+    /// Whether the card has the focus and letters go into a text on it.
+    pub(super) fn card_takes_text(&self) -> bool {
+        self.card_focus
+            && self
+                .card
+                .as_ref()
+                .is_some_and(|card| self.requests.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
+    }
+
+    // === the focus
+
+    /// Gives the focus to the composer.
+    pub(super) fn write(&mut self) {
+        self.writing = true;
+        self.card_focus = false;
+    }
+
+    /// Gives the focus to the card on the screen, if it is open: its guard begins anew.
+    pub(super) fn focus_card(&mut self) {
+        self.writing &= self.page != TuiPage::Session;
+        let now = self.now;
+        if let Some(card) = self.card.as_mut().filter(|card| card.closed_at.is_none())
+            && !std::mem::replace(&mut self.card_focus, true)
+        {
+            card.focus(now);
+        }
+    }
+
+    /// Takes the focus from a card that is gone. A card that was answered gives it to the next one; after the last one, the composer has it
+    /// if it came from there.
+    pub(super) fn update_focus(&mut self) {
+        let here = matches!(self.page, TuiPage::Session | TuiPage::Inbox) && self.form.is_none();
+        let open = self.card.as_ref().is_some_and(|card| card.closed_at.is_none());
+        if here && (open || !self.card_focus) {
+            return;
+        }
+        // A key meant for the request does not get into the next prompt.
+        let closed = self.card.as_ref().and_then(|card| card.closed_at);
+        if here && closed.is_some_and(|at| (0..ARM_DELAY).contains(&(self.now - at))) {
+            return;
+        }
+        self.card_focus = false;
+        self.writing |=
+            self.page == TuiPage::Session && std::mem::take(&mut self.from_composer) && !self.surface_is_open();
+    }
+
+    /// Has the letter that waits act at once.
+    #[cfg(test)]
+    pub(crate) fn settle(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Some((key, at)) = self.guard.held.take() {
+            self.act_at(&key, at, &mut effects);
+            self.update_derived(&mut effects);
+        }
+        effects
+    }
+}

@@ -1,0 +1,116 @@
+//! The buttons of a card: the answers that have keys, and what else the request takes. Pure.
+
+use std::ops::Range;
+
+use plexus_protocol::answers::{Action, Role, Sense};
+
+use super::{Card, CardMode, HINT_WIDTH};
+use crate::sanitize;
+use crate::view_model::RequestView;
+
+/// Longest agent's label beside a verb, in columns; the menu has all of it.
+const LABEL_MAX: usize = 24;
+/// The same where the label is the content of the answer.
+const CONTENT_MAX: usize = 50;
+/// Whether some answers have no key, or labels that do not fit beside their verbs.
+pub(super) fn has_menu(ask: &RequestView) -> bool {
+    !ask.observe && ask.actions.iter().any(|action| action.key.is_none() || !action.label.is_empty())
+}
+
+/// A button of a card.
+pub(super) struct CardChoice {
+    pub(super) key: String,
+    pub(super) verb: String,
+    /// The agent's label, quoted; empty if it says the same.
+    pub(super) label: String,
+    pub(super) allows: bool,
+    pub(super) available: bool,
+}
+
+impl CardChoice {
+    fn new(key: &str, verb: &str, allows: bool) -> Self {
+        Self { key: key.into(), verb: verb.into(), label: String::new(), allows, available: true }
+    }
+
+    fn of(action: &Action, width: usize) -> Option<Self> {
+        let rule = action.role.rule();
+        let most = match action.role {
+            Role::Choose => CONTENT_MAX.min(width.saturating_sub(14)),
+            _ if width < HINT_WIDTH => 0,
+            _ => LABEL_MAX,
+        };
+        let label = sanitize::cut(&action.label, most);
+        Some(Self {
+            key: action.key?.to_string(),
+            verb: if rule.lasting { format!("{}…", rule.verb) } else { rule.verb.to_owned() },
+            label: if label.is_empty() { label } else { format!("“{label}” ") },
+            allows: rule.sense == Sense::Allow,
+            available: action.unavailable.is_none(),
+        })
+    }
+
+    fn width(&self) -> usize {
+        sanitize::width(&self.key) + sanitize::width(&self.verb) + sanitize::width(&self.label) + 5
+    }
+}
+
+/// The buttons: the answers that have keys, and what else the request takes.
+pub(super) fn choices_of(ask: &RequestView, width: usize) -> Vec<CardChoice> {
+    if ask.observe || ask.action(Role::Send).is_some() {
+        return Vec::new();
+    }
+    let mut all: Vec<CardChoice> = ask.actions.iter().filter_map(|action| CardChoice::of(action, width)).collect();
+    if ask.editable.is_some() {
+        all.push(CardChoice::new("e", "Edit", true));
+    }
+    if ask.reason {
+        all.push(CardChoice::new("r", "Deny with a reason", false));
+    }
+    if has_menu(ask) {
+        all.push(CardChoice::new("m", "More", false));
+    }
+    all
+}
+
+/// Lays choices out in lines: the indexes in each line.
+pub(super) fn flow(all: &[CardChoice], width: usize) -> Vec<Vec<usize>> {
+    let mut lines: Vec<Vec<usize>> = Vec::new();
+    let mut left = 0;
+    for (n, choice) in all.iter().enumerate() {
+        let wide = choice.width();
+        match lines.last_mut() {
+            Some(line) if left >= wide => line.push(n),
+            _ => {
+                lines.push(vec![n]);
+                left = width;
+            }
+        }
+        left = left.saturating_sub(wide);
+    }
+    lines
+}
+
+/// The place of a button of a card in the lines of its options.
+pub(crate) struct OptionPlace {
+    pub(crate) line: usize,
+    pub(crate) columns: Range<usize>,
+    pub(crate) key: String,
+}
+
+/// Where the buttons of a card are that can be pressed: none while text is typed.
+pub(crate) fn option_places(card: &Card, ask: &RequestView, width: usize) -> (usize, Vec<OptionPlace>) {
+    let all = choices_of(ask, width);
+    let lines = flow(&all, width);
+    let mut places = Vec::new();
+    if matches!(card.mode, CardMode::Choose) {
+        for (line, options) in lines.iter().enumerate() {
+            let mut from = 0;
+            for choice in options.iter().map(|n| &all[*n]) {
+                let to = from + choice.width() - 1;
+                places.push(OptionPlace { line, columns: from..to, key: choice.key.clone() });
+                from = to;
+            }
+        }
+    }
+    (lines.len(), places)
+}

@@ -1,0 +1,487 @@
+//! Reads the lines that a person types while a request is open: which of them answer it. Pure.
+//!
+//! Only a line that is exactly a key or a verb answers, so that no sentence does: a text or a choice is shown first and sent by `a`. Verbs,
+//! order and guards are those of [`plexus_protocol::answers`].
+
+use plexus_protocol::answers::{Action, Answerer, KEYS, Role, Sense, actions};
+use plexus_protocol::{Answer, Misfit, Question, QuestionOption, Request, RequestType, Risk};
+
+use super::card::one;
+use super::term::{Paint, line};
+
+/// Longest label of an item, in characters.
+const LABEL: usize = 100;
+
+/// How far the answer to a request has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum AnswerStep {
+    /// Nothing was typed.
+    #[default]
+    Choose,
+    /// Some questions of a form have answers.
+    Form(Vec<Vec<String>>),
+    /// A text, items or a form wait for `a`.
+    Ready(Answer),
+    /// The next line is the reason of a denial.
+    Reason,
+    /// A permanent answer waits for its second line.
+    Lasting(Answer),
+    /// An answer to a dangerous request waits for `yes`.
+    Danger(Answer),
+}
+
+/// The effect of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TypedLine {
+    /// Sends this answer.
+    Answer(Answer),
+    /// Shows this text; more has to be typed.
+    Next(String),
+    /// Answers nothing, for this reason.
+    Refused(String),
+}
+
+/// Reads a line while this request is shown.
+pub(crate) fn read_line(request: &Request, step: &mut AnswerStep, text: &str, paint: Paint) -> TypedLine {
+    let actions = actions(request, Answerer::UNLIMITED);
+    let next = |text: &str| TypedLine::Next(format!("  {text}\n"));
+    match std::mem::take(step) {
+        AnswerStep::Danger(answer) if text == "yes" => TypedLine::Answer(answer),
+        AnswerStep::Lasting(answer) if text == "A" => guarded(request, step, answer),
+        AnswerStep::Danger(_) | AnswerStep::Lasting(_) => {
+            TypedLine::Refused(format!("nothing was answered; {}", help(request)))
+        }
+        AnswerStep::Reason if text.is_empty() => TypedLine::Refused(format!("nothing was answered; {}", help(request))),
+        AnswerStep::Reason => match denial(&actions) {
+            Some(answer) => TypedLine::Answer(Answer { reason: Some(text.to_owned()), ..answer }),
+            None => TypedLine::Refused(help(request)),
+        },
+        AnswerStep::Ready(answer) => match text {
+            "a" => guarded(request, step, answer),
+            "d" | "-" => denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer),
+            _ => given(request, step, Vec::new(), text, paint),
+        },
+        AnswerStep::Form(answers) => given(request, step, answers, text, paint),
+        AnswerStep::Choose if actions.iter().any(|action| action.role == Role::Send) => match text {
+            "-" => denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer),
+            "d" if request.form().is_empty() => {
+                denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer)
+            }
+            _ => given(request, step, Vec::new(), text, paint),
+        },
+        AnswerStep::Choose if text == "r" && request.allow_reason && denial(&actions).is_some() => {
+            *step = AnswerStep::Reason;
+            next("type the reason; an empty line answers nothing")
+        }
+        AnswerStep::Choose => {
+            let verb = |action: &&Action| action.verb().eq_ignore_ascii_case(text);
+            let key = |action: &&Action| action.key.is_some_and(|key| text.chars().eq([key]));
+            let Some(action) = actions.iter().find(key).or_else(|| actions.iter().find(verb)) else {
+                return TypedLine::Refused(help(request));
+            };
+            let Some(answer) = action.answer.clone() else { return TypedLine::Refused(help(request)) };
+            match action.role.rule() {
+                rule if rule.lasting => {
+                    *step = AnswerStep::Lasting(answer);
+                    next(&format!(
+                        "{}: this also covers what the agent finds similar, from now on. Type A again",
+                        rule.verb
+                    ))
+                }
+                rule if rule.sense == Sense::Allow => guarded(request, step, answer),
+                _ => TypedLine::Answer(answer),
+            }
+        }
+    }
+}
+
+/// An answer that lets the agent continue: a dangerous request needs one more line.
+fn guarded(request: &Request, step: &mut AnswerStep, answer: Answer) -> TypedLine {
+    if request.risk != Risk::Danger {
+        return TypedLine::Answer(answer);
+    }
+    *step = AnswerStep::Danger(answer);
+    TypedLine::Next("  this is dangerous: type yes to do it\n".into())
+}
+
+/// The answer that refuses, if there is one.
+fn denial(actions: &[Action]) -> Option<Answer> {
+    actions.iter().find(|action| action.role.rule().sense == Sense::Deny)?.answer.clone()
+}
+
+/// Takes a line as text, items or the answer to a question; `a` sends it.
+fn given(
+    request: &Request,
+    step: &mut AnswerStep,
+    mut answers: Vec<Vec<String>>,
+    text: &str,
+    paint: Paint,
+) -> TypedLine {
+    let asked = request.form();
+    let answer = if asked.is_empty() {
+        content(request, text).map(Some)
+    } else if text == "-" {
+        return denial(&actions(request, Answerer::UNLIMITED))
+            .map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer);
+    } else {
+        reply(asked, &mut answers, text)
+    };
+    match answer {
+        Ok(Some(answer)) => {
+            *step = AnswerStep::Ready(answer);
+            TypedLine::Next("  a sends this answer, d skips the request; another line replaces it\n".into())
+        }
+        Ok(None) => {
+            let next = question(asked, answers.len(), paint);
+            *step = AnswerStep::Form(answers);
+            TypedLine::Next(next)
+        }
+        Err(help) => {
+            if !answers.is_empty() {
+                *step = AnswerStep::Form(answers);
+            }
+            TypedLine::Refused(help)
+        }
+    }
+}
+
+/// The text or the items of a line.
+fn content(request: &Request, text: &str) -> Result<Answer, String> {
+    match request.kind {
+        _ if text.is_empty() => Err(help(request)),
+        RequestType::Pick => {
+            let mut ids = Vec::new();
+            for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+                let item = word.parse::<usize>().ok().and_then(|n| request.items.get(n.checked_sub(1)?));
+                ids.push(item.ok_or_else(|| help(request))?.id.clone());
+            }
+            if ids.len() > 1 && !request.multi {
+                return Err("only one can be chosen: type one number".into());
+            }
+            Ok(Answer { ids: Some(ids), ..Answer::default() })
+        }
+        // `a` sends a text, and is none.
+        RequestType::Prompt | RequestType::Confirm | RequestType::Permission | RequestType::Elicitation
+            if text == "a" =>
+        {
+            Err("type the text first; a then sends it".into())
+        }
+        RequestType::Prompt | RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
+            Ok(Answer { value: Some(Some(text.to_owned())), ..Answer::default() })
+        }
+    }
+}
+
+/// A reminder of what answers this request.
+fn help(request: &Request) -> String {
+    let shown = match request.kind {
+        RequestType::Pick => format!("a number from 1 to {}", request.items.len()),
+        RequestType::Prompt => "the text".into(),
+        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
+            "a key that is shown, such as a or d, as a line of its own".into()
+        }
+    };
+    format!("a request is open: type {shown}; `>` and a text sends a prompt, ? lists the keys")
+}
+
+/// The keys that answer a request here.
+pub(crate) fn keys() -> String {
+    let here = KEYS.iter().filter(|(key, _)| *key != "e");
+    let mut out: String = here.map(|(key, what)| format!("  {key:<6} {what}\n")).collect();
+    out.push_str("  > TEXT send a prompt while a request is open\n");
+    out
+}
+
+/// The next question of a form, and how to answer it.
+fn question(asked: &[Question], at: usize, paint: Paint) -> String {
+    let Some(question) = asked.get(at) else { return String::new() };
+    let mut out = one(question, at, asked.len(), paint);
+    let how = match (question.options.is_empty(), question.multiple) {
+        (true, _) => "type the answer",
+        (false, false) if question.free_text => "type a number, or your own text",
+        (false, false) => "type a number",
+        (false, true) if question.free_text => "type a number, or several (1 3), or your own text",
+        (false, true) => "type a number, or several (1 3)",
+    };
+    let empty = if question.optional { "; an empty line skips it" } else { "" };
+    out.push_str(&format!("  {how}{empty}; - skips the request\n"));
+    out
+}
+
+/// Takes a typed line as the answer to the next question; returns the whole answer once all questions have one. The error says which
+/// answers are valid.
+fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Answer>, String> {
+    let Some(question) = asked.get(answers.len()) else { return Err("there is no open request".into()) };
+    let numbers: Option<Vec<usize>> =
+        text.split([' ', ',']).filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect();
+    let named = |option: &&QuestionOption| option.label.eq_ignore_ascii_case(text) || option.id == text;
+    let words: Vec<String> = match numbers.filter(|_| !question.options.is_empty() && !text.is_empty()) {
+        Some(numbers) => {
+            let option = |n: &usize| question.options.get(n.checked_sub(1)?).map(|option| option.id.clone());
+            let ids: Option<Vec<String>> = numbers.iter().map(option).collect();
+            ids.ok_or_else(|| format!("type 1 to {}", question.options.len()))?
+        }
+        None if text.is_empty() => Vec::new(),
+        None => match question.options.iter().find(named) {
+            Some(option) => vec![option.id.clone()],
+            None if question.free_text || question.options.is_empty() => vec![text.to_owned()],
+            None => return Err(format!("type 1 to {}", question.options.len())),
+        },
+    };
+    let own: Vec<String> =
+        words.iter().filter(|word| !question.options.iter().any(|option| option.id == **word)).cloned().collect();
+    match question.misfit(words.len() - own.len(), &own) {
+        None => {}
+        Some(Misfit::Missing) => return Err("this question must be answered".into()),
+        Some(Misfit::Several) => return Err("only one answer is possible: type one number".into()),
+        Some(Misfit::NotA(_)) => return Err("enter a number".into()),
+        Some(misfit @ (Misfit::Pattern | Misfit::Form)) => {
+            let fits = &question.fits;
+            let wanted = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
+            // Debug-escaped, so safe to show.
+            return Err(format!("that does not fit {:?}", wanted.as_deref().unwrap_or_default()));
+        }
+        Some(Misfit::Bounds { least, most }) => {
+            let bound = |word: &str, n: Option<f64>| n.map(|n| format!("{word} {n}"));
+            let bounds = [bound("at least", least), bound("at most", most)].into_iter().flatten();
+            return Err(format!("that does not fit: {}", bounds.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    answers.push(words);
+    if answers.len() < asked.len() {
+        return Ok(None);
+    }
+    let given = asked.iter().zip(answers.iter()).filter(|(_, words)| !words.is_empty());
+    let given = given.map(|(question, words)| (question.id.clone(), words.clone())).collect();
+    Ok(Some(Answer { answers: Some(given), ..Answer::default() }))
+}
+
+/// The lines under a card that say how to answer.
+pub(crate) fn choices(request: &Request, paint: Paint) -> String {
+    let asked = request.form();
+    if !asked.is_empty() {
+        // The card shows the questions themselves.
+        return match asked {
+            [_] => question(asked, 0, paint).lines().last().map(|line| format!("{line}\n")).unwrap_or_default(),
+            _ => question(asked, 0, paint),
+        };
+    }
+    let mut out = String::new();
+    let actions = actions(request, Answerer::UNLIMITED);
+    if actions.iter().any(|action| action.role == Role::Send) {
+        for (n, item) in request.items.iter().enumerate() {
+            out.push_str(&format!("  {}  {}\n", n + 1, line(&item.label, LABEL)));
+        }
+        let what = match (request.kind, request.multi) {
+            (RequestType::Pick, true) => "a number, or several (1 3)",
+            (RequestType::Pick, false) => "a number",
+            (RequestType::Prompt | RequestType::Confirm | RequestType::Permission | RequestType::Elicitation, _) => {
+                "the text"
+            }
+        };
+        out.push_str(&format!("  type {what}; d skips the request\n"));
+        return out;
+    }
+    for action in &actions {
+        let label =
+            if action.label.is_empty() { String::new() } else { paint.dim(&format!("  “{}”", action.label)) };
+        let key = action.key.map_or_else(|| " ".into(), |key| key.to_string());
+        out.push_str(&format!("  {key}  {}{label}\n", action.verb()));
+    }
+    if request.allow_reason {
+        out.push_str("  r  Deny with a reason\n");
+    }
+    out.push_str("  type a key or a verb, as a line of its own\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn request(kind: &str, more: Value) -> Request {
+        let mut wire = json!({
+            "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1, "type": kind,
+            "state": "open", "title": "t", "display": "d", "warnings": [], "digest": "x", "options": [],
+            "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-01T00:00:00Z",
+        });
+        for (key, value) in more.as_object().unwrap() {
+            wire[key] = value.clone();
+        }
+        serde_json::from_value(wire).unwrap()
+    }
+
+    /// The answer that these lines give, if they give one.
+    fn lines(request: &Request, typed: &[&str]) -> Option<Value> {
+        let mut step = AnswerStep::default();
+        typed.iter().find_map(|text| match read_line(request, &mut step, text, Paint::none()) {
+            TypedLine::Answer(answer) => Some(json!(answer)),
+            TypedLine::Next(_) | TypedLine::Refused(_) => None,
+        })
+    }
+
+    fn permission(more: Value) -> Request {
+        let mut wire = json!({ "allow_reason": true, "options": [
+            { "id": "always", "label": "Allow", "kind": "allow_always" },
+            { "id": "once", "label": "Deny", "kind": "allow_once" },
+            { "id": "no", "label": "Yes", "kind": "reject_once" },
+            { "id": "never", "label": "", "kind": "reject_always" },
+            { "id": "blue", "label": "Blue", "kind": "other" },
+        ] });
+        wire.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request("permission", wire)
+    }
+
+    #[test]
+    fn typed_keys_and_verbs_answer_as_the_card_says() {
+        let plain = permission(json!({}));
+        let danger = permission(json!({ "risk": "danger" }));
+        let items = json!([{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }]);
+        let pick = request("pick", json!({ "items": items }));
+        let several = request("pick", json!({ "items": items, "multi": true }));
+        let text = request("prompt", json!({}));
+        let option = |id: &str| json!({ "option_id": id });
+        for (request, typed, answer) in [
+            (&plain, vec!["a"], option("once")),
+            (&plain, vec!["Allow once"], option("once")),
+            (&plain, vec!["d"], option("no")),
+            (&plain, vec!["deny"], option("no")),
+            (&plain, vec!["A", "A"], option("always")),
+            (&plain, vec!["always deny", "A"], option("never")),
+            (&plain, vec!["1"], option("blue")),
+            (&plain, vec!["r", "too risky"], json!({ "option_id": "no", "reason": "too risky" })),
+            (&danger, vec!["a", "yes"], option("once")),
+            (&danger, vec!["A", "A", "yes"], option("always")),
+            (&danger, vec!["d"], option("no")),
+            (&pick, vec!["2", "a"], json!({ "ids": ["b"] })),
+            (&pick, vec!["d"], json!({ "ids": [] })),
+            (&several, vec!["1, 2", "a"], json!({ "ids": ["a", "b"] })),
+            (&text, vec!["hello you", "a"], json!({ "value": "hello you" })),
+            (&text, vec!["hello", "hello you", "a"], json!({ "value": "hello you" })),
+            (&text, vec!["d"], json!({ "value": null })),
+        ] {
+            assert_eq!(lines(request, &typed), Some(answer), "{typed:?}");
+        }
+        for (request, typed) in [
+            (&plain, vec!["A"]),
+            (&plain, vec!["A", "yes"]),
+            (&plain, vec!["A", "why?", "A"]),
+            (&plain, vec!["2"]),
+            (&plain, vec!["0"]),
+            (&plain, vec!["y", "yes", "n", "no", "ok", "Blue", "Yes", "Allow", "always", "once"]),
+            (&plain, vec!["r", ""]),
+            (&danger, vec!["a", "y"]),
+            (&danger, vec!["a", "what is it?", "yes"]),
+            (&pick, vec!["3", "1 2", "x", ""]),
+            (&several, vec!["1 9"]),
+            (&text, vec!["", "a"]),
+        ] {
+            assert_eq!(lines(request, &typed), None, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn typed_sentences_answer_nothing() {
+        let requests = [
+            permission(json!({})),
+            permission(json!({ "risk": "danger" })),
+            request("confirm", json!({ "allow_reason": true })),
+            request("prompt", json!({})),
+            request("pick", json!({ "items": [{ "id": "a", "label": "A" }] })),
+        ];
+        let rests =
+            ["", "dd a test", "llow me to explain", " too risky", "es", "es please, always", "lways allow it, deny it"];
+        let sentences: Vec<String> = (' '..='~')
+            .filter(|first| *first != '-')
+            .flat_map(|first| rests.map(|rest| format!("{first}{rest}")))
+            // A line that is exactly a key is no sentence.
+            .filter(|sentence| sentence.trim().len() > 1)
+            .collect();
+        assert!(sentences.len() >= 200);
+        for request in &requests {
+            for begun in [&[][..], &["A"], &["a"]] {
+                for sentence in sentences.iter().filter(|sentence| begun != ["a"] || *sentence != "yes") {
+                    let mut typed = begun.to_vec();
+                    // The key alone answers what is not dangerous.
+                    if lines(request, &typed).is_some() {
+                        typed.clear();
+                    }
+                    typed.extend([sentence.trim(), "next, please"]);
+                    assert_eq!(lines(request, &typed), None, "{typed:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn questions_of_a_form_are_answered_in_turn() {
+        let form = request(
+            "prompt",
+            json!({ "subject": { "type": "question", "questions": [
+                { "id": "db", "text": "Which?", "multiple": false, "free_text": true,
+                    "options": [{ "id": "pg", "label": "Postgres" }, { "id": "lite", "label": "SQLite" }] },
+                { "id": "with", "text": "With?", "multiple": true, "free_text": false, "fits": { "most": 2.0 },
+                    "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }, { "id": "c", "label": "C" }] },
+                { "id": "port", "text": "Port?", "multiple": false, "free_text": true, "optional": true, "options": [],
+                    "fits": { "number": "integer", "least": 1024.0 } },
+            ] } }),
+        );
+        let asked = form.form();
+        let mut answers = Vec::new();
+        let mut say = |text: &str| reply(asked, &mut answers, text);
+        for wrong in ["3", "", "1 2"] {
+            assert!(say(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(say("sqlite"), Ok(None));
+        for wrong in ["x", "1 2 3", "0", ""] {
+            assert!(say(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(say("1, 3"), Ok(None));
+        for wrong in ["x", "80", "8080.5"] {
+            assert!(say(wrong).is_err(), "{wrong:?}");
+        }
+        let answers = json!({ "answers": { "db": ["lite"], "with": ["a", "c"] } });
+        assert_eq!(say("").map(|answer| json!(answer)), Ok(answers.clone()));
+        // The last line does not send: `a` does.
+        assert_eq!(lines(&form, &["2", "1 3", "", "a"]), Some(answers));
+        assert_eq!(lines(&form, &["2", "1 3", ""]), None);
+        assert_eq!(lines(&form, &["a", "1 3", "-"]), Some(json!({ "answers": {} })));
+        let shown = choices(&form, Paint::none());
+        assert!(shown.contains("1  Postgres") && shown.contains("question 1 of 3"), "{shown}");
+    }
+
+    #[test]
+    fn card_lists_the_verbs_of_the_gateway_with_the_labels_of_the_agent_beside_them() {
+        let options = json!([
+            { "id": "x", "label": "Deny\u{1b}[2J", "kind": "allow_once" },
+            { "id": "y", "label": "\u{202e}Allow", "kind": "reject_once" },
+            { "id": "z", "label": "no ".repeat(70), "kind": "allow_always" },
+        ]);
+        let request = request("permission", json!({ "options": options }));
+        let text = choices(&request, Paint::none());
+        let mut shown = text.lines();
+        assert_eq!(shown.next(), Some("  a  Allow once  “Deny\\u{1b}[2J”"));
+        assert_eq!(shown.next(), Some("  d  Deny  “\\u{202e}Allow”"));
+        assert!(
+            shown
+                .next()
+                .is_some_and(|line| line.starts_with("  A  Always allow  “no no") && line.chars().count() < 110)
+        );
+        assert_eq!(shown.next(), Some("  type a key or a verb, as a line of its own"));
+    }
+
+    #[test]
+    fn keys_are_those_of_the_manual() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keys.md");
+        let manual = std::fs::read_to_string(path).unwrap();
+        let help = keys();
+        for (key, what) in KEYS {
+            let named = key.split(" … ").map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" … ");
+            let here = if help.contains(what) { "yes" } else { "no" };
+            let row = format!("| {named} | {what} | yes | yes | {here} |");
+            assert!(manual.contains(&row), "docs/keys.md lacks {row}");
+        }
+    }
+}
