@@ -777,6 +777,13 @@ pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
                 .into(),
         ));
     }
+    if grant.scopes.contains(&Scope::Type) && grant.approve_up_to.is_some_and(|up_to| up_to < Risk::Danger) {
+        return Err(AuthError::Invalid(
+            "whoever types in a terminal can run anything: with the scope `type`, `approve_up_to` must be `danger`, or \
+             left out"
+                .into(),
+        ));
+    }
     if !names(grant.runtimes.as_ref().map(Vec::len)) || !names(grant.sessions.as_ref().map(Vec::len)) {
         return Err(AuthError::Invalid(format!(
             "`runtimes` and `sessions` must have 1 to {GRANT_NAMES} entries; leave them out to allow all"

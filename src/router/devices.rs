@@ -11,7 +11,7 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
 use super::guard::{self, Call};
 use super::reply::{
-    Outcome, Query, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits,
+    Outcome, Query, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits, within_limit,
 };
 use super::stop::stopping;
 use super::{AppState, Problem, cookies};
@@ -19,6 +19,7 @@ use crate::auth::{
     Admin, AuthError, BegunPairing, Device, DeviceKind, DeviceView, FetchedPairing, Grant, Invitation as PairingOffer,
     PairingState, SHARE_LIFE, Target, browser_id, csrf, short_code,
 };
+use crate::sessions::Effect;
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
 /// Default lifetime of a link to a session, in hours.
@@ -169,10 +170,16 @@ pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit) })
 }
 
+/// Checks that a new device could allow no more than the one that enrols it.
+fn may_grant(call: &Call, grant: &Grant) -> Result<(), Problem> {
+    Effect::of_grant(grant).map_or(Ok(()), |effect| within_limit(call, effect))
+}
+
 pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewDevice { name, scopes, runtimes, sessions, approve_up_to, lock_screen } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
+    may_grant(&call, &grant)?;
     let (device, token) = state.auth.enrol(&permit, &name, grant).await?;
     let given = NewToken { token: Some(&token), ..NewToken::of(&device) };
     created(&format!("/v1/devices/{}", device.device_id), &given)
@@ -300,6 +307,7 @@ pub(super) async fn mint_code(state: AppState, call: Call) -> Outcome {
     let NewCode { scopes, runtimes, sessions, approve_up_to, lock_screen, ttl } = call.json()?;
     let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
+    may_grant(&call, &grant)?;
     let code = state.auth.mint_code(&permit, grant, life)?;
     json(StatusCode::CREATED, &code)
 }
@@ -427,6 +435,7 @@ pub(super) async fn begin_pairing(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewPairing { scopes, runtimes, approve_up_to, lock_screen, name } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions: None, approve_up_to, lock_screen };
+    may_grant(&call, &grant)?;
     let begun = state.auth.begin_pairing(&permit, grant, name.as_deref())?;
     let url = format!("{}/#pair={}", state.base(), begun.code.replace('-', ""));
     let place = format!("/v1/pairings/{}", begun.pairing_id);

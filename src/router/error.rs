@@ -424,7 +424,7 @@ impl From<SessionError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sessions::TooRisky;
+    use crate::sessions::{Refused, TooRisky};
     use plexus_protocol::{DeviceId, RequestId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
     fn receipt(state: RequestState) -> Box<Receipt> {
@@ -452,7 +452,8 @@ mod tests {
     fn refusals_have_a_status_and_a_code() {
         let closed = |state| SessionError::Closed(receipt(state));
         let bad = SessionError::BadAnswer { code: "option_not_offered", message: String::new(), field: None };
-        let too = TooRisky { risk: Risk::Danger, up_to: Risk::Low, reasons: Vec::new(), devices: Vec::new() };
+        let (refused, risk, up_to) = (Refused::Acting, Risk::Danger, Risk::Low);
+        let too = TooRisky { refused, risk, up_to, reasons: Vec::new(), devices: Vec::new() };
         let refused = SessionError::RuntimeRefused { code: -32000, message: String::new(), data: None };
         let denied = Denied { scope: Scope::Approve, device: "x".into() };
         for (refusal, status, code) in [

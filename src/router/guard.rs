@@ -40,6 +40,7 @@ use super::public_address::PublicAddresses;
 use crate::auth::{Auth, Caller, Denied};
 use crate::ledger::{Account, Charge, Charged, Ledger, LedgerFull};
 use crate::metrics::metrics;
+use crate::sessions::{Effect, check_effect};
 use crate::spans;
 use plexus_protocol::object::Objects;
 use plexus_protocol::{RuntimeId, Scope};
@@ -117,6 +118,8 @@ pub struct Route<S: 'static> {
     pub secret: bool,
     /// The summary for people.
     pub summary: &'static str,
+    /// The least effect of the route, if it has that of an approved command; a device's risk limit holds for it.
+    pub effect: Option<Effect>,
     /// The documentation for `openapi.json`.
     pub docs: Docs,
     /// The handler.
@@ -553,6 +556,9 @@ async fn check<S>(
             None => Some(holder(gate, &parts, Scope::Watch).map_err(Problem::close)?),
         },
     };
+    if let (Some(caller), Some(effect)) = (&caller, route.effect) {
+        check_effect(caller.device(), effect).map_err(|refusal| Problem::from(refusal).close())?;
+    }
     let account = match &caller {
         Some(caller) => {
             if let Some(handle) = parts.extensions.get::<ConnHandle>() {

@@ -18,7 +18,7 @@ use super::history::{self, Asked, PageEnd};
 use super::listing::{Runtimes, listing};
 use super::reply::{
     Outcome, Query, bad_query, body, created, filter_for, gateway, idempotency_key, json, no_content, no_such,
-    request_of, runtime_for, session_for, session_of, waits,
+    request_of, runtime_for, session_for, session_of, waits, within_limit,
 };
 use super::schemas::ContentBlock;
 use super::stop::stopping;
@@ -28,7 +28,7 @@ use crate::auth::{Admin, Approve, Caller, Prompt, Watch};
 use crate::ledger::Account;
 use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
 use crate::sessions::{
-    CommitEntry, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
+    CommitEntry, Effect, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
     StartAfter, WINDOW,
 };
 use plexus_protocol::schema::JsonObject;
@@ -121,9 +121,18 @@ pub(super) struct StartRuntime {
     serve: Option<Serve>,
 }
 
+impl StartRuntime {
+    /// The effect of starting it.
+    pub(super) fn effect(&self) -> Effect {
+        let named = self.command.is_some() || !self.env.is_empty();
+        if named { Effect::RunProgram } else { Effect::StartAgent }
+    }
+}
+
 pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let wanted: StartRuntime = call.json()?;
+    within_limit(&call, wanted.effect())?;
     let named = wanted.id.is_some();
     let mut spec = start_spec(&state, wanted)?;
     if !named {

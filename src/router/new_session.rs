@@ -20,10 +20,10 @@ use super::agents::runs;
 use super::error::ProblemMembers;
 use super::guard::Call;
 use super::http::{StartRuntime, free_name, start_spec};
-use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for};
+use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Caller, Permit, Prompt, Target};
-use crate::sessions::{Directory, MadeWorktree, NewWorktree, OpenSession, SessionError};
+use crate::sessions::{Directory, Effect, MadeWorktree, NewWorktree, OpenSession, SessionError};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
@@ -119,6 +119,7 @@ async fn open_once(
         }
         Some(wanted) => {
             gateway::<Admin>(call)?;
+            within_limit(call, Effect::ChangeWorktree)?;
             let folder = cwd.as_deref().filter(|cwd| cwd.starts_with('/'));
             let folder =
                 folder.ok_or_else(|| Problem::invalid("a `worktree` needs `cwd`, a folder of a repository"))?;
@@ -222,14 +223,17 @@ async fn ready_agent(
     caller: &Caller,
     start: StartRuntime,
 ) -> Result<(RuntimeId, Option<StartedRuntime>), Problem> {
-    let named = start.id.is_some();
+    let (named, effect) = (start.id.is_some(), start.effect());
     let spec = start_spec(state, start)?;
     let mut tries = TRIES;
     loop {
         tries -= 1;
         let (id, started) = match there(state, caller, &spec, named) {
             Some(there) => (there.runtime_id.clone(), None),
-            None => begin(state, call, spec.clone(), named).await?,
+            None => {
+                within_limit(call, effect)?;
+                begin(state, call, spec.clone(), named).await?
+            }
         };
         match (ready(state, &id).await, started) {
             (Ok(()), started) => return Ok((id, started)),

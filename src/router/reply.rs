@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::guard::Call;
 use super::{AppState, Problem};
 use crate::auth::{Caller, Permit, Right, Target};
-use crate::sessions::{Filter, KEY_MAX};
+use crate::sessions::{Effect, Filter, KEY_MAX, check_effect};
 
 /// Longest wait of a long poll, in seconds; a longer one is cut to it.
 const WAIT_MAX: u64 = 60;
@@ -54,6 +54,11 @@ pub(super) fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome 
 
 pub(super) fn no_such(code: &'static str, what: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
+}
+
+/// Checks that an action is within the risk limit of the caller's device.
+pub(super) fn within_limit(call: &Call, effect: Effect) -> Result<(), Problem> {
+    Ok(check_effect(call.caller()?.device(), effect)?)
 }
 
 /// Whether the caller has any right to `target`; if not, the response is as if it did not exist.

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
 use crate::sessions::{
-    AcceptedPrompt, Acted, AskView, CeilingSettings, CeilingsView, ChangeDiff, ChangesView, Drawn, KeptPatch,
+    AcceptedPrompt, Acted, AskView, CeilingSettings, CeilingsView, ChangeDiff, ChangesView, Drawn, Effect, KeptPatch,
     ResumablePage, Snapshot, UndoneChange,
 };
 use plexus_protocol::schema::JsonObject;
@@ -72,7 +72,7 @@ fn route<S>(
     summary: &'static str,
     run: fn(S, Call) -> BoxFuture<'static, Response>,
 ) -> Route<S> {
-    Route { method, path: path.into(), policy, body, secret: false, summary, docs: Docs::default(), run }
+    Route { method, path: path.into(), policy, body, secret: false, summary, effect: None, docs: Docs::default(), run }
 }
 
 /// A row whose responses carry a token or a code.
@@ -81,6 +81,11 @@ fn secret<S>(line: Route<S>) -> Route<S> {
 }
 
 impl<S> Route<S> {
+    /// The route has at least this effect of an approved command; a handler may find a greater one.
+    fn effect(self, effect: Effect) -> Self {
+        Self { effect: Some(effect), ..self }
+    }
+
     /// The body is `T` as JSON.
     fn takes<T: ToSchema>(mut self) -> Self {
         self.docs.takes = Some(Shape::of::<T>());
@@ -151,7 +156,7 @@ fn runtime_routes() -> Vec<Route<AppState>> {
         route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", |s, c| answer(api::runtimes(s, c)))
             .gives::<Runtimes>(200),
         route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", |s, c| answer(api::start_runtime(s, c)))
-            .takes::<api::StartRuntime>().gives::<RuntimeInfo>(201),
+            .takes::<api::StartRuntime>().gives::<RuntimeInfo>(201).effect(Effect::StartAgent),
         route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", |s, c| answer(api::runtime(s, c)))
             .gives::<RuntimeInfo>(200),
         route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", |s, c| answer(api::stop_runtime(s, c)))
@@ -173,13 +178,13 @@ fn runtime_routes() -> Vec<Route<AppState>> {
         route(GET, "/v1/worktrees", ADMIN, NOTHING, "The git worktrees that were made for sessions, and what is in each only", |s, c| answer(worktrees::list(s, c)))
             .gives::<worktrees::ListedWorktrees>(200),
         route(POST, "/v1/worktrees/remove", ADMIN, JSON, "Remove a worktree that no session works in; what would be lost must have been shown", |s, c| answer(worktrees::remove(s, c)))
-            .takes::<worktrees::RemoveWorktree>().empty(204),
+            .takes::<worktrees::RemoveWorktree>().empty(204).effect(Effect::ChangeWorktree),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
             .gives::<doctor::Checks>(200),
         route(GET, "/v1/link", ADMIN, NOTHING, "Agents with terminals of their own: whether they are linked, and what linking changes", |s, c| answer(linking::list(s, c)))
             .gives::<linking::AgentLinks>(200),
         route(POST, "/v1/link/{agent}", ADMIN, JSON, "Link or unlink an agent: exactly the changes that were shown", |s, c| answer(linking::change(s, c)))
-            .takes::<linking::LinkWish>().gives::<linking::AgentLinks>(200),
+            .takes::<linking::LinkWish>().gives::<linking::AgentLinks>(200).effect(Effect::ChangeSettings),
     ]
 }
 
@@ -196,7 +201,7 @@ fn session_routes() -> Vec<Route<AppState>> {
         route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Rename or archive a session", |s, c| answer(api::edit_session(s, c)))
             .takes::<api::EditSession>().gives::<SessionInfo>(200),
         route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and delete all its data", |s, c| answer(api::forget_session(s, c)))
-            .empty(204),
+            .empty(204).effect(Effect::DeleteSession),
         route(POST, "/v1/sessions/{id}/prompt", PROMPTS, BodyRule::Json(PROMPT), "Start a run, or queue it", |s, c| answer(api::prompt(s, c)))
             .takes::<api::NewPrompt>().gives::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
         route(POST, "/v1/sessions/{id}/cancel", PROMPTS, BodyRule::Optional(BODY), "Cancel the current run, or the named one", |s, c| answer(api::cancel(s, c)))
@@ -240,11 +245,11 @@ fn session_routes() -> Vec<Route<AppState>> {
         route(GET, "/v1/sessions/{id}/changes/patch", WATCH, NOTHING, "A patch of what changed, for `git apply`", |s, c| answer(changes::patch(s, c)))
             .text(200, &["text/x-diff"]).with(&[&docs::CHANGES_PATH, &docs::CHANGES_RUN]),
         route(POST, "/v1/sessions/{id}/changes/undo", APPROVE, JSON, "Undo a change of a file, or a hunk of it", |s, c| answer(changes::undo(s, c)))
-            .takes::<changes::UndoChange>().gives::<UndoneChange>(200),
+            .takes::<changes::UndoChange>().gives::<UndoneChange>(200).effect(Effect::ChangeFiles),
         route(GET, "/v1/sessions/{id}/changes/undone", WATCH, NOTHING, "What was undone and can be brought back", |s, c| answer(changes::undone(s, c)))
             .gives::<changes::UndoneChanges>(200),
         route(POST, "/v1/sessions/{id}/changes/redo", APPROVE, JSON, "Bring back what was undone", |s, c| answer(changes::redo(s, c)))
-            .takes::<changes::RedoChange>().gives::<KeptPatch>(200),
+            .takes::<changes::RedoChange>().gives::<KeptPatch>(200).effect(Effect::ChangeFiles),
         route(POST, "/v1/sessions/{id}/changes/review", PROMPTS, JSON, "Comments on changed lines: one prompt is made of them", |s, c| answer(changes::review(s, c)))
             .takes::<changes::ChangesReview>().gives::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", |s, c| answer(api::events(s, c)))
@@ -262,7 +267,7 @@ fn session_routes() -> Vec<Route<AppState>> {
         route(GET, "/v1/usage/ceilings", ADMIN, NOTHING, "The ceilings of what agents spend, and what was spent today", |s, c| answer(usage::ceilings(s, c)))
             .gives::<CeilingsView>(200),
         route(PUT, "/v1/usage/ceilings", ADMIN, JSON, "Set the ceilings of what agents spend, in place of those set before; they are remembered", |s, c| answer(usage::set_ceilings(s, c)))
-            .takes::<CeilingSettings>().gives::<CeilingsView>(200),
+            .takes::<CeilingSettings>().gives::<CeilingsView>(200).effect(Effect::RaiseCeiling),
     ]
 }
 
@@ -295,11 +300,11 @@ fn device_routes() -> Vec<Route<AppState>> {
         route(GET, "/v1/listeners", ADMIN, NOTHING, "How other machines reach the gateway", |s, c| answer(listeners::list(s, c)))
             .gives::<listeners::PublicAccess>(200),
         route(PUT, "/v1/listeners/tls", ADMIN, JSON, "Add a TLS listener now, with the certificate of `plexus tls init`; it is remembered", |s, c| answer(listeners::add_tls(s, c)))
-            .takes::<listeners::NewTlsListener>().gives::<listeners::PublicAccess>(200),
+            .takes::<listeners::NewTlsListener>().gives::<listeners::PublicAccess>(200).effect(Effect::OpenNetwork),
         route(DELETE, "/v1/listeners/tls", ADMIN, NOTHING, "Remove the TLS listener that was added", |s, c| answer(listeners::remove_tls(s, c)))
             .empty(204),
         route(PUT, "/v1/listeners/proxy", ADMIN, JSON, "Accept what a proxy on this machine forwards under an origin; it is remembered", |s, c| answer(listeners::add_proxy(s, c)))
-            .takes::<listeners::NewProxy>().gives::<listeners::PublicAccess>(200),
+            .takes::<listeners::NewProxy>().gives::<listeners::PublicAccess>(200).effect(Effect::OpenNetwork),
         route(DELETE, "/v1/listeners/proxy", ADMIN, NOTHING, "Remove the proxy that was added", |s, c| answer(listeners::remove_proxy(s, c)))
             .empty(204),
         route(GET, "/v1/push", WATCH, NOTHING, "The key to subscribe with, and the calling device's settings", |s, c| answer(notify::api::show(s, c)))
@@ -459,6 +464,7 @@ mod tests {
             body: NOTHING,
             secret: false,
             summary: "",
+            effect: None,
             docs: Docs::default(),
             run: |(), call| {
                 Box::pin(async move {
@@ -521,6 +527,57 @@ mod tests {
             assert!(gone.is_empty(), "{name} names routes that do not exist: {gone:?}");
         }
         assert!(!exists(Some("PUT"), "/v1/sessions") && !exists(None, "/v1/sessions/s_1/nothing"));
+    }
+
+    #[test]
+    fn route_that_changes_something_has_an_effect_or_is_known_to_have_none() {
+        // What these routes do allows an agent nothing, takes rights or agents away, or is judged where it is read: an answer, a press
+        // on a surface, the grant of a new device, what is typed in a terminal.
+        let none = [
+            "DELETE /v1/me",
+            "POST /v1/signin",
+            "DELETE /v1/runtimes/{id}",
+            "POST /v1/runtimes/{id}/restart",
+            "POST /v1/sessions",
+            "PATCH /v1/sessions/{id}",
+            "POST /v1/sessions/{id}/prompt",
+            "POST /v1/sessions/{id}/cancel",
+            "POST /v1/sessions/{id}/restart",
+            "POST /v1/sessions/{id}/surfaces",
+            "PATCH /v1/sessions/{id}/surfaces/{surface}",
+            "DELETE /v1/sessions/{id}/surfaces/{surface}",
+            "POST /v1/sessions/{id}/surfaces/{surface}/action",
+            "POST /v1/sessions/{id}/asks",
+            "POST /mcp/{id}",
+            "POST /v1/sessions/{id}/changes/review",
+            "POST /v1/requests/{id}/answer",
+            "POST /v1/devices",
+            "PATCH /v1/devices/{id}",
+            "DELETE /v1/devices/{id}",
+            "DELETE /v1/local-browsers",
+            "POST /v1/codes",
+            "POST /v1/sessions/{id}/shares",
+            "POST /v1/pairings",
+            "POST /v1/pairings/{id}/confirm",
+            "DELETE /v1/pairings/{id}",
+            "DELETE /v1/listeners/tls",
+            "DELETE /v1/listeners/proxy",
+            "PUT /v1/push",
+            "DELETE /v1/push",
+            "PATCH /v1/push/settings",
+            "POST /v1/push/test",
+            "POST /ag-ui/{id}",
+            "POST /acp",
+            "POST /acp/{runtime_id}",
+            "DELETE /acp",
+            "DELETE /acp/{runtime_id}",
+            "POST /v1/pair",
+            "POST /v1/pair/look",
+            "POST /v1/pair/wait",
+        ];
+        let changes = table().iter().filter(|route| route.method != GET && route.effect.is_none());
+        let found: Vec<String> = changes.map(|route| format!("{} {}", route.method, route.path)).collect();
+        assert_eq!(found, none, "decide in `sessions::effects` whether a new route has the effect of a command");
     }
 
     #[test]

@@ -26,6 +26,7 @@ use super::talk::{Reply, Talk};
 use super::{AppState, Problem, ws};
 use crate::auth::{Caller, Permit, Target, Type};
 use crate::ledger::Charge;
+use crate::sessions::{Effect, check_effect};
 
 /// Longest text of one `input`, in bytes; longer text is sent in several.
 const INPUT_MAX: usize = 64 << 10;
@@ -57,8 +58,16 @@ pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
     if !caller.sees_all() {
         return Err(missing());
     }
-    let typing = caller.permit::<Type>(Target::Gateway).ok();
-    let attached = attachment::attach(&state.terminals, &id, typing.is_some()).await;
+    let typing = match caller.permit::<Type>(Target::Gateway) {
+        Ok(permit) => check_effect(caller.device(), Effect::RunProgram)
+            .map(|()| permit)
+            .map_err(|refusal| ("risk_too_high", refusal.to_string())),
+        Err(_) => {
+            let fix = "pair it again with `plexus pair --scope watch,type --approve-up-to danger`";
+            Err(("scope_missing", format!("this device may not type in terminals: {fix}")))
+        }
+    };
+    let attached = attachment::attach(&state.terminals, &id, typing.is_ok()).await;
     let (_, reader, writer) = attached.map_err(|why| match why {
         TerminalError::NotFound(_) => missing(),
         why => Problem::new(StatusCode::BAD_GATEWAY, "terminal_unusable", format!("the terminal {id}: {why}")),
@@ -116,8 +125,8 @@ enum FromPage {
 struct TerminalTalk {
     reader: TerminalReader,
     writer: TerminalWriter,
-    /// The right to type, if the device has it.
-    typing: Option<Permit<Type>>,
+    /// The right to type, or the code and text with which it is refused.
+    typing: Result<Permit<Type>, (&'static str, String)>,
     /// What is held of the message that is being read.
     charge: Charge,
     standing: Option<AttachmentStanding>,
@@ -134,9 +143,8 @@ impl Talk for TerminalTalk {
             Ok(message) => message,
             Err(why) => return refuse("bad_message", format!("the message is not understood: {why}")),
         };
-        if self.typing.is_none() {
-            let fix = "pair it again with `plexus pair --scope watch,type`";
-            return refuse("scope_missing", format!("this device may not type in terminals: {fix}"));
+        if let Err((code, why)) = &self.typing {
+            return refuse(*code, why.clone());
         }
         let writer = self.writer.clone();
         match message {
@@ -183,7 +191,7 @@ impl Talk for TerminalTalk {
                     }
                     FromHost::Snapshot(drawing) => {
                         let Some(AttachmentStanding { size, owner, .. }) = self.standing else { continue };
-                        ToPage::Snapshot { size, owner, may_type: self.typing.is_some() }.write(&mut out);
+                        ToPage::Snapshot { size, owner, may_type: self.typing.is_ok() }.write(&mut out);
                         ws_binary(&mut out, &drawing);
                     }
                     FromHost::Output(bytes) => ws_binary(&mut out, &bytes),

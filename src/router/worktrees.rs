@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::guard::Call;
-use super::reply::{Outcome, gateway, json, no_content};
+use super::reply::{Outcome, gateway, json, no_content, within_limit};
 use super::{AppState, Problem};
 use crate::auth::Admin;
-use crate::sessions::{WorktreeError, WorktreeView};
+use crate::sessions::{Effect, WorktreeError, WorktreeView};
 
 /// A worktree, and who works in it.
 #[derive(Serialize, ToSchema)]
@@ -58,6 +58,9 @@ pub(super) async fn list(state: AppState, call: Call) -> Outcome {
 pub(super) async fn remove(state: AppState, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
     let RemoveWorktree { path, delete_branch, lost } = call.json()?;
+    if delete_branch || lost.is_some() {
+        within_limit(&call, Effect::LoseWork)?;
+    }
     let sessions = sessions_in(&state, &path);
     if !sessions.is_empty() {
         let named = sessions.iter().map(ToString::to_string).collect();

@@ -32,7 +32,7 @@ pub enum SessionError {
     /// The request closed without an answer: expired, withdrawn, or its runtime is gone.
     #[error("the request is closed: {}", closed(.0.state))]
     Closed(Box<Receipt>),
-    /// The request's risk is above what the device may answer.
+    /// The risk of what the device would allow, or do, is above its limit.
     #[error("{0}")]
     RiskTooHigh(Box<TooRisky>),
     /// The request changed since the client showed it.
@@ -138,17 +138,43 @@ pub enum SessionError {
     Stopping,
 }
 
-/// Why a device may not give an answer, and who may.
+/// What a device may not do because of its risk limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Allowing a request.
+    Allowing,
+    /// Allowing a request for always.
+    AllowingAlways,
+    /// An action with the effect of an approved command.
+    Acting,
+}
+
+/// Why a device may not allow or do something, and who may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooRisky {
-    /// The request's risk, or danger for an "always" answer.
+    /// What was refused.
+    pub refused: Refused,
+    /// The risk of the request or action; danger for an "always" answer.
     pub risk: Risk,
-    /// The highest risk that the device may answer.
+    /// The highest risk that the device may allow.
     pub up_to: Risk,
     /// The reasons for the risk.
     pub reasons: Vec<String>,
-    /// Names of devices that may answer, if this device may see them.
+    /// Names of devices that may, if this device may see them.
     pub devices: Vec<String>,
+}
+
+impl TooRisky {
+    /// Without names of devices.
+    pub(super) fn new(refused: Refused, risk: Risk, up_to: Risk, reasons: Vec<String>) -> Self {
+        Self { refused, risk, up_to, reasons, devices: Vec::new() }
+    }
+}
+
+impl From<TooRisky> for SessionError {
+    fn from(too: TooRisky) -> Self {
+        Self::RiskTooHigh(Box::new(too))
+    }
 }
 
 /// Most reasons in the message of a [`TooRisky`].
@@ -157,16 +183,17 @@ const REASONS_SHOWN: usize = 4;
 impl std::fmt::Display for TooRisky {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (risk, up_to) = (self.risk.as_str(), self.up_to.as_str());
-        write!(f, "this is {risk}")?;
+        write!(f, "too risky for this device: this is {risk}")?;
         for (n, why) in self.reasons.iter().take(REASONS_SHOWN).enumerate() {
             write!(f, "{}{why}", if n == 0 { " (" } else { "; " })?;
         }
         f.write_str(if self.reasons.is_empty() { "" } else { ")" })?;
-        write!(
-            f,
-            ", and this device may answer up to {up_to}. Answer it on the machine that Plexus runs on (`plexus attach`, "
-        )?;
-        write!(f, "`plexus answer`), or on a device that may answer {risk}")?;
+        let fix = match self.refused {
+            Refused::Allowing => "Deny here, or allow at your computer (`plexus attach`, `plexus answer`)",
+            Refused::AllowingAlways => "Allow once or deny here, or allow always at your computer (`plexus attach`)",
+            Refused::Acting => "Do it at your computer",
+        };
+        write!(f, ", and the limit of this device is {up_to}. {fix}, or on a device that may allow {risk}")?;
         if !self.devices.is_empty() {
             write!(f, ": {}", self.devices.join(", "))?;
         }

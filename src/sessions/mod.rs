@@ -11,6 +11,7 @@ mod directory;
 #[cfg(test)]
 mod directory_tests;
 mod display;
+mod effects;
 mod error;
 mod export;
 mod files;
@@ -67,7 +68,8 @@ pub use directory::{
     AcceptedPrompt, AgentTools, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, RunOutcome, SessionRules,
     Snapshots, TITLE_MAX,
 };
-pub use error::{SessionError, TooRisky};
+pub use effects::{Effect, check_effect};
+pub use error::{Refused, SessionError, TooRisky};
 pub use export::{Export, Format};
 pub use files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
 pub use folders::leads_into;

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::SessionError;
-use super::error::TooRisky;
+use super::effects::{Effect, check_effect};
 use crate::auth::{Denied, Device, Target};
-use plexus_protocol::{Origin, Risk, Scope};
+use plexus_protocol::{Origin, Scope};
 
 /// Patterns (a method, `name.*` for a family, or `*.name` for a verb) with the scope they need. The first match counts.
 const POLICY: &[(&str, Scope)] = &[
@@ -42,8 +42,8 @@ const RUNTIME_WIDE: &[&str] = &["session.list", "thread.list", "thread.loaded.li
 /// Checks that a device that may prompt may also call this.
 ///
 /// # Errors
-/// [`SessionError::Denied`] names the missing scope; [`SessionError::RiskTooHigh`] for an answer in advance (to requests of
-/// any risk) by a device with a risk limit.
+/// [`SessionError::Denied`] names the missing scope; [`SessionError::RiskTooHigh`] if a device with a risk limit would answer in
+/// advance, or act without a request.
 pub(super) fn check(
     device: &Arc<Device>,
     origin: &Origin,
@@ -58,17 +58,10 @@ pub(super) fn check(
     if !device.grant.covers(scope, Target::Session(&origin.session_id, &origin.runtime_id)) {
         return Err(Denied { scope, device: device.name.clone() }.into());
     }
-    match device.grant.approve_up_to.filter(|up_to| scope == Scope::Approve && *up_to < Risk::Danger) {
-        Some(up_to) => {
-            let reasons = vec!["it lets the agent go on without asking".to_owned()];
-            Err(SessionError::RiskTooHigh(Box::new(TooRisky {
-                risk: Risk::Danger,
-                up_to,
-                reasons,
-                devices: Vec::new(),
-            })))
-        }
-        None => Ok(()),
+    match scope {
+        Scope::Approve => check_effect(device, Effect::AllowAhead),
+        Scope::Admin => check_effect(device, Effect::RunProgram),
+        Scope::Watch | Scope::Prompt | Scope::Type | Scope::Ui => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::error::TooRisky;
+use super::error::{Refused, TooRisky};
 use super::place::SessionFolders;
 use super::{SessionError, display, questions};
 use plexus_dialects::{AgentRequest, AgentReview, AnsweredElsewhere, RequestSubject};
@@ -122,7 +122,8 @@ fn digest(request: &Request, subject_digest: &str) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(canonical))
 }
 
-/// Checks an answer against what the request offers.
+/// Checks an answer against what the request offers, and what it allows against the device's risk limit `up_to`. The limit restricts
+/// allowing alone: every device that may answer may refuse, once or for always.
 ///
 /// # Errors
 /// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::DigestRequired`], [`SessionError::BadAnswer`].
@@ -130,14 +131,14 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
     if request.observe_only {
         return Err(SessionError::ObserveOnly);
     }
-    if let Some(up_to) = up_to.filter(|up_to| request.risk > *up_to) {
-        return Err(too_risky(request.risk, up_to, &request.risk_reasons));
+    let decision = decide(request, answer, up_to)?;
+    if let Some(up_to) = up_to.filter(|up_to| request.risk > *up_to && !refuses(&decision)) {
+        return Err(TooRisky::new(Refused::Allowing, request.risk, up_to, request.risk_reasons.clone()).into());
     }
     let older = answer.revision.is_some_and(|revision| revision != request.revision);
     if older || answer.digest.as_ref().is_some_and(|digest| *digest != request.digest) {
         return Err(SessionError::StaleDigest);
     }
-    let decision = decide(request, answer, up_to)?;
     if answer.digest.is_none() && !refuses(&decision) {
         // A yes needs proof that the current revision was shown, and all of it.
         if request.changed && answer.revision.is_none() {
@@ -148,10 +149,6 @@ pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> 
         }
     }
     Ok(decision)
-}
-
-fn too_risky(risk: Risk, up_to: Risk, reasons: &[String]) -> SessionError {
-    SessionError::RiskTooHigh(Box::new(TooRisky { risk, up_to, reasons: reasons.to_vec(), devices: Vec::new() }))
 }
 
 /// Whether a decision allows the agent nothing.
@@ -243,17 +240,20 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
                 (None, None) => return bad("answer_type", "answer with option_id or ok".into()),
             };
             match offer {
-                // "Always" also allows later requests, whatever their risk.
-                Some(Offer { kind: Choice::AllowAlways, .. }) if up_to.is_some_and(|up_to| up_to < Risk::Danger) => {
-                    let why = ["it also allows later actions, whatever their risk".to_owned()];
-                    Err(too_risky(Risk::Danger, up_to.unwrap_or(Risk::Low), &why))
+                // "Always" also allows later requests, whatever their risk. `judge` refuses what is too risky even once.
+                Some(Offer { kind: Choice::AllowAlways, .. })
+                    if up_to.is_some_and(|up_to| (request.risk..Risk::Danger).contains(&up_to)) =>
+                {
+                    let why = vec!["it also allows later actions, whatever their risk".to_owned()];
+                    let up_to = up_to.unwrap_or(Risk::Low);
+                    Err(TooRisky::new(Refused::AllowingAlways, Risk::Danger, up_to, why).into())
                 }
                 Some(Offer { id, kind, .. }) if is_edited(request, answer) => match kind {
                     Choice::AllowOnce => {
                         let text = answer.edited.clone().unwrap_or_default();
                         let shown = render_edit(&text);
                         if let Some(up_to) = up_to.filter(|up_to| shown.risk > *up_to) {
-                            return Err(too_risky(shown.risk, up_to, &shown.reasons));
+                            return Err(TooRisky::new(Refused::Allowing, shown.risk, up_to, shown.reasons).into());
                         }
                         Ok(Decision::Edited { id: id.clone(), text, reason })
                     }
@@ -405,6 +405,7 @@ pub(super) fn receipt_of_review(request: &Request, review: AgentReview, now: Tim
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use plexus_protocol::answers::{self, Answerer, Role};
     use plexus_protocol::{About, Item};
 
     pub(in crate::sessions) fn request() -> Request {
@@ -480,20 +481,31 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn request_answer_is_bounded_by_risk_level_and_always_needs_danger() {
-        let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
+    fn request_risk_limit_restricts_allowing_alone_and_always_needs_danger() {
+        let offers = [
+            ("yes", Choice::AllowOnce),
+            ("always", Choice::AllowAlways),
+            ("no", Choice::RejectOnce),
+            ("never", Choice::RejectAlways),
+            ("other", Choice::Other),
+        ];
         let offers = offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind });
         for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
             let request = Request { risk, options: offers.to_vec(), allow_remember: true, ..request() };
             for up_to in [None, Some(Risk::Low), Some(Risk::Elevated), Some(Risk::Danger)] {
                 let fine = up_to.is_none_or(|up_to| risk <= up_to);
                 let every = up_to.is_none_or(|up_to| up_to == Risk::Danger);
+                let option = |id: &str| Answer { option_id: Some(id.into()), ..Answer::default() };
                 for (answer, fine) in [
-                    (Answer { option_id: Some("yes".into()), ..Answer::default() }, fine),
+                    (option("yes"), fine),
                     (Answer { ok: Some(true), ..Answer::default() }, fine),
-                    (Answer { option_id: Some("no".into()), ..Answer::default() }, fine),
-                    (Answer { option_id: Some("always".into()), ..Answer::default() }, fine && every),
+                    (option("other"), fine),
+                    (option("always"), fine && every),
                     (Answer { ok: Some(true), remember: Some(true), ..Answer::default() }, fine && every),
+                    (option("no"), true),
+                    (option("never"), true),
+                    (Answer { ok: Some(false), ..Answer::default() }, true),
+                    (Answer { ok: Some(false), remember: Some(true), ..Answer::default() }, true),
                 ] {
                     match judge(&request, &answer, up_to) {
                         Ok(_) => assert!(fine, "{risk:?} {up_to:?} {answer:?}"),
@@ -501,6 +513,56 @@ pub(super) mod tests {
                         Err(other) => panic!("{other}"),
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn request_takes_exactly_the_answers_that_screens_offer() {
+        let kinds = [Choice::AllowOnce, Choice::AllowAlways, Choice::RejectOnce, Choice::RejectAlways, Choice::Other];
+        let offer = |kind: Choice| Offer { id: format!("{kind:?}"), label: "x".into(), kind };
+        let item = Item { id: "a".into(), label: "A".into(), detail: None };
+        for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
+            let permission = Request { risk, options: kinds.map(offer).to_vec(), ..request() };
+            let prompt = Request { kind: RequestType::Prompt, options: vec![], ..permission.clone() };
+            let pick = Request { kind: RequestType::Pick, items: vec![item.clone()], ..prompt.clone() };
+            for limit in [None, Some(Risk::Low), Some(Risk::Elevated), Some(Risk::Danger)] {
+                let device = Answerer { may_approve: true, approve_up_to: limit };
+                for request in [&permission, &prompt, &pick] {
+                    for action in answers::actions(request, device) {
+                        // A text or an item is still missing.
+                        let Some(answer) = action.answer.filter(|_| action.role != Role::Send) else { continue };
+                        let taken = judge(request, &answer, limit);
+                        assert_eq!(taken.is_ok(), action.unavailable.is_none(), "{risk:?} {limit:?} {answer:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn request_above_the_limit_can_be_declined_in_every_form() {
+        let item = Item { id: "a".into(), label: "A".into(), detail: None };
+        let prompt = Request { kind: RequestType::Prompt, options: vec![], risk: Risk::Danger, ..request() };
+        let pick = Request { kind: RequestType::Pick, items: vec![item], ..prompt.clone() };
+        let value = |value: Option<&str>| Answer { value: Some(value.map(Into::into)), ..Answer::default() };
+        let ids =
+            |ids: &[&str]| Answer { ids: Some(ids.iter().map(ToString::to_string).collect()), ..Answer::default() };
+        let decline = Answer { ok: Some(false), ..Answer::default() };
+        for (request, answer, fine) in [
+            (&prompt, value(Some("hunter2")), false),
+            (&prompt, value(None), true),
+            (&prompt, decline.clone(), true),
+            (&pick, ids(&["a"]), false),
+            (&pick, ids(&[]), true),
+            (&pick, decline, true),
+        ] {
+            match judge(request, &answer, Some(Risk::Elevated)) {
+                Ok(decision) => assert!(fine && refuses(&decision), "{answer:?}"),
+                Err(SessionError::RiskTooHigh(too)) => {
+                    assert!(!fine && too.refused == Refused::Allowing, "{answer:?}");
+                }
+                Err(other) => panic!("{other}"),
             }
         }
     }

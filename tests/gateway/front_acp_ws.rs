@@ -6,6 +6,7 @@ use crate::common;
 use std::time::Duration;
 
 use common::front::{Front, LONG};
+use common::moments::{Moments, rounds};
 use futures_util::{SinkExt as _, StreamExt as _};
 use plexus::router::acp::ForwardedCalls;
 use plexus::sessions::{ClientCall, ClientCallReply, Clients as _, SessionOwner};
@@ -372,6 +373,46 @@ async fn agent_calls_go_only_to_the_device_that_opened_the_session() {
                 break;
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn acp_resume_takes_back_what_closes_at_any_moment() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let mut moments = Moments::new();
+    for round in 0..rounds("requests answered while a client resumes", 150, 1000) {
+        let prompt = json!({ "text": "ask ls" });
+        let prompted = front.admin("POST", &format!("/v1/sessions/{session}/prompt"), prompt).await;
+        assert_eq!(prompted.status, 202, "{prompted:?}");
+        let id = front.open_request(&session).await["request_id"].as_str().unwrap().to_owned();
+        let log = front.state.directory.log();
+        let after = log.cursor(log.head()).to_string();
+        let events = json!({ "_meta": { "plexus": { "events": round % 2 == 1 } } });
+        let mut client = Client::hello(&front, events).await;
+        // Another client answers while this one, whose dialog is open since an earlier connection, comes back.
+        let answered = async {
+            let pause = std::time::Duration::from_micros(moments.below(3000));
+            tokio::time::sleep(pause).await;
+            front.admin("POST", &format!("/v1/requests/{id}/answer"), json!({ "option_id": "no" })).await
+        };
+        let taken_back = async {
+            let meta = json!({ "plexus": { "after": after } });
+            let params = json!({ "sessionId": session, "cwd": "/", "mcpServers": [], "_meta": meta });
+            client.say(&json!({ "jsonrpc": "2.0", "id": "back", "method": "session/resume", "params": params })).await;
+            let (mut open, mut cancelled) = (None, false);
+            while open.is_none() || !cancelled {
+                let message = client.hear().await;
+                if message["id"] == "back" {
+                    open = Some(message["result"]["_meta"]["plexus"]["requests"].clone());
+                }
+                cancelled |= message["method"] == "$/cancel_request" && message["params"]["requestId"] == id.as_str();
+            }
+            open
+        };
+        let (answered, open) = tokio::join!(answered, taken_back);
+        assert_eq!(answered.status, 200, "{answered:?}");
+        assert!(open == Some(json!([])) || open == Some(json!([id])), "round {round}: {open:?}");
     }
 }
 

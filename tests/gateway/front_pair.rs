@@ -79,8 +79,8 @@ async fn risk_level_of_a_device_holds_on_every_frontend() {
     assert_eq!(request["risk"], "danger");
     let open = async || front.admin("GET", &format!("/v1/requests/{id}"), Value::Null).await.json()["state"] == "open";
 
-    // HTTP; a denial is an answer too.
-    for answer in [json!({ "ok": true }), json!({ "option_id": "yes" }), json!({ "option_id": "no" })] {
+    // HTTP.
+    for answer in [json!({ "ok": true }), json!({ "option_id": "yes" })] {
         let reply = front.call(&token, "POST", &format!("/v1/requests/{id}/answer"), answer).await;
         assert_eq!((reply.status, reply.code().as_str()), (403, "risk_too_high"));
         assert_eq!(reply.json()["risk"], "danger");
@@ -91,7 +91,8 @@ async fn risk_level_of_a_device_holds_on_every_frontend() {
     assert_eq!(told["risk_reasons"], request["risk_reasons"]);
     let why = request["risk_reasons"][0].as_str().unwrap();
     let said = format!(
-        "this is danger ({why}), and this device may answer up to low. Answer it on the machine that Plexus runs on"
+        "too risky for this device: this is danger ({why}), and the limit of this device is low. Deny here, or allow at your \
+         computer"
     );
     assert!(told["detail"].as_str().unwrap().starts_with(&said), "{told}");
     // The native WebSocket: by method, and by a response.
@@ -121,6 +122,8 @@ async fn risk_level_of_a_device_holds_on_every_frontend() {
     say(&mut acp, json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1, "clientCapabilities": can } })).await;
     say(&mut acp, json!({ "jsonrpc": "2.0", "id": 2, "method": "session/load", "params": { "sessionId": session, "cwd": "/", "mcpServers": [] } })).await;
     let asked = hear(&mut acp, |message| message["method"] == "session/request_permission").await;
+    let offered: Vec<&Value> = asked["params"]["options"].as_array().unwrap().iter().map(|o| &o["optionId"]).collect();
+    assert_eq!(offered, ["no", "plexus:later"], "what it may not choose is not offered");
     let outcome = json!({ "outcome": { "outcome": "selected", "optionId": "yes" } });
     say(&mut acp, json!({ "jsonrpc": "2.0", "id": asked["id"], "result": outcome })).await;
     let told = hear(&mut acp, |message| message["method"] == "_plexus/answer_refused").await;
@@ -143,6 +146,230 @@ async fn risk_level_of_a_device_holds_on_every_frontend() {
     assert_eq!(request["risk"], "low");
     let path = format!("/v1/requests/{}/answer", request["request_id"].as_str().unwrap());
     assert_eq!(front.call(&token, "POST", &path, json!({ "option_id": "yes" })).await.status, 200);
+}
+
+/// An AG-UI run with answers to interrupts.
+fn resumed(session: &str, run: &str, resume: Value) -> Value {
+    json!({
+        "threadId": session, "runId": run, "state": {}, "messages": [], "tools": [], "context": [], "forwardedProps": {},
+        "resume": resume,
+    })
+}
+
+#[tokio::test]
+async fn limited_device_denies_on_every_frontend() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let token = front.token(json!({ "scopes": ["watch", "prompt", "approve"], "approve_up_to": "low" })).await;
+    let bearer = format!("Bearer {token}");
+    let mut ws = socket(&front, "/v1/ws", &[("authorization", &bearer)]).await;
+    let can = json!({ "supports_confirm": true });
+    say(&mut ws, json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocol_version": "0", "ui_capabilities": can } })).await;
+    say(&mut ws, json!({ "jsonrpc": "2.0", "id": 2, "method": "session.attach", "params": { "session_id": session, "from": "now" } })).await;
+    let mut acp = socket(&front, "/acp", &[("authorization", &bearer)]).await;
+    say(&mut acp, json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1, "clientCapabilities": {} } })).await;
+    say(&mut acp, json!({ "jsonrpc": "2.0", "id": 2, "method": "session/load", "params": { "sessionId": session, "cwd": "/", "mcpServers": [] } })).await;
+    hear(&mut acp, |message| message["id"] == 2).await;
+    let post = async |path: &str, body: Value| front.call(&token, "POST", path, body).await;
+    for way in ["http option", "http ok", "method", "response", "acp", "ag-ui", "ag-ui cancelled", "cancel of the run"]
+    {
+        let request = ask(&front, &session, "rm -rf /").await;
+        let id = request["request_id"].as_str().unwrap().to_owned();
+        let answer = format!("/v1/requests/{id}/answer");
+        match way {
+            "http option" => assert_eq!(post(&answer, json!({ "option_id": "no" })).await.status, 200),
+            "http ok" => assert_eq!(post(&answer, json!({ "ok": false })).await.status, 200),
+            "method" => {
+                let params = json!({ "request_id": id, "ok": false });
+                say(&mut ws, json!({ "jsonrpc": "2.0", "id": 3, "method": "ui.request.answer", "params": params }))
+                    .await;
+                assert_eq!(hear(&mut ws, |message| message["id"] == 3).await["result"]["won"], true);
+            }
+            "response" => say(&mut ws, json!({ "jsonrpc": "2.0", "id": id, "result": { "ok": false } })).await,
+            "acp" => {
+                let asked = hear(&mut acp, |message| message["id"] == *id && message.get("method").is_some()).await;
+                let outcome = json!({ "outcome": { "outcome": "selected", "optionId": "no" } });
+                say(&mut acp, json!({ "jsonrpc": "2.0", "id": asked["id"], "result": outcome })).await;
+            }
+            "ag-ui" | "ag-ui cancelled" => {
+                let no = match way {
+                    "ag-ui" => json!({ "interruptId": id, "status": "resolved", "payload": { "optionId": "no" } }),
+                    _ => json!({ "interruptId": id, "status": "cancelled" }),
+                };
+                let reply = post(&format!("/ag-ui/{session}"), resumed(&session, &id, json!([no]))).await;
+                assert_eq!(reply.status, 200, "{way}: {reply:?}");
+            }
+            _ => assert_eq!(post(&format!("/v1/sessions/{session}/cancel"), json!({})).await.status, 202),
+        }
+        let path = format!("/v1/requests/{id}");
+        let closed = async {
+            loop {
+                let request = front.admin("GET", &path, Value::Null).await.json();
+                if request["state"] != "open" {
+                    return request;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let request = tokio::time::timeout(LONG, closed).await.unwrap_or_else(|_| panic!("{way}: still open"));
+        let wanted = if way == "cancel of the run" { json!("withdrawn") } else { json!("answered") };
+        assert_eq!(request["state"], wanted, "{way}: {request}");
+        assert_ne!(request["receipt"]["ok"], true, "{way}: {request}");
+    }
+}
+
+#[tokio::test]
+async fn request_left_for_the_desk_stays_open_and_is_not_asked_again() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let token = front.token(json!({ "scopes": ["watch", "prompt", "approve"], "approve_up_to": "elevated" })).await;
+    let bearer = format!("Bearer {token}");
+    let request = ask(&front, &session, "rm -rf /").await;
+    let id = request["request_id"].as_str().unwrap();
+    let state = async || front.admin("GET", &format!("/v1/requests/{id}"), Value::Null).await.json()["state"].clone();
+    for events in [false, true] {
+        let mut acp = socket(&front, "/acp", &[("authorization", &bearer)]).await;
+        let can = json!({ "_meta": { "plexus": { "events": events } } });
+        say(&mut acp, json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1, "clientCapabilities": can } })).await;
+        say(&mut acp, json!({ "jsonrpc": "2.0", "id": 2, "method": "session/load", "params": { "sessionId": session, "cwd": "/", "mcpServers": [] } })).await;
+        let asked = hear(&mut acp, |message| message["method"] == "session/request_permission").await;
+        let outcome = json!({ "outcome": { "outcome": "selected", "optionId": "plexus:later" } });
+        say(&mut acp, json!({ "jsonrpc": "2.0", "id": asked["id"], "result": outcome })).await;
+        let told = hear(&mut acp, |message| message["params"]["update"]["toolCallId"] == id).await;
+        assert_eq!(told["params"]["update"]["status"], "pending");
+        let words = told["params"]["update"].to_string();
+        assert!(words.contains("Waits for your computer") && words.contains("rm -rf /"), "{words}");
+        assert_eq!(state().await, "open");
+        // A reply to a later call comes without another dialog before it.
+        say(&mut acp, json!({ "jsonrpc": "2.0", "id": 3, "method": "session/list", "params": {} })).await;
+        let next =
+            hear(&mut acp, |message| message["id"] == 3 || message["method"] == "session/request_permission").await;
+        assert_eq!(next["id"], 3);
+        // A client that was never asked about it is not affected.
+        if !events {
+            continue;
+        }
+        // AG-UI: the run goes on without the interrupt, until it is answered at the desk.
+        let later = json!([{ "interruptId": id, "status": "resolved", "payload": { "decideAtDesk": true } }]);
+        let path = format!("/ag-ui/{session}");
+        let stream = front.call(&token, "POST", &path, resumed(&session, "later", later));
+        let desk = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            assert_eq!(state().await, "open");
+            front.admin("POST", &format!("/v1/requests/{id}/answer"), json!({ "option_id": "yes" })).await
+        };
+        let (stream, decided) = tokio::join!(stream, desk);
+        assert_eq!((stream.status, decided.status), (200, 200), "{stream:?}");
+        assert!(stream.body.contains("\"deferred\":true"), "{}", stream.body);
+        assert!(!stream.body.contains("\"interrupt\""), "{}", stream.body);
+        let ended = hear(&mut acp, |message| message["params"]["update"]["toolCallId"] == id).await;
+        assert_eq!(ended["params"]["update"]["status"], "completed");
+    }
+}
+
+#[tokio::test]
+async fn action_above_the_limit_is_refused_on_every_route() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let all = json!(["watch", "prompt", "approve", "admin"]);
+    let mut devices = Vec::new();
+    for limit in ["low", "elevated", "danger"] {
+        devices.push((limit, front.token(json!({ "scopes": all, "approve_up_to": limit })).await));
+    }
+    devices.push(("none", front.token(json!({ "scopes": all })).await));
+    let level = |name: &str| ["low", "elevated", "danger", "none"].iter().position(|level| *level == name).unwrap();
+    let device = |scopes: Value, limit: Option<&str>| match limit {
+        Some(limit) => json!({ "scopes": scopes, "approve_up_to": limit }),
+        None => json!({ "scopes": scopes }),
+    };
+    let named = |mut grant: Value| {
+        grant["name"] = json!("new");
+        grant
+    };
+    let changes = format!("/v1/sessions/{session}/changes");
+    let (undo, redo) = (format!("{changes}/undo"), format!("{changes}/redo"));
+    let (gone, acts, cancel) = ("/v1/sessions/s_gone", json!(["approve"]), format!("/v1/sessions/{session}/cancel"));
+    let title = format!("/v1/sessions/{session}");
+    let rows: Vec<(&str, &str, Value, &str)> = vec![
+        ("POST", undo.as_str(), json!({ "path": "a", "digest": "d" }), "elevated"),
+        ("POST", redo.as_str(), json!({ "patch_id": "p" }), "elevated"),
+        ("POST", "/v1/worktrees/remove", json!({ "path": "/nowhere" }), "elevated"),
+        ("POST", "/v1/worktrees/remove", json!({ "path": "/nowhere", "lost": "d" }), "danger"),
+        ("POST", "/v1/worktrees/remove", json!({ "path": "/nowhere", "delete_branch": true }), "danger"),
+        (
+            "POST",
+            "/v1/sessions",
+            json!({ "runtime_id": "fake", "cwd": "/nowhere", "worktree": { "branch": "b" } }),
+            "elevated",
+        ),
+        ("DELETE", gone, Value::Null, "elevated"),
+        ("POST", "/v1/link/nobody", json!({ "action": "link", "digest": "d" }), "elevated"),
+        ("POST", "/v1/runtimes", json!({ "preset": "nobody" }), "elevated"),
+        ("POST", "/v1/runtimes", json!({ "preset": "nobody", "env": { "LD_PRELOAD": "/x" } }), "danger"),
+        ("POST", "/v1/runtimes", json!({ "dialect": "nobody", "command": ["/nowhere"] }), "danger"),
+        ("POST", "/v1/sessions", json!({ "start": { "dialect": "codelia", "command": ["/nowhere"] } }), "danger"),
+        ("PUT", "/v1/usage/ceilings", json!({ "nonsense": 1 }), "elevated"),
+        ("PUT", "/v1/listeners/tls", json!({ "listen": "nonsense" }), "elevated"),
+        ("PUT", "/v1/listeners/proxy", json!({ "public_url": "nonsense" }), "elevated"),
+        ("POST", "/v1/devices", named(device(acts.clone(), None)), "danger"),
+        ("POST", "/v1/devices", named(device(acts.clone(), Some("elevated"))), "elevated"),
+        ("POST", "/v1/devices", named(device(json!(["admin"]), Some("low"))), "low"),
+        ("POST", "/v1/devices", named(device(json!(["watch", "prompt"]), None)), "low"),
+        ("POST", "/v1/codes", device(acts.clone(), None), "danger"),
+        ("POST", "/v1/codes", device(acts.clone(), Some("elevated")), "elevated"),
+        ("POST", "/v1/pairings", device(acts.clone(), None), "danger"),
+        ("POST", "/v1/pairings", device(acts, Some("elevated")), "elevated"),
+        // What allows nothing has no limit.
+        ("POST", cancel.as_str(), json!({}), "low"),
+        ("PATCH", title.as_str(), json!({ "title": "mine" }), "low"),
+        ("POST", "/v1/runtimes/nobody/restart", Value::Null, "low"),
+    ];
+    for (limit, token) in &devices {
+        for (method, path, body, risk) in &rows {
+            let reply = front.call(token, method, path, body.clone()).await;
+            let refused = (reply.status, reply.code().as_str()) == (403, "risk_too_high");
+            assert_eq!(refused, level(limit) < level(risk), "{limit}: {method} {path} {body}: {reply:?}");
+            if refused {
+                let told = reply.json();
+                assert_eq!((&told["risk"], &told["approve_up_to"]), (&json!(risk), &json!(limit)), "{told}");
+                assert!(told["detail"].as_str().unwrap().contains("Do it at your computer"), "{told}");
+            }
+        }
+    }
+    // A device that types runs anything: there is no such device with a limit.
+    let types = named(device(json!(["watch", "type"]), Some("elevated")));
+    let reply = front.admin("POST", "/v1/devices", types).await;
+    assert!(reply.status == 422 && reply.json()["detail"].as_str().unwrap().contains("approve_up_to"), "{reply:?}");
+}
+
+#[tokio::test]
+async fn agents_method_that_acts_without_asking_needs_a_device_without_limit() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    for limit in ["low", "elevated"] {
+        let scopes = json!(["watch", "prompt", "approve", "admin"]);
+        let bearer = format!("Bearer {}", front.token(json!({ "scopes": scopes, "approve_up_to": limit })).await);
+        let mut ws = socket(&front, "/v1/ws", &[("authorization", &bearer)]).await;
+        let mut acp = socket(&front, "/acp", &[("authorization", &bearer)]).await;
+        let params = json!({ "protocol_version": "0", "protocolVersion": 1 });
+        for socket in [&mut ws, &mut acp] {
+            say(socket, json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })).await;
+        }
+        for (n, method) in
+            ["session.set_mode", "session.set_config_option", "shell.exec", "nobody.knows"].into_iter().enumerate()
+        {
+            let params = json!({ "session_id": session, "mode_id": "yolo", "config_id": "mode", "value": "yolo" });
+            say(&mut ws, json!({ "jsonrpc": "2.0", "id": n + 1, "method": method, "params": params })).await;
+            let reply = hear(&mut ws, |message| message["id"] == n + 1).await;
+            assert_eq!(reply["error"]["data"]["code"], "risk_too_high", "{limit} {method}: {reply}");
+            let Some(own) = method.strip_prefix("session.") else { continue };
+            let params = json!({ "sessionId": session, "modeId": "yolo", "configId": "mode", "value": "yolo" });
+            let method = format!("session/{own}");
+            say(&mut acp, json!({ "jsonrpc": "2.0", "id": n + 1, "method": method, "params": params })).await;
+            let reply = hear(&mut acp, |message| message["id"] == n + 1).await;
+            assert_eq!(reply["error"]["data"]["code"], "risk_too_high", "{limit} {method}: {reply}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -295,7 +522,7 @@ async fn watch_only_device_reads_where_a_request_can_be_answered() {
     assert_eq!((&request["risk"], &request["subject"]["type"]), (&json!("danger"), &json!("unreadable")), "{request}");
     let path = format!("/v1/requests/{}/answer", request["request_id"].as_str().unwrap());
     for (token, devices) in [(&phone, json!(["laptop"])), (&watch, json!(["laptop"])), (&guest, json!([]))] {
-        let reply = front.call(token, "POST", &path, json!({ "option_id": "no" })).await;
+        let reply = front.call(token, "POST", &path, json!({ "option_id": "yes" })).await;
         assert_eq!((reply.status, reply.code().as_str()), (403, "risk_too_high"));
         let told = reply.json();
         assert_eq!(told["devices"], devices, "{told}");
@@ -304,6 +531,6 @@ async fn watch_only_device_reads_where_a_request_can_be_answered() {
             detail.contains("Plexus cannot tell what this would do: the agent did not send the tool's input"),
             "{detail}"
         );
-        assert_eq!(detail.ends_with("on a device that may answer danger: laptop"), devices != json!([]), "{detail}");
+        assert_eq!(detail.ends_with("on a device that may allow danger: laptop"), devices != json!([]), "{detail}");
     }
 }

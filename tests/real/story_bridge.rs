@@ -14,6 +14,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, assert_whole, exe, held_runtime, said};
 use common::letter::assert_letter;
+use common::moments::{Moments, rounds};
 
 /// The demo agent, which outlives its gateways.
 fn held() -> String {
@@ -371,6 +372,29 @@ async fn bridge_request_outlives_the_gateway_and_is_shown_once() {
     assert_whole(&events);
     assert_eq!(editor.text, said(&events, None));
     assert_eq!((count(&events, "run_started"), count(&events, "request_resolved")), (3, 3));
+}
+
+#[tokio::test]
+async fn bridge_request_answered_while_it_reconnects_is_always_taken_back() {
+    let mut gateway = Gateway::start(&held()).await;
+    let mut editor = Editor::hello(&gateway, &[]).await;
+    let session = editor.open().await;
+    let mut moments = Moments::new();
+    for round in 0..rounds("answers while the bridge reconnects", 3, 1000) {
+        let prompt = editor.prompt(&session, "ask").await;
+        let question = editor.question().await;
+        gateway.kill();
+        gateway.again().await;
+        let request = gateway.open_request(&session).await;
+        moments.pass(200).await;
+        gateway.choose(&request, &Gateway::option(&request, "reject_once")).await;
+        let taken_back = editor.until(|message| message["method"] == "$/cancel_request").await;
+        assert_eq!(taken_back["params"]["requestId"], question["id"], "round {round}");
+        assert_eq!(editor.response(prompt).await["result"]["stopReason"], "end_turn", "round {round}");
+        let again = editor.told.iter().any(|message| message["method"] == "session/request_permission");
+        assert!(!again, "round {round}: shown once");
+        editor.told.clear();
+    }
 }
 
 #[tokio::test]

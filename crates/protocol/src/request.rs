@@ -246,7 +246,7 @@ pub const SHOWN_MAX: usize = 16 << 10;
 /// Longest `native` in these places, in bytes; a longer one is left out.
 pub const NATIVE_MAX: usize = 64 << 10;
 
-/// Id of the question of a pick or prompt that is answered with `ids` or `value`.
+/// Id of the question of a request that is answered with `ids`, `value` or an option.
 pub const SINGLE_QUESTION: &str = "answer";
 
 impl Request {
@@ -255,12 +255,12 @@ impl Request {
         self.display.len() > SHOWN_MAX || self.message.as_ref().is_some_and(|message| message.len() > SHOWN_MAX)
     }
 
-    /// The questions that are answered together, with `answers`; empty for any other request, such as a pick or prompt of one question.
+    /// The questions that are answered together, with `answers`; empty for any other request, such as one of a single question.
     pub fn form(&self) -> &[Question] {
         match &self.subject {
-            About::Question { questions } => match (self.kind, questions.as_slice()) {
-                (RequestType::Pick | RequestType::Prompt, [one]) if one.id == SINGLE_QUESTION => &[],
-                (_, questions) => questions,
+            About::Question { questions } => match questions.as_slice() {
+                [one] if one.id == SINGLE_QUESTION => &[],
+                questions => questions,
             },
             _ => &[],
         }

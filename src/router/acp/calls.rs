@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use super::Sent;
 use super::client_session::{ClientSessionState, Entry, HistoryPolicy, Role};
-use super::question;
+use super::question::{self, Reply};
 use super::session_registry::SessionMember;
 use super::shape::{self, ClientSupport, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
 use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Target};
 use crate::router::{AppState, Problem};
-use crate::sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter};
+use crate::sessions::{Effect, Filter, OpenSession, ResumeVerdict, SessionError, StartAfter, check_effect};
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
-    Answer, Kind, Position, RequestId, RunId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, Timestamp,
+    Answer, Kind, Position, Request, RequestId, RunId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, Timestamp,
 };
 use plexus_store::ReadLimit;
 
@@ -172,7 +172,8 @@ impl Ctx {
         let servers = params.mcp_servers.unwrap_or_default();
         let named = servers.len();
         // The agent starts what they name: no less than starting a runtime.
-        let may_name = self.caller.permit::<Admin>(Target::Runtime(&runtime_id)).is_ok();
+        let may_name = self.caller.permit::<Admin>(Target::Runtime(&runtime_id)).is_ok()
+            && check_effect(self.caller.device(), Effect::RunProgram).is_ok();
         let mcp_servers = if may_name { servers } else { Vec::new() };
         Ok(Box::pin(async move {
             let open = OpenSession {
@@ -189,7 +190,9 @@ impl Ctx {
             let cursor = self.state.directory.log().cursor(Position::START);
             let mut meta = json!({ "runtime_id": session.runtime_id, "dialect": session.dialect, "cursor": cursor });
             if named > 0 && !may_name {
-                meta["mcp_servers"] = "not passed on: only an administrator's client may name programs to start".into();
+                meta["mcp_servers"] =
+                    "not passed on: only an administrator's client without a risk limit may name programs to start"
+                        .into();
             }
             let entry = Entry {
                 role: Role::Controller,
@@ -274,7 +277,7 @@ impl Ctx {
                 asks: method != JoinMethod::Attach || policy != HistoryPolicy::None,
                 after: attach.after,
                 live_at: attach.head,
-                owed: (!joins).then(|| shape::response(id.get(), Ok(&result))),
+                owed: (!joins).then(|| (id, result.clone())),
                 resumed: matches!(after, StartAfter::Cursor(_)),
                 told_ends: method == JoinMethod::Attach || self.support().attach,
             };
@@ -558,7 +561,14 @@ impl Ctx {
             Some(request) => Arc::clone(request),
             None => Arc::new(directory.request(id).await?.ok_or_else(missing)?),
         };
-        let Some(answer) = question::answer(&request, result).map_err(Failure::params)? else { return Ok(()) };
+        let answer = match question::reply(&request, result).map_err(Failure::params)? {
+            Reply::Answer(answer) => *answer,
+            Reply::NoAnswer => return Ok(()),
+            Reply::ForDesk => {
+                self.leave_to_desk(&session, &request);
+                return Ok(());
+            }
+        };
         // The answer is bound to the revision that the client was shown.
         let shown = |tables: &mut super::shared::Tables| tables.sessions.get(&session)?.digest_of(id, revision);
         let answer = Answer { revision: Some(revision), digest: self.shared.with(shown), ..answer };
@@ -570,6 +580,17 @@ impl Ctx {
         }
         outcome?;
         Ok(())
+    }
+
+    /// The client leaves a request to the user's computer: it stays open, and is a tool call for this client from now on.
+    fn leave_to_desk(&self, session: &SessionId, request: &Request) {
+        let said = self.shared.with(|tables| {
+            let state = tables.sessions.get_mut(session)?;
+            state.leave_to_desk(&request.request_id).then(|| state.say(question::card_for_desk(request)))
+        });
+        if said.is_some() {
+            self.shared.notify_streams();
+        }
     }
 
     fn mark(&self, session: &SessionId, id: &RequestId, answered: bool) {

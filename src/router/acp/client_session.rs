@@ -50,8 +50,8 @@ pub(super) struct Entry {
     pub(super) after: Position,
     /// Events up to this position are history.
     pub(super) live_at: Position,
-    /// The response due after the history; kept for a stream that resumes from before it.
-    pub(super) owed: Option<Vec<u8>>,
+    /// The response due after the history, as id and result; kept for a stream that resumes from before it.
+    pub(super) owed: Option<(Box<RawValue>, Box<RawValue>)>,
     /// Whether the client resumes, so that it may know requests that ended in the meantime.
     pub(super) resumed: bool,
     /// Whether the ends of requests are sent in the form of RFD #533.
@@ -67,6 +67,19 @@ pub(super) struct Waiting {
     pub(super) ended: Option<Position>,
 }
 
+/// How a client was shown a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownAs {
+    /// A question, which the client may answer.
+    Question,
+    /// A tool call, since the client may not answer.
+    ToolCall,
+    /// An event, since the client may not answer and takes events.
+    Event,
+    /// A tool call, since the client has left the request to the user's computer.
+    ForDesk,
+}
+
 /// A request that was sent to this client.
 pub(super) struct Asked {
     pub(super) id: RequestId,
@@ -75,8 +88,7 @@ pub(super) struct Asked {
     pub(super) shown: (u64, String),
     /// The tool call that waits for the answer.
     pub(super) tool_call: String,
-    /// Whether the request is only shown, since the client may not answer.
-    pub(super) card: bool,
+    pub(super) shown_as: ShownAs,
     /// The position of its end.
     pub(super) over: Option<Position>,
     /// Whether this client has answered, so that the request need not be withdrawn from it.
@@ -200,8 +212,20 @@ impl ClientSessionState {
 
     /// The digest of the revision that the client was shown, if it was.
     pub(super) fn digest_of(&self, id: &RequestId, revision: u64) -> Option<String> {
-        let asked = self.asked.iter().find(|asked| asked.id == *id && asked.shown.0 == revision && !asked.card);
+        let question = |asked: &&Asked| asked.id == *id && asked.shown.0 == revision;
+        let asked = self.asked.iter().find(|asked| question(asked) && asked.shown_as == ShownAs::Question);
         asked.map(|asked| asked.shown.1.clone())
+    }
+
+    /// Leaves an open request to the user's computer. False: it is not open for this client.
+    pub(super) fn leave_to_desk(&mut self, id: &RequestId) -> bool {
+        let asked = self.asked.iter_mut().find(|asked| asked.id == *id && asked.over.is_none());
+        asked.map(|asked| asked.shown_as = ShownAs::ForDesk).is_some()
+    }
+
+    /// Whether the client has left the request, in this or an earlier revision, to the user's computer.
+    pub(super) fn is_left_to_desk(&self, id: &RequestId) -> bool {
+        self.asked.iter().any(|asked| asked.id == *id && asked.shown_as == ShownAs::ForDesk)
     }
 
     /// Whether the request was sent to the client and is still open.
@@ -209,7 +233,7 @@ impl ClientSessionState {
         self.asked.iter().any(|asked| asked.id == *id && asked.over.is_none())
     }
 
-    pub(super) fn ask(&mut self, request: &Request, at: Position, card: bool) {
+    pub(super) fn ask(&mut self, request: &Request, at: Position, shown_as: ShownAs) {
         if self.asked.len() >= ASKED {
             let old = self.asked.iter().position(|asked| asked.over.is_some()).unwrap_or_default();
             self.asked.remove(old);
@@ -217,6 +241,6 @@ impl ClientSessionState {
         let id = request.request_id.clone();
         let tool_call = request.tool_call_id.clone().unwrap_or_else(|| id.to_string());
         let shown = (request.revision, request.digest.clone());
-        self.asked.push(Asked { id, at, shown, tool_call, card, over: None, answered: false });
+        self.asked.push(Asked { id, at, shown, tool_call, shown_as, over: None, answered: false });
     }
 }

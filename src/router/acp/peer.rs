@@ -52,7 +52,7 @@ impl Drop for Peer {
 impl Peer {
     /// A new connection. `runtime`: the runtime of its path.
     pub(in crate::router) fn new(state: AppState, caller: Caller, runtime: Option<RuntimeId>) -> Self {
-        let shared = Arc::new(Shared::new(caller.device().device_id.clone()));
+        let shared = Arc::new(Shared::new(caller.device()));
         Self { ctx: Ctx { state, caller, runtime, shared } }
     }
 

@@ -1,24 +1,31 @@
 //! Translates requests into ACP's questions, and clients' responses into answers. Pure.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::shape::{self, ClientSupport, Members, notification, own_update, raw};
 use crate::router::wire::request_name;
+use plexus_protocol::answers::{self, Answerer, LABEL_MAX, Role};
 use plexus_protocol::object;
-use plexus_protocol::{Answer, Choice, Cursor, Request, RequestId, RequestState, RequestType, Resolver, SessionId};
+use plexus_protocol::text::line;
+use plexus_protocol::{Answer, Cursor, Request, RequestId, RequestState, RequestType, Resolver, Risk, SessionId};
 
-/// The option with which a client that cannot answer leaves the request to others.
-const NO_ANSWER: &str = "plexus:none";
 /// The option that accepts the proposed default.
 const AS_PROPOSED: &str = "plexus:default";
 /// The field of a form made by the gateway.
 const FIELD: &str = "answer";
 
+/// Whether a request is riskier than the device with this limit may allow.
+pub(super) fn is_too_risky(request: &Request, limit: Option<Risk>) -> bool {
+    limit.is_some_and(|limit| request.risk > limit)
+}
+
 /// A request as `session/request_permission`, or as `elicitation/create` if it fits and the client supports it. Every request
-/// has a form, so that a client can at least show what it cannot answer.
-pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSupport) -> Vec<u8> {
+/// has a form, so that a client can at least show what it cannot answer. A client with a risk limit is offered what it may choose.
+pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSupport, limit: Option<Risk>) -> Vec<u8> {
     let native: Option<Members<'_>> =
         request.native.as_deref().and_then(|native| serde_json::from_str(native.get()).ok());
     let native = native.unwrap_or(Members(Vec::new()));
@@ -44,9 +51,12 @@ pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSuppor
         // Clients may show only this tool call, so it must contain the whole request.
         let call = native.get("toolCall").and_then(|call| with_words(call, request));
         let call = call.as_ref().map(|call| ("toolCall", &**call));
-        let ours: Vec<(&str, &RawValue)> = ours.into_iter().chain(call).collect();
+        let options = raw(&options(request, &native, limit));
+        let ours: Vec<(&str, &RawValue)> = ours.into_iter().chain(call).chain([("options", &*options)]).collect();
         return shape::request(id, "session/request_permission", &native.with(&ours, &[]));
     }
+    // A form and a page have no place for "Decide at the desk".
+    let support = if is_too_risky(request, limit) { ClientSupport::default() } else { support };
     if (support.forms && native.get("requestedSchema").is_some()) || (support.pages && native.get("url").is_some()) {
         // The elicitation belongs to the gateway's session now, not to a request of the agent's connection.
         return shape::request(id, "elicitation/create", &native.with(&ours, &["requestId"]));
@@ -68,8 +78,10 @@ pub(super) fn question(request: &Request, cursor: &Cursor, support: ClientSuppor
         "toolCallId": request.tool_call_id.as_deref().unwrap_or(id), "title": request.title, "kind": "other",
         "status": "pending", "content": [text(&request.display)],
     });
-    let params = Members(Vec::new())
-        .with(&[ours[0], ours[1], ("toolCall", &raw(&call)), ("options", &raw(&options(request)))], &[]);
+    let params = Members(Vec::new()).with(
+        &[ours[0], ours[1], ("toolCall", &raw(&call)), ("options", &raw(&options(request, &native, limit)))],
+        &[],
+    );
     shape::request(id, "session/request_permission", &params)
 }
 
@@ -111,30 +123,51 @@ fn form(request: &Request) -> Value {
     json!({ "type": "object", "properties": { FIELD: field }, "required": [FIELD] })
 }
 
-/// The options of a request as permission options.
-fn options(request: &Request) -> Vec<Value> {
-    let option = |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
-    match request.kind {
-        RequestType::Prompt => {
-            let start = request.default_value.iter().filter(|_| !request.secret);
-            let start = start.map(|start| option(AS_PROPOSED, &format!("Answer {start:?}"), "allow_once"));
-            start.chain([option(NO_ANSWER, "Give no answer", "reject_once")]).collect()
-        }
-        RequestType::Pick => {
-            let items = request.items.iter().map(|item| option(&item.id, &item.label, "allow_once"));
-            items.chain([option(NO_ANSWER, "None of them", "reject_once")]).collect()
-        }
-        RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
-            let kind = |kind| match kind {
-                Choice::AllowOnce => "allow_once",
-                Choice::AllowAlways => "allow_always",
-                Choice::RejectAlways => "reject_always",
-                // A client that knows only ACP's four kinds must not read this as allowing.
-                Choice::RejectOnce | Choice::Other => "reject_once",
-            };
-            request.options.iter().map(|offer| option(&offer.id, &offer.label, kind(offer.kind))).collect()
+/// The options of a request as permission options: the answers that a device with this limit may give. The verbs are the gateway's; an
+/// agent's own label is quoted beside its verb, and its other members of an option are kept.
+fn options(request: &Request, native: &Members<'_>, limit: Option<Risk>) -> Vec<Value> {
+    let own: Vec<Map<String, Value>> =
+        native.get("options").and_then(|own| serde_json::from_str(own.get()).ok()).unwrap_or_default();
+    let option = |id: &str, name: String, kind: &str| {
+        let own = own.iter().find(|own| own.get("optionId").is_some_and(|own| own == id));
+        let mut option = own.cloned().unwrap_or_default();
+        option.extend(
+            [("optionId", json!(id)), ("name", json!(name)), ("kind", json!(kind))].map(|(k, v)| (k.into(), v)),
+        );
+        Value::Object(option)
+    };
+    let answered = |label: &str| format!("{} “{}”", Role::Choose.rule().verb, line(label, LABEL_MAX));
+    let device = Answerer { may_approve: true, approve_up_to: limit };
+    let mut options = Vec::new();
+    for action in answers::actions(request, device).iter().filter(|action| action.unavailable.is_none()) {
+        let offered = action.answer.as_ref().and_then(|answer| answer.option_id.as_deref());
+        match (action.role, offered) {
+            (role, Some(id)) => options.push(option(id, action.text(), kind_of(role))),
+            // A permission has no field for a text: the proposed one, or an item.
+            (Role::Send, None) => {
+                let start = request.default_value.iter().filter(|_| !request.secret);
+                options.extend(start.map(|start| option(AS_PROPOSED, answered(start), "allow_once")));
+                options.extend(request.items.iter().map(|item| option(&item.id, answered(&item.label), "allow_once")));
+            }
+            (role, None) => options.push(option(&own_id(role), action.text(), kind_of(role))),
         }
     }
+    options
+}
+
+/// The kind in which ACP clients know an answer. One that is none of its four must not be read as allowing.
+fn kind_of(role: Role) -> &'static str {
+    match role {
+        Role::AllowOnce => "allow_once",
+        Role::AllowAlways => "allow_always",
+        Role::DenyAlways => "reject_always",
+        Role::Deny | Role::Skip | Role::Later | Role::Choose | Role::Send => "reject_once",
+    }
+}
+
+/// The id of an option that the gateway adds.
+fn own_id(role: Role) -> String {
+    format!("plexus:{}", json!(role).as_str().unwrap_or_default())
 }
 
 /// A request that the client may not answer, shown as a tool call.
@@ -146,11 +179,31 @@ pub(super) fn card(request: &Request) -> Vec<u8> {
     own_update(&request.session_id, &update)
 }
 
+/// A request that the client has left to the user's computer, shown as a tool call.
+pub(super) fn card_for_desk(request: &Request) -> Vec<u8> {
+    let note = text("Waits for your computer: it is too risky to be allowed here, and stays open.");
+    let update = json!({
+        "sessionUpdate": "tool_call", "toolCallId": request.request_id, "title": request.title, "kind": "other",
+        "status": "pending", "content": [note, text(&request.display)],
+    });
+    own_update(&request.session_id, &update)
+}
+
 /// The end of such a tool call.
 pub(super) fn card_ended(session: &SessionId, id: &RequestId, receipt: &Resolved) -> Vec<u8> {
     let status =
         if receipt.ok == Some(false) || receipt.state != RequestState::Answered { "failed" } else { "completed" };
     own_update(session, &json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }))
+}
+
+/// The result of joining a session, with the names of its open requests in `_meta.plexus.requests`.
+pub(super) fn with_open(result: &RawValue, open: &[Arc<Request>]) -> Box<RawValue> {
+    let Ok(result) = serde_json::from_str::<Members<'_>>(result.get()) else { return result.to_owned() };
+    let mut meta: Value =
+        result.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+    let names = open.iter().map(|request| request_name(request.request_id.as_str(), request.revision));
+    meta["plexus"]["requests"] = names.collect();
+    result.with(&[("_meta", &raw(&meta))], &[])
 }
 
 /// Withdraws a request that was answered elsewhere or has closed.
@@ -190,9 +243,18 @@ pub(super) fn permission_resolved(session: &SessionId, tool_call: &str, receipt:
     own_update(session, &update)
 }
 
-/// Reads a client's response to a request. `Ok(None)`: it is no answer. `cancelled` is none either, since clients also send it
-/// when they cancel their turn, which must not decide the request for others.
-pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answer>, String> {
+/// A client's response to a request.
+pub(super) enum Reply {
+    Answer(Box<Answer>),
+    /// None. `cancelled` is none either, since clients also send it when they cancel their turn, which must not decide the request
+    /// for others.
+    NoAnswer,
+    /// The request is left to the user's computer.
+    ForDesk,
+}
+
+/// Reads a client's response to a request.
+pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, String> {
     #[derive(Deserialize)]
     struct Response {
         outcome: Option<Outcome>,
@@ -208,30 +270,43 @@ pub(super) fn answer(request: &Request, result: &RawValue) -> Result<Option<Answ
         option_id: Option<String>,
     }
     let said: Response = object::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
-    let chosen = |id: String| match (request.kind, id.as_str()) {
-        (RequestType::Prompt, AS_PROPOSED) => {
-            Answer { value: Some(request.default_value.clone()), ..Answer::default() }
-        }
-        (RequestType::Prompt, _) => Answer { value: Some(None), ..Answer::default() },
-        (RequestType::Pick, NO_ANSWER) => Answer { ids: Some(Vec::new()), ..Answer::default() },
-        (RequestType::Pick, _) => Answer { ids: Some(vec![id]), ..Answer::default() },
-        _ => {
-            let edited = said.meta.as_ref().and_then(|meta| meta["plexus"]["edited"].as_str()).map(Into::into);
-            Answer { option_id: Some(id), edited, ..Answer::default() }
-        }
+    // The gateway's own options first, so that no option of an agent passes for one.
+    let own = |id: &str| Role::ALL.into_iter().find(|role| own_id(*role) == id);
+    let own_answer = |role: Role| {
+        let all = answers::actions(request, Answerer::UNLIMITED).into_iter().filter(|action| action.role == role);
+        all.filter_map(|action| action.answer).find(|answer| answer.option_id.is_none())
+    };
+    let edited = said.meta.as_ref().and_then(|meta| meta["plexus"]["edited"].as_str()).map(str::to_owned);
+    let chosen = |id: String| {
+        let answer = match (own(&id).and_then(own_answer), request.kind) {
+            (Some(answer), _) => answer,
+            (None, RequestType::Prompt) if id == AS_PROPOSED => {
+                Answer { value: Some(request.default_value.clone()), ..Answer::default() }
+            }
+            (None, RequestType::Pick) => Answer { ids: Some(vec![id]), ..Answer::default() },
+            (None, _) => Answer { option_id: Some(id), edited: edited.clone(), ..Answer::default() },
+        };
+        Reply::Answer(Box::new(answer))
     };
     match (said.outcome, said.action.as_deref()) {
-        (Some(Outcome { outcome, option_id: Some(id) }), _) if outcome == "selected" => Ok(Some(chosen(id))),
-        (Some(Outcome { outcome, .. }), _) if outcome == "cancelled" => Ok(None),
+        (Some(Outcome { outcome, option_id: Some(id) }), _)
+            if outcome == "selected" && own(&id) == Some(Role::Later) =>
+        {
+            Ok(Reply::ForDesk)
+        }
+        (Some(Outcome { outcome, option_id: Some(id) }), _) if outcome == "selected" => Ok(chosen(id)),
+        (Some(Outcome { outcome, .. }), _) if outcome == "cancelled" => Ok(Reply::NoAnswer),
         (Some(Outcome { outcome, .. }), _) => {
             Err(format!("an outcome is `selected` with an `optionId`, or `cancelled`; not {outcome:?}"))
         }
-        (None, Some("accept")) => filled(request, said.content.unwrap_or_default()).map(Some),
-        (None, Some("decline")) => Ok(Some(match request.kind {
-            RequestType::Elicitation => Answer { option_id: Some("decline".into()), ..Answer::default() },
-            _ => chosen(NO_ANSWER.into()),
+        (None, Some("accept")) => {
+            filled(request, said.content.unwrap_or_default()).map(|answer| Reply::Answer(Box::new(answer)))
+        }
+        (None, Some("decline")) => Ok(chosen(match request.kind {
+            RequestType::Elicitation => "decline".into(),
+            _ => own_id(Role::Skip),
         })),
-        (None, Some("cancel")) => Ok(None),
+        (None, Some("cancel")) => Ok(Reply::NoAnswer),
         (None, _) => Err("not an answer: `outcome` or `action` is missing".into()),
     }
 }

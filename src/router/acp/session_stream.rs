@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::Sent;
-use super::client_session::{ClientSessionState, Role};
+use super::client_session::{ClientSessionState, Role, ShownAs};
 use super::question;
 use super::shape::{self, ClientSupport};
 use super::shared::Shared;
@@ -199,12 +199,19 @@ impl SessionStream {
             state.greeted = true;
             Some((state.entry.live_at, state.entry.owed.clone(), state.entry.asks))
         })??;
-        let mut messages: Vec<Vec<u8>> = owed.into_iter().collect();
-        if asks {
-            // The open requests are never older than the log, so none has closed before `live_at`.
-            for request in self.state.directory.open_requests(&Filter::session(self.session.clone())) {
-                messages.extend(self.ask(&request, live_at));
-            }
+        let mut messages = Vec::new();
+        let open = asks.then(|| self.state.directory.open_requests(&Filter::session(self.session.clone())));
+        if let Some((id, result)) = owed {
+            let result = match &open {
+                // A client that comes back closes the dialogs of all others.
+                Some(open) => question::with_open(&result, open),
+                None => result,
+            };
+            messages.push(shape::response(id.get(), Ok(&result)));
+        }
+        // The open requests are never older than the log, so none has closed before `live_at`.
+        for request in open.iter().flatten() {
+            messages.extend(self.ask(request, live_at));
         }
         Some((live_at, messages))
     }
@@ -215,13 +222,23 @@ impl SessionStream {
             if state.was_asked(&request.request_id) {
                 return None;
             }
-            let card = state.entry.role == Role::Observer || request.observe_only;
-            state.ask(request, at, card);
-            match card {
+            let limit = self.shared.limit;
+            let shown_as = match state.entry.role == Role::Observer || request.observe_only {
                 // A client that takes events gets it by an event.
-                true if support.events => None,
-                true => Some(question::card(request)),
-                false => Some(question::question(request, &self.state.directory.log().cursor(at), support)),
+                true if support.events => ShownAs::Event,
+                true => ShownAs::ToolCall,
+                false if state.is_left_to_desk(&request.request_id) && question::is_too_risky(request, limit) => {
+                    ShownAs::ForDesk
+                }
+                false => ShownAs::Question,
+            };
+            state.ask(request, at, shown_as);
+            let cursor = self.state.directory.log().cursor(at);
+            match shown_as {
+                ShownAs::Event => None,
+                ShownAs::ToolCall => Some(question::card(request)),
+                ShownAs::ForDesk => Some(question::card_for_desk(request)),
+                ShownAs::Question => Some(question::question(request, &cursor, support, limit)),
             }
         })?
     }
@@ -300,14 +317,16 @@ impl SessionStream {
     /// Withdraws a changed request and sends it again.
     fn changed(&self, event: &Event) -> Vec<Vec<u8>> {
         let Some(id) = request_of(event) else { return Vec::new() };
-        let taken_back = self.with_state(|state, support| {
-            let asked = state.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none())?;
+        let revision = revision_of(event);
+        let taken_back = self.with_state(|state, _| {
+            let mut asked = state.asked.iter_mut();
+            // Not if the client was shown this revision already, or a later one.
+            let asked = asked.find(|asked| asked.id == id && asked.over.is_none() && asked.shown.0 < revision)?;
             asked.over = Some(event.position);
-            match asked.card {
-                true if support.events => None,
+            match asked.shown_as {
+                ShownAs::Question => Some(question::retracted(&id, asked.shown.0)),
                 // A tool call is updated in place.
-                true => None,
-                false => Some(question::retracted(&id, asked.shown.0)),
+                ShownAs::ToolCall | ShownAs::ForDesk | ShownAs::Event => None,
             }
         });
         taken_back.flatten().into_iter().chain(self.opened(event)).collect()
@@ -318,20 +337,23 @@ impl SessionStream {
         let read = serde_json::from_slice::<question::Resolved>(&event.body).ok();
         let (Some(id), Some(end)) = (request_of(event), read) else { return messages };
         let log = self.state.directory.log();
-        self.with_state(|state, support| {
+        self.with_state(|state, _| {
             let told_ends = state.entry.told_ends;
             let Some(asked) = state.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
-                if state.entry.resumed && event.position <= state.entry.live_at {
+                // The client may show it since an earlier connection. It was open no more when this one asked, even if it closed
+                // after the client had joined.
+                if state.entry.resumed {
                     messages.push(question::retracted(&id, 0));
                 }
                 return;
             };
             asked.over = Some(event.position);
-            match (asked.card, asked.answered) {
-                (true, _) if support.events => {}
-                (true, _) => messages.push(question::card_ended(&self.session, &id, &end)),
-                (false, false) => messages.push(question::retracted(&id, asked.shown.0)),
-                (false, true) => {}
+            match asked.shown_as {
+                ShownAs::ToolCall | ShownAs::ForDesk => {
+                    messages.push(question::card_ended(&self.session, &id, &end));
+                }
+                ShownAs::Question if !asked.answered => messages.push(question::retracted(&id, asked.shown.0)),
+                ShownAs::Question | ShownAs::Event => {}
             }
             if told_ends {
                 let meta = serde_json::json!({ "request_id": id, "cursor": log.cursor(event.position) });
@@ -355,6 +377,15 @@ impl SessionStream {
         });
         ended.unwrap_or_default()
     }
+}
+
+/// The revision that a request has after an event.
+fn revision_of(event: &Event) -> u64 {
+    #[derive(Deserialize)]
+    struct Of {
+        revision: u64,
+    }
+    serde_json::from_slice::<Of>(&event.body).map_or(u64::MAX, |of| of.revision)
 }
 
 /// The request that an event is about.

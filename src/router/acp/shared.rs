@@ -10,7 +10,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::client_session::{ClientSessionState, Entry};
 use super::shape::{self, ClientSupport, Failure};
-use plexus_protocol::{DeviceId, SessionId};
+use crate::auth::Device;
+use plexus_protocol::{DeviceId, Risk, SessionId};
 
 /// Most sessions that one connection may be in; a further one is refused.
 const SESSIONS_MAX: usize = 256;
@@ -50,6 +51,8 @@ const PROGRAM_MAX: usize = 100;
 pub(super) struct Shared {
     /// The connection's device.
     pub(super) device: DeviceId,
+    /// The highest risk that the device may allow.
+    pub(super) limit: Option<Risk>,
     /// Distinguishes the connection from others of the same device.
     pub(super) client_id: Arc<str>,
     tables: Mutex<Tables>,
@@ -57,10 +60,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(device: DeviceId) -> Self {
+    pub(super) fn new(device: &Device) -> Self {
         static CLIENTS: AtomicU64 = AtomicU64::new(1);
         let client_id = format!("client_{}", CLIENTS.fetch_add(1, Ordering::Relaxed)).into();
-        Self { device, client_id, tables: Mutex::default(), changed: watch::Sender::new(0) }
+        let (device, limit) = (device.device_id.clone(), device.grant.approve_up_to);
+        Self { device, limit, client_id, tables: Mutex::default(), changed: watch::Sender::new(0) }
     }
 
     /// Accesses the state; short, and never across an await.

@@ -2,11 +2,11 @@ use agent_client_protocol_schema::v1;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::question;
+use super::question::{self, Reply};
 use super::shape::{self, ClientSupport};
 use plexus_protocol::{
     Choice, Cursor, Epoch, Event, Item, Kind, Offer, Origin, Position, Request, RequestId, RequestState, RequestType,
-    RunId, RuntimeId, SessionId, Timestamp,
+    Risk, RunId, RuntimeId, SessionId, Timestamp,
 };
 
 fn raw(value: &Value) -> Box<RawValue> {
@@ -71,7 +71,7 @@ fn cursor() -> Cursor {
 
 /// What the client is asked: method and params, which the published types take.
 fn asked(request: &Request, support: ClientSupport) -> (String, Value) {
-    let message: Value = serde_json::from_slice(&question::question(request, &cursor(), support)).unwrap();
+    let message: Value = serde_json::from_slice(&question::question(request, &cursor(), support, None)).unwrap();
     assert_eq!(message["id"], "q_1");
     let params = message["params"].clone();
     assert_eq!(params["sessionId"], "s_1");
@@ -101,8 +101,11 @@ const FORMS: ClientSupport = ClientSupport {
 };
 
 fn answer(request: &Request, result: Value) -> Option<Value> {
-    let answer = question::answer(request, &raw(&result)).unwrap();
-    answer.map(|answer| serde_json::to_value(answer).unwrap())
+    match question::reply(request, &raw(&result)).unwrap() {
+        Reply::Answer(answer) => Some(serde_json::to_value(answer).unwrap()),
+        Reply::NoAnswer => None,
+        Reply::ForDesk => Some(json!("for the desk")),
+    }
 }
 
 #[test]
@@ -111,24 +114,28 @@ fn editable_input_is_shown_and_the_edit_is_read() {
     let mut asked = request(RequestType::Permission, None);
     asked.editable = Some(editable);
     let message: Value =
-        serde_json::from_slice(&question::question(&asked, &cursor(), ClientSupport::default())).unwrap();
+        serde_json::from_slice(&question::question(&asked, &cursor(), ClientSupport::default(), None)).unwrap();
     assert_eq!(message["params"]["_meta"]["plexus"]["editable"]["value"], "ls");
     let result = json!({ "outcome": { "outcome": "selected", "optionId": "yes" }, "_meta": { "plexus": { "edited": "ls -l" } } });
-    let answer = question::answer(&asked, &raw(&result)).unwrap().unwrap();
-    assert_eq!((answer.option_id.as_deref(), answer.edited.as_deref()), (Some("yes"), Some("ls -l")));
+    assert_eq!(answer(&asked, result), Some(json!({ "option_id": "yes", "edited": "ls -l" })));
 }
 
 #[test]
 fn acp_agent_question_passes_unchanged_but_for_the_session() {
     let native = json!({
         "sessionId": "the agent's own", "toolCall": { "toolCallId": "c", "x": [1, 2.50], "rawInput": { "command": "ls" } },
-        "options": [{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }], "_meta": { "agent": 1 }, "more": null,
+        "options": [{ "optionId": "yes", "name": "Yes", "kind": "allow_once", "_meta": { "own": 1 } }],
+        "_meta": { "agent": 1 }, "more": null,
     });
     let (method, params) = asked(&request(RequestType::Permission, Some(native.clone())), ClientSupport::default());
     assert_eq!(method, "session/request_permission");
-    for member in ["toolCall", "options", "more"] {
+    for member in ["toolCall", "more"] {
         assert_eq!(params[member], native[member]);
     }
+    // The verb of an option is the gateway's; what else the agent sent with it is its own.
+    let option = &params["options"][0];
+    assert_eq!((&option["optionId"], &option["kind"]), (&json!("yes"), &json!("allow_once")));
+    assert_eq!((&option["name"], &option["_meta"]["own"]), (&json!("Allow once “yes”"), &json!(1)));
     assert_eq!(params["_meta"]["agent"], 1);
     // One that says nothing of what is asked says it here: an editor shows no more than this.
     let blind = json!({ "sessionId": "s", "toolCall": { "toolCallId": "c", "rawInput": {} }, "options": [] });
@@ -143,12 +150,73 @@ fn confirms_become_permissions_and_unknown_options_do_not_allow() {
     let request = request(RequestType::Confirm, Some(json!({ "title": "run it" })));
     let (_, params) = asked(&request, ClientSupport::default());
     let kinds: Vec<&Value> = params["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
-    assert_eq!(kinds, ["allow_once", "allow_always", "reject_once", "reject_once"]);
+    assert_eq!(kinds, ["allow_once", "reject_once", "reject_once", "allow_always"]);
     let chosen = json!({ "outcome": { "outcome": "selected", "optionId": "always" } });
     assert_eq!(answer(&request, chosen), Some(json!({ "option_id": "always" })));
     assert_eq!(answer(&request, json!({ "outcome": { "outcome": "cancelled" } })), None, "it decides for nobody");
     for bad in [json!({}), json!(1), json!({ "outcome": { "outcome": "selected" } }), json!({ "outcome": "yes" })] {
-        assert!(question::answer(&request, &raw(&bad)).is_err(), "{bad}");
+        assert!(question::reply(&request, &raw(&bad)).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn agent_with_misleading_labels_never_names_a_button() {
+    let labels =
+        ["Reject", "Deny this, and stop asking", "Allow just this once", "", "Deny", "\u{202e}wolla", &"x".repeat(200)];
+    for n in 0..labels.len() {
+        let mut asked = request(RequestType::Permission, None);
+        for (option, label) in asked.options.iter_mut().zip(labels.iter().cycle().skip(n)) {
+            option.label = (*label).to_owned();
+        }
+        let named: Vec<Value> =
+            asked.options.iter().map(|offer| json!({ "optionId": offer.id, "name": offer.label })).collect();
+        let native = json!({ "toolCall": { "toolCallId": "c", "rawInput": {} }, "options": named });
+        for native in [None, Some(raw(&native))] {
+            let asked = Request { native, ..asked.clone() };
+            let (_, params) = self::asked(&asked, ClientSupport::default());
+            for (option, (id, verb)) in params["options"].as_array().unwrap().iter().zip([
+                ("yes", "Allow once"),
+                ("huh", "Answer"),
+                ("no", "Deny"),
+                ("always", "Always allow"),
+            ]) {
+                let name = option["name"].as_str().unwrap();
+                let label = name.strip_prefix(verb).unwrap_or_else(|| panic!("{id}: {name}"));
+                assert!(option["optionId"] == id && (label.is_empty() || label.starts_with(" “")), "{option}");
+                assert!(name.chars().count() <= 100 && !name.contains('\u{202e}'), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn limited_device_is_offered_what_it_may_choose() {
+    let offered = |request: &Request, limit: Risk| -> Vec<String> {
+        let message = question::question(request, &cursor(), FORMS, Some(limit));
+        let message: Value = serde_json::from_slice(&message).unwrap();
+        let Some(options) = message["params"]["options"].as_array() else { return vec![message["method"].to_string()] };
+        options.iter().map(|option| option["optionId"].as_str().unwrap().to_owned()).collect()
+    };
+    let form = json!({ "mode": "form", "message": "m", "requestedSchema": { "type": "object", "properties": {} } });
+    let page = json!({ "mode": "url", "message": "m", "url": "https://x", "elicitationId": "e" });
+    let native = json!({ "toolCall": { "toolCallId": "c", "rawInput": { "command": "ls" } }, "options": [] });
+    for (kind, native, low, above) in [
+        (RequestType::Permission, None, &["yes", "huh", "no"][..], &["no", "plexus:later"][..]),
+        (RequestType::Permission, Some(native), &["yes", "huh", "no"], &["no", "plexus:later"]),
+        (RequestType::Prompt, None, &["\"elicitation/create\""], &["plexus:skip", "plexus:later"]),
+        (RequestType::Prompt, Some(form), &["\"elicitation/create\""], &["plexus:skip", "plexus:later"]),
+        (RequestType::Pick, None, &["\"elicitation/create\""], &["plexus:skip", "plexus:later"]),
+        (RequestType::Elicitation, Some(page), &["\"elicitation/create\""], &["no", "plexus:later"]),
+    ] {
+        let mut asked = Request { risk: Risk::Low, ..request(kind, native) };
+        if kind == RequestType::Elicitation {
+            asked.options = request(RequestType::Permission, None).options;
+        }
+        assert_eq!(offered(&asked, Risk::Low), low, "{kind:?}");
+        asked.risk = Risk::Danger;
+        assert_eq!(offered(&asked, Risk::Elevated), above, "{kind:?}");
+        let later = json!({ "outcome": { "outcome": "selected", "optionId": "plexus:later" } });
+        assert_eq!(answer(&asked, later), Some(json!("for the desk")), "{kind:?}");
     }
 }
 

@@ -10,9 +10,10 @@ use utoipa::ToSchema;
 
 use super::translate::is_ours;
 use crate::router::Problem;
+use plexus_protocol::answers::{self, Action, Answerer, Role};
 use plexus_protocol::object;
 use plexus_protocol::schema::JsonObject;
-use plexus_protocol::{Answer, Answers, Choice, Request, RequestState, RequestType, RunId};
+use plexus_protocol::{Answer, Answers, Choice, Request, RequestState, RequestType, Risk, RunId};
 
 /// Longest identifier made by a client, in bytes.
 const ID_MAX: usize = 256;
@@ -285,23 +286,35 @@ fn block(part: &Value) -> Result<Value, Problem> {
     }
 }
 
-/// The schema of an answer to a request, for clients that draw forms.
-pub(super) fn schema(request: &Request) -> Value {
+/// The member of a payload that leaves the request to the user's computer.
+const DESK: &str = "decideAtDesk";
+
+/// The schema of an answer to a request, for clients that draw forms: of what a device with this risk limit may choose.
+pub(super) fn schema(request: &Request, limit: Option<Risk>) -> Value {
+    let device = Answerer { may_approve: true, approve_up_to: limit };
+    let mut actions = answers::actions(request, device);
+    actions.retain(|action| action.unavailable.is_none());
+    let takes = |role| actions.iter().any(|action| action.role == role);
+    let too_risky = takes(Role::Later);
     let reason = json!({ "type": "string", "description": "Why, for the agent to read" });
     let mut fields = json!({});
     match request.kind {
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
-            let ids: Vec<&str> = request.options.iter().map(|offer| offer.id.as_str()).collect();
-            let named = request.options.iter().map(|offer| json!({ "const": offer.id, "title": offer.label }));
-            let named: Vec<Value> = named.collect();
-            fields["approved"] = json!({ "type": "boolean" });
+            let chosen = |action: &Action| Some((action.answer.as_ref()?.option_id.clone()?, action.text()));
+            let (ids, named): (Vec<String>, Vec<Value>) = actions
+                .iter()
+                .filter_map(chosen)
+                .map(|(id, title)| (id.clone(), json!({ "const": id, "title": title })))
+                .unzip();
+            fields["approved"] = if too_risky { json!({ "const": false }) } else { json!({ "type": "boolean" }) };
             if !ids.is_empty() {
                 fields["optionId"] = json!({ "type": "string", "enum": ids, "oneOf": named });
             }
-            if request.allow_remember {
+            if request.allow_remember && limit.is_none_or(|limit| limit == Risk::Danger) {
                 fields["remember"] = json!({ "type": "boolean" });
             }
         }
+        RequestType::Prompt | RequestType::Pick if too_risky => {}
         RequestType::Prompt => {
             let mut value = json!({ "type": "string" });
             if let Some(default) = &request.default_value {
@@ -323,12 +336,12 @@ pub(super) fn schema(request: &Request) -> Value {
     if request.allow_reason {
         fields["reason"] = reason;
     }
-    let required = match request.kind {
-        RequestType::Prompt => json!([{ "required": ["value"] }]),
-        RequestType::Pick => json!([{ "required": ["ids"] }]),
-        _ if request.options.is_empty() => json!([{ "required": ["approved"] }]),
-        _ => json!([{ "required": ["approved"] }, { "required": ["optionId"] }]),
-    };
+    if too_risky {
+        fields[DESK] = json!({ "const": true, "title": Role::Later.rule().verb });
+    }
+    let alternatives = ["value", "ids", "approved", "optionId", DESK];
+    let required = alternatives.into_iter().filter(|name| fields.get(name).is_some());
+    let required: Vec<Value> = required.map(|name| json!({ "required": [name] })).collect();
     json!({ "type": "object", "properties": fields, "anyOf": required, "additionalProperties": false })
 }
 
@@ -344,6 +357,11 @@ struct Payload {
     reason: Option<String>,
     remember: Option<bool>,
     digest: Option<String>,
+}
+
+/// Whether an entry leaves the request to the user's computer.
+pub(super) fn is_for_desk(entry: &ResumeEntry) -> bool {
+    entry.status == Status::Resolved && entry.payload == json!({ DESK: true })
 }
 
 /// An entry as an answer; the session checks whether it fits.

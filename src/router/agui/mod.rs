@@ -41,7 +41,8 @@ use crate::ledger::Charge;
 use crate::metrics::Subscriber;
 use crate::sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
 use plexus_protocol::{
-    Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, RunId, SessionId, SessionInfo,
+    Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, Risk, RunId, SessionId,
+    SessionInfo,
 };
 use plexus_store::ReadLimit;
 
@@ -204,6 +205,8 @@ struct Answers {
     open: Vec<(RequestId, Answer)>,
     /// Receipts of closed requests that the client cancels.
     closed: Vec<Receipt>,
+    /// Open requests that the client leaves to the user's computer.
+    for_desk: Vec<RequestId>,
     /// The position of the first answer given before.
     before: Option<Position>,
     /// The run of the interrupts.
@@ -238,6 +241,11 @@ async fn answers(
         answers.run = Some(request.run_id.clone());
         if props.cancel.requested() && entry.status == input::Status::Cancelled {
             // The cancel will withdraw it.
+        } else if input::is_for_desk(entry) {
+            match request.receipt.clone() {
+                Some(receipt) => answers.closed.push(receipt),
+                None => answers.for_desk.push(known),
+            }
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
             if let Err(refusal) = judge(&request, &answer, device.grant.approve_up_to) {
@@ -285,6 +293,8 @@ async fn decide(
     key: &str,
 ) -> Result<Vec<Value>, Problem> {
     let mut outcomes: Vec<Value> = answers.closed.iter().map(|receipt| outcome(receipt, false)).collect();
+    let for_desk = answers.for_desk.iter();
+    outcomes.extend(for_desk.map(|id| json!({ "interruptId": id, "won": false, "state": "open", "deferred": true })));
     let mut decided = false;
     for (id, answer) in &answers.open {
         match state.answer(permit, id, answer.clone(), Some(key.to_owned())).await {
@@ -367,6 +377,10 @@ struct Begun {
     resumes_at: Option<Position>,
     /// People's messages that this POST brought: id and text.
     new_messages: Vec<(String, String)>,
+    /// Open requests that the client leaves to the user's computer.
+    for_desk: Vec<RequestId>,
+    /// The highest risk that the client's device may allow.
+    limit: Option<Risk>,
     said: Vec<Say>,
 }
 
@@ -437,7 +451,8 @@ async fn act(
         let message = "agents of this gateway cannot receive these over AG-UI: they were ignored";
         said.push(Say::custom("ignored", json!({ "ignored": ignored, "message": message })));
     }
-    Ok(Begun { known, before, target, resumes_at, new_messages: shown, said })
+    let (for_desk, limit) = (answers.for_desk, caller.device().grant.approve_up_to);
+    Ok(Begun { known, before, target, resumes_at, new_messages: shown, for_desk, limit, said })
 }
 
 /// Makes the first events, up to the snapshots, and the stream that follows them.
@@ -450,7 +465,7 @@ async fn show(
     begun: Begun,
     room: Charge,
 ) -> Result<(Vec<u8>, Stream), Problem> {
-    let Begun { known, before, target, resumes_at, new_messages, mut said } = begun;
+    let Begun { known, before, target, resumes_at, new_messages, for_desk, limit, mut said } = begun;
     let log = state.directory.log();
     let filter = Filter::session(session.session_id.clone());
     let read_to = log.head();
@@ -470,7 +485,7 @@ async fn show(
         let (oldest, head) = (log.cursor(attach.oldest), log.cursor(attach.head));
         said.push(Say::custom("resume_from", json!({ "resume": attach.resume, "oldest": oldest, "head": head })));
     }
-    let mut translator = Translator::new(&input.thread_id);
+    let mut translator = Translator::new(&input.thread_id).of_device(limit, for_desk);
     let mut shown = ClientView::default();
     shown.state.extend(beginning(session));
     let most = PageLimit { items: usize::MAX, bytes: SNAPSHOT, merge: true, output: usize::MAX };

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::say::{ClientView, Id, Patch, Role, Say};
 use plexus_protocol::transcript::{MessageKey, MessagePlacer, Placed, ToolContent, parent_of};
-use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, RunId, RunStatus};
+use plexus_protocol::{Event, Kind, Position, Request, RequestId, RequestType, Risk, RunId, RunStatus};
 use plexus_surfaces::{BASIC_CATALOG, Change, Followed, Surface, SurfaceFollower};
 
 /// The version of AG-UI that is spoken.
@@ -102,6 +102,10 @@ pub(super) struct Translator {
     activities: HashMap<String, Id>,
     /// The open requests, in the order they were opened.
     open: Vec<(RequestId, Arc<Request>)>,
+    /// The highest risk that the client's device may allow.
+    limit: Option<Risk>,
+    /// The requests that the client has left to the user's computer.
+    for_desk: Vec<RequestId>,
     run: Option<RunId>,
     /// The part of the run: 1, and one more each time it went on after its requests.
     part: u32,
@@ -199,12 +203,19 @@ impl Translator {
             surfaces: SurfaceFollower::new(SURFACES_MAX),
             activities: HashMap::new(),
             open: Vec::new(),
+            limit: None,
+            for_desk: Vec::new(),
             run: None,
             part: 1,
             queue: Vec::new(),
             ended: None,
             ahead: Vec::new(),
         }
+    }
+
+    /// For a client whose device may allow up to `limit`, and that leaves these requests to the user's computer.
+    pub(super) fn of_device(self, limit: Option<Risk>, for_desk: Vec<RequestId>) -> Self {
+        Self { limit, for_desk, ..self }
     }
 
     /// Folds an event into the snapshot of a new client; nothing is sent.
@@ -227,7 +238,13 @@ impl Translator {
 
     /// Whether the agent waits for people who can answer here.
     pub(super) fn waits(&self) -> bool {
-        self.open.iter().any(|(_, request)| !request.observe_only)
+        self.asks().next().is_some()
+    }
+
+    /// The open requests that the client is to answer.
+    fn asks(&self) -> impl Iterator<Item = &Request> {
+        let open = self.open.iter().filter(|(id, _)| !self.for_desk.contains(id));
+        open.map(|(_, request)| &**request).filter(|request| !request.observe_only)
     }
 
     /// Whether nothing runs and nothing is queued.
@@ -283,8 +300,7 @@ impl Translator {
         let thread_id = Arc::clone(&self.thread);
         out.push(match outcome {
             Outcome::Interrupt => {
-                let open = self.open.iter().filter(|(_, request)| !request.observe_only);
-                let interrupts: Vec<Value> = open.map(|(_, request)| self.interrupt(request)).collect();
+                let interrupts: Vec<Value> = self.asks().map(|request| self.interrupt(request)).collect();
                 let outcome = json!({ "type": "interrupt", "interrupts": interrupts });
                 Say::RunFinished { thread_id, run_id, result: None, outcome }
             }
@@ -622,7 +638,7 @@ impl Translator {
         let message = if request.display.is_empty() { &request.title } else { &request.display };
         let mut interrupt = json!({
             "id": request.request_id, "reason": reason, "message": message,
-            "responseSchema": super::input::schema(request), "metadata": { "plexus": shown(request) },
+            "responseSchema": super::input::schema(request, self.limit), "metadata": { "plexus": shown(request) },
         });
         if let Some(tool) = request.tool_call_id.as_ref().and_then(|id| self.tools.get(id)) {
             interrupt["toolCallId"] = json!(tool.id());

@@ -537,7 +537,7 @@ fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText
     let may = |scope| viewer.grant.covers(scope, session);
     let own = target.device.as_ref().is_some_and(|(device, _)| *device == viewer.device);
     let answers = match text.what {
-        NewsKind::Request => text.may_answer(&viewer.grant),
+        NewsKind::Request => text.may_allow(&viewer.grant),
         NewsKind::Ended | NewsKind::Failed | NewsKind::Stalled => may(Scope::Approve) || may(Scope::Prompt),
     };
     may(Scope::Watch) && (own || answers)

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::rule::NewsKind;
 use crate::auth::{Grant, Target};
 use crate::sessions::masked;
+use plexus_protocol::answers::Unavailable;
 use plexus_protocol::text::hides;
 use plexus_protocol::{
     Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
@@ -207,16 +208,18 @@ impl NotificationText {
         };
         let mut aside = self.aside.clone();
         if let Some(asked) = &self.request {
-            if let Some(where_to) = grant.and_then(|grant| self.elsewhere(grant, asked.risk)) {
+            let answers = grant.is_none_or(|grant| self.may_answer(grant));
+            let allows = grant.is_none_or(|grant| self.may_allow(grant));
+            if answers && !allows {
                 // Below the reasons, above the title.
                 let reasons = aside.first().is_some_and(|line| line.starts_with("Why: "));
-                aside.insert(usize::from(reasons), where_to);
+                aside.insert(usize::from(reasons), Unavailable::Risk.text().into());
             }
             payload["request_id"] = json!(asked.request_id);
             payload["digest"] = json!(asked.digest);
             payload["risk"] = json!(asked.risk);
-            if asked.yes_or_no && grant.is_none_or(|grant| self.may_answer(grant)) {
-                payload["actions"] = json!(["allow_once", "deny"]);
+            if asked.yes_or_no && answers {
+                payload["actions"] = if allows { json!(["allow_once", "deny"]) } else { json!(["deny"]) };
             }
             // The agent waits; a request that only reads can wait until the phone wakes.
             urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
@@ -224,19 +227,6 @@ impl NotificationText {
             ttl = left.clamp(0, TTL_REQUEST);
         }
         NotificationMessage { tag: self.tag.clone(), payload: with_body(payload, &self.body, &aside), urgency, ttl }
-    }
-
-    /// Where it can be answered, if this device may answer requests but none of such a risk.
-    fn elsewhere(&self, grant: &Grant, risk: Risk) -> Option<String> {
-        let up_to = grant.approve_up_to.filter(|up_to| risk > *up_to)?;
-        let may = grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id));
-        may.then(|| {
-            let (risk, up_to) = (risk.as_str(), up_to.as_str());
-            format!(
-                "This device may answer up to {up_to}. Answer it on the computer that runs Plexus, or on a \
-                device that may answer {risk}."
-            )
-        })
     }
 
     /// The withdrawal; `end` is how it ended and by whom.
@@ -259,11 +249,15 @@ impl NotificationText {
         }
     }
 
-    /// Whether a device with this grant may answer it.
-    pub(super) fn may_answer(&self, grant: &Grant) -> bool {
-        let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
+    /// Whether a device with this grant may answer it, if only by denying.
+    fn may_answer(&self, grant: &Grant) -> bool {
         grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id))
-            && grant.approve_up_to.is_none_or(|most| risk <= most)
+    }
+
+    /// Whether a device with this grant may allow it.
+    pub(super) fn may_allow(&self, grant: &Grant) -> bool {
+        let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
+        self.may_answer(grant) && grant.approve_up_to.is_none_or(|most| risk <= most)
     }
 
     /// The first line of the body, shortened.
@@ -422,11 +416,15 @@ mod tests {
         );
         assert_eq!((message.urgency, message.ttl), (Urgency::High, TTL_REQUEST));
         let grant = Grant::of;
-        let actions = |more, grant: Option<&Grant>| told(more, grant).payload.get("actions").is_some();
+        let actions_of = |more, grant: Option<&Grant>| told(more, grant).payload.get("actions").cloned();
+        let actions = |more, grant: Option<&Grant>| actions_of(more, grant).is_some();
         assert!(actions(json!({}), Some(&grant(&[Scope::Watch, Scope::Approve]))));
         assert!(!actions(json!({}), Some(&grant(&[Scope::Watch]))));
         let low = Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
-        assert!(!actions(json!({}), Some(&low)) && actions(json!({ "risk": "low" }), Some(&low)));
+        // Above its risk limit, a device denies and does not allow.
+        assert_eq!(actions_of(json!({}), Some(&low)), Some(json!(["deny"])));
+        assert_eq!(actions_of(json!({ "risk": "low" }), Some(&low)), Some(json!(["allow_once", "deny"])));
+        assert!(!actions(json!({}), Some(&Grant { scopes: vec![Scope::Watch], ..low })));
         assert!(!actions(json!({ "observe_only": true }), None));
         assert!(!actions(json!({ "type": "prompt", "options": [] }), None));
         assert!(!actions(json!({ "options": [{ "id": "a", "label": "A", "kind": "allow_always" }] }), None));
@@ -464,12 +462,11 @@ mod tests {
         assert_eq!(body(json!({}), None), format!("touch a.txt\n{why}\n“My work”"));
         assert_eq!(body(json!({ "risk": "low" }), None), "touch a.txt\n“My work”");
         let limited = Grant { approve_up_to: Some(Risk::Elevated), ..Grant::all() };
-        let place = "This device may answer up to elevated. Answer it on the computer that runs Plexus, or on a \
-            device that may answer danger.";
+        let place = Unavailable::Risk.text();
         assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{why}\n{place}\n“My work”"));
-        assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("This device"));
+        assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("this device"));
         let watches = Grant { scopes: vec![Scope::Watch], ..limited.clone() };
-        assert!(!body(json!({}), Some(&watches)).contains("This device"), "it may answer nothing anyway");
+        assert!(!body(json!({}), Some(&watches)).contains("this device"), "it may answer nothing anyway");
         // A long request never pushes the reasons out; many reasons still fit.
         let long = body(json!({ "display": "x y ".repeat(50_000) }), Some(&limited));
         assert!(long.contains(&format!("…\n{why}\n{place}\n")), "{long}");

@@ -86,6 +86,9 @@ struct PlexusMeta {
     key: Option<String>,
     #[serde(default)]
     request_id: Option<String>,
+    /// The questions of a session that are open, by their ids.
+    #[serde(default)]
+    requests: Option<Vec<String>>,
 }
 
 /// The gateway's notification beside ACP, for editors that ask for it: a position in the log.
@@ -486,9 +489,10 @@ impl AcpProxy {
         let of = MessageHead::of(params);
         let (session, plexus) = (of.session(), of.plexus());
         self.record_cursor(session.as_deref(), plexus.cursor);
-        let in_log =
-            plexus.request_id.is_some_and(|named| serde_json::from_str::<String>(id).is_ok_and(|id| id == named));
-        if !in_log {
+        // A question in the log is named after its request, and its revision if it has changed.
+        let name = serde_json::from_str::<String>(id).ok();
+        let name = name.as_deref().map(|name| name.split_once('#').map_or(name, |(request, _)| request));
+        if plexus.request_id.is_none() || plexus.request_id.as_deref() != name {
             let own_id = json!(format!("{}.{}.{}", self.name, self.connection, id.trim_matches('"'))).to_string();
             out.editor.push_back(request(&own_id, method, params));
             let asked = ShownRequest { id: own_id, connection_id: Some(id.to_owned()), session };
@@ -579,7 +583,7 @@ impl AcpProxy {
         };
         let pending = self.pending.remove(index);
         match (message.result, pending) {
-            (Some(result), pending) => self.request_done(pending, result),
+            (Some(result), pending) => self.request_done(pending, result, out),
             // Then the next `session/new` may join.
             (None, Pending { joins: true, session, .. }) => self.join = session,
             (None, Pending { before: Some(mut before), session: Some(session), replayed_to, .. }) => {
@@ -592,7 +596,7 @@ impl AcpProxy {
     }
 
     /// A request of the editor succeeded.
-    fn request_done(&mut self, pending: Pending, result: &RawValue) {
+    fn request_done(&mut self, pending: Pending, result: &RawValue, out: &mut ProxyOutput) {
         let method = pending.method.as_str();
         if pending.key.is_some() {
             // All events of the run have been received, including the echo of the prompt.
@@ -605,8 +609,10 @@ impl AcpProxy {
             self.initialize_params = pending.params;
         } else if JOIN_METHODS.contains(&method) {
             let of = MessageHead::of(Some(result));
-            let cursor = pending.replayed_to.or_else(|| of.plexus().cursor);
+            let plexus = of.plexus();
+            let cursor = pending.replayed_to.or(plexus.cursor);
             if let Some(session) = of.session().or(pending.session) {
+                self.close_others(&session, plexus.requests, out);
                 // The session's folder and servers are not sent again.
                 let mut params = members(pending.params.as_deref());
                 params.remove("_meta");
@@ -639,7 +645,7 @@ impl AcpProxy {
                 let Some(session) = waiting.remove(id) else { return false };
                 let last = waiting.is_empty();
                 match message.error {
-                    None => self.rejoined(&session, message.result),
+                    None => self.rejoined(&session, message.result, out),
                     Some(error) => {
                         if self.rejoin_failed(&session, error, out) {
                             return true;
@@ -656,11 +662,27 @@ impl AcpProxy {
     }
 
     /// The editor has rejoined a session.
-    fn rejoined(&mut self, session: &str, result: Option<&RawValue>) {
+    fn rejoined(&mut self, session: &str, result: Option<&RawValue>, out: &mut ProxyOutput) {
+        let PlexusMeta { cursor, requests, .. } = MessageHead::of(result).plexus();
         if let Some(joined) = self.sessions.get_mut(session)
             && joined.cursor.is_none()
         {
-            joined.cursor = MessageHead::of(result).plexus().cursor;
+            joined.cursor = cursor;
+        }
+        self.close_others(session, requests, out);
+    }
+
+    /// Cancels the questions of a session that are not among the `open` ones. The gateway's state decides, not its messages: those about
+    /// the end of a question may have been lost with a connection.
+    fn close_others(&mut self, session: &str, open: Option<Vec<String>>, out: &mut ProxyOutput) {
+        let Some(open) = open else { return };
+        let open: Vec<String> = open.into_iter().map(|id| json!(id).to_string()).collect();
+        let is_closed = |asked: &&ShownRequest| {
+            asked.connection_id.is_none() && asked.session.as_deref() == Some(session) && !open.contains(&asked.id)
+        };
+        let closed: Vec<String> = self.asked.iter().filter(is_closed).map(|asked| asked.id.clone()).collect();
+        for id in closed {
+            self.question_closed(&id, out);
         }
     }
 

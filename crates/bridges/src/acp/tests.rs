@@ -263,6 +263,29 @@ fn acp_bridge_replaces_a_changed_question_at_the_editor() {
     let yes = |id: &str| json!({"jsonrpc":"2.0","id":id,"result":{"outcome":{"outcome":"selected","optionId":"y"}}});
     assert!(bench.editor(yes("q_1")).is_empty());
     assert_eq!(bench.editor(yes("q_1#1")), [yes("q_1#1")]);
+    // A changed question outlives its connection, too.
+    bench.down();
+    bench.reconnect();
+    assert!(bench.ask("q_1#1").is_empty());
+    assert_eq!(sent(&mut bench.out.gateway), [yes("q_1#1")], "the answer was lost, and is sent again");
+}
+
+#[test]
+fn acp_bridge_cancels_what_was_closed_while_it_was_away() {
+    let mut bench = Bench::in_session();
+    for id in ["q_open", "q_gone", "q_old#1"] {
+        assert_eq!(bench.ask(id).len(), 1);
+    }
+    bench.down();
+    bench.proxy.connected(&mut bench.out);
+    let hello = sent(&mut bench.out.gateway).remove(0);
+    bench.gateway(json!({"jsonrpc":"2.0","id":hello["id"],"result":{}}));
+    let resume = sent(&mut bench.out.gateway).remove(0);
+    let meta = json!({"plexus":{"cursor":"e:12","requests":["q_open","q_old#2","q_new"]}});
+    let told = bench.gateway(json!({"jsonrpc":"2.0","id":resume["id"],"result":{"_meta":meta}}));
+    let closed: Vec<&Value> = told.iter().map(|told| &told["params"]["requestId"]).collect();
+    assert_eq!(closed, ["q_gone", "q_old#1"]);
+    assert!(told.iter().all(|told| told["method"] == "$/cancel_request"));
 }
 
 #[test]
@@ -361,6 +384,8 @@ enum Op {
     Answer,
     /// Another client answers the oldest open question.
     AnswerElsewhere,
+    /// The agent changes the oldest open question.
+    Revise,
     Disconnect,
     Connect,
 }
@@ -374,6 +399,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         10 => Just(Op::BridgeReceives),
         2 => Just(Op::Answer),
         1 => Just(Op::AnswerElsewhere),
+        1 => Just(Op::Revise),
         1 => Just(Op::Disconnect),
         3 => Just(Op::Connect),
     ];
@@ -386,8 +412,15 @@ enum Event {
     User(String),
     Text(String),
     Asked(String),
+    /// The question has this revision now.
+    Revised(String, u64),
     Resolved(String),
     Ended(usize, &'static str),
+}
+
+/// The id of a question at the editor.
+fn named(id: &str, revision: u64) -> String {
+    if revision == 0 { id.to_owned() } else { format!("{id}#{revision}") }
 }
 
 struct Run {
@@ -409,14 +442,18 @@ struct Conn {
     resumed: bool,
     reply_due: Option<Value>,
     prompts: Vec<(Value, usize)>,
-    asked: Vec<(String, bool)>,
+    /// The questions that were sent, with their revision and whether they were answered on this connection.
+    asked: Vec<(String, u64, bool)>,
 }
 
 #[derive(Default)]
 struct World {
+    /// Whether the editor takes events: each then comes before what follows from it, with its cursor.
+    events: bool,
     log: Vec<Event>,
     runs: Vec<Run>,
-    open: VecDeque<String>,
+    /// The open questions with their revision.
+    open: VecDeque<(String, u64)>,
     count: usize,
     conn: Option<Conn>,
     to_gateway: VecDeque<Value>,
@@ -438,7 +475,7 @@ fn ended(id: &Value, how: &str, at: usize) -> Value {
 
 impl World {
     fn resolve(&mut self, id: &str) {
-        if let Some(place) = self.open.iter().position(|open| open == id) {
+        if let Some(place) = self.open.iter().position(|(open, _)| open == id) {
             self.open.remove(place);
             self.log.push(Event::Resolved(id.into()));
         }
@@ -462,14 +499,14 @@ impl World {
             return self.end(n, "cancelled");
         }
         let run = &mut self.runs[n];
-        if run.question.as_ref().is_some_and(|question| self.open.contains(question)) {
+        if run.question.as_ref().is_some_and(|question| self.open.iter().any(|(open, _)| open == question)) {
             return;
         }
         self.count += 1;
         if run.asks && run.question.is_none() {
             let id = format!("q_{}", self.count);
             run.question = Some(id.clone());
-            self.open.push_back(id.clone());
+            self.open.push_back((id.clone(), 0));
             self.log.push(Event::Asked(id));
         } else if run.chunks > 0 {
             run.chunks -= 1;
@@ -535,10 +572,14 @@ impl World {
             }
             Some(other) => panic!("{other}"),
             None => {
-                let id = id.as_str().unwrap().to_owned();
-                // An answer counts on any connection.
-                conn.asked.iter_mut().filter(|(asked, _)| *asked == id).for_each(|(_, answered)| *answered = true);
-                self.resolve(&id);
+                let id = id.as_str().unwrap();
+                let (question, revision) = id.split_once('#').map_or((id, 0), |(id, n)| (id, n.parse().unwrap()));
+                // An answer to the question as it is counts on any connection.
+                if self.open.contains(&(question.to_owned(), revision)) {
+                    let asked = conn.asked.iter_mut().filter(|(asked, ..)| asked == question);
+                    asked.for_each(|(.., answered)| *answered = true);
+                    self.resolve(question);
+                }
             }
         }
     }
@@ -547,20 +588,21 @@ impl World {
     fn gateway_sends(&mut self) {
         let Some(conn) = &mut self.conn else { return };
         let Some(sent_to) = conn.sent_to else { return };
-        let ask = |id: &str, at: usize| {
-            json!({"jsonrpc":"2.0","id":id,"method":"session/request_permission","params":{"sessionId":"s_1",
-                "_meta":{"plexus":{"request_id":id,"cursor":format!("e:{at}")}}}})
+        let ask = |id: &str, revision: u64, at: usize| {
+            json!({"jsonrpc":"2.0","id":named(id, revision),"method":"session/request_permission","params":
+                {"sessionId":"s_1","_meta":{"plexus":{"request_id":id,"cursor":format!("e:{at}")}}}})
         };
+        let taken_back = |id: &str, revision: u64| json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":named(id, revision)}});
         if sent_to >= conn.live_at
-            && let Some(reply_due) = conn.reply_due.take()
+            && let Some(mut reply_due) = conn.reply_due.take()
         {
+            // The questions that are open now, which may be fewer or other ones than at `live_at`.
+            let names: Vec<String> = self.open.iter().map(|(id, revision)| named(id, *revision)).collect();
+            reply_due["result"]["_meta"]["plexus"]["requests"] = json!(names);
             self.to_bridge.push_back(reply_due);
-            for id in &self.open {
-                let opened = self.log.iter().position(|event| matches!(event, Event::Asked(asked) if asked == id));
-                if opened.is_some_and(|at| at < conn.live_at) {
-                    conn.asked.push((id.clone(), false));
-                    self.to_bridge.push_back(ask(id, conn.live_at));
-                }
+            for (id, revision) in &self.open {
+                conn.asked.push((id.clone(), *revision, false));
+                self.to_bridge.push_back(ask(id, *revision, conn.live_at));
             }
             return;
         }
@@ -571,6 +613,10 @@ impl World {
             json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_1","update":update,
                 "_meta":{"plexus":{"cursor":format!("e:{at}")}}}})
         };
+        if self.events {
+            self.to_bridge.push_back(json!({"jsonrpc":"2.0","method":"_plexus/event","params":
+                {"session_id":"s_1","cursor":format!("e:{at}")}}));
+        }
         match event {
             Event::User(key) => {
                 let own = at > conn.live_at && conn.prompts.iter().any(|(_, n)| self.runs[*n].key == key);
@@ -582,19 +628,24 @@ impl World {
             Event::Text(chunks) => self.to_bridge.push_back(update(
                 json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":chunks}}),
             )),
-            Event::Asked(id) if at > conn.live_at && self.open.contains(&id) => {
-                conn.asked.push((id.clone(), false));
-                self.to_bridge.push_back(ask(&id, at));
-            }
-            Event::Asked(_) => {}
-            Event::Resolved(id) => {
-                let asked = conn.asked.iter().find(|(asked, _)| *asked == id);
-                let unknown = asked.is_none() && conn.resumed && at <= conn.live_at;
-                if asked.is_some_and(|(_, answered)| !answered) || unknown {
-                    let params = json!({"requestId":id});
-                    self.to_bridge.push_back(json!({"jsonrpc":"2.0","method":"$/cancel_request","params":params}));
+            Event::Asked(id) | Event::Revised(id, _) => {
+                let to = if let Event::Revised(_, to) = &self.log[sent_to] { *to } else { 0 };
+                if let Some(place) = conn.asked.iter().position(|(asked, shown, _)| *asked == id && *shown < to) {
+                    self.to_bridge.push_back(taken_back(&id, conn.asked.remove(place).1));
+                }
+                let asked = conn.asked.iter().any(|(asked, ..)| *asked == id);
+                let now = self.open.iter().find(|(open, _)| *open == id && at > conn.live_at && !asked);
+                if let Some((_, revision)) = now {
+                    conn.asked.push((id.clone(), *revision, false));
+                    self.to_bridge.push_back(ask(&id, *revision, at));
                 }
             }
+            Event::Resolved(id) => match conn.asked.iter().find(|(asked, ..)| *asked == id) {
+                Some((.., true)) => {}
+                Some((_, revision, false)) => self.to_bridge.push_back(taken_back(&id, *revision)),
+                None if conn.resumed => self.to_bridge.push_back(taken_back(&id, 0)),
+                None => {}
+            },
             Event::Ended(n, how) => {
                 conn.prompts.retain(|(id, of)| {
                     if *of == n {
@@ -606,11 +657,22 @@ impl World {
         }
     }
 
+    /// Asserts that the editor shows exactly the open questions.
+    fn shows_what_is_open(&self) {
+        let sorted = |mut ids: Vec<String>| {
+            ids.sort();
+            ids
+        };
+        let open = self.open.iter().map(|(id, revision)| named(id, *revision)).collect();
+        assert_eq!(sorted(self.before.iter().cloned().collect()), sorted(open), "dialogs, and open questions");
+    }
+
     /// The editor handles the bridge's output.
     fn editor_reads(&mut self, out: &mut ProxyOutput) {
         self.to_gateway.extend(sent(&mut out.gateway));
         for message in sent(&mut out.editor) {
             match message["method"].as_str() {
+                Some("_plexus/event") => {}
                 Some("session/update") => {
                     assert_eq!(message["params"]["update"]["sessionUpdate"], "agent_message_chunk", "its own words");
                     self.text.push_str(message["params"]["update"]["content"]["text"].as_str().unwrap());
@@ -637,8 +699,8 @@ impl World {
     }
 }
 
-fn play(ops: Vec<Op>) {
-    let (mut world, mut out) = (World::default(), ProxyOutput::default());
+fn play(events: bool, ops: Vec<Op>) {
+    let (mut world, mut out) = (World { events, ..World::default() }, ProxyOutput::default());
     let mut proxy = AcpProxy::new("b".into(), None, None);
     world.conn = Some(Conn::default());
     proxy.connected(&mut out);
@@ -684,8 +746,15 @@ fn play(ops: Vec<Op>) {
                 }
             }
             Op::AnswerElsewhere => {
-                if let Some(id) = world.open.front().cloned() {
+                if let Some((id, _)) = world.open.front().cloned() {
                     world.resolve(&id);
+                }
+            }
+            Op::Revise => {
+                if let Some((id, revision)) = world.open.front_mut() {
+                    *revision += 1;
+                    let revised = Event::Revised(id.clone(), *revision);
+                    world.log.push(revised);
                 }
             }
             Op::Disconnect if world.conn.is_some() => {
@@ -705,6 +774,13 @@ fn play(ops: Vec<Op>) {
     for op in ops {
         step(op, &mut world, &mut proxy, &mut out);
     }
+    // Nobody answers: the editor shows what is open, and nothing else.
+    for _ in 0..1000 {
+        for op in [Op::Connect, Op::GatewayReceives, Op::BridgeReceives, Op::AgentStep] {
+            step(op, &mut world, &mut proxy, &mut out);
+        }
+    }
+    world.shows_what_is_open();
     for _ in 0..2000 {
         for op in [Op::Connect, Op::GatewayReceives, Op::BridgeReceives, Op::Answer, Op::AgentStep] {
             step(op, &mut world, &mut proxy, &mut out);
@@ -727,7 +803,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn acp_bridge_hides_gateway_restarts_from_the_editor(ops in ops()) {
-        play(ops);
+    fn acp_bridge_hides_gateway_restarts_from_the_editor(events in any::<bool>(), ops in ops()) {
+        play(events, ops);
     }
 }

@@ -7,8 +7,9 @@
 
 use std::collections::VecDeque;
 
+use plexus_protocol::answers::{self, Action, Answerer, Role, Unavailable};
 use plexus_protocol::transcript::{Decided, Outcome};
-use plexus_protocol::{Choice, Offer, Request, RequestType};
+use plexus_protocol::{Choice, Offer, Request, RequestType, Risk};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -36,12 +37,14 @@ enum Panel {
     Pick,
     /// One of the options, where yes and no are not enough.
     Options,
+    /// Deny, or leave it to the user's computer: this device may not allow it.
+    TooRisky,
 }
 
 impl Panel {
     fn method(self) -> &'static str {
         match self {
-            Self::Confirm => "ui.confirm.request",
+            Self::Confirm | Self::TooRisky => "ui.confirm.request",
             Self::Prompt => "ui.prompt.request",
             Self::Pick | Self::Options => "ui.pick.request",
         }
@@ -73,6 +76,8 @@ pub(super) enum PanelAction {
 #[derive(Default)]
 pub(super) struct PanelQueue {
     panels: Panels,
+    /// The highest risk that this device may allow.
+    limit: Option<Risk>,
     waiting: VecDeque<Box<Request>>,
     shown: Option<ShownPanel>,
     answered: VecDeque<Box<Request>>,
@@ -82,6 +87,10 @@ pub(super) struct PanelQueue {
 impl PanelQueue {
     pub(super) fn set_panels(&mut self, panels: Panels) {
         self.panels = panels;
+    }
+
+    pub(super) fn set_limit(&mut self, limit: Option<Risk>) {
+        self.limit = limit;
     }
 
     /// Forgets the questions of a session that is no longer followed; the shown one can still be answered.
@@ -122,14 +131,18 @@ impl PanelQueue {
     pub(super) fn next(&mut self, actions: &mut Vec<PanelAction>) {
         while self.shown.is_none() {
             let Some(request) = self.waiting.pop_front() else { return };
-            let panel = panel_of(&request);
+            let panel = panel_of(&request, self.limit);
             let has_panel = match panel {
-                Panel::Confirm => self.panels.supports_confirm,
+                Panel::Confirm | Panel::TooRisky => self.panels.supports_confirm,
                 Panel::Prompt => self.panels.supports_prompt,
                 Panel::Pick | Panel::Options => self.panels.supports_pick,
             };
             // A question without a panel (a form, say) is still mentioned.
-            let none = panel == Panel::Options && request.options.is_empty();
+            let none = match panel {
+                Panel::Options => request.options.is_empty(),
+                Panel::TooRisky => !can_decline(&request),
+                Panel::Confirm | Panel::Prompt | Panel::Pick => false,
+            };
             if request.observe_only || none || !has_panel {
                 actions
                     .push(PanelAction::Notice(format!("request, to be answered in another client: {}", request.title)));
@@ -154,7 +167,7 @@ impl PanelQueue {
             actions.push(PanelAction::Ask(
                 request.request_id.as_str().to_owned(),
                 panel.method(),
-                params(&request, panel),
+                params(&request, panel, self.limit),
             ));
             self.shown = Some(ShownPanel::Question(request, panel));
         }
@@ -188,7 +201,7 @@ impl PanelQueue {
         self.notes += 1;
         let id = format!("plexus_word_{}", self.notes);
         let params = match panel {
-            Panel::Confirm => json!({
+            Panel::Confirm | Panel::TooRisky => json!({
                 "title": format!("{what}: {note_text}"), "message": "", "confirm_label": "Go on", "cancel_label": "Go on",
                 "danger_level": "normal", "allow_remember": false, "allow_reason": false,
             }),
@@ -218,9 +231,15 @@ impl PanelQueue {
     pub(super) fn on_answer(&mut self, id: &str, result: &Value, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
             Some(ShownPanel::Question(request, panel)) if request.request_id.as_str() == id => {
-                match answer(&request, panel, result) {
+                match answer(&request, panel, self.limit, result) {
                     Ok(params) => {
-                        actions.push(PanelAction::Answer(id.to_owned(), params));
+                        actions.push(match params {
+                            Some(params) => PanelAction::Answer(id.to_owned(), params),
+                            None => PanelAction::Notice(format!(
+                                "left open, to be decided at your computer: {}",
+                                request.title
+                            )),
+                        });
                         if self.answered.len() >= ANSWERED_MAX {
                             self.answered.pop_front();
                         }
@@ -296,9 +315,30 @@ fn rejection(request: &Request) -> Option<&Offer> {
     first(request, Choice::RejectOnce).or_else(|| first(request, Choice::RejectAlways))
 }
 
-/// The option for "always", if there is exactly one: the panel could not tell several apart.
-fn allow_always(request: &Request) -> Option<&Offer> {
-    single_option(request, Choice::AllowAlways)
+/// The option that an answer chooses.
+fn option_of(action: &Action) -> Option<&str> {
+    action.answer.as_ref()?.option_id.as_deref()
+}
+
+/// The gateway's verb for an option, with the agent's label quoted beside it.
+fn text_of(request: &Request, option: &str) -> String {
+    let actions = answers::actions(request, Answerer::UNLIMITED);
+    actions.iter().find(|action| option_of(action) == Some(option)).map(Action::text).unwrap_or_default()
+}
+
+/// Whether the request is riskier than this device may allow.
+fn is_too_risky(request: &Request, limit: Option<Risk>) -> bool {
+    limit.is_some_and(|limit| request.risk > limit)
+}
+
+/// Whether a request can be declined.
+fn can_decline(request: &Request) -> bool {
+    matches!(request.kind, RequestType::Prompt | RequestType::Pick) || rejection(request).is_some()
+}
+
+/// The option for "always", if there is exactly one (the panel could not tell several apart) and this device may choose it.
+fn allow_always(request: &Request, limit: Option<Risk>) -> Option<&Offer> {
+    single_option(request, Choice::AllowAlways).filter(|_| limit.is_none_or(|limit| limit == Risk::Danger))
 }
 
 fn single_option(request: &Request, kind: Choice) -> Option<&Offer> {
@@ -306,8 +346,9 @@ fn single_option(request: &Request, kind: Choice) -> Option<&Offer> {
     all.next().filter(|_| all.next().is_none() && request.allow_remember)
 }
 
-fn panel_of(request: &Request) -> Panel {
+fn panel_of(request: &Request, limit: Option<Risk>) -> Panel {
     match request.kind {
+        _ if is_too_risky(request, limit) => Panel::TooRisky,
         RequestType::Prompt => Panel::Prompt,
         RequestType::Pick => Panel::Pick,
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
@@ -320,8 +361,14 @@ fn panel_of(request: &Request) -> Panel {
     }
 }
 
-fn params(request: &Request, panel: Panel) -> Value {
+fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
     let mut params = match panel {
+        Panel::TooRisky => json!({
+            "title": request.title,
+            "message": format!("{}\n\n{}", request.display, Unavailable::Risk.text()),
+            "confirm_label": Role::Later.rule().verb, "cancel_label": Role::Deny.rule().verb, "danger_level": "danger",
+            "allow_remember": false, "allow_reason": request.allow_reason,
+        }),
         Panel::Confirm => {
             // The question is the gateway's rendering, not the agent's text.
             let mut message = if request.display.trim().is_empty() {
@@ -329,9 +376,9 @@ fn params(request: &Request, panel: Panel) -> Value {
             } else {
                 request.display.clone()
             };
-            let allow_always = allow_always(request);
+            let allow_always = allow_always(request, limit);
             if let Some(allow_always) = allow_always {
-                message.push_str(&format!("\n\n{REMEMBER}\n- {}", allow_always.label));
+                message.push_str(&format!("\n\n{REMEMBER}\n- {}", text_of(request, &allow_always.id)));
             }
             let mut heading = allow_always.is_some();
             for warning in &request.warnings {
@@ -342,13 +389,14 @@ fn params(request: &Request, panel: Panel) -> Value {
                 }
                 message.push_str(&format!("Warning: {warning}"));
             }
-            let label = |offer: Option<&Offer>, other: &str| {
-                offer.map_or_else(|| other.to_owned(), |offer| offer.label.clone())
+            let label = |offer: Option<&Offer>, role: Role| {
+                offer.map_or_else(|| role.rule().verb.to_owned(), |offer| text_of(request, &offer.id))
             };
             json!({
                 "title": request.title, "message": message,
                 // It is used for "always", too.
-                "confirm_label": if allow_always.is_some() { "Allow".to_owned() } else { label(first(request, Choice::AllowOnce), "Yes") }, "cancel_label": label(rejection(request), "No"),
+                "confirm_label": if allow_always.is_some() { "Allow".to_owned() } else { label(first(request, Choice::AllowOnce), Role::AllowOnce) },
+                "cancel_label": label(rejection(request), Role::Deny),
                 "danger_level": if request.danger || !request.warnings.is_empty() { "danger" } else { "normal" },
                 "allow_remember": allow_always.is_some(), "allow_reason": request.allow_reason,
             })
@@ -363,8 +411,11 @@ fn params(request: &Request, panel: Panel) -> Value {
         }
         Panel::Pick => json!({ "title": request.title, "items": request.items, "multi": request.multi }),
         Panel::Options => {
-            let item = |offer: &Offer| json!({ "id": offer.id, "label": offer.label });
-            let items: Vec<Value> = request.options.iter().map(item).collect();
+            let device = Answerer { may_approve: true, approve_up_to: limit };
+            let actions = answers::actions(request, device);
+            let available = actions.iter().filter(|action| action.unavailable.is_none());
+            let item = |action: &Action| Some(json!({ "id": option_of(action)?, "label": action.text() }));
+            let items: Vec<Value> = available.filter_map(item).collect();
             json!({ "title": request.title, "items": items, "multi": false })
         }
     };
@@ -372,11 +423,11 @@ fn params(request: &Request, panel: Panel) -> Value {
     params
 }
 
-/// The params of `ui.request.answer`.
+/// The params of `ui.request.answer`; `None` if the request is left to the user's computer.
 ///
 /// # Errors
 /// A message why the result is not an answer.
-fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, String> {
+fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) -> Result<Option<Value>, String> {
     let mut params = json!({ "request_id": request.request_id });
     if !request.digest.is_empty() {
         params["digest"] = request.digest.as_str().into();
@@ -389,11 +440,23 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
         None => Err("this request cannot be denied: choose an option, or cancel the run".to_owned()),
     };
     match panel {
+        Panel::TooRisky if result["ok"] == true => return Ok(None),
+        Panel::TooRisky => {
+            match request.kind {
+                RequestType::Prompt => params["value"] = Value::Null,
+                RequestType::Pick => params["ids"] = json!([]),
+                RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => decline(&mut params)?,
+            }
+            if let Some(reason) = result["reason"].as_str().filter(|_| request.allow_reason) {
+                params["reason"] = reason.into();
+            }
+        }
         Panel::Confirm => {
             let (yes, remember) = (result["ok"] == true, result["remember"] == true);
             if yes {
                 // "Remember" counts only where it was offered.
-                let offer = allow_always(request).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
+                let offer =
+                    allow_always(request, limit).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
                 let offer = offer.ok_or_else(|| "this request cannot be allowed with a plain yes".to_owned())?;
                 params["option_id"] = offer.id.as_str().into();
             } else if let Some(never) = single_option(request, Choice::RejectAlways).filter(|_| remember) {
@@ -412,5 +475,8 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
             None => decline(&mut params)?,
         },
     }
-    Ok(params)
+    Ok(Some(params))
 }
+
+#[cfg(test)]
+mod tests;

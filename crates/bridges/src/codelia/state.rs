@@ -448,6 +448,8 @@ impl BridgeState {
     pub(super) fn on_event(&mut self, event: ClientEvent, out: &mut Vec<BridgeAction>) {
         match event {
             ClientEvent::Hello(hello) => {
+                self.panel_queue
+                    .set_limit(Deserialize::deserialize(&hello["you"]["approve_up_to"]).unwrap_or_default());
                 if let Some(session) = &mut self.session {
                     let mut listed = hello["sessions"]
                         .as_array()

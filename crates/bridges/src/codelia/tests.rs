@@ -321,13 +321,14 @@ fn codelia_bridge_panel_has_the_options_and_subject_of_its_request() {
     ));
     let params = &plain["params"];
     assert_eq!((&plain["method"], &params["message"]), (&json!("ui.confirm.request"), &json!("ls")));
-    assert_eq!((&params["confirm_label"], &params["cancel_label"]), (&json!("Do y"), &json!("Do n")));
+    assert_eq!(params["confirm_label"], "Allow once “Do y”");
+    assert_eq!(params["cancel_label"], "Deny “Do n”");
     assert_eq!((&params["danger_level"], &params["allow_remember"]), (&json!("normal"), &json!(false)));
     let more = json!({ "allow_remember": true, "allow_reason": true, "warnings": ["w"], "message": "harmless" });
     let full = shown(request("q", "confirm", YES_NO, more));
     let params = &full["params"];
     assert_eq!(
-        params["message"], "ls\n\nRemember (don't ask again):\n- Do a\nWarning: w",
+        params["message"], "ls\n\nRemember (don't ask again):\n- Always allow “Do a”\nWarning: w",
         "never the agent's own words for it"
     );
     assert_eq!((&params["danger_level"], &params["allow_reason"]), (&json!("danger"), &json!(true)));

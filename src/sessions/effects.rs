@@ -1,0 +1,92 @@
+//! Actions with the effect of an approved command, and the risk limit that a device has for them. Pure.
+//!
+//! A device with `approve_up_to` may not allow a riskier command. An action that changes as much without a request must not be a way
+//! around that limit, so each is rated here like a command with its effect. Denying, cancelling, stopping, revoking and prompting have no
+//! entry: they allow nothing, and an agent that is prompted asks.
+
+use plexus_protocol::{Risk, Scope};
+
+use super::SessionError;
+use super::error::{Refused, TooRisky};
+use crate::auth::{Device, Grant};
+
+/// An action with the effect of an approved command, for which no request is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Undoing or redoing a change: files are rewritten or deleted, and what was there is kept.
+    ChangeFiles,
+    /// Making a git worktree, or removing one that holds nothing else.
+    ChangeWorktree,
+    /// Removing a worktree with work in it, or its branch.
+    LoseWork,
+    /// Deleting a session and all its data.
+    DeleteSession,
+    /// Changing the settings of an agent, which add a command to it.
+    ChangeSettings,
+    /// Starting an agent that the gateway knows, or attaching one that runs.
+    StartAgent,
+    /// Running a program that the client names: a runtime's command or environment, an MCP server, typing in a shared terminal, a method
+    /// of an agent that acts without asking.
+    RunProgram,
+    /// Letting an agent go on without asking.
+    AllowAhead,
+    /// Letting agents spend more.
+    RaiseCeiling,
+    /// Letting other machines reach the gateway.
+    OpenNetwork,
+    /// Enrolling a device that may allow up to this risk.
+    Enrol(Risk),
+}
+
+impl Effect {
+    /// The effect of enrolling a device with this grant; `None` if the device could allow nothing.
+    pub fn of_grant(grant: &Grant) -> Option<Self> {
+        let acts = [Scope::Approve, Scope::Admin, Scope::Type].into_iter().any(|scope| grant.has(scope));
+        acts.then(|| Self::Enrol(grant.approve_up_to.unwrap_or(Risk::Danger)))
+    }
+
+    /// The risk of a command with this effect.
+    pub const fn risk(self) -> Risk {
+        match self {
+            Self::ChangeFiles
+            | Self::ChangeWorktree
+            | Self::DeleteSession
+            | Self::ChangeSettings
+            | Self::StartAgent
+            | Self::RaiseCeiling
+            | Self::OpenNetwork => Risk::Elevated,
+            Self::LoseWork | Self::RunProgram | Self::AllowAhead => Risk::Danger,
+            Self::Enrol(up_to) => up_to,
+        }
+    }
+
+    /// The reason for the risk.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::ChangeFiles => "it rewrites or deletes files",
+            Self::ChangeWorktree => "it makes or removes a folder and a git branch",
+            Self::LoseWork => "it deletes work that is nowhere else",
+            Self::DeleteSession => "it deletes a session for ever",
+            Self::ChangeSettings => "it changes the settings of an agent",
+            Self::StartAgent => "it starts or attaches an agent",
+            Self::RunProgram => "it runs any program without asking",
+            Self::AllowAhead => "it lets the agent go on without asking",
+            Self::RaiseCeiling => "it lets agents spend more",
+            Self::OpenNetwork => "it lets other machines reach the gateway",
+            Self::Enrol(_) => "it enrols a device that may allow as much",
+        }
+    }
+}
+
+/// Checks that an action is within a device's limit.
+///
+/// # Errors
+/// [`SessionError::RiskTooHigh`].
+pub fn check_effect(device: &Device, effect: Effect) -> Result<(), SessionError> {
+    match device.grant.approve_up_to.filter(|up_to| effect.risk() > *up_to) {
+        Some(up_to) => {
+            Err(TooRisky::new(Refused::Acting, effect.risk(), up_to, vec![effect.reason().to_owned()]).into())
+        }
+        None => Ok(()),
+    }
+}
