@@ -111,6 +111,13 @@ pub(super) fn render(subject: &RequestSubject, folder: &str, danger: bool) -> Di
         RequestSubject::Questions { words, .. } | RequestSubject::Text(words) => {
             deceptive.escape(words, &mut display.text)
         }
+        RequestSubject::Confirm { title, message } => {
+            deceptive.inline(title, &mut display.text);
+            if !message.trim().is_empty() {
+                display.text.push('\n');
+                deceptive.escape(message, &mut display.text);
+            }
+        }
         RequestSubject::Unreadable { why, raw } => {
             display.text.push_str("cannot be read: ");
             deceptive.inline(why, &mut display.text);
@@ -162,6 +169,7 @@ fn subject_digest(subject: &RequestSubject) -> String {
             questions.iter().for_each(|question| part(&serde_json::to_string(question).unwrap_or_default()));
         }
         RequestSubject::Text(words) => ["text", words].into_iter().for_each(part),
+        RequestSubject::Confirm { title, message } => ["confirm", title, message].into_iter().for_each(part),
         RequestSubject::Unreadable { why, raw } => ["unreadable", why, raw].into_iter().for_each(part),
     }
     data_encoding::HEXLOWER.encode(&sum.finalize())
@@ -251,6 +259,8 @@ pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, counts: &[(usi
             About::Question { questions: questions.iter().map(safe_question).collect() }
         }
         RequestSubject::Text(_) => About::Question { questions: vec![question_of(ask)] },
+        // The options answer it: it has no fields of its own.
+        RequestSubject::Confirm { .. } => About::Question { questions: Vec::new() },
         RequestSubject::Unreadable { .. } => About::Unreadable,
     }
 }

@@ -831,7 +831,7 @@ fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequ
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,
