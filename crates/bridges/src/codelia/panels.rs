@@ -1,6 +1,6 @@
 //! Shows questions as the terminal UI's panels: one at a time, in log order. Pure.
 //!
-//! The terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a panel. So
+//! Codelia's terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a panel. So
 //! the next question waits until the one before it is answered, and a panel whose question was answered elsewhere is replaced by a note in
 //! a panel of the same type that names who answered: any key closes it without effect. Until then no question takes its place, since a key
 //! meant to close the note must not allow anything.
@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use plexus_protocol::transcript::{Decided, Outcome};
-use plexus_protocol::{Choice, Offer, Request, RequestType};
+use plexus_protocol::{Choice, Offer, Request, RequestType, ui_protocol};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,6 +26,9 @@ pub(super) struct Panels {
     supports_prompt: bool,
     #[serde(default)]
     supports_pick: bool,
+    /// Whether this is Codelia's terminal UI, where a second question replaces the first.
+    #[serde(default, rename = "supports_permission_preflight_events")]
+    replaces: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +80,17 @@ pub(super) struct PanelQueue {
     shown: Option<ShownPanel>,
     answered: VecDeque<Box<Request>>,
     notes: u64,
+    /// Whether the runtime of the session speaks this protocol.
+    own_dialect: bool,
 }
 
 impl PanelQueue {
     pub(super) fn set_panels(&mut self, panels: Panels) {
         self.panels = panels;
+    }
+
+    pub(super) fn set_own_dialect(&mut self, own: bool) {
+        self.own_dialect = own;
     }
 
     /// Forgets the questions of a session that is no longer followed; the shown one can still be answered.
@@ -101,7 +110,14 @@ impl PanelQueue {
         if let Some(ShownPanel::Question(shown, panel)) = &self.shown
             && shown.request_id.as_str() == id
         {
-            if shown.revision < request.revision {
+            if shown.revision < request.revision && !self.panels.replaces {
+                actions.push(PanelAction::Notice(format!("the request has changed: {}", shown.title)));
+                self.shown = None;
+                self.waiting.push_front(request);
+                if live {
+                    self.next(actions);
+                }
+            } else if shown.revision < request.revision {
                 // A key meant for the earlier question must not allow the changed one.
                 let (note_text, panel) = (format!("{}: read it again", shown.title), *panel);
                 self.waiting.push_front(request);
@@ -151,11 +167,9 @@ impl PanelQueue {
             if matches!(panel, Panel::Pick | Panel::Options) && !request.display.trim().is_empty() {
                 actions.push(PanelAction::Show(format!("{}\n{}", request.title, request.display)));
             }
-            actions.push(PanelAction::Ask(
-                request.request_id.as_str().to_owned(),
-                panel.method(),
-                params(&request, panel),
-            ));
+            let own = if self.own_dialect { ui_protocol::question(&request) } else { None };
+            let params = own.and_then(|own| serde_json::to_value(own).ok()).unwrap_or_else(|| params(&request, panel));
+            actions.push(PanelAction::Ask(panel_id(&request), panel.method(), params));
             self.shown = Some(ShownPanel::Question(request, panel));
         }
     }
@@ -176,6 +190,13 @@ impl PanelQueue {
         }
         let (note_text, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
         actions.push(PanelAction::Notice(note_text.clone()));
+        if !self.panels.replaces {
+            // The protocol takes no question back: a late answer to it decides nothing.
+            self.shown = None;
+            return if live {
+                self.next(actions)
+            };
+        }
         let what = match resolved.decided {
             Decided::Allowed | Decided::Denied | Decided::Answered => "Answered elsewhere",
             Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer open",
@@ -217,10 +238,10 @@ impl PanelQueue {
     /// The terminal UI answered a question.
     pub(super) fn on_answer(&mut self, id: &str, result: &Value, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
-            Some(ShownPanel::Question(request, panel)) if request.request_id.as_str() == id => {
+            Some(ShownPanel::Question(request, panel)) if panel_id(&request) == id => {
                 match answer(&request, panel, result) {
                     Ok(params) => {
-                        actions.push(PanelAction::Answer(id.to_owned(), params));
+                        actions.push(PanelAction::Answer(request.request_id.as_str().to_owned(), params));
                         if self.answered.len() >= ANSWERED_MAX {
                             self.answered.pop_front();
                         }
@@ -245,7 +266,7 @@ impl PanelQueue {
     /// The terminal UI could not show a question: it is left to other clients, and the next one may be shown.
     pub(super) fn not_shown(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
-            Some(ShownPanel::Question(request, _)) if request.request_id.as_str() == id => {
+            Some(ShownPanel::Question(request, _)) if panel_id(&request) == id => {
                 actions.push(PanelAction::Notice(format!(
                     "request, to be answered in another client ({why}): {}",
                     request.title
@@ -285,6 +306,11 @@ impl PanelQueue {
             None => None,
         }
     }
+}
+
+/// The id of a question for the terminal UI: an answer to an earlier form of a changed question fits no other.
+fn panel_id(request: &Request) -> String {
+    ui_protocol::request_name(request.request_id.as_str(), request.revision)
 }
 
 fn first(request: &Request, kind: Choice) -> Option<&Offer> {
@@ -388,6 +414,21 @@ fn answer(request: &Request, panel: Panel, result: &Value) -> Result<Value, Stri
         }
         None => Err("this request cannot be denied: choose an option, or cancel the run".to_owned()),
     };
+    let no_answer = |form: &str| Err(format!("your answer was not accepted: the result must be {form}"));
+    // A cancel denies every type of question.
+    match panel {
+        _ if result.is_null() => {}
+        Panel::Confirm if !result["ok"].is_boolean() => return no_answer("{\"ok\": true or false}"),
+        Panel::Prompt if result.get("value").is_none_or(|value| !value.is_string() && !value.is_null()) => {
+            return no_answer("{\"value\": text or null}");
+        }
+        Panel::Pick | Panel::Options
+            if !result["ids"].as_array().is_some_and(|ids| ids.iter().all(Value::is_string)) =>
+        {
+            return no_answer("{\"ids\": [..]}");
+        }
+        Panel::Confirm | Panel::Prompt | Panel::Pick | Panel::Options => {}
+    }
     match panel {
         Panel::Confirm => {
             let (yes, remember) = (result["ok"] == true, result["remember"] == true);
