@@ -883,6 +883,54 @@ fn router_modules_import_in_no_circle() {
     assert_eq!(router_circles(&files).len(), 3);
 }
 
+/// The tests that docs/seeds.md names and that do not exist, and its rows without a test.
+fn unproven(seeds: &str, files: &BTreeMap<String, String>) -> Vec<String> {
+    let functions: BTreeSet<&str> = files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".rs"))
+        .flat_map(|(_, text)| text.split("fn ").skip(1))
+        .map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default())
+        .collect();
+    let module = |name: &str| {
+        files.keys().any(|path| path.ends_with(&format!("/{name}.rs")) || path.contains(&format!("/{name}/")))
+    };
+    let mut out = Vec::new();
+    for (n, line) in seeds.lines().enumerate() {
+        let proofs = line.strip_prefix('|').map_or(line, |row| row.split_once('|').map_or("", |(_, proofs)| proofs));
+        if line.starts_with('|') && proofs.split('|').any(|cell| cell.trim() == "open") {
+            out.push(format!("docs/seeds.md:{}: a row is open", n + 1));
+        }
+        for name in proofs.split('`').skip(1).step_by(2) {
+            let test =
+                name.contains("::") || ["codelia_", "story_", "front_", "web_"].iter().any(|of| name.starts_with(of));
+            let path = name.strip_suffix("::tests").unwrap_or(name);
+            let last = path.rsplit("::").next().unwrap_or(path);
+            if test && !functions.contains(last) && !module(last) {
+                out.push(format!("docs/seeds.md:{}: there is no test `{name}`", n + 1));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn seeds_name_tests_that_exist() {
+    let files = tree(&["src", "crates", "tests"], &["rs"]);
+    let seeds = tree(&["docs"], &["md"]).remove("docs/seeds.md").unwrap();
+    assert!(seeds.lines().filter(|line| line.starts_with('|')).count() > 40, "the table was not found");
+    none(unproven(&seeds, &files));
+    let planted =
+        "| `a::nothing` first | `front_ws::ws_is_nowhere`, `front_ws` |\n| x | open |\n| y | `story_of::none` |";
+    assert_eq!(
+        unproven(planted, &files),
+        [
+            "docs/seeds.md:1: there is no test `front_ws::ws_is_nowhere`",
+            "docs/seeds.md:2: a row is open",
+            "docs/seeds.md:3: there is no test `story_of::none`",
+        ]
+    );
+}
+
 #[test]
 fn test_files_are_all_run() {
     let mut files = tree(&["tests"], &["rs"]);

@@ -12,6 +12,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use plexus_protocol::object;
+use plexus_protocol::ui_protocol::{self, START_MEMBERS};
 
 /// Most bytes of selected text that are passed on.
 const SELECTED_MAX: usize = 64 << 10;
@@ -23,6 +24,8 @@ pub(super) struct PromptContext<'a> {
     ui_context: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     meta: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<&'a RawValue>,
     #[serde(skip)]
     links: Vec<Box<RawValue>>,
 }
@@ -72,7 +75,7 @@ impl<'a> PromptContext<'a> {
         if meta.is_some_and(|meta| !meta.get().starts_with('{')) {
             return Err("`meta` must be an object".into());
         }
-        let mut around = Self { ui_context, meta, links: Vec::new() };
+        let mut around = Self { ui_context, meta, extra: None, links: Vec::new() };
         if let Some(raw) = ui_context {
             let context: Snapshot = object::from_str(raw.get()).map_err(|why| format!("`ui_context`: {why}"))?;
             around.links = context.links();
@@ -80,9 +83,14 @@ impl<'a> PromptContext<'a> {
         Ok(around)
     }
 
+    /// Adds further members of `run.start`.
+    pub(super) fn with_extra(self, extra: Option<&'a RawValue>) -> Self {
+        Self { extra: extra.filter(|extra| extra.get().starts_with('{')), ..self }
+    }
+
     /// Adds the context to a prompt.
     pub(super) fn onto(self, mut content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
-        if self.ui_context.is_none() && self.meta.is_none() {
+        if self.ui_context.is_none() && self.meta.is_none() && self.extra.is_none() {
             return content;
         }
         #[derive(Deserialize)]
@@ -101,6 +109,13 @@ impl<'a> PromptContext<'a> {
         content.extend(self.links);
         content
     }
+}
+
+/// The members of a client's `run.start` that the gateway does not know; `None` if there are none.
+pub(super) fn unknown_members(params: Option<&RawValue>) -> Option<Box<RawValue>> {
+    let mut members: ui_protocol::Members = object::from_str(params?.get()).ok()?;
+    members.retain(|name, _| !START_MEMBERS.contains(&name.as_str()));
+    if members.is_empty() { None } else { to_raw_value(&members).ok() }
 }
 
 impl Snapshot {

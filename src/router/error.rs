@@ -391,6 +391,7 @@ impl From<SessionError> for Problem {
             }
             SessionError::RuntimeGone(_) => plain(StatusCode::CONFLICT, "runtime_gone"),
             SessionError::RuntimeSilent(_) => plain(StatusCode::GATEWAY_TIMEOUT, "runtime_silent"),
+            SessionError::OneSession(_) => plain(StatusCode::CONFLICT, "one_session"),
             SessionError::RuntimeRefused { code, data, .. } => {
                 let data = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or(Value::Null);
                 let (runtime_code, runtime_data) = (Some(code), Some(data));
@@ -474,6 +475,7 @@ mod tests {
             (bad, 422, "option_not_offered"),
             (SessionError::RuntimeGone(String::new()), 409, "runtime_gone"),
             (SessionError::RuntimeSilent(1), 504, "runtime_silent"),
+            (SessionError::OneSession("x".into()), 409, "one_session"),
             (refused, 502, "runtime_refused"),
             (
                 SessionError::ListingUnsupported { runtime: RuntimeId::trusted("r"), what: "x", why: "x" },

@@ -41,6 +41,11 @@ impl Follow {
     }
 
     /// The position up to which the log was read.
+    pub(super) fn position(&self) -> Position {
+        self.position
+    }
+
+    /// As [`position`](Self::position), for clients.
     pub(super) fn cursor(&self) -> Cursor {
         self.log.cursor(self.position)
     }

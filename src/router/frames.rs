@@ -301,6 +301,8 @@ struct PromptInfo<'a> {
     display: Cow<'a, str>,
     #[serde(default)]
     danger: bool,
+    #[serde(borrow, default)]
+    danger_level: Option<Cow<'a, str>>,
     #[serde(default)]
     risk: Option<Risk>,
     #[serde(default)]
@@ -326,8 +328,11 @@ pub fn ask(request: &[u8]) -> Option<Vec<u8>> {
         json.extend_from_slice(br#","message":"#);
         put(&mut json, &asked.display);
     }
-    json.extend_from_slice(br#","danger_level":"#);
-    put(&mut json, if asked.danger || asked.risk == Some(Risk::Danger) { "danger" } else { "normal" });
+    // A runtime's own is a member of the request already.
+    if asked.danger_level.is_none() {
+        json.extend_from_slice(br#","danger_level":"#);
+        put(&mut json, if asked.danger || asked.risk == Some(Risk::Danger) { "danger" } else { "normal" });
+    }
     json.extend_from_slice(b"}}");
     let mut frame = Vec::with_capacity(json.len() + 10);
     ws_text(&mut frame, &json);

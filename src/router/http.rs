@@ -147,23 +147,55 @@ pub(super) fn start_spec(state: &AppState, wanted: StartRuntime) -> Result<Runti
     if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
         return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
     }
-    match &wanted.preset {
-        Some(preset) => {
-            if wanted.dialect.is_some() || wanted.command.is_some() || wanted.connect.is_some() {
-                return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
-            }
-            let wish = ForwardedWish { id: wanted.id, cwd: wanted.cwd, env: wanted.env };
-            let mut spec = (state.presets)(preset, &wish).map_err(Problem::invalid)?;
-            spec.auth_method = wanted.auth_method.or(spec.auth_method);
-            Ok(spec)
+    // Without `..`: a new member does not compile until it has an effect.
+    let StartRuntime {
+        preset,
+        dialect,
+        command,
+        connect,
+        cwd,
+        env,
+        pass_env,
+        id,
+        restart,
+        auth_method,
+        session_meta,
+        outlive,
+        ui,
+        secret,
+        remote,
+        serve,
+    } = wanted;
+    let wish = ForwardedWish { id, cwd, env };
+    let spec = match preset {
+        Some(_) if dialect.is_some() || command.is_some() || connect.is_some() => {
+            return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
         }
-        None => spec_of(wanted),
-    }
+        Some(preset) => (state.presets)(&preset, &wish).map_err(Problem::invalid)?,
+        None => spec_of(dialect, command, connect, wish)?,
+    };
+    Ok(RuntimeSpec {
+        pass_env: spec.pass_env.into_iter().chain(pass_env).collect(),
+        restart: restart.unwrap_or(spec.restart),
+        auth_method: auth_method.or(spec.auth_method),
+        session_meta: session_meta.or(spec.session_meta),
+        outlive: outlive.unwrap_or(spec.outlive),
+        ui: ui.unwrap_or(spec.ui),
+        secret: secret.or(spec.secret),
+        remote: remote.or(spec.remote),
+        serve: serve.unwrap_or(spec.serve),
+        ..spec
+    })
 }
 
-fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
-    let dialect = wanted.dialect.ok_or_else(|| Problem::invalid("give a `preset`, or a `dialect`"))?;
-    let connect = match (wanted.command, wanted.connect) {
+fn spec_of(
+    dialect: Option<String>,
+    command: Option<Vec<String>>,
+    connect: Option<String>,
+    wish: ForwardedWish,
+) -> Result<RuntimeSpec, Problem> {
+    let dialect = dialect.ok_or_else(|| Problem::invalid("give a `preset`, or a `dialect`"))?;
+    let connect = match (command, connect) {
         (Some(command), None) if command.first().is_some_and(|program| !program.is_empty()) => {
             Connect::Command(command)
         }
@@ -178,21 +210,9 @@ fn spec_of(wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
         Connect::Command(command) => command.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default(),
         Connect::Endpoint(_) => &dialect,
     };
-    let id = wanted.id.or_else(|| program.parse().ok()).unwrap_or_else(|| RuntimeId::trusted("runtime"));
-    let cwd = wanted.cwd.ok_or_else(|| Problem::invalid("give `cwd`, the folder to run in"))?;
-    Ok(RuntimeSpec {
-        env: wanted.env,
-        pass_env: wanted.pass_env,
-        restart: wanted.restart.unwrap_or_default(),
-        auth_method: wanted.auth_method,
-        session_meta: wanted.session_meta,
-        outlive: wanted.outlive.unwrap_or(true),
-        ui: wanted.ui.unwrap_or(true),
-        secret: wanted.secret,
-        remote: wanted.remote,
-        serve: wanted.serve.unwrap_or_default(),
-        ..RuntimeSpec::new(id, &dialect, connect, cwd)
-    })
+    let id = wish.id.or_else(|| program.parse().ok()).unwrap_or_else(|| RuntimeId::trusted("runtime"));
+    let cwd = wish.cwd.ok_or_else(|| Problem::invalid("give `cwd`, the folder to run in"))?;
+    Ok(RuntimeSpec { env: wish.env, ..RuntimeSpec::new(id, &dialect, connect, cwd) })
 }
 
 /// The name, or the first free one of `NAME-2` …

@@ -10,6 +10,7 @@ use super::Problem;
 use super::error::ProblemMembers;
 use super::frames::ws_text;
 use crate::sessions::SessionError;
+use plexus_protocol::codes::ONE_SESSION;
 
 /// One received message.
 #[derive(Deserialize)]
@@ -80,6 +81,7 @@ impl From<Problem> for Failure {
             "stopping" => -32018,
             "risk_too_high" => -32019,
             "runtime_silent" => -32020,
+            "one_session" => ONE_SESSION,
             "internal" => -32603,
             _ => -32602,
         };

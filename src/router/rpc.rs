@@ -57,6 +57,9 @@ use plexus_store::ReadLimit;
 
 /// The version of the UI protocol that is spoken.
 const PROTOCOL: &str = "0";
+/// The capabilities of the UI protocol's specification.
+const UI_CAPABILITIES: [Capability; 4] =
+    [Capability::Cancel, Capability::Requests, Capability::McpList, Capability::SkillsList];
 /// The UI protocol's error for "the user cancelled".
 const USER_CANCELLED: i64 = -32003;
 /// Most sessions that one connection follows by name; `*` follows all.
@@ -256,8 +259,7 @@ impl Rpc {
 
     /// The capabilities of the runtimes that a client of the UI protocol may use.
     fn server_capabilities(&self) -> Map<String, Value> {
-        let of = [Capability::Cancel, Capability::Requests, Capability::McpList, Capability::SkillsList];
-        server_capabilities(self.runtimes().iter().map(|runtime| runtime.capabilities.as_ref()), &of)
+        server_capabilities(self.runtimes().iter().map(|runtime| runtime.capabilities.as_ref()), &UI_CAPABILITIES)
     }
 
     /// `presence.changed` for every followed session whose viewers differ from those last sent.
@@ -447,6 +449,7 @@ impl Rpc {
     fn content(params: StartRun) -> Result<Vec<Box<RawValue>>, Failure> {
         let (ui_context, meta) = (params.ui_context.as_deref(), params.meta.as_deref());
         let around = context::PromptContext::read(ui_context, meta).map_err(Failure::params)?;
+        let around = around.with_extra(params.extra_members.as_deref());
         let content = match params {
             StartRun { content: Some(content), .. } => content,
             StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => {
@@ -489,35 +492,42 @@ impl Rpc {
 
     /// Handles a JSON-RPC response: the answer to a request of the gateway, or a stray one.
     fn answered(&self, id: &str, result: &RawValue) -> Reply {
+        let outcome = self.take_answer(id, result);
+        Box::pin(async move { outcome.await.map_or_else(Vec::new, |(request, failure)| not_taken(&request, &failure)) })
+    }
+
+    /// Takes an answer. Returns the request and why, if the answer was not taken and the client learns it in no other way.
+    fn take_answer(
+        &self,
+        id: &str,
+        result: &RawValue,
+    ) -> impl Future<Output = Option<(String, Failure)>> + Send + 'static + use<> {
         let request: Result<String, _> = serde_json::from_str(id);
         let said: Result<Said, _> = object::from_str(result.get());
-        let (request, said) = match (request, said) {
-            (Ok(request), Ok(said)) => (request, said),
+        let outcome = match (request, said) {
+            (Ok(request), Ok(said)) => {
+                let (name, revision) = wire::parse_request_name(&request);
+                let said = Answer { revision: Some(revision), as_offered: true, ..said.into() };
+                Ok((name.to_owned(), self.answer(name.to_owned(), said, None)))
+            }
             (request, said) => {
                 metrics().stray_answers.inc();
                 tracing::debug!(id, "a client answered nothing that was asked, or with something that is no answer");
-                let (Ok(request), Err(error)) = (request, said) else { return now(Vec::new()) };
-                return now(not_taken(&request, &Failure::params(format!("not an answer: {error}"))));
+                let failure = said.err().map(|error| Failure::params(format!("not an answer: {error}")));
+                Err(request.ok().zip(failure))
             }
         };
-        let (name, revision) = wire::parse_request_name(&request);
-        let said = Answer { revision: Some(revision), as_offered: true, ..said.into() };
-        let request = name.to_owned();
-        let outcome = self.answer(request.clone(), said, None);
-        Box::pin(async move {
-            match outcome.await {
-                Ok(_) => Vec::new(),
-                Err(failure) => {
-                    metrics().stray_answers.inc();
-                    tracing::debug!(request, code = failure.code, message = failure.message, "an answer was not taken");
-                    match failure.code {
-                        // The client learns the outcome by `ui.request.resolved`, like all others.
-                        -32010 | -32012 => Vec::new(),
-                        _ => not_taken(&request, &failure),
-                    }
-                }
-            }
-        })
+        async move {
+            let (request, outcome) = match outcome {
+                Ok(begun) => begun,
+                Err(no_answer) => return no_answer,
+            };
+            let failure = outcome.await.err()?;
+            metrics().stray_answers.inc();
+            tracing::debug!(request, code = failure.code, message = failure.message, "an answer was not taken");
+            // The client learns the outcome by `ui.request.resolved`, like all others.
+            (!matches!(failure.code, -32010 | -32012)).then_some((request, failure))
+        }
     }
 
     fn answer(
@@ -525,7 +535,7 @@ impl Rpc {
         request_id: String,
         answer: Answer,
         key: Option<String>,
-    ) -> impl Future<Output = Result<plexus_protocol::Receipt, Failure>> + Send + 'static {
+    ) -> impl Future<Output = Result<plexus_protocol::Receipt, Failure>> + Send + 'static + use<> {
         let (state, caller) = (self.state.clone(), self.caller.clone());
         async move {
             let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));

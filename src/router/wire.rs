@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::sessions::PageItem;
 use plexus_protocol::schema::Json;
+pub use plexus_protocol::ui_protocol::{parse_request_name, request_name};
 use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RunId, RuntimeId, SessionId, Timestamp};
 
 /// Most sessions on a page of a listing.
@@ -171,20 +172,6 @@ fn timestamp(out: &mut Vec<u8>, at: Timestamp) {
         }
         out.push(b'Z');
     });
-}
-
-/// The name of a request in a protocol without digests: its id, and the revision if the request has changed.
-pub fn request_name(request: &str, revision: u64) -> String {
-    if revision == 0 { request.to_owned() } else { format!("{request}#{revision}") }
-}
-
-/// The request and the revision in a name of [`request_name`].
-pub fn parse_request_name(name: &str) -> (&str, u64) {
-    match name.split_once('#') {
-        // An invalid revision matches no request.
-        Some((request, revision)) => (request, revision.parse().unwrap_or(u64::MAX)),
-        None => (name, 0),
-    }
 }
 
 #[cfg(test)]

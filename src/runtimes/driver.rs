@@ -27,11 +27,11 @@ use super::found_sessions::{FoundSessions, too_many};
 use super::meter::{MeteredRoom, RuntimeMeter};
 use super::process::Stderr;
 use super::session_outbox::SessionOutbox;
-use super::session_routes::{SessionRoutes, refusal};
+use super::session_routes::{SessionRoutes, one_session, refusal};
 use crate::metrics::metrics;
 use crate::sessions::stderr_log::LogSource;
 use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
-use plexus_dialects::{Dialect, EventDraft, Outbox, RuntimeCommand, RuntimeEvent};
+use plexus_dialects::{Dialect, EventDraft, Outbox, RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 
 /// How often is shown when a runtime was last heard: what is shown may be this old.
@@ -136,8 +136,8 @@ impl CloseReason {
 /// What happens to an order.
 pub(super) enum Admission {
     Admitted,
-    /// Its session is refused, for this reason.
-    Refused(&'static str),
+    /// Its session is refused: the runtime carries one, which is open.
+    OneSession,
     /// Nobody waits for what comes of it.
     Dropped,
 }
@@ -371,9 +371,9 @@ impl Driver {
     fn carry_out<T: Transport>(&mut self, transport: &mut T, order: RuntimeOrder) {
         match transport.admit(self, &order) {
             Admission::Dropped => return,
-            Admission::Refused(why) => {
+            Admission::OneSession => {
                 if let RuntimeCommand::Open { ticket, .. } = order.command {
-                    self.refuse(order.sender, ticket, why.to_owned());
+                    self.refuse_with(order.sender, ticket, one_session());
                 }
                 return;
             }
@@ -400,8 +400,11 @@ impl Driver {
     }
 
     pub(super) fn refuse(&mut self, sender: SessionSender, ticket: Ticket, why: String) {
-        self.out
-            .push(sender, RuntimeMessage::Events(vec![RuntimeEvent::NotOpened { ticket, error: refusal(why) }], None));
+        self.refuse_with(sender, ticket, refusal(why));
+    }
+
+    fn refuse_with(&mut self, sender: SessionSender, ticket: Ticket, error: RuntimeError) {
+        self.out.push(sender, RuntimeMessage::Events(vec![RuntimeEvent::NotOpened { ticket, error }], None));
     }
 
     /// Refuses every session that waits to be opened.

@@ -231,7 +231,7 @@ impl Transport for EndpointTransport {
         }
         let opens = matches!(order.command, RuntimeCommand::Open { .. });
         if opens && driver.dialect.sessions() == SessionLimit::One && driver.routes.taken_still() {
-            return Admission::Refused("this runtime supports only one session, which is already open");
+            return Admission::OneSession;
         }
         Admission::Admitted
     }

@@ -320,7 +320,7 @@ impl Transport for ProcessTransport {
         if order.sender.is_closed() {
             Admission::Dropped
         } else if driver.dialect.sessions() == SessionLimit::One && driver.routes.taken() {
-            Admission::Refused("this runtime supports only one session: start another runtime for another session")
+            Admission::OneSession
         } else {
             Admission::Admitted
         }

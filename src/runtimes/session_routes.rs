@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::sessions::{ReattachedSession, RuntimeOrder, SessionSender};
 use plexus_dialects::{EventDraft, OpenedAs, RequestKey, RuntimeCommand, RuntimeError, RuntimeEvent};
+use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
 
 /// How many events of sessions that are not open yet are kept …
@@ -355,6 +356,12 @@ impl SessionRoutes {
 /// A refusal of the gateway's own, in the shape of a runtime's.
 pub(super) fn refusal(message: String) -> RuntimeError {
     RuntimeError { code: REFUSED, message, data: None }
+}
+
+/// The refusal of a second session by a runtime that carries one.
+pub(super) fn one_session() -> RuntimeError {
+    let message = "this runtime supports only one session, which is open: use it, or start another runtime";
+    RuntimeError { code: ONE_SESSION, message: message.into(), data: None }
 }
 
 fn weight(said: &RuntimeEvent) -> usize {

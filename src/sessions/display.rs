@@ -112,6 +112,13 @@ pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, dang
         RequestSubject::Questions { words, .. } | RequestSubject::Text(words) => {
             deceptive.escape(words, &mut display.text)
         }
+        RequestSubject::Confirm { title, message } => {
+            deceptive.inline(title, &mut display.text);
+            if !message.trim().is_empty() {
+                display.text.push('\n');
+                deceptive.escape(message, &mut display.text);
+            }
+        }
         RequestSubject::Unreadable { why, raw } => {
             display.text.push_str("cannot be read: ");
             deceptive.inline(why, &mut display.text);
@@ -188,6 +195,7 @@ fn subject_digest(subject: &RequestSubject) -> String {
             questions.iter().for_each(|question| part(&serde_json::to_string(question).unwrap_or_default()));
         }
         RequestSubject::Text(words) => ["text", words].into_iter().for_each(part),
+        RequestSubject::Confirm { title, message } => ["confirm", title, message].into_iter().for_each(part),
         RequestSubject::Unreadable { why, raw } => ["unreadable", why, raw].into_iter().for_each(part),
     }
     data_encoding::HEXLOWER.encode(&sum.finalize())
@@ -242,13 +250,13 @@ fn command(argv: &[String], display: &mut Display, deceptive: &mut DeceptiveChar
 }
 
 /// The parts of a request's subject, safe to show, for clients that lay them out themselves.
-pub(super) fn about(ask: &AgentRequest, place: &Place, counts: &[(usize, usize)]) -> About {
+pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, place: &Place, counts: &[(usize, usize)]) -> About {
     let safe = |text: &str| {
         let mut out = String::new();
         DeceptiveCharacters::default().escape(text, &mut out);
         out
     };
-    match &ask.subject {
+    match subject {
         RequestSubject::Command { argv, .. } => {
             let long = argv.iter().map(String::len).sum::<usize>() > ABOUT_MAX;
             let argv = if long { Vec::new() } else { argv.iter().map(|word| safe(word)).collect() };
@@ -282,6 +290,8 @@ pub(super) fn about(ask: &AgentRequest, place: &Place, counts: &[(usize, usize)]
             About::Question { questions: questions.iter().map(safe_question).collect() }
         }
         RequestSubject::Text(_) => About::Question { questions: vec![question_of(ask)] },
+        // The options answer it: it has no fields of its own.
+        RequestSubject::Confirm { .. } => About::Question { questions: Vec::new() },
         RequestSubject::Unreadable { .. } => About::Unreadable,
     }
 }

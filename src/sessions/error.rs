@@ -60,6 +60,9 @@ pub enum SessionError {
     /// The runtime of the session is gone.
     #[error("the runtime of this session is gone: {0}")]
     RuntimeGone(String),
+    /// The runtime carries one session, which is open; the text says so.
+    #[error("{0}")]
+    OneSession(String),
     /// The runtime refused the call.
     #[error("the runtime refused: {message}")]
     RuntimeRefused {

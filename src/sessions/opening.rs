@@ -461,7 +461,7 @@ impl Directory {
             Ok(opened) => opened,
             Err(refusal) => {
                 self.end_tools(&handle.origin.session_id);
-                if matches!(refusal, SessionError::RuntimeRefused { .. }) {
+                if matches!(refusal, SessionError::RuntimeRefused { .. } | SessionError::OneSession(_)) {
                     self.abandon_session(handle, &mut state, &refusal.to_string()).await;
                 }
                 return Err((Box::new(state), refusal));

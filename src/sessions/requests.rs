@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::{Refused, TooRisky};
 use super::place::SessionFolders;
-use super::{SessionError, display, questions};
+use super::{SessionError, display, questions, risk};
 use plexus_dialects::{AgentRequest, AgentReview, AnsweredElsewhere, RequestSubject};
 use plexus_protocol::{
     Answer, AnsweredBy, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType,
@@ -42,8 +42,11 @@ fn build(
     (now, expires_at): (Timestamp, Option<Timestamp>),
     revision: u64,
 ) -> Request {
-    let display = display::render(&ask.subject, folders, ask.danger);
-    let subject = display::about(ask, &display.place, &display.counts);
+    let danger = ask.danger_level.as_deref() == Some("danger");
+    let command = risk::command_of(&ask.subject);
+    let subject = command.as_ref().unwrap_or(&ask.subject);
+    let display = display::render(subject, folders, danger);
+    let subject = display::about(subject, ask, &display.place, &display.counts);
     let mut request = Request {
         request_id: id,
         session_id,
@@ -70,7 +73,8 @@ fn build(
         default_value: ask.default_value.clone(),
         multiline: ask.multiline,
         secret: ask.secret,
-        danger: ask.danger,
+        danger,
+        danger_level: ask.danger_level.clone(),
         allow_reason: ask.allow_reason,
         // Dialects with options have "always" as one of them.
         allow_remember: ask.allow_remember || ask.options.iter().any(|offer| offer.kind == Choice::AllowAlways),
@@ -437,6 +441,7 @@ pub(super) mod tests {
             multiline: false,
             secret: false,
             danger: false,
+            danger_level: None,
             allow_reason: false,
             allow_remember: false,
             observe_only: false,

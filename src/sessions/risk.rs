@@ -6,6 +6,7 @@
 //! answer and how; it never answers.
 
 mod paths;
+mod prose;
 mod secrets;
 mod shell;
 mod tables;
@@ -84,10 +85,23 @@ fn judge_subject(subject: &RequestSubject, place: &Place, folder: &str) -> RiskV
         RequestSubject::Questions { .. } | RequestSubject::Text(_) => {
             RiskVerdict::elevated("tells the agent something")
         }
+        RequestSubject::Confirm { title, message } => {
+            let mut all = RiskVerdict::elevated("asks in words, which Plexus cannot check");
+            all.and(prose::mentioned(title, folder));
+            all.and(prose::mentioned(message, folder));
+            all
+        }
         RequestSubject::Unreadable { why, .. } => {
             RiskVerdict::danger(format!("Plexus cannot tell what this would do: {why}"))
         }
     }
+}
+
+/// The command that a question in words consists of: its message or, without one, its title is a shell command.
+pub(super) fn command_of(subject: &RequestSubject) -> Option<RequestSubject> {
+    let RequestSubject::Confirm { title, message } = subject else { return None };
+    let text = if message.trim().is_empty() { title.trim() } else { message.trim() };
+    prose::is_command(text).then(|| RequestSubject::Command { argv: vec![text.to_owned()], cwd: None })
 }
 
 fn edit(path: &str, cwd: &str, folder: &str) -> RiskVerdict {

@@ -32,6 +32,7 @@ use super::{
 use crate::ledger::{Charge, LedgerFull};
 use crate::spans;
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
+use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{
     Answer, CallDigest, Kind, Origin, Position, Project, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo,
     SessionInfo, Ticket, Timestamp,
@@ -759,5 +760,8 @@ pub(super) fn storage(error: &StoreError) -> SessionError {
 }
 
 pub(super) fn refused(fault: RuntimeError) -> SessionError {
+    if fault.code == ONE_SESSION {
+        return SessionError::OneSession(fault.message);
+    }
     SessionError::RuntimeRefused { code: fault.code, message: fault.message, data: fault.data }
 }

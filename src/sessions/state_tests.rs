@@ -203,7 +203,7 @@ fn asked(key: &str, tool: Option<&str>, line: &str) -> AgentRequest {
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

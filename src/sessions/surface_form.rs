@@ -58,7 +58,7 @@ pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], qu
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

@@ -819,7 +819,7 @@ async fn dialect_of_one_session_refuses_a_second() {
     let link = fixture.runtimes.launch(spec).unwrap();
     let (mut first, mut second) = (Session::open(&link, 1), Session::open(&link, 2));
     first.until("<opened A>").await;
-    let why = "this runtime supports only one session: start another runtime for another session";
+    let why = "this runtime supports only one session, which is open: use it, or start another runtime";
     second.until(&format!("<not opened: {why}>")).await;
 }
 

@@ -45,6 +45,7 @@ mod story_schemathesis;
 mod story_secrets;
 mod story_surfaces;
 mod story_term;
+mod story_ui_protocol;
 mod story_undo;
 mod story_usage;
 mod story_wrap;

@@ -256,6 +256,7 @@ async fn codelia_serves_one_session_a_process() {
     let stage = Stage::new().await;
     let (code, body) = stage.gateway.post("/v1/sessions", json!({ "runtime_id": "codelia" })).await;
     assert!(code >= 400, "{code} {body}");
+    assert_eq!((code, &body["code"]), (409, &json!("one_session")), "{body}");
     assert!(body.to_string().contains("one session"), "with the reason, and what to do: {body}");
 }
 

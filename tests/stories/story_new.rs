@@ -7,7 +7,7 @@ use std::process::Command;
 use plexus_client::Client;
 use serde_json::{Value, json};
 
-use crate::common::gateway::{Gateway, demo, exe};
+use crate::common::gateway::{Gateway, PATIENCE, alive, demo, exe};
 use crate::common::moments::until_so;
 
 /// A client of its own, whose calls can be dropped and repeated.
@@ -340,5 +340,43 @@ async fn new_command_sets_mode_and_model_before_the_prompt() {
         let open = why.split("plexus attach ").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
         let (_, left) = gateway.get(&format!("/v1/sessions/{open}/snapshot")).await;
         assert_eq!(left["messages"], json!([]), "{left}");
+    }
+}
+
+#[tokio::test]
+async fn runtime_of_a_preset_has_the_settings_of_its_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start_with(dir, "", &[("STORY_PASSED", "yes")]).await;
+    let wish = json!({
+        "preset": "demo", "cwd": gateway.home, "outlive": false, "restart": "always", "pass_env": ["STORY_PASSED"],
+        "env": { "STORY_SET": "too" },
+    });
+    let (status, started) = gateway.post("/v1/runtimes", wish).await;
+    assert_eq!((status, &started["outlives"]), (201, &Value::Null), "{started}");
+    let pid = runtime_pid(&gateway, None).await;
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let has = |wanted: &str| environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
+    assert!(has("STORY_PASSED=yes") && has("STORY_SET=too"));
+    std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+    let next = runtime_pid(&gateway, Some(pid)).await;
+    assert!(gateway.stop().await.success());
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while alive(next) {
+        assert!(std::time::Instant::now() < deadline, "it outlives the gateway");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+/// The process of the demo runtime, once it is ready; another one than `before`.
+async fn runtime_pid(gateway: &Gateway, before: Option<u32>) -> u32 {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let (_, runtime) = gateway.get("/v1/runtimes/demo").await;
+        let pid = runtime["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        if let Some(pid) = pid.filter(|pid| runtime["state"] == "ready" && before != Some(*pid)) {
+            return pid;
+        }
+        assert!(std::time::Instant::now() < deadline, "{runtime}");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 }

@@ -443,8 +443,8 @@ pub struct AgentRequest {
     pub expects: ExpectedAnswer,
     /// Whether the typed text is secret.
     pub secret: bool,
-    /// Whether the runtime calls the action dangerous.
-    pub danger: bool,
+    /// The runtime's own word for the danger of the action.
+    pub danger_level: Option<String>,
     /// Whether a reason can be sent back.
     pub allow_reason: bool,
     /// Whether "remember this" can be sent back.
@@ -536,6 +536,13 @@ pub enum RequestSubject {
     },
     /// Text for a person: an approval has no effect by itself.
     Text(String),
+    /// A yes-or-no question whose action the runtime describes in text only; the text may be a shell command.
+    Confirm {
+        /// The headline.
+        title: String,
+        /// The text below the headline; may be empty.
+        message: String,
+    },
     /// An action that cannot be read.
     Unreadable {
         /// The reason.

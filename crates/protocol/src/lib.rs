@@ -19,6 +19,7 @@ mod session;
 pub mod text;
 mod time;
 pub mod transcript;
+pub mod ui_protocol;
 mod usage;
 
 pub use about::{ABOUT_FILES, ABOUT_MAX, About, Fits, Misfit, Number, Question, QuestionOption, Touched};

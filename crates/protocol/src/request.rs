@@ -214,6 +214,9 @@ pub struct Request {
     /// Whether the runtime calls the action dangerous.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub danger: bool,
+    /// The runtime's own `danger_level`, unchanged (UI protocol: `normal` or `danger`); the gateway's judgement is `risk`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub danger_level: Option<String>,
     /// Whether the dialect can carry a reason.
     pub allow_reason: bool,
     /// Whether the dialect can carry "remember this".
@@ -323,6 +326,7 @@ impl Request {
             multiline: self.multiline,
             secret: self.secret,
             danger: self.danger,
+            danger_level: self.danger_level.clone(),
             allow_reason: self.allow_reason,
             allow_remember: self.allow_remember,
             observe_only: self.observe_only,

@@ -5,7 +5,7 @@ pub const SURFACES_MAX: usize = 16;
 /// Components of a surface at most.
 pub const COMPONENTS_MAX: usize = 256;
 /// Levels of the component tree, and of a JSON value, at most.
-pub const DEPTH_MAX: usize = 32;
+pub const DEPTH_MAX: usize = 50;
 /// Bytes of JSON of the data model of a surface at most.
 pub const DATA_MAX: usize = 4 << 20;
 /// Values in the data model of a surface at most; an object counts as eight, for what its map takes in memory.
@@ -44,7 +44,7 @@ pub(crate) const TEMPLATE_MAX: usize = 64 << 10;
 /// Bytes that one resolution may copy or make.
 pub(crate) const COPIES_MAX: usize = 8 << 20;
 /// Nested calls that are evaluated at most.
-pub(crate) const CALL_DEPTH_MAX: usize = 32;
+pub(crate) const CALL_DEPTH_MAX: usize = 50;
 /// Components that the plain form of a surface visits at most: templates in templates multiply.
 pub(crate) const VISITS_MAX: usize = 4_000;
 /// Ways to a component that are looked at when an action is checked.

@@ -22,6 +22,9 @@ impl Pointer {
         let mut segments = if text.starts_with('/') { Vec::new() } else { base.0.clone() };
         if text != "." {
             for segment in text.split('/').filter(|segment| !segment.is_empty()) {
+                if segment.split('~').skip(1).any(|after| !after.starts_with(['0', '1'])) {
+                    return Err(format!("{} has a ~ that is neither ~0 nor ~1", shown(segment)));
+                }
                 let name = segment.replace("~1", "/").replace("~0", "~");
                 if FORBIDDEN.contains(&name.as_str()) {
                     return Err(format!("{} is not allowed in a path", shown(&name)));
@@ -122,7 +125,15 @@ mod tests {
         for text in ["/__proto__/x", "/a/constructor", "/prototype"] {
             assert!(Pointer::absolute(text).unwrap_err().contains("not allowed"), "{text}");
         }
+        assert!(Pointer::absolute(&"/a".repeat(DEPTH_MAX)).is_ok());
         assert!(Pointer::absolute(&"/a".repeat(DEPTH_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn pointer_refuses_unknown_escapes() {
+        for text in ["/a~2b", "/~", "/a~", "/x/~~0"] {
+            assert!(Pointer::absolute(text).unwrap_err().contains("neither ~0 nor ~1"), "{text}");
+        }
         assert!(Pointer::absolute(&"a".repeat(POINTER_MAX + 1)).is_err());
     }
 }

@@ -11,6 +11,7 @@ use crate::router::error::Problem;
 use crate::router::jsonrpc::FailureData;
 use crate::router::wire;
 use crate::sessions::SessionError;
+use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId, text_block};
 use plexus_surfaces::Surface;
 
@@ -80,6 +81,7 @@ impl From<Problem> for Failure {
             "storage" => -32017,
             "stopping" => -32018,
             "runtime_silent" => -32020,
+            "one_session" => ONE_SESSION,
             "internal" => -32603,
             _ => -32602,
         };

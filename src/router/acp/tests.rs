@@ -53,6 +53,7 @@ fn request(kind: RequestType, native: Option<Value>) -> Request {
         multiline: false,
         secret: false,
         danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: true,
         observe_only: false,

@@ -206,6 +206,7 @@ fn request(id: &str, kind: RequestType) -> Request {
         multiline: false,
         secret: false,
         danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

@@ -22,6 +22,8 @@ pub(in crate::router) struct Initialize {
 pub(super) struct UiInitialize {
     #[serde(deserialize_with = "object::only")]
     pub(super) ui_capabilities: Shows,
+    /// The session whose runtime's capabilities are reported; beyond the specification.
+    pub(super) session_id: Option<SessionId>,
 }
 
 /// `session.history` of the UI protocol.
@@ -199,6 +201,9 @@ pub(in crate::router) struct StartRun {
     /// Passed to the runtime unchanged.
     #[schema(value_type = Option<JsonObject>)]
     pub(super) meta: Option<Box<RawValue>>,
+    /// Further members of `run.start`, passed unchanged to a runtime of the UI protocol.
+    #[schema(value_type = Option<JsonObject>)]
+    pub(super) extra_members: Option<Box<RawValue>>,
 }
 
 /// A prompt in the UI protocol.

@@ -14,8 +14,16 @@ impl Rpc {
         Ok(now(result(&json!({
             "protocol_version": PROTOCOL,
             "server": { "name": "plexus", "version": self.state.version },
-            "server_capabilities": self.server_capabilities(),
+            "server_capabilities": self.ui_capabilities(wants.session_id.as_ref()),
         }))))
+    }
+
+    /// The capabilities of the runtime of the named session; without one, those of all runtimes that the client may use.
+    fn ui_capabilities(&self, session: Option<&SessionId>) -> Map<String, Value> {
+        let session = session.and_then(|id| self.session(id).ok());
+        let mut all = self.runtimes();
+        all.retain(|runtime| session.as_ref().is_none_or(|session| session.runtime_id == runtime.runtime_id));
+        server_capabilities(all.iter().map(|runtime| runtime.capabilities.as_ref()), &UI_CAPABILITIES)
     }
 
     /// A request or notification of the UI protocol.
@@ -46,6 +54,7 @@ impl Rpc {
             "run.start" => {
                 let mut wants: StartRun = parse(params)?;
                 let session = wants.session_id.take();
+                wants.extra_members = context::unknown_members(params);
                 ui.start(id.to_owned(), session, Self::content(wants)?)?;
                 return Ok(None);
             }
@@ -96,7 +105,8 @@ impl Rpc {
         }))
     }
 
-    /// Handles an answer. The protocol has no message for its outcome.
+    /// Handles an answer. The protocol has no message for its outcome: one that does not fit is reported as the status of its run, and the
+    /// request is sent again.
     pub(super) fn ui_answered(&self, id: &str, said: &RawValue) -> Reply {
         #[derive(Deserialize)]
         struct Chosen {
@@ -110,10 +120,12 @@ impl Rpc {
             },
             _ => None,
         };
-        let reply = self.answered(id, chosen.as_deref().unwrap_or(said));
+        let outcome = self.take_answer(id, chosen.as_deref().unwrap_or(said));
+        let (state, caller) = (self.state.clone(), self.caller.clone());
+        let shows = self.ui.as_ref().map(|ui| ui.shows()).unwrap_or_default();
         Box::pin(async move {
-            reply.await;
-            Vec::new()
+            let Some((request, failure)) = outcome.await else { return Vec::new() };
+            not_accepted(&state, &caller, wire::parse_request_name(&request).0, &failure, shows)
         })
     }
 
@@ -159,4 +171,16 @@ impl Rpc {
         let words = format!("an error other than {USER_CANCELLED} is not an answer: the request stays open");
         now(not_taken(wire::parse_request_name(&request).0, &Failure::new(-32602, "answer_type", words)))
     }
+}
+
+/// Reports an answer that was not accepted, and asks again if another answer could be.
+fn not_accepted(state: &AppState, caller: &Caller, request: &str, failure: &Failure, shows: Shows) -> Vec<u8> {
+    let open = state.directory.open_requests(&filter(caller, None));
+    let Some(request) = open.iter().find(|open| open.request_id.as_str() == request) else { return Vec::new() };
+    let mut out = crate::router::ui::not_accepted(&request.run_id, &failure.message);
+    if failure.code == -32602 {
+        let session = state.directory.session(&request.session_id);
+        out.extend(crate::router::ui::ask(request, session.as_deref(), shows));
+    }
+    out
 }

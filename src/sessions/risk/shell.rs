@@ -69,15 +69,15 @@ pub(super) fn classify_within(text: &ShellText<'_>, depth: usize) -> RiskVerdict
 
 /// A parsed shell line.
 #[derive(Debug, Default, PartialEq)]
-struct ShellLine {
+pub(super) struct ShellLine {
     /// All simple commands, also those inside substitutions.
-    commands: Vec<Vec<String>>,
+    pub(super) commands: Vec<Vec<String>>,
     /// Reasons for risk beside the commands: substitutions, background jobs, subshells, input redirections.
     effects: Vec<&'static str>,
     /// Targets of output redirections.
     written: Vec<String>,
     /// Whether it could not be parsed to its end.
-    broken: bool,
+    pub(super) broken: bool,
     /// Whether it writes ordinary characters as numbers.
     disguised: bool,
 }
@@ -246,7 +246,7 @@ impl ShellParser {
 }
 
 /// Splits a line at all operators, also inside substitutions. Quotes hold words together; nothing is expanded.
-fn parse(line: &str) -> ShellLine {
+pub(super) fn parse(line: &str) -> ShellLine {
     let mut parser = ShellParser {
         line: ShellLine::default(),
         words: Vec::new(),

@@ -30,6 +30,24 @@ fn program_name(word: &str) -> String {
     }
 }
 
+/// Whether a word is a program of the tables, as written in a command, or a path of a program.
+pub(super) fn is_known(program: &str) -> bool {
+    let name = program_name(program);
+    let name = name.as_str();
+    let of = |table: &[(&str, &[&str])]| table.iter().any(|(known, _)| *known == name);
+    let path = ["./", "../", "/", "~/"].iter().any(|start| program.starts_with(start)) && program.len() > 3;
+    if base(program).contains(char::is_uppercase) || KEYWORDS.contains(&name) {
+        return false;
+    }
+    path || is_dangerous(program)
+        || is_wrapper(program)
+        || READERS.iter().any(|reader| reader.name == name)
+        || DANGEROUS_WITH.iter().any(|(known, ..)| *known == name)
+        || [SHELLS, RUNNERS, FETCHERS, CHOSEN_HERE].iter().any(|table| table.contains(&name))
+        || [RUNS_HERE, INSTALLS, SENDS, WRITES, VERSIONED].into_iter().any(of)
+        || matches!(name, "git" | "find" | "sed" | "cd" | "chmod" | "psql" | "mysql" | "sqlite" | "redis-cli")
+}
+
 /// The variable that a word assigns.
 fn assigned(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;

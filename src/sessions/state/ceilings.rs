@@ -249,7 +249,7 @@ impl SessionStateMachine {
             multiline: false,
             expects: ExpectedAnswer::default(),
             secret: false,
-            danger: false,
+            danger_level: None,
             allow_reason: false,
             allow_remember: false,
             observe_only: false,

@@ -4,7 +4,7 @@
 export type Expression = string | number | boolean | { path: string } | { call: string; args: { [name: string]: Expression } };
 
 /** Deepest nesting of expressions. */
-const DEPTH = 32;
+const DEPTH = 50;
 /** Longest text with expressions, in characters. */
 const LONG = 65_536;
 const NUMBER = /^\d+\.?\d*$/;

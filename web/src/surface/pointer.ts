@@ -10,8 +10,9 @@ const GAP_MAX = 1_000;
 /** Whether a key or id may be used. */
 export const allowed = (key: string): boolean => !FORBIDDEN.has(key);
 
-/** The keys of a pointer; null if one of them is forbidden. Empty keys are left out, as A2UI's own model does: `/` is the whole. */
+/** The keys of a pointer; null if one of them is forbidden or has a `~` that is neither `~0` nor `~1`. Empty keys are left out, as A2UI's own model does: `/` is the whole. */
 export function keysOf(pointer: string): string[] | null {
+  if (/~(?![01])/.test(pointer)) return null;
   const keys = pointer.split('/').filter((key) => key !== '').map((key) => key.replace(/~([01])/g, (_, n) => (n === '1' ? '/' : '~')));
   return keys.every(allowed) ? keys : null;
 }

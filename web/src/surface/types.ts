@@ -53,7 +53,7 @@ export interface Action {
 /** Most components of a surface. */
 export const COMPONENTS_MAX = 256;
 /** Deepest nesting of components, and of data. */
-export const DEPTH_MAX = 32;
+export const DEPTH_MAX = 50;
 /** Most components drawn at once, those of list items counted each. */
 export const DRAWN_MAX = 5_000;
 /** Most items of a list template that are drawn. */

@@ -19,11 +19,12 @@ use plexus_protocol::transcript::{
     Content, EntryBody, LatestKind, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
 };
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use plexus_client::Envelope;
+use plexus_protocol::Timestamp;
 use plexus_protocol::text::clean;
+use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeMessage};
 use plexus_surfaces::{Change, Followed, SurfaceFollower};
 
 /// Runs remembered as this client's own; an older one's prompt would be shown as another client's.
@@ -51,10 +52,10 @@ const SURFACE_COLUMNS: usize = 76;
 /// A message for the terminal UI.
 #[derive(Debug)]
 pub(super) enum UiMessage {
-    /// The `event` of an `agent.event`, as JSON, and the runtime's own `meta`.
-    Event { run: String, event: String, meta: Option<String> },
-    /// A `run.status`.
-    Status { run: String, status: &'static str, message: Option<String> },
+    /// An `agent.event`: its `event` as JSON, and the other members of a runtime of this protocol.
+    Event { run: String, event: String, own: Option<Members>, number: Number },
+    /// A `run.status`, with the further members that the runtime sent.
+    Status { run: String, status: &'static str, message: Option<String>, more: Members },
     /// A line for the log.
     Log(String),
     /// Another notification: method and params, as JSON.
@@ -64,6 +65,20 @@ pub(super) enum UiMessage {
     /// A question was closed.
     Resolved(Outcome),
 }
+
+/// The number of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    /// Its place among the events of its run, not given yet.
+    Next,
+    /// That of a message of a user, not given yet.
+    OfUser,
+    /// The given number.
+    Given(i64),
+}
+
+/// The number of an event that is not of the log, but a notice of the gateway to this client.
+const NOTICE: Number = Number::Given(-1);
 
 /// Text joined from chunks.
 #[derive(Default)]
@@ -129,9 +144,27 @@ pub(super) struct EventTranslator {
     tools: BTreeMap<String, Tool>,
     plans: u64,
     surfaces: Surfaces,
+    numbers: EventNumbers,
+    /// The time of the last event.
+    at: Option<Timestamp>,
 }
 
 impl EventTranslator {
+    /// Gives events their numbers, and the made ones their time.
+    pub(super) fn finish(&mut self, messages: &mut [UiMessage]) {
+        for message in messages {
+            let UiMessage::Event { run, event, own, number } = message else { continue };
+            *number = Number::Given(match number {
+                Number::Next => self.numbers.next(run, false),
+                Number::OfUser => self.numbers.next(run, true),
+                Number::Given(given) => *given,
+            });
+            if let (Some(at), None) = (self.at, own) {
+                *event = format!(r#"{{"timestamp":{},{}"#, at.as_millis(), &event[1..]);
+            }
+        }
+    }
+
     /// Marks a run as made by this client's own prompt, which is not echoed.
     pub(super) fn mark_own(&mut self, run: &str) {
         if self.mark_own.len() >= OWN_MAX {
@@ -155,7 +188,7 @@ impl EventTranslator {
         if let Some(run) = self.run.clone() {
             self.flush(&run, out);
             let body = json!({ "status": "error", "message": "how this run ended is unknown" });
-            self.ended(&run, &body, out);
+            self.ended(&run, &body, None, out);
         }
     }
 
@@ -177,18 +210,16 @@ impl EventTranslator {
 
     /// A notice of the gateway.
     pub(super) fn notice(&mut self, text: &str, out: &mut Vec<UiMessage>) {
-        let run = self.run.clone().unwrap_or_default();
-        self.flush(&run, out);
         if !self.extras.terminal {
             // The specification has a message for a run's status; other notices go to the log.
             out.push(match self.current_run() {
-                Some((run, status)) => {
-                    UiMessage::Status { run: run.to_owned(), status, message: Some(text.to_owned()) }
-                }
+                Some((run, now)) => status(run, now, Some(text.to_owned())),
                 None => UiMessage::Log(text.to_owned()),
             });
             return;
         }
+        let run = self.run.clone().unwrap_or_default();
+        self.flush(&run, out);
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let mut rest = line;
             while !rest.is_empty() {
@@ -196,7 +227,7 @@ impl EventTranslator {
                 // Splits between two words, if there are two.
                 let word = rest[..limit].rfind(' ').map(|at| at + 1).filter(|_| limit < rest.len());
                 let (head, tail) = rest.split_at(word.unwrap_or(limit));
-                event(&run, &json!({ "type": "tool_call", "tool": "plexus", "args": head }), out);
+                private_event(&run, &json!({ "type": "tool_call", "tool": "plexus", "args": head }), out);
                 rest = tail;
             }
         }
@@ -206,9 +237,9 @@ impl EventTranslator {
     pub(super) fn translate(&mut self, envelope: &Envelope, past: bool) -> Vec<UiMessage> {
         let mut out = Vec::new();
         let run = envelope.run_id.as_str();
-        if envelope.dialect == "codelia" && self.verbatim(envelope, &mut out) {
-            return out;
-        }
+        self.at = envelope.at.or(self.at);
+        let native = own_message(envelope);
+        let Some(native) = self.verbatim(run, native, past, &mut out) else { return out };
         let Some(entry) = envelope.entry() else {
             self.flush(run, &mut out);
             self.pass_on(envelope, past, &mut out);
@@ -228,6 +259,9 @@ impl EventTranslator {
                 if past || !self.is_own(run) {
                     let content = text_of(&content);
                     event(run, &json!({ "type": "hidden_user_message", "content": content }), &mut out);
+                } else {
+                    // It has its number, though it is not echoed.
+                    self.numbers.next(run, true);
                 }
             }
             EntryBody::Message { role, id, parent, content } => {
@@ -253,10 +287,10 @@ impl EventTranslator {
                 if let Some(by) = by.filter(|_| !past && !self.is_own(run)) {
                     self.notice(&format!("{by} prompts:"), &mut out);
                 }
-                out.push(UiMessage::Status { run: run.into(), status: "running", message: None });
+                out.push(status(run, "running", None));
             }
             EntryBody::RunStatus(body) => self.status(run, &body, past, &mut out),
-            EntryBody::RunEnded(body) => self.ended(run, &body, &mut out),
+            EntryBody::RunEnded(body) => self.ended(run, &body, native.map(|native| native.params), &mut out),
             EntryBody::RequestOpened(body) | EntryBody::RequestUpdated(body) => {
                 if let Ok(request) = serde_json::from_value::<Request>(body) {
                     self.preview(run, request.tool_call_id.as_deref(), &mut out);
@@ -265,7 +299,7 @@ impl EventTranslator {
             }
             EntryBody::RequestResolved(body) => {
                 if !past && self.extras.gateway {
-                    event(run, &json!({ "type": "plexus.request_resolved", "event": body }), &mut out);
+                    private_event(run, &json!({ "type": "plexus.request_resolved", "event": body }), &mut out);
                 }
                 out.push(UiMessage::Resolved(Outcome::read(&body)));
             }
@@ -306,7 +340,7 @@ impl EventTranslator {
     fn pass_on(&self, envelope: &Envelope, past: bool, out: &mut Vec<UiMessage>) {
         if !past && self.extras.gateway {
             let kind_name = format!("plexus.{}", envelope.kind);
-            event(&envelope.run_id, &json!({ "type": kind_name, "event": envelope.event }), out);
+            private_event(&envelope.run_id, &json!({ "type": kind_name, "event": envelope.event }), out);
         }
     }
 
@@ -334,55 +368,61 @@ impl EventTranslator {
         self.tools.clear();
     }
 
-    /// Passes on an event of a runtime of this protocol, unchanged.
-    fn verbatim(&mut self, envelope: &Envelope, out: &mut Vec<UiMessage>) -> bool {
-        #[derive(Deserialize)]
-        struct Native<'a> {
-            method: Option<String>,
-            #[serde(borrow)]
-            params: Option<Params<'a>>,
-        }
-        #[derive(Deserialize)]
-        struct Params<'a> {
-            #[serde(borrow)]
-            event: Option<&'a RawValue>,
-            #[serde(borrow, default)]
-            meta: Option<&'a RawValue>,
-        }
+    /// Passes on a message of a runtime of this protocol, unchanged but for the run and the number. Gives it back if the event is translated
+    /// as any other; `None` if nothing more is to do.
+    fn verbatim(
+        &mut self,
+        run: &str,
+        native: Option<RuntimeMessage>,
+        past: bool,
+        out: &mut Vec<UiMessage>,
+    ) -> Option<Option<RuntimeMessage>> {
         #[derive(Deserialize)]
         struct Seen {
             #[serde(rename = "type")]
             kind_name: Option<String>,
             content: Option<Value>,
         }
-        let Some(native) = envelope.native.as_deref() else { return false };
-        let Ok(Native { method: Some(method), params: Some(params) }) = serde_json::from_str(native.get()) else {
-            return false;
-        };
-        match (method.as_str(), params.event) {
-            ("agent.event", Some(raw)) => {
-                let run = envelope.run_id.as_str();
+        let Some(mut native) = native else { return Some(None) };
+        match native.method.as_str() {
+            "agent.event" => {
+                let Some(event) = native.params.remove("event") else { return Some(Some(native)) };
                 self.flush(run, out);
-                if let Ok(seen) = serde_json::from_str::<Seen>(raw.get()) {
+                let mut number = Number::Next;
+                if let Ok(seen) = serde_json::from_str::<Seen>(event.get()) {
                     match seen.kind_name.as_deref() {
                         Some("final") => self.finished = true,
                         Some("text") => self.last = seen.content.as_ref().and_then(Value::as_str).unwrap_or("").into(),
+                        Some("hidden_user_message") => number = Number::OfUser,
                         _ => {}
                     }
                 }
-                let meta = params.meta.map(|meta| meta.get().to_owned());
-                out.push(UiMessage::Event { run: run.to_owned(), event: raw.get().to_owned(), meta });
-                true
+                let (event, own) = (event.get().to_owned(), Some(native.params));
+                out.push(UiMessage::Event { run: run.to_owned(), event, own, number });
+                None
             }
-            ("run.diagnostics", _) => {
-                let chunk: Result<Value, _> = serde_json::from_str(native.get());
-                if let Some(mut chunk) = chunk.ok().filter(|_| self.extras.terminal) {
-                    chunk["params"]["run_id"] = envelope.run_id.as_str().into();
-                    out.push(UiMessage::Notify { method: "run.diagnostics", params: chunk["params"].to_string() });
+            "run.diagnostics" => {
+                if self.extras.terminal {
+                    ui_protocol::set(&mut native.params, "run_id", &run);
+                    let params = serde_json::to_string(&native.params).unwrap_or_default();
+                    out.push(UiMessage::Notify { method: "run.diagnostics", params });
                 }
-                true
+                None
             }
-            _ => false,
+            "run.status" if native.is_status_with_more() => {
+                // The last status of a run comes with its end.
+                let goes_on = native.text("status").is_some_and(|word| word == "running" || word == "awaiting_ui");
+                if !goes_on {
+                    return Some(Some(native));
+                }
+                if !past {
+                    ui_protocol::set(&mut native.params, "run_id", &run);
+                    let params = serde_json::to_string(&native.params).unwrap_or_default();
+                    out.push(UiMessage::Notify { method: "run.status", params });
+                }
+                None
+            }
+            _ => Some(Some(native)),
         }
     }
 
@@ -513,40 +553,41 @@ impl EventTranslator {
             self.begin_text(run);
             self.awaiting = awaiting;
         }
-        let status = if self.awaiting { "awaiting_ui" } else { "running" };
-        out.push(UiMessage::Status { run: run.into(), status, message: None });
+        let now = if self.awaiting { "awaiting_ui" } else { "running" };
+        out.push(status(run, now, None));
     }
 
-    fn ended(&mut self, run: &str, body: &Value, out: &mut Vec<UiMessage>) {
+    fn ended(&mut self, run: &str, body: &Value, own: Option<Members>, out: &mut Vec<UiMessage>) {
         for name in std::mem::take(&mut self.surfaces.changed) {
             self.show_surface(run, &name, out);
         }
         let current = self.run.as_deref() == Some(run);
-        let status = match body["status"].as_str() {
+        let end = match body["status"].as_str() {
             Some("cancelled") => "cancelled",
             Some("error") => "error",
             _ => "completed",
         };
         // A cancelled or failed run has no `final`; nor has one that never started.
-        if status == "completed" && current && !self.finished {
+        if end == "completed" && current && !self.finished {
             event(run, &json!({ "type": "final", "content": self.last }), out);
         }
         let message = body["message"].as_str().map(str::to_owned);
         let failed = || "the agent gave no reason".to_owned();
-        let message = if status == "error" { message.or_else(|| Some(failed())) } else { message };
-        out.push(UiMessage::Status { run: run.into(), status, message });
+        let message = if end == "error" { message.or_else(|| Some(failed())) } else { message };
+        let more = own.unwrap_or_default();
+        out.push(UiMessage::Status { run: run.into(), status: end, message, more });
         if self.ends.len() >= ENDS_MAX {
             self.ends.pop_front();
         }
-        self.ends.push_back((run.to_owned(), status));
+        self.ends.push_back((run.to_owned(), end));
         if current {
             self.run = None;
             self.tools.clear();
             self.last.clear();
             self.awaiting = false;
-        } else if let Some((run, status)) = self.current_run() {
+        } else if let Some((run, now)) = self.current_run() {
             // The terminal UI takes any end for the end of the run that it shows.
-            out.push(UiMessage::Status { run: run.to_owned(), status, message: None });
+            out.push(status(run, now, None));
         }
     }
 }
@@ -705,9 +746,25 @@ pub(super) fn unified(path: &str, old: &str, new: &str) -> String {
     diff
 }
 
-/// Sends an agent event.
+/// Sends an agent event of the log.
 fn event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
-    out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), meta: None });
+    let number = if event["type"] == "hidden_user_message" { Number::OfUser } else { Number::Next };
+    out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), own: None, number });
+}
+
+/// Sends an agent event for this client alone.
+pub(super) fn private_event(run: &str, event: &Value, out: &mut Vec<UiMessage>) {
+    out.push(UiMessage::Event { run: run.to_owned(), event: event.to_string(), own: None, number: NOTICE });
+}
+
+fn status(run: &str, status: &'static str, message: Option<String>) -> UiMessage {
+    UiMessage::Status { run: run.to_owned(), status, message, more: Members::new() }
+}
+
+/// The message of a runtime of this protocol that an event came in. An error about a message comes before that message.
+fn own_message(envelope: &Envelope) -> Option<RuntimeMessage> {
+    let native = envelope.native.as_deref().filter(|_| envelope.dialect == "codelia" && envelope.kind != "error")?;
+    RuntimeMessage::read(native.get().as_bytes())
 }
 
 /// The text of a content block; what is none is named.

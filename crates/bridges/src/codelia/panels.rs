@@ -1,6 +1,6 @@
 //! Shows questions as the terminal UI's panels: one at a time, in log order. Pure.
 //!
-//! The terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a panel. So
+//! Codelia's terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a panel. So
 //! the next question waits until the one before it is answered, and a panel whose question was answered elsewhere is replaced by a note in
 //! a panel of the same type that names who answered: any key closes it without effect. Until then no question takes its place, since a key
 //! meant to close the note must not allow anything.
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use plexus_protocol::answers::{self, Action, Answerer, Role, Unavailable};
 use plexus_protocol::transcript::{Decided, Outcome};
-use plexus_protocol::{Choice, Offer, Request, RequestType, Risk};
+use plexus_protocol::{Choice, Offer, Request, RequestType, Risk, ui_protocol};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,6 +27,9 @@ pub(super) struct Panels {
     supports_prompt: bool,
     #[serde(default)]
     supports_pick: bool,
+    /// Whether this is Codelia's terminal UI, where a second question replaces the first.
+    #[serde(default, rename = "supports_permission_preflight_events")]
+    replaces: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +85,8 @@ pub(super) struct PanelQueue {
     shown: Option<ShownPanel>,
     answered: VecDeque<Box<Request>>,
     notes: u64,
+    /// Whether the runtime of the session speaks this protocol.
+    own_dialect: bool,
 }
 
 impl PanelQueue {
@@ -91,6 +96,10 @@ impl PanelQueue {
 
     pub(super) fn set_limit(&mut self, limit: Option<Risk>) {
         self.limit = limit;
+    }
+
+    pub(super) fn set_own_dialect(&mut self, own: bool) {
+        self.own_dialect = own;
     }
 
     /// Forgets the questions of a session that is no longer followed; the shown one can still be answered.
@@ -110,7 +119,14 @@ impl PanelQueue {
         if let Some(ShownPanel::Question(shown, panel)) = &self.shown
             && shown.request_id.as_str() == id
         {
-            if shown.revision < request.revision {
+            if shown.revision < request.revision && !self.panels.replaces {
+                actions.push(PanelAction::Notice(format!("the request has changed: {}", shown.title)));
+                self.shown = None;
+                self.waiting.push_front(request);
+                if live {
+                    self.next(actions);
+                }
+            } else if shown.revision < request.revision {
                 // A key meant for the earlier question must not allow the changed one.
                 let (note_text, panel) = (format!("{}: read it again", shown.title), *panel);
                 self.waiting.push_front(request);
@@ -164,11 +180,10 @@ impl PanelQueue {
             if matches!(panel, Panel::Pick | Panel::Options) && !request.display.trim().is_empty() {
                 actions.push(PanelAction::Show(format!("{}\n{}", request.title, request.display)));
             }
-            actions.push(PanelAction::Ask(
-                request.request_id.as_str().to_owned(),
-                panel.method(),
-                params(&request, panel, self.limit),
-            ));
+            let own = if self.own_dialect && panel != Panel::TooRisky { ui_protocol::question(&request) } else { None };
+            let own = own.and_then(|own| serde_json::to_value(own).ok());
+            let params = own.unwrap_or_else(|| params(&request, panel, self.limit));
+            actions.push(PanelAction::Ask(panel_id(&request), panel.method(), params));
             self.shown = Some(ShownPanel::Question(request, panel));
         }
     }
@@ -189,6 +204,13 @@ impl PanelQueue {
         }
         let (note_text, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
         actions.push(PanelAction::Notice(note_text.clone()));
+        if !self.panels.replaces {
+            // The protocol takes no question back: a late answer to it decides nothing.
+            self.shown = None;
+            return if live {
+                self.next(actions)
+            };
+        }
         let what = match resolved.decided {
             Decided::Allowed | Decided::Denied | Decided::Answered => "Answered elsewhere",
             Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer open",
@@ -230,11 +252,11 @@ impl PanelQueue {
     /// The terminal UI answered a question.
     pub(super) fn on_answer(&mut self, id: &str, result: &Value, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
-            Some(ShownPanel::Question(request, panel)) if request.request_id.as_str() == id => {
+            Some(ShownPanel::Question(request, panel)) if panel_id(&request) == id => {
                 match answer(&request, panel, self.limit, result) {
                     Ok(params) => {
                         actions.push(match params {
-                            Some(params) => PanelAction::Answer(id.to_owned(), params),
+                            Some(params) => PanelAction::Answer(request.request_id.as_str().to_owned(), params),
                             None => PanelAction::Notice(format!(
                                 "left open, to be decided at your computer: {}",
                                 request.title
@@ -264,7 +286,7 @@ impl PanelQueue {
     /// The terminal UI could not show a question: it is left to other clients, and the next one may be shown.
     pub(super) fn not_shown(&mut self, id: &str, why: &str, actions: &mut Vec<PanelAction>) {
         match self.shown.take() {
-            Some(ShownPanel::Question(request, _)) if request.request_id.as_str() == id => {
+            Some(ShownPanel::Question(request, _)) if panel_id(&request) == id => {
                 actions.push(PanelAction::Notice(format!(
                     "request, to be answered in another client ({why}): {}",
                     request.title
@@ -304,6 +326,11 @@ impl PanelQueue {
             None => None,
         }
     }
+}
+
+/// The id of a question for the terminal UI: an answer to an earlier form of a changed question fits no other.
+fn panel_id(request: &Request) -> String {
+    ui_protocol::request_name(request.request_id.as_str(), request.revision)
 }
 
 fn first(request: &Request, kind: Choice) -> Option<&Offer> {
@@ -439,6 +466,21 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
         }
         None => Err("this request cannot be denied: choose an option, or cancel the run".to_owned()),
     };
+    let no_answer = |form: &str| Err(format!("your answer was not accepted: the result must be {form}"));
+    // A cancel denies every type of question.
+    match panel {
+        _ if result.is_null() => {}
+        Panel::Confirm | Panel::TooRisky if !result["ok"].is_boolean() => return no_answer("{\"ok\": true or false}"),
+        Panel::Prompt if result.get("value").is_none_or(|value| !value.is_string() && !value.is_null()) => {
+            return no_answer("{\"value\": text or null}");
+        }
+        Panel::Pick | Panel::Options
+            if !result["ids"].as_array().is_some_and(|ids| ids.iter().all(Value::is_string)) =>
+        {
+            return no_answer("{\"ids\": [..]}");
+        }
+        Panel::Confirm | Panel::TooRisky | Panel::Prompt | Panel::Pick | Panel::Options => {}
+    }
     match panel {
         Panel::TooRisky if result["ok"] == true => return Ok(None),
         Panel::TooRisky => {

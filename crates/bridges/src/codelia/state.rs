@@ -4,27 +4,28 @@ mod calls;
 
 use calls::PendingRunStart;
 pub(super) use calls::{CallPurpose, NoReply};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
+use plexus_protocol::ui_protocol::{self, Members, START_MEMBERS};
 use plexus_protocol::{Capabilities, Capability, Request, server_capabilities};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::events::{EventTranslator, Extras, UiMessage};
+use super::events::{EventTranslator, Extras, Number, UiMessage, private_event};
 use super::panels::{PanelAction, PanelQueue, Panels};
 use plexus_client::{ClientEvent, Error};
 
 /// The supported version of the UI protocol.
 const VERSION: &str = "0";
+/// The dialect of runtimes of this protocol.
+const OWN_DIALECT: &str = "codelia";
 /// Events of history shown, unless the terminal UI asks for fewer; its own default.
 const PAST_MAX: usize = 1500;
 /// Runs of history shown when the terminal UI asks for some; its own default.
 const RUNS_MAX: usize = 20;
 /// Sessions in a list, unless the terminal UI asks for fewer; its own default.
 const LIST_MAX: usize = 50;
-/// Runs whose events are numbered at a time; an older run would start at 0 again.
-const NUMBERS_MAX: usize = 64;
 
 /// The run does not exist.
 const RUN_NOT_FOUND: i64 = -32002;
@@ -97,8 +98,6 @@ pub(super) struct BridgeState {
     started: u64,
     /// Whether a session is being opened.
     opening: bool,
-    numbers: BTreeMap<String, u64>,
-    numbered_runs: VecDeque<String>,
     disconnected: bool,
     /// Whether the terminal UI has sent `initialize`.
     initialized: bool,
@@ -150,8 +149,6 @@ impl BridgeState {
             starting: 0,
             started: 0,
             opening: false,
-            numbers: BTreeMap::new(),
-            numbered_runs: VecDeque::new(),
             disconnected: false,
             initialized: false,
             extras: Extras::default(),
@@ -208,7 +205,7 @@ impl BridgeState {
             Some(id) => self.request(id, &method, params, out),
             // The only notification; only a runtime of this protocol uses it.
             None if method == "ui.context.update" => {
-                if let Some(session) = self.session.as_ref().filter(|session| session.dialect == "codelia") {
+                if let Some(session) = self.session.as_ref().filter(|session| session.dialect == OWN_DIALECT) {
                     let params = of_session(params, &session.id);
                     out.push(BridgeAction::Call {
                         purpose: Box::new(CallPurpose::Pass { id: Value::Null }),
@@ -276,7 +273,7 @@ impl BridgeState {
                 None => out.push(reply(&id, &no_models(self.target.runtime.as_deref()))),
             },
             "model.set" => match &self.session {
-                Some(session) if session.dialect == "codelia" => {
+                Some(session) if session.dialect == OWN_DIALECT => {
                     let params = of_session(params, &session.id);
                     out.push(BridgeAction::Call {
                         purpose: Box::new(CallPurpose::Pass { id }),
@@ -352,12 +349,11 @@ impl BridgeState {
             let words = "the gateway cannot start a compaction: use the agent's own command";
             return out.push(refuse(&id, METHOD_NOT_FOUND, words));
         }
-        let metadata = [params["ui_context"].clone(), params["meta"].clone()];
-        let start = PendingRunStart { id, input: params["input"].clone(), metadata };
-        if let Some(wanted) = params["session_id"].as_str()
-            && self.session.as_ref().is_none_or(|session| session.id != wanted)
+        let wanted = params["session_id"].as_str().map(str::to_owned);
+        let start = PendingRunStart { id, params };
+        if let Some(wanted) = wanted.filter(|wanted| self.session.as_ref().is_none_or(|session| session.id != *wanted))
         {
-            self.follow(wanted.to_owned(), None, PAST_MAX, RUNS_MAX, out);
+            self.follow(wanted, None, PAST_MAX, RUNS_MAX, out);
         }
         match &self.session {
             Some(_) if self.past.is_some() => self.delayed_starts.push(start),
@@ -366,11 +362,20 @@ impl BridgeState {
                 self.started += 1;
                 // With its key a prompt is run once, however often it is sent.
                 let key = format!("codelia-{}-{}", self.target.key, self.started);
-                let mut params = json!({ "session_id": session.id, "input": start.input, "idempotency_key": key });
-                for (name, value) in ["ui_context", "meta"].into_iter().zip(start.metadata) {
-                    if !value.is_null() {
-                        params[name] = value;
+                let mut params =
+                    json!({ "session_id": session.id, "input": start.params["input"], "idempotency_key": key });
+                for name in ["ui_context", "meta"] {
+                    if !start.params[name].is_null() {
+                        params[name] = start.params[name].clone();
                     }
+                }
+                let all = start.params.as_object().into_iter().flatten();
+                let unknown: Map<String, Value> = all
+                    .filter(|(name, _)| !START_MEMBERS.contains(&name.as_str()))
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect();
+                if !unknown.is_empty() {
+                    params["extra_members"] = unknown.into();
                 }
                 let purpose = CallPurpose::Start { id: start.id };
                 out.push(BridgeAction::Call {
@@ -458,6 +463,7 @@ impl BridgeState {
                         .filter_map(|one| ListedSession::deserialize(one).ok());
                     if let Some(info) = listed.find(|info| info.session_id == session.id) {
                         (session.dialect, session.runtime) = (info.dialect, info.runtime_id);
+                        self.panel_queue.set_own_dialect(session.dialect == OWN_DIALECT);
                     }
                 }
                 if std::mem::take(&mut self.disconnected) {
@@ -543,9 +549,12 @@ impl BridgeState {
     fn finish_history(&mut self, out: &mut Vec<BridgeAction>) {
         let Some(mut past) = self.past.take() else { return self.history_done(out) };
         let run = self.translator.current_run().map(|(run, status)| (run.to_owned(), status));
-        // Shows the part of an unfinished message.
+        // Codelia's terminal UI is shown the part of an unfinished message; for others the rest of it would change the numbers of what follows.
         let mut rest = Vec::new();
-        self.translator.flush(run.as_ref().map_or("", |(run, _)| run.as_str()), &mut rest);
+        if self.extras.terminal {
+            self.translator.flush(run.as_ref().map_or("", |(run, _)| run.as_str()), &mut rest);
+        }
+        self.translator.finish(&mut rest);
         past.add(rest);
         let (runs, events, truncated) = past.limit_runs();
         if truncated && past.id.is_none() {
@@ -565,22 +574,23 @@ impl BridgeState {
         self.panel_queue.next(&mut actions);
         self.perform_panel_actions(actions, out);
         for start in std::mem::take(&mut self.delayed_starts) {
-            let [ui_context, meta] = start.metadata;
-            self.start(start.id, json!({ "input": start.input, "ui_context": ui_context, "meta": meta }), out);
+            let mut params = start.params;
+            params["session_id"] = Value::Null;
+            self.start(start.id, params, out);
         }
     }
 
     /// Reports the end of the history.
     fn history_done(&mut self, out: &mut Vec<BridgeAction>) {
         if self.extras.gateway {
-            self.send_message(
-                UiMessage::Event { run: String::new(), event: r#"{"type":"plexus.live"}"#.into(), meta: None },
-                out,
-            );
+            let mut messages = Vec::new();
+            private_event("", &json!({ "type": "plexus.live" }), &mut messages);
+            self.send_messages(messages, out);
         }
     }
 
-    fn send_messages(&mut self, messages: Vec<UiMessage>, out: &mut Vec<BridgeAction>) {
+    fn send_messages(&mut self, mut messages: Vec<UiMessage>, out: &mut Vec<BridgeAction>) {
+        self.translator.finish(&mut messages);
         let is_live = self.past.is_none();
         let mut actions = Vec::new();
         for messages in messages {
@@ -617,8 +627,10 @@ impl BridgeState {
                 PanelAction::Notice(text) => self.notice(&text, out),
                 PanelAction::Show(text) => {
                     let run = self.translator.current_run().map_or(String::new(), |(run, _)| run.to_owned());
-                    let event = json!({ "type": "reasoning", "content": text }).to_string();
-                    self.send_message(UiMessage::Event { run, event, meta: None }, out);
+                    let mut messages = Vec::new();
+                    private_event(&run, &json!({ "type": "reasoning", "content": text }), &mut messages);
+                    self.translator.finish(&mut messages);
+                    messages.into_iter().for_each(|message| self.send_message(message, out));
                 }
             }
         }
@@ -628,6 +640,7 @@ impl BridgeState {
     fn notice(&mut self, text: &str, out: &mut Vec<BridgeAction>) {
         let mut messages = Vec::new();
         self.translator.notice(text, &mut messages);
+        self.translator.finish(&mut messages);
         for messages in messages {
             self.send_message(messages, out);
         }
@@ -635,24 +648,25 @@ impl BridgeState {
 
     fn send_message(&mut self, messages: UiMessage, out: &mut Vec<BridgeAction>) {
         match messages {
-            UiMessage::Event { run, event, meta } => {
-                if !self.numbers.contains_key(&run) {
-                    if self.numbered_runs.len() >= NUMBERS_MAX
-                        && let Some(oldest) = self.numbered_runs.pop_front()
-                    {
-                        self.numbers.remove(&oldest);
-                    }
-                    self.numbered_runs.push_back(run.clone());
+            UiMessage::Event { run, event, own, number } => {
+                let mut params = own.unwrap_or_default();
+                ui_protocol::set(&mut params, "run_id", &run);
+                if let Number::Given(seq) = number {
+                    ui_protocol::set(&mut params, "seq", &seq);
                 }
-                let next = self.numbers.entry(run.clone()).or_default();
-                let (run, seq) = (json!(run), *next);
-                *next += 1;
-                let meta = meta.map_or_else(String::new, |meta| format!(r#","meta":{meta}"#));
-                out.push(BridgeAction::Send(format!(
-                    r#"{{"jsonrpc":"2.0","method":"agent.event","params":{{"run_id":{run},"seq":{seq},"event":{event}{meta}}}}}"#
-                )));
+                if let Ok(event) = RawValue::from_string(event) {
+                    params.insert("event".into(), event);
+                }
+                out.push(notification("agent.event", &params));
             }
-            UiMessage::Status { run, status: word, message } => out.push(status(&run, word, message.as_deref())),
+            UiMessage::Status { run, status, message, more: mut params } => {
+                ui_protocol::set(&mut params, "run_id", &run);
+                ui_protocol::set(&mut params, "status", &status);
+                if let Some(message) = message {
+                    ui_protocol::set(&mut params, "message", &message);
+                }
+                out.push(notification("run.status", &params));
+            }
             UiMessage::Notify { method, params } => {
                 out.push(BridgeAction::Send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
             }
@@ -719,6 +733,12 @@ fn no_models(provider: Option<&str>) -> Value {
 fn of_session(mut params: Value, session: &str) -> Value {
     params["session_id"] = session.into();
     params
+}
+
+fn notification(method: &str, params: &Members) -> BridgeAction {
+    // Plain JSON, which always can be written.
+    let params = serde_json::to_string(params).unwrap_or_default();
+    BridgeAction::Send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#))
 }
 
 fn status(run: &str, word: &str, message: Option<&str>) -> BridgeAction {

@@ -604,7 +604,8 @@ fn codelia_bridge_first_prompt_joins_the_only_session_of_the_runtime() {
     rig.on_outcome(purpose, Ok(json!({ "runtimes": [{ "runtime_id": "ui", "state": "ready" }] })));
     let (purpose, method, _) = rig.calls().remove(0);
     assert_eq!(method, "session.new");
-    let full = json!({ "code": -32021, "message": "one session" });
+    let data = json!({ "code": "one_session" });
+    let full = json!({ "code": plexus_protocol::codes::ONE_SESSION, "message": "one session", "data": data });
     rig.on_outcome(purpose.clone(), Err(NoReply::Refused(full.clone())));
     let (join, method, _) = rig.calls().remove(0);
     assert_eq!(method, "session.list");

@@ -122,7 +122,7 @@ pub(super) fn question(
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

@@ -165,7 +165,7 @@ impl Permission {
             multiline: false,
             expects: ExpectedAnswer::default(),
             secret: false,
-            danger: false,
+            danger_level: None,
             allow_reason: true,
             allow_remember: false,
             observe_only: false,

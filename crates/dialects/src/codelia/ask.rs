@@ -12,6 +12,9 @@ use plexus_protocol::{Choice, Decision, Item, Offer, RequestType};
 /// The reason sent with an expired confirm.
 const EXPIRED: &str = "expired, not a user decision";
 
+/// Shortest text of a tool's input that links a longer question to its call, in bytes.
+const INPUT_MIN: usize = 4;
+
 /// Longest tool name that is sent back to the runtime, in bytes.
 const NAME_MAX: usize = 200;
 
@@ -146,7 +149,9 @@ impl Codelia {
             (Some(ready), Some(asked)) => ready == asked,
             _ => true,
         });
-        let tool_call_id = ready.map(|ready| (ready.tool, ready.id));
+        let ready = ready.map(|ready| (ready.tool, ready.id));
+        let tool_call_id = ready.or_else(|| if confirm { self.open_call(&question) } else { None });
+        self.context.just_called = false;
         let allow_remember = confirm && question.allow_remember == Some(true);
         let first_mention =
             tool_call_id.as_ref().and_then(|(tool, id)| self.context.first_mention(frame, tool.as_deref(), id));
@@ -163,11 +168,7 @@ impl Codelia {
                 subject => subject,
             },
             None if confirm => {
-                let why = "the agent describes it in text only";
-                RequestSubject::Unreadable {
-                    why,
-                    raw: format!("{}\n{text}", question.title.as_deref().unwrap_or_default()),
-                }
+                RequestSubject::Confirm { title: question.title.clone().unwrap_or_default(), message: text }
             }
             None => RequestSubject::Text(text),
         };
@@ -184,7 +185,7 @@ impl Codelia {
             multiline: question.multiline == Some(true),
             expects: ExpectedAnswer::default(),
             secret: question.secret == Some(true),
-            danger: question.danger_level.as_deref() == Some("danger"),
+            danger_level: question.danger_level,
             allow_reason: confirm && question.allow_reason == Some(true),
             allow_remember,
             observe_only: false,
@@ -197,6 +198,34 @@ impl Codelia {
         self.asks.insert(key, asked);
         out.events.push(RuntimeEvent::Asked { native: self.native(), ask: Box::new(ask) });
     }
+}
+
+impl Codelia {
+    /// The open tool call that a confirm without `permission.ready` is about: the one whose input its text repeats, or the one
+    /// that the runtime announced right before it.
+    fn open_call(&self, question: &Question) -> Option<(Option<String>, String)> {
+        let of_run = |run: &Option<String>| match (run, &question.run_id) {
+            (Some(run), Some(asked)) => run == asked,
+            _ => true,
+        };
+        let texts = [question.message.as_deref(), question.title.as_deref()];
+        let named = |input: &str| {
+            let repeats = |text: &&str| text.trim() == input || input.len() >= INPUT_MIN && text.contains(input);
+            texts.iter().flatten().any(repeats)
+        };
+        let open = || self.context.open_calls().filter(|call| of_run(&call.run_id));
+        let mut about =
+            open().filter(|call| self.context.arguments(&call.id).is_some_and(|(_, input)| names(input, named)));
+        let call = about.next().or_else(|| self.context.just_called().filter(|call| of_run(&call.run_id)))?;
+        Some((Some(call.tool.clone()), call.id.clone()))
+    }
+}
+
+/// Whether a text has one of the texts of a tool's input.
+fn names(input: &RawValue, named: impl Fn(&str) -> bool) -> bool {
+    let Ok(serde_json::Value::Object(members)) = serde_json::from_str(input.get()) else { return false };
+    let mut texts = members.values().filter_map(serde_json::Value::as_str).map(str::trim);
+    texts.any(named)
 }
 
 fn offers(question: &Question, allow_remember: bool) -> Vec<Offer> {

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, object, owned, string, to_raw};
 use super::super::{EventDraft, ToolCallRef};
 use plexus_protocol::Kind;
+use plexus_protocol::ui_protocol::{Members, START_MEMBERS};
 
 /// Tool calls of a run remembered with their arguments; beyond that all are dropped, and a confirm shows only its message.
 const TOOLS_MAX: usize = 256;
@@ -30,8 +31,12 @@ pub(super) struct RunContext {
     tools: HashMap<String, (String, Box<RawValue>)>,
     /// Bytes of the arguments.
     weight: usize,
-    /// The last unfinished tool call: tool and identifier.
-    last: Option<(String, String)>,
+    /// The unfinished tool calls, the latest last.
+    #[serde(default)]
+    open: Vec<OpenCall>,
+    /// Whether the latest of them was announced by the event before.
+    #[serde(default)]
+    pub(super) just_called: bool,
     /// The tool call that an immediately following confirm is about.
     pub(super) ready: Option<ReadyTool>,
 }
@@ -41,6 +46,14 @@ pub(super) struct RunContext {
 pub(super) struct ReadyTool {
     pub(super) run_id: Option<String>,
     pub(super) tool: Option<String>,
+    pub(super) id: String,
+}
+
+/// An unfinished tool call.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OpenCall {
+    pub(super) run_id: Option<String>,
+    pub(super) tool: String,
     pub(super) id: String,
 }
 
@@ -135,6 +148,7 @@ impl RunContext {
     pub(super) fn read(&mut self, frame: &Bytes, raw: &RawValue, run_id: Option<&str>) -> EventDraft {
         // A tool call with another event between it and the confirm is not what the confirm is about.
         self.ready = None;
+        self.just_called = false;
         let Some(event) = object::<Event<'_>>(raw) else {
             return EventDraft::raw(frame.clone(), "an agent event that could not be parsed");
         };
@@ -168,13 +182,18 @@ impl RunContext {
                     ..Tool::new("tool_call", &id)
                 }
                 .draft(frame, false);
-                self.last = Some((name.clone(), id.clone()));
+                self.open.retain(|call| call.id != id);
+                if self.open.len() >= TOOLS_MAX {
+                    self.open.remove(0);
+                }
+                self.open.push(OpenCall { run_id: run_id.map(str::to_owned), tool: name.clone(), id: id.clone() });
+                self.just_called = true;
                 self.remember(id, name, arguments.unwrap_or_else(|| RawValue::NULL.to_owned()));
                 draft
             }
             ("tool_result", _, Some(id)) => {
                 self.closed = true;
-                self.last = self.last.take().filter(|(_, last)| *last != id);
+                self.open.retain(|call| call.id != id);
                 let text = event.result.and_then(string);
                 let status = if event.is_error == Some(true) { "failed" } else { "completed" };
                 Tool {
@@ -217,7 +236,17 @@ impl RunContext {
 
     /// The running tool call of this tool: older runtimes do not name it in the events before a confirm.
     fn called(&self, tool: Option<&str>) -> Option<String> {
-        self.last.as_ref().filter(|(name, _)| Some(name.as_str()) == tool).map(|(_, id)| id.clone())
+        self.open.last().filter(|call| Some(call.tool.as_str()) == tool).map(|call| call.id.clone())
+    }
+
+    /// The unfinished tool calls, the latest first.
+    pub(super) fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
+        self.open.iter().rev()
+    }
+
+    /// The tool call that the last event announced, if it is unfinished.
+    pub(super) fn just_called(&self) -> Option<&OpenCall> {
+        self.open.last().filter(|_| self.just_called)
     }
 
     fn remember(&mut self, id: String, tool: String, arguments: Box<RawValue>) {
@@ -371,9 +400,23 @@ pub(super) struct PromptContext {
     ui_context: Option<Box<RawValue>>,
     #[serde(default)]
     pub(super) meta: Option<Box<RawValue>>,
+    /// Further members of `run.start`.
+    #[serde(default)]
+    extra: Option<Box<RawValue>>,
 }
 
 impl PromptContext {
+    /// The client's members of `run.start` that this dialect does not write itself.
+    pub(super) fn extra(&self) -> Members {
+        let mut members: Members = self.extra.as_deref().and_then(object).unwrap_or_default();
+        members.retain(|name, _| !START_MEMBERS.contains(&name.as_str()));
+        members
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ui_context.is_none() && self.meta.is_none() && self.extra.is_none()
+    }
+
     /// The `ui_context` of `run.start`: the client's, with the session's folder unless it names one.
     pub(super) fn context(&self, cwd: &str) -> Box<RawValue> {
         #[derive(Deserialize)]
@@ -412,6 +455,8 @@ struct Mark {
     #[serde(default)]
     meta: Option<Box<RawValue>>,
     #[serde(default)]
+    extra: Option<Box<RawValue>>,
+    #[serde(default)]
     of: Option<String>,
 }
 
@@ -427,8 +472,8 @@ pub(super) fn input(content: &[Box<RawValue>]) -> Result<(Box<RawValue>, PromptC
         match mark {
             // Other agents get the files of the context as links; here they are in the context.
             Some(Mark { of: Some(of), .. }) if of == "ui_context" => continue,
-            Some(Mark { ui_context, meta, .. }) if around.ui_context.is_none() && around.meta.is_none() => {
-                around = PromptContext { ui_context, meta };
+            Some(Mark { ui_context, meta, extra, .. }) if around.is_empty() => {
+                around = PromptContext { ui_context, meta, extra };
             }
             _ => {}
         }

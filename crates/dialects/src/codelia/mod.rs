@@ -45,7 +45,9 @@ use super::{
 };
 use ask::PendingRequest;
 use events::RunContext;
-use plexus_protocol::{Capabilities, Capability, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket};
+use plexus_protocol::{
+    Capabilities, Capability, Decision, ErrorBody, Kind, NativeId, RunStatus, RuntimeSpec, Ticket, ui_protocol,
+};
 
 /// The supported version of the protocol.
 const VERSION: &str = "0";
@@ -522,14 +524,23 @@ impl Codelia {
         }
         let context = run.around.context(&session.cwd);
         let (session_id, meta) = (session.load.as_deref(), run.around.meta.as_deref());
-        let params = RunStart { input: &run.input, session_id, ui_context: &context, meta };
-        let params = jsonrpc::to_raw(&params);
+        let mut params = run.around.extra();
+        ui_protocol::set(&mut params, "input", &run.input);
+        ui_protocol::set(&mut params, "ui_context", &context);
+        for (name, value) in
+            [("session_id", session_id.map(|id| jsonrpc::to_raw(&id))), ("meta", meta.map(jsonrpc::owned))]
+        {
+            if let Some(value) = value {
+                params.insert(name.into(), value);
+            }
+        }
         self.request(Pending::Start, "run.start", &params, out);
     }
 
     fn finish(&mut self, mut end: RunEnd, out: &mut Outbox) {
         let (Some(run), Some(native)) = (self.run.take(), self.native()) else { return };
         self.context.ready = None;
+        self.context.just_called = false;
         if run.unnamed && end.status == RunStatus::Completed {
             end.status = RunStatus::Cancelled;
         }
@@ -749,14 +760,4 @@ fn session_scoped(params: &RawValue) -> Box<RawValue> {
         }
         _ => params.to_owned(),
     }
-}
-
-#[derive(Serialize)]
-struct RunStart<'a> {
-    input: &'a RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-    ui_context: &'a RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
 }

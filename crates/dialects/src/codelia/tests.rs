@@ -7,7 +7,8 @@ use serde_json::{Value, json as j};
 
 use super::super::rig::{Rig, choose, json, raw, spec};
 use super::super::{
-    DEPTH_MAX, EventDraft, OpenedAs, RequestSubject, ResumeTarget, RunEnd, RuntimeCommand, RuntimeEvent, SessionLimit,
+    AgentRequest, DEPTH_MAX, EventDraft, OpenedAs, RequestSubject, ResumeTarget, RunEnd, RuntimeCommand, RuntimeEvent,
+    SessionLimit,
 };
 use super::{ASKS_MAX, BUSY_TRIES, CALLS_MAX, QUIET_AFTER_CANCEL, QUIET_AFTER_FINAL, SESSION};
 use plexus_protocol::{Capability, Choice, Decision, Kind, RequestType, RunStatus, Ticket};
@@ -424,14 +425,16 @@ fn codelia_confirm_offers_every_decision() {
         rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"Run?","message":"ls","danger_level":"danger","allow_remember":true,"allow_reason":true,"confirm_label":"Run"}"#));
         let asked = rig.ask();
         assert_eq!(
-            (asked.kind, asked.title.as_str(), &asked.subject),
+            (asked.kind, asked.title.as_str(), asked.message.as_deref(), &asked.subject),
             (
                 RequestType::Confirm,
                 "Run?",
-                &RequestSubject::Unreadable { why: "the agent describes it in text only", raw: "Run?\nls".into() }
+                Some("ls"),
+                &RequestSubject::Confirm { title: "Run?".into(), message: "ls".into() }
             )
         );
-        assert!(asked.danger && asked.allow_reason && asked.allow_remember);
+        assert_eq!(asked.danger_level.as_deref(), Some("danger"));
+        assert!(asked.allow_reason && asked.allow_remember);
         let options: Vec<_> = asked.options.iter().map(|o| (o.id.as_str(), o.label.as_str())).collect();
         assert_eq!(
             options,
@@ -455,6 +458,52 @@ fn codelia_confirm_without_remember_does_not_offer_it() {
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
     let asked = rig.ask();
     assert!(!asked.allow_remember && !asked.allow_reason && asked.options.len() == 2);
+}
+
+#[test]
+fn codelia_confirm_is_about_the_open_tool_call_of_its_run() {
+    let call = |n: i64, id: &str, args: &str| {
+        event(n, &format!(r#"{{"type":"tool_call","tool":"bash","args":{args},"tool_call_id":"{id}"}}"#))
+    };
+    let confirm = |id: &str, message: &str| {
+        ask(
+            &format!("\"{id}\""),
+            "confirm",
+            &format!(r#"{{"run_id":"r","title":"Run command?","message":"{message}"}}"#),
+        )
+    };
+    let command = |line: &str| RequestSubject::Command { argv: vec![line.into()], cwd: None };
+    let mut rig = running();
+    rig.feed(call(0, "t", r#"{"command":"cargo test --all"}"#));
+    rig.feed(call(1, "u", r#"{"command":"ls"}"#));
+    rig.said();
+    // Its text repeats the input of a call.
+    for (message, id, line) in [("ls", "u", "ls"), ("May I run cargo test --all?", "t", "cargo test --all")] {
+        rig.feed(confirm(message, message));
+        let asked = rig.ask();
+        assert_eq!((asked.tool_call_id.as_deref(), asked.subject), (Some(id), command(line)), "{message}");
+        assert!(asked.first_mention.is_none());
+    }
+    let other = rig_ask(&mut rig, confirm("a", "Publish it?"));
+    assert_eq!(other.tool_call_id, None, "it repeats no call");
+    // The call was announced right before it.
+    rig.feed(call(2, "v", r#"{"command":"make"}"#));
+    rig.said();
+    let next = rig_ask(&mut rig, confirm("b", "Continue?"));
+    assert_eq!((next.tool_call_id.as_deref(), next.message.as_deref()), (Some("v"), Some("Continue?")));
+    assert_eq!(rig_ask(&mut rig, confirm("c", "Continue?")).tool_call_id, None, "one question for each announcement");
+    // A finished call, and one of another run, are not what it is about.
+    rig.feed(event(3, r#"{"type":"tool_result","tool":"bash","result":"","tool_call_id":"t"}"#));
+    rig.said();
+    let late = rig_ask(&mut rig, confirm("d", "cargo test --all"));
+    assert_eq!(late.tool_call_id, None);
+    let other = r#"{"run_id":"another","title":"Run command?","message":"make"}"#;
+    assert_eq!(rig_ask(&mut rig, ask("\"e\"", "confirm", other)).tool_call_id, None);
+}
+
+fn rig_ask(rig: &mut Rig, frame: String) -> AgentRequest {
+    rig.feed(frame);
+    *rig.ask()
 }
 
 #[test]

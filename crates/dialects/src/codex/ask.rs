@@ -857,7 +857,7 @@ pub(super) fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

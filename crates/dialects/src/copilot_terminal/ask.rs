@@ -314,7 +314,7 @@ fn blank(key: &RequestKey, subject: RequestSubject, data: &RawValue) -> AgentReq
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

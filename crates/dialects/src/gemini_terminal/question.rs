@@ -259,7 +259,7 @@ impl Question {
             multiline: false,
             expects: ExpectedAnswer::default(),
             secret: false,
-            danger: false,
+            danger_level: None,
             allow_reason: false,
             allow_remember: false,
             observe_only: why.is_some(),

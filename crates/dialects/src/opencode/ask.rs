@@ -243,7 +243,7 @@ fn plain(key: RequestKey, title: String, native: &Bytes, raw: &RawValue) -> Agen
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

@@ -171,7 +171,7 @@ pub(super) fn question(key: RequestKey, asked: &ToolUse<'_>, line: Bytes) -> Age
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         // The terminal takes a yes or a no from outside, and no words.
         allow_reason: false,
         allow_remember: false,

@@ -83,9 +83,7 @@ pub(in crate::codelia) enum CallPurpose {
 #[derive(Clone, Debug)]
 pub(in crate::codelia) struct PendingRunStart {
     pub(super) id: Value,
-    pub(super) input: Value,
-    /// Its `ui_context` and `meta`.
-    pub(super) metadata: [Value; 2],
+    pub(super) params: Value,
 }
 
 impl BridgeState {

@@ -1,0 +1,201 @@
+//! The messages of the UI protocol, version 0, that the gateway and its bridge write alike. Pure.
+//!
+//! Between two sides of this protocol a message keeps the members that this version does not know.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Request;
+use super::answers::{self, Answerer, Role};
+
+/// The members of an object, as they were sent.
+pub type Members = BTreeMap<String, Box<RawValue>>;
+
+/// The members of `run.start` that the gateway reads or does not pass on: it offers no tools of clients to runtimes.
+pub const START_MEMBERS: [&str; 10] = [
+    "input",
+    "session_id",
+    "ui_context",
+    "meta",
+    "text",
+    "content",
+    "idempotency_key",
+    "extra_members",
+    "tools",
+    "tool_choice",
+];
+
+/// Most runs that are numbered at a time; an older one would begin at 0 again.
+const RUNS_MAX: usize = 64;
+
+/// A notification of a runtime of this protocol.
+#[derive(Debug, Deserialize)]
+pub struct RuntimeMessage {
+    /// Its method.
+    pub method: String,
+    /// Its parameters.
+    pub params: Members,
+}
+
+impl RuntimeMessage {
+    /// Reads a runtime's own message; `None` if it is no notification with an object as `params`.
+    pub fn read(native: &[u8]) -> Option<Self> {
+        serde_json::from_slice(native).ok()
+    }
+
+    /// The text of a parameter.
+    pub fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.params.get(name)?.get()).ok()
+    }
+
+    /// Whether it says more than that a run has a status.
+    pub fn is_status_with_more(&self) -> bool {
+        self.method == "run.status" && self.params.keys().any(|name| name != "run_id" && name != "status")
+    }
+}
+
+/// Sets a member; the value is one that always can be written.
+pub fn set(members: &mut Members, name: &str, value: &impl serde::Serialize) {
+    if let Ok(value) = to_raw_value(value) {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+/// The name of a request in a protocol without digests: its id, and the revision if the request has changed.
+pub fn request_name(request: &str, revision: u64) -> String {
+    if revision == 0 { request.to_owned() } else { format!("{request}#{revision}") }
+}
+
+/// The request and the revision in a name of [`request_name`].
+pub fn parse_request_name(name: &str) -> (&str, u64) {
+    match name.split_once('#') {
+        // An invalid revision matches no request.
+        Some((request, revision)) => (request, revision.parse().unwrap_or(u64::MAX)),
+        None => (name, 0),
+    }
+}
+
+/// The numbers of the agent events of each run: the place of an event among those of its run, whoever reads it and whenever. The prompt
+/// is not echoed to the client that sent it, so that messages of users stand before the others: -1, -2 ..
+#[derive(Clone, Debug, Default)]
+pub struct EventNumbers {
+    runs: VecDeque<(String, i64, i64)>,
+}
+
+impl EventNumbers {
+    /// The number of a run's next event.
+    pub fn next(&mut self, run: &str, of_user: bool) -> i64 {
+        let at = self.runs.iter().position(|(known, ..)| known == run).unwrap_or_else(|| {
+            if self.runs.len() >= RUNS_MAX {
+                self.runs.pop_front();
+            }
+            self.runs.push_back((run.to_owned(), 0, 0));
+            self.runs.len() - 1
+        });
+        let (_, next, users) = &mut self.runs[at];
+        if of_user {
+            *users -= 1;
+            return *users;
+        }
+        *next += 1;
+        *next - 1
+    }
+}
+
+/// The parameters of a question of a runtime of this protocol, for a client of this protocol: as they were sent, with the gateway's run.
+/// Where the gateway shows something else than the runtime's text, its display follows that text; a label follows the verb of its answer.
+/// `None` if they are too long to be here.
+pub fn question(request: &Request) -> Option<Members> {
+    let mut params: Members = serde_json::from_str(request.native.as_ref()?.get()).ok()?;
+    set(&mut params, "run_id", &request.run_id);
+    if controls(&text_of(&params, "title")) {
+        set(&mut params, "title", &request.title);
+    }
+    // A runtime's label stands beside the gateway's verb, so that it cannot present one answer as the other.
+    let actions = answers::actions(request, Answerer::UNLIMITED);
+    for (name, role) in [("confirm_label", Role::AllowOnce), ("cancel_label", Role::Deny)] {
+        if let Some(action) = actions.iter().find(|action| action.role == role && params.contains_key(name)) {
+            set(&mut params, name, &action.text());
+        }
+    }
+    if params.contains_key("message") || !request.options.is_empty() {
+        let message = message(request, &text_of(&params, "title"));
+        set(&mut params, "message", &message);
+    }
+    Some(params)
+}
+
+fn text_of(members: &Members, name: &str) -> String {
+    members.get(name).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
+}
+
+fn message(request: &Request, title: &str) -> String {
+    let (sent, display) = (request.message.as_deref().unwrap_or_default(), request.display.as_str());
+    let only_folder = |rest: &str| rest.strip_prefix("\nin ").is_some_and(|folder| !folder.contains('\n'));
+    let shown = display.strip_prefix(sent.trim()).is_some_and(|rest| rest.is_empty() || only_folder(rest));
+    let whole = display == title || display.strip_prefix(title).and_then(|rest| rest.strip_prefix('\n')) == Some(sent);
+    if display.trim().is_empty() || whole || shown && !sent.trim().is_empty() {
+        return sent.to_owned();
+    }
+    if sent.trim().is_empty() || controls(sent) {
+        return display.to_owned();
+    }
+    format!("{sent}\n\n{display}")
+}
+
+/// Whether a text has control characters that a terminal may obey.
+fn controls(text: &str) -> bool {
+    text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ui_numbers_count_the_events_of_each_run() {
+        let mut numbers = EventNumbers::default();
+        let told: Vec<i64> = [("a", false), ("a", true), ("b", false), ("a", false), ("a", true), ("b", false)]
+            .into_iter()
+            .map(|(run, of_user)| numbers.next(run, of_user))
+            .collect();
+        assert_eq!(told, [0, -1, 0, 1, -2, 1]);
+    }
+
+    #[test]
+    fn ui_question_is_as_sent_unless_it_hides_what_would_happen() {
+        let ask = |message: &str, display: &str| {
+            let native = json!({
+                "run_id": "7", "title": "Run command?", "message": message, "danger_level": "normal", "x": [1.5],
+            });
+            let request: Request = serde_json::from_value(json!({
+                "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "a", "generation": 1,
+                "type": "confirm", "state": "open", "title": "Run command?", "message": message, "display": display,
+                "warnings": [], "options": [{ "id": "allow", "label": "OK", "kind": "allow_once" }], "native": native,
+                "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-01T00:00:00Z",
+            }))
+            .unwrap();
+            serde_json::to_value(question(&request).unwrap()).unwrap()
+        };
+        for (message, display, wanted) in [
+            ("Really?", "Run command?\nReally?", "Really?"),
+            ("ls -l", "ls -l", "ls -l"),
+            ("ls -l", "ls -l\nin /w", "ls -l"),
+            ("", "Run command?", ""),
+            ("harmless", "rm x", "harmless\n\nrm x"),
+            ("make", "make && rm -rf /", "make\n\nmake && rm -rf /"),
+            ("ls\u{1b}[2K", "ls\\u{1b}[2K", "ls\\u{1b}[2K"),
+        ] {
+            let params = ask(message, display);
+            assert_eq!(params["message"], wanted, "{message}");
+            assert_eq!(
+                (&params["run_id"], &params["title"], &params["danger_level"], &params["x"]),
+                (&json!("r_1"), &json!("Run command?"), &json!("normal"), &json!([1.5]))
+            );
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A session's history in the UI protocol: the latest runs, translated from their start, so that every event has its own number.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::translator::{Progress, UiFrame, UiTranslator};
+use crate::ledger::{Account, Charge};
+use crate::metrics::Subscriber;
+use crate::router::Problem;
+use crate::router::follow::Follow;
+use crate::router::jsonrpc::Failure;
+use crate::sessions::{Filter, Log, LogPlace, PageLimit, zero_of};
+use plexus_protocol::{Kind, Position, RunId, SessionId};
+
+/// Most bytes of a history.
+const HISTORY_BYTES: usize = 8 << 20;
+/// The events read at once, backwards.
+const BACK: PageLimit = PageLimit { items: 256, bytes: 256 << 10, merge: false, output: usize::MAX };
+
+/// The latest events of a session.
+pub(super) struct Past {
+    pub(super) frames: Vec<u8>,
+    pub(super) events: usize,
+    pub(super) runs: usize,
+    /// Whether older events were left out.
+    pub(super) truncated: bool,
+    /// The state after the last event.
+    pub(super) progress: Progress,
+    /// The memory of `frames`.
+    _room: Charge,
+}
+
+/// Reads the latest `events` agent events of the latest `runs` runs of a session, up to `at`.
+///
+/// # Errors
+/// The log cannot be read.
+pub(super) async fn read(
+    log: &Log,
+    account: &Account,
+    session: &SessionId,
+    at: Position,
+    (runs, events): (usize, usize),
+) -> Result<Past, Failure> {
+    let (start, mut truncated) = start(log, account, session, at, (runs, events)).await?;
+    let mut translator = UiTranslator::default();
+    let mut latest: VecDeque<UiFrame> = VecDeque::new();
+    let mut bytes = 0;
+    let mut follow = Follow::new(log, Filter::session(session.clone()), start, Subscriber::Ui).until(at);
+    let mut frames = Vec::new();
+    // Events between the runs, such as those of a conversation begun elsewhere, are no run.
+    let mut zero: Option<RunId> = None;
+    let mut room = account.nothing();
+    while follow.position() < at {
+        // No room is held while there is waited for some.
+        drop(std::mem::replace(&mut room, account.nothing()));
+        let Some((page, page_room)) = follow.more_within(account).await else { break };
+        for event in page.events.iter().filter(|event| event.position <= at) {
+            zero.get_or_insert_with(|| zero_of(&event.origin));
+            translator.event(event, true, &mut frames);
+        }
+        for frame in frames.drain(..).filter(|frame| frame.event_of.is_some()) {
+            bytes += frame.bytes.len();
+            latest.push_back(frame);
+        }
+        while latest.len() > events || (bytes > HISTORY_BYTES && latest.len() > 1) {
+            bytes -= latest.pop_front().map_or(0, |frame| frame.bytes.len());
+            truncated = true;
+        }
+        drop((page, page_room));
+        room = account.wait(bytes).await;
+    }
+    let told: BTreeSet<&RunId> = latest.iter().filter_map(|frame| frame.event_of.as_ref()).collect();
+    let (runs, events) = (told.iter().filter(|run| Some(**run) != zero.as_ref()).count(), latest.len());
+    let frames = latest.iter().flat_map(|frame| frame.bytes.iter().copied()).collect();
+    Ok(Past { frames, events, runs, truncated, progress: translator.into_progress(), _room: room })
+}
+
+/// The position before the start of the oldest of the latest runs, and whether there are older ones. No older run is added once there are
+/// certainly enough events.
+async fn start(
+    log: &Log,
+    account: &Account,
+    session: &SessionId,
+    at: Position,
+    (runs, events): (usize, usize),
+) -> Result<(Position, bool), Failure> {
+    let mut room = account.wait(BACK.bytes).await;
+    let (mut to, mut begun, mut certain) = (LogPlace::after(at), 0, 0);
+    let mut start: Option<Position> = None;
+    loop {
+        let page = log.page_before(session, to, BACK, &mut room).await.map_err(Problem::from)?;
+        for item in page.items.iter().rev() {
+            let event = item.first();
+            let text = matches!(event.kind, Kind::UserMessageChunk | Kind::AgentMessageChunk | Kind::AgentThoughtChunk);
+            if event.run_id == zero_of(&event.origin) && !text {
+                continue;
+            }
+            if let Some(start) = start {
+                return Ok((start, true));
+            }
+            certain += usize::from(text);
+            if event.kind == Kind::RunStarted {
+                begun += 1;
+                if begun >= runs || certain >= events {
+                    start = Some(Position(event.position.0.saturating_sub(1)));
+                }
+            }
+        }
+        if !page.more {
+            return Ok((start.unwrap_or_default(), false));
+        }
+        to = page.from;
+    }
+}

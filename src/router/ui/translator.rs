@@ -1,0 +1,412 @@
+//! Translates events of the log into the UI protocol. The events of a session, from the start of a run on, are translated in the same way
+//! and with the same numbers for every client.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Shows;
+use crate::router::frames::{ws_message, ws_text};
+use crate::router::wire;
+use crate::sessions::zero_of;
+use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeMessage};
+use plexus_protocol::{Choice, Event, Kind, Offer, Request, RequestId, RequestType, Risk, RunId, RunStatus};
+
+/// The dialect of runtimes of this protocol.
+pub(super) const OWN_DIALECT: &str = "codelia";
+/// Most runs whose state is remembered.
+const KNOWN: usize = 64;
+/// Most tool calls whose names are remembered.
+const TOOLS: usize = 256;
+/// Most bytes of an answer that `final` repeats; of a longer one, the first.
+const FINAL: usize = 1 << 20;
+
+/// A run that the client knows.
+struct KnownRun {
+    id: RunId,
+    /// Whether the client's own prompt began the run.
+    own: bool,
+    ended: Option<RunStatus>,
+}
+
+/// What the events of a session so far leave behind, the same for every client.
+#[derive(Default)]
+pub(super) struct Progress {
+    numbers: EventNumbers,
+    /// The run of `text` and `complete`.
+    run: Option<RunId>,
+    /// The agent's text since the last tool call.
+    text: String,
+    /// Whether `final` was sent.
+    complete: bool,
+    /// The names of tool calls.
+    tools: BTreeMap<String, String>,
+}
+
+/// Translates the events of a session for a client.
+#[derive(Default)]
+pub(super) struct UiTranslator {
+    shows: Shows,
+    runs: VecDeque<KnownRun>,
+    progress: Progress,
+    /// The requests that were sent, by revision.
+    asked: BTreeSet<(RequestId, u64)>,
+    /// The requests that were sent as a choice among options.
+    options: BTreeSet<String>,
+}
+
+/// A message for the client.
+pub(super) struct UiFrame {
+    pub(super) bytes: Vec<u8>,
+    /// The run of an agent event; `None` for all other messages.
+    pub(super) event_of: Option<RunId>,
+}
+
+impl UiTranslator {
+    pub(super) fn new(shows: Shows) -> Self {
+        Self { shows, ..Self::default() }
+    }
+
+    pub(super) fn shows(&self) -> Shows {
+        self.shows
+    }
+
+    fn run(&mut self, id: &RunId) -> &mut KnownRun {
+        let place = self.runs.iter().position(|known| known.id == *id).unwrap_or_else(|| {
+            if self.runs.len() >= KNOWN {
+                self.runs.pop_front();
+            }
+            self.runs.push_back(KnownRun { id: id.clone(), own: false, ended: None });
+            self.runs.len() - 1
+        });
+        &mut self.runs[place]
+    }
+
+    /// Marks a run as the client's own: its prompt is not echoed.
+    pub(super) fn own(&mut self, run: &RunId) {
+        self.run(run).own = true;
+    }
+
+    /// The end of a run that the client knows, if it ended.
+    pub(super) fn ended(&self, run: &RunId) -> Option<RunStatus> {
+        self.runs.iter().find(|known| known.id == *run).and_then(|known| known.ended)
+    }
+
+    /// Whether the request was sent as a choice among its options.
+    pub(super) fn as_options(&self, request: &str) -> bool {
+        self.options.contains(request)
+    }
+
+    /// Continues from another translator's progress: the events that follow are those after the ones that it translated.
+    pub(super) fn resume(&mut self, progress: Progress) {
+        self.progress = progress;
+    }
+
+    pub(super) fn into_progress(self) -> Progress {
+        self.progress
+    }
+
+    /// Appends an AgentEvent: `params` with its run and number.
+    fn agent_event(&mut self, event: &Event, of_user: bool, mut params: Members, out: &mut Vec<UiFrame>) {
+        let run = &event.run_id;
+        // A history may begin among the events between the runs, so that these have the numbers of the log.
+        let seq = match *run == zero_of(&event.origin) {
+            true => i64::try_from(event.seq).unwrap_or(i64::MAX),
+            false => self.progress.numbers.next(run.as_str(), of_user),
+        };
+        ui_protocol::set(&mut params, "run_id", run);
+        ui_protocol::set(&mut params, "seq", &seq);
+        let mut bytes = Vec::new();
+        ws_message(&mut bytes, "agent.event", &params);
+        out.push(UiFrame { bytes, event_of: Some(run.clone()) });
+    }
+
+    /// Appends an AgentEvent made of an event of another protocol.
+    fn say(&mut self, event: &Event, mut sent: Value, out: &mut Vec<UiFrame>) {
+        sent["timestamp"] = event.at.as_millis().into();
+        let mut params = Members::new();
+        ui_protocol::set(&mut params, "event", &sent);
+        self.agent_event(event, sent["type"] == "hidden_user_message", params, out);
+    }
+
+    /// Collects the agent's text, which `final` repeats.
+    fn add_text(&mut self, run: &RunId, text: &str) {
+        self.begin(run);
+        if self.progress.text.len() + text.len() <= FINAL {
+            self.progress.text.push_str(text);
+        }
+    }
+
+    /// Forgets the text of another run.
+    fn begin(&mut self, run: &RunId) {
+        if self.progress.run.as_ref() != Some(run) {
+            self.progress.run = Some(run.clone());
+            self.progress.text.clear();
+            self.progress.complete = false;
+        }
+    }
+
+    /// Translates an event of the log; `past`: as history, without status messages.
+    pub(super) fn event(&mut self, event: &Event, past: bool, out: &mut Vec<UiFrame>) {
+        let own_dialect = &*event.origin.dialect == OWN_DIALECT;
+        let native = event.native.as_deref().filter(|_| own_dialect).and_then(RuntimeMessage::read);
+        // An error about a message comes before that message.
+        let native = native.filter(|_| event.kind != Kind::Error);
+        let Some(native) = self.verbatim(event, native, past, out) else { return };
+        let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+        match event.kind {
+            Kind::AgentMessageChunk => {
+                let content = text_of(&body["content"]);
+                self.add_text(&event.run_id, &content);
+                self.say(event, json!({ "type": "text", "content": content }), out);
+            }
+            Kind::AgentThoughtChunk => {
+                self.say(event, json!({ "type": "reasoning", "content": text_of(&body["content"]) }), out);
+            }
+            Kind::UserMessageChunk => {
+                let own = self.run(&event.run_id).own && !past;
+                let before = out.len();
+                let said = json!({ "type": "hidden_user_message", "content": text_of(&body["content"]) });
+                self.say(event, said, out);
+                if own {
+                    out.truncate(before);
+                }
+            }
+            Kind::ToolCall | Kind::ToolCallUpdate => self.tool(event, &body, out),
+            Kind::RunStarted => status(event, RunStatus::Running, None, past, out),
+            Kind::RunStatus => match body["status"].as_str() {
+                Some("awaiting_ui") => status(event, RunStatus::AwaitingUi, None, past, out),
+                Some("running") => status(event, RunStatus::Running, None, past, out),
+                _ => {}
+            },
+            Kind::RunEnded => self.run_ended(event, &body, native.map(|native| native.params), past, out),
+            Kind::UsageUpdate if !past => {
+                if let Some(left) = left(&body) {
+                    let mut params = native.map(|native| native.params).unwrap_or_default();
+                    ui_protocol::set(&mut params, "run_id", &event.run_id);
+                    ui_protocol::set(&mut params, "context_left_percent", &left);
+                    out.push(UiFrame::notify("run.context", &params));
+                }
+            }
+            Kind::RequestOpened | Kind::RequestUpdated if !past => {
+                if let Ok(request) = serde_json::from_slice::<Request>(&event.body) {
+                    self.ask(&request, own_dialect, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn run_ended(&mut self, event: &Event, body: &Value, own: Option<Members>, past: bool, out: &mut Vec<UiFrame>) {
+        let ended = serde_json::from_value(body["status"].clone()).unwrap_or(RunStatus::Error);
+        self.run(&event.run_id).ended = Some(ended);
+        self.begin(&event.run_id);
+        let complete = std::mem::replace(&mut self.progress.complete, true);
+        let text = std::mem::take(&mut self.progress.text);
+        if ended == RunStatus::Completed && !complete {
+            self.say(event, json!({ "type": "final", "content": text }), out);
+        }
+        let mut own = own.unwrap_or_default();
+        if let Some(message) = body["message"].as_str() {
+            ui_protocol::set(&mut own, "message", &message);
+        }
+        status(event, ended, Some(own), past, out);
+    }
+
+    /// Passes on the message of a runtime of this protocol, as it is but for the run and the number. Gives it back if it is translated as any
+    /// other event; `None` if nothing more is to do.
+    fn verbatim(
+        &mut self,
+        event: &Event,
+        native: Option<RuntimeMessage>,
+        past: bool,
+        out: &mut Vec<UiFrame>,
+    ) -> Option<Option<RuntimeMessage>> {
+        #[derive(serde::Deserialize)]
+        struct Seen {
+            #[serde(rename = "type")]
+            sort: String,
+            content: Option<Value>,
+        }
+        let Some(native) = native else { return Some(None) };
+        if native.is_status_with_more() && event.kind == Kind::Hook {
+            let known = native.text("status").and_then(|word| serde_json::from_value(word.into()).ok());
+            if let Some(now @ (RunStatus::Running | RunStatus::AwaitingUi)) = known {
+                status(event, now, Some(native.params), past, out);
+            }
+            return None;
+        }
+        let body = native.params.get("event").filter(|_| native.method == "agent.event");
+        let Some(body) = body else { return Some(Some(native)) };
+        let seen: Option<Seen> = serde_json::from_str(body.get()).ok();
+        let sort = seen.as_ref().map_or("", |seen| seen.sort.as_str());
+        self.begin(&event.run_id);
+        match (sort, seen.as_ref().and_then(|seen| seen.content.as_ref()).and_then(Value::as_str)) {
+            ("final", _) => self.progress.complete = true,
+            ("text", Some(content)) => self.add_text(&event.run_id, content),
+            ("tool_call", _) => self.progress.text.clear(),
+            _ => {}
+        }
+        let of_user = sort == "hidden_user_message";
+        self.agent_event(event, of_user, native.params, out);
+        None
+    }
+
+    fn tool(&mut self, event: &Event, body: &Value, out: &mut Vec<UiFrame>) {
+        let Some(id) = body["toolCallId"].as_str() else { return };
+        self.progress.text.clear();
+        if !self.progress.tools.contains_key(id) {
+            if self.progress.tools.len() >= TOOLS {
+                self.progress.tools.pop_first();
+            }
+            let name = body["title"].as_str().or(body["kind"].as_str()).unwrap_or("tool").to_owned();
+            self.progress.tools.insert(id.to_owned(), name.clone());
+            let args = if body["rawInput"].is_null() { json!({}) } else { body["rawInput"].clone() };
+            self.say(event, json!({ "type": "tool_call", "tool": name, "args": args, "tool_call_id": id }), out);
+        }
+        let status = body["status"].as_str();
+        if matches!(status, Some("completed" | "failed"))
+            && let Some(name) = self.progress.tools.remove(id)
+        {
+            let parts = body["content"].as_array().into_iter().flatten();
+            let texts: Vec<String> =
+                parts.filter(|part| part["type"] == "content").map(|part| text_of(&part["content"])).collect();
+            let result = match (texts.is_empty(), &body["rawOutput"]) {
+                (true, Value::String(text)) => text.clone(),
+                (true, Value::Null) => String::new(),
+                (true, raw) => raw.to_string(),
+                (false, _) => texts.join("\n"),
+            };
+            let over = json!({
+                "type": "tool_result", "tool": name, "result": result, "is_error": status == Some("failed"),
+                "tool_call_id": id,
+            });
+            self.say(event, over, out);
+        }
+    }
+
+    /// Appends a request once. `own_dialect`: its runtime speaks this protocol.
+    pub(super) fn ask(&mut self, request: &Request, own_dialect: bool, out: &mut Vec<UiFrame>) {
+        if !self.asked.insert((request.request_id.clone(), request.revision)) {
+            return;
+        }
+        let Some((method, frame)) = question(request, own_dialect, self.shows) else { return };
+        if method == PICK && request.kind != RequestType::Pick {
+            self.options.insert(request.request_id.as_str().to_owned());
+        }
+        out.push(UiFrame { bytes: frame, event_of: None });
+    }
+}
+
+impl UiFrame {
+    fn notify(method: &str, params: &Members) -> Self {
+        let mut bytes = Vec::new();
+        ws_message(&mut bytes, method, params);
+        Self { bytes, event_of: None }
+    }
+
+    /// The message that a client's answer was not taken, as the status of the run that waits for it.
+    pub(super) fn not_taken(run: &RunId, why: &str) -> Self {
+        let mut params = Members::new();
+        ui_protocol::set(&mut params, "run_id", run);
+        ui_protocol::set(&mut params, "status", &RunStatus::AwaitingUi);
+        ui_protocol::set(&mut params, "message", &format!("your answer was not accepted: {why}"));
+        Self::notify("run.status", &params)
+    }
+}
+
+/// Appends a run's status, with the members that the runtime sent.
+fn status(event: &Event, status: RunStatus, own: Option<Members>, past: bool, out: &mut Vec<UiFrame>) {
+    if past {
+        return;
+    }
+    let mut params = own.unwrap_or_default();
+    ui_protocol::set(&mut params, "run_id", &event.run_id);
+    ui_protocol::set(&mut params, "status", &status);
+    out.push(UiFrame::notify("run.status", &params));
+}
+
+const CONFIRM: &str = "ui.confirm.request";
+const PROMPT: &str = "ui.prompt.request";
+const PICK: &str = "ui.pick.request";
+
+/// A request in the protocol's form: its method, and the frame. `None` if the client does not show such a request.
+pub(super) fn question(request: &Request, own_dialect: bool, shows: Shows) -> Option<(&'static str, Vec<u8>)> {
+    let offer = |kind| request.options.iter().find(|offer: &&Offer| offer.kind == kind);
+    let no = offer(Choice::RejectOnce).or_else(|| offer(Choice::RejectAlways));
+    let words = [request.display.as_str(), request.message.as_deref().unwrap_or_default()];
+    let message = words.into_iter().find(|words| !words.trim().is_empty()).unwrap_or_default();
+    let items = |options: &[Offer]| -> Vec<Value> {
+        options.iter().map(|offer| json!({ "id": offer.id, "label": offer.label })).collect()
+    };
+    let danger = request.danger || request.risk == Risk::Danger;
+    let (method, shown, mut params) = match (request.kind, offer(Choice::AllowOnce), no) {
+        (RequestType::Prompt, ..) => (
+            PROMPT,
+            shows.supports_prompt,
+            json!({ "message": message, "multiline": request.multiline, "secret": request.secret }),
+        ),
+        (RequestType::Pick, ..) => {
+            (PICK, shows.supports_pick, json!({ "items": request.items, "multi": request.multi }))
+        }
+        (_, Some(yes), Some(no)) => (
+            CONFIRM,
+            shows.supports_confirm,
+            json!({
+                "message": message, "confirm_label": yes.label, "cancel_label": no.label,
+                "danger_level": if danger { "danger" } else { "normal" },
+                "allow_remember": request.allow_remember, "allow_reason": request.allow_reason,
+            }),
+        ),
+        _ => (PICK, shows.supports_pick, json!({ "items": items(&request.options), "multi": false })),
+    };
+    let without_options = method == PICK && request.kind != RequestType::Pick && request.options.is_empty();
+    if !shown || request.observe_only || without_options {
+        return None;
+    }
+    params["run_id"] = request.run_id.as_str().into();
+    params["title"] = request.title.as_str().into();
+    if let Some(text) = &request.default_value {
+        params["default_value"] = text.as_str().into();
+    }
+    let id = wire::request_name(request.request_id.as_str(), request.revision);
+    let own = if own_dialect { ui_protocol::question(request) } else { None };
+    let params = match own {
+        Some(own) => serde_json::value::to_raw_value(&own).ok()?,
+        None => serde_json::value::to_raw_value(&params).ok()?,
+    };
+    Some((method, frame(&id, method, &params)))
+}
+
+fn frame(id: &str, method: &str, params: &RawValue) -> Vec<u8> {
+    #[derive(serde::Serialize)]
+    struct Call<'a> {
+        jsonrpc: &'static str,
+        id: &'a str,
+        method: &'a str,
+        params: &'a RawValue,
+    }
+    let mut bytes = Vec::new();
+    // Plain text, which always serializes.
+    let json = serde_json::to_vec(&Call { jsonrpc: "2.0", id, method, params }).unwrap_or_default();
+    ws_text(&mut bytes, &json);
+    bytes
+}
+
+fn text_of(content: &Value) -> String {
+    match (content["text"].as_str(), content["uri"].as_str(), content["type"].as_str()) {
+        (Some(text), ..) => text.to_owned(),
+        (None, Some(uri), _) => uri.to_owned(),
+        (None, None, sort) => format!("[{}]", sort.unwrap_or("content")),
+    }
+}
+
+/// The part of the context that is left, in whole percent.
+fn left(body: &Value) -> Option<u64> {
+    if let Some(percent) = body["contextLeftPercent"].as_f64() {
+        return Some(percent.clamp(0.0, 100.0) as u64);
+    }
+    let (used, size) = (body["used"].as_u64()?, body["size"].as_u64().filter(|size| *size > 0)?);
+    Some(100 - used.min(size).saturating_mul(100) / size)
+}
