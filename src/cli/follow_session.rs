@@ -6,7 +6,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use plexus_protocol::{Kind, Request, RequestState, RunStatus, SessionId};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
