@@ -218,7 +218,7 @@ fn question(key: RequestKey, line: &str) -> AgentRequest {
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

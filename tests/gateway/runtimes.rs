@@ -115,7 +115,7 @@ fn ask(key: &str) -> AgentRequest {
         multiline: false,
         expects: ExpectedAnswer::default(),
         secret: false,
-        danger: false,
+        danger_level: None,
         allow_reason: false,
         allow_remember: false,
         observe_only: false,

@@ -1670,6 +1670,8 @@ export interface Request {
   changed?: boolean;
   /** Whether the runtime calls the action dangerous. */
   danger?: boolean;
+  /** The runtime's own `danger_level`, unchanged (UI protocol: `normal` or `danger`); the gateway's judgement is `risk`. */
+  danger_level?: string;
   /** The initial text of a prompt. */
   default_value?: string;
   /**
@@ -2257,6 +2259,8 @@ export interface Spending {
 /** A prompt: `text`, ACP's `content` blocks, or the UI protocol's `input`. */
 export interface StartRun {
   content?: ContentBlock[] | null;
+  /** Further members of `run.start`, passed unchanged to a runtime of the UI protocol. */
+  extra_members?: JsonObject | null;
   idempotency_key?: string | null;
   input?: Input | null;
   /** Passed to the runtime unchanged. */
