@@ -579,6 +579,7 @@ impl Bench {
                 assert!(ask.first_mention.is_none(), "{name}: a tool call is mentioned twice");
                 assert!(self.open.contains_key(&ask.key), "{name}: {:?} changes and is not open", ask.key);
             }
+            RuntimeEvent::Reviewed { ask, .. } => assert!(ask.observe_only, "{name}: nobody is asked"),
             RuntimeEvent::TakenBack { key, .. } | RuntimeEvent::AnswerLost { key, .. } => {
                 self.open.remove(&key);
             }

@@ -112,6 +112,9 @@ export type AnswerParams = Said & {
   request_id: string;
 };
 
+/** Who gave an answer. */
+export type AnsweredBy = 'person' | 'rule' | 'agent';
+
 /** Names of devices by the risk that they may answer. */
 export interface AnsweredOn {
   danger?: string[];
@@ -1593,6 +1596,8 @@ export interface Ready {
 
 /** The durable record of a request's outcome. */
 export interface Receipt {
+  /** Whether a person, a rule or the agent decided. Absent if nobody did, and where it was not recorded. */
+  answered_by?: AnsweredBy;
   /** The answer to each question. */
   answers?: Record<string, string[]>;
   /** When it was answered. */
@@ -1758,6 +1763,8 @@ export interface Requests {
 
 /** The outcome of a request: the body of `request_resolved`. */
 export interface Resolution {
+  /** Whether a person, a rule or the agent decided. */
+  answered_by?: AnsweredBy;
   /** The answer to each question. */
   answers?: Record<string, string[]>;
   /** When it was answered. */
@@ -1939,6 +1946,8 @@ export interface RunStatusNote {
 
 /** A runtime as clients see it. */
 export interface Runtime {
+  /** The first thing that it did without asking, in a session in which it has never asked and nobody has told it that it may. */
+  acted_unasked?: string;
   /** The agent's own name and version, once reported. */
   agent?: string;
   /** The runtime's capabilities, once reported; more may come with its first session. */
@@ -1949,6 +1958,8 @@ export interface Runtime {
   cwd: string;
   /** The dialect it speaks. */
   dialect: string;
+  /** Whether its commands run in `cwd`, whatever the folder of the session is. */
+  fixed_folder?: boolean;
   /** The number of starts; 0 for a process of an earlier gateway until its number is known. */
   generation: number;
   /** When it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry. */
@@ -1961,6 +1972,8 @@ export interface Runtime {
   pid?: number;
   /** Why it is not ready. */
   problem?: string;
+  /** The reviewer of its own that it asks instead of people ("Codex's reviewer"). */
+  reviewer?: string;
   /** Its name. */
   runtime_id: RuntimeId;
   /** The runtime's state. */
@@ -2011,7 +2024,7 @@ export type RuntimeStatus = RuntimeExit & {
   resumed?: boolean;
   /** The runtime. */
   runtime_id: RuntimeId;
-  /** `attached`, `reattached`, `lost`, `exited` or `stuck`. */
+  /** `attached`, `reattached`, `lost`, `exited`, `stuck`, or `unasked`: the agent acts without asking. */
   status: string;
 };
 
@@ -2314,8 +2327,10 @@ export interface StartRuntime {
 export type Subject = {
   /** The shell line as one element, or the program and its arguments. Left out above `ABOUT_MAX` bytes. */
   argv?: string[];
-  /** The working directory, if the runtime names one. */
+  /** The folder in which it runs: the session's, or the one in a field of the command. Absent if no folder is known. */
   cwd?: string | null;
+  /** The other folder that the agent's words name, if they contradict `cwd`. */
+  stated_cwd?: string | null;
   type: 'command';
 } | {
   /** The files, `ABOUT_FILES` at most. */

@@ -17,7 +17,7 @@ const t = text.shell.runtimes;
 const TONE: Record<string, string> = { ready: 'ok', starting: 'info', restarting: 'warn', exited: '' };
 
 /** What a person who relies on questions should know of an agent. */
-export function conductOf(r: Pick<RuntimeInfo, 'acted_unasked' | 'reviewer' | 'fixed_folder' | 'cwd'>): string[] {
+function conductOf(r: Pick<RuntimeInfo, 'acted_unasked' | 'reviewer' | 'fixed_folder' | 'cwd'>): string[] {
   return [r.acted_unasked ? t.unasked(oneLine(r.acted_unasked)) : '', r.reviewer ? t.reviewer(oneLine(r.reviewer)) : '', r.fixed_folder ? t.fixedFolder(oneLine(r.cwd)) : ''].filter(Boolean);
 }
 
