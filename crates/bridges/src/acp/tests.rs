@@ -61,7 +61,7 @@ impl Bench {
 
     fn ask(&mut self, id: &str) -> Vec<Value> {
         self.gateway(json!({"jsonrpc":"2.0","id":id,"method":"session/request_permission","params":
-            {"sessionId":"s_1","options":[],"_meta":{"plexus":{"request_id":id,"cursor":"e:9"}}}}))
+            {"sessionId":"s_1","options":[],"_meta":{"plexus":{"request_id":id.split('#').next(),"cursor":"e:9"}}}}))
     }
 
     fn down(&mut self) -> Vec<Value> {
@@ -613,7 +613,8 @@ impl World {
             json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s_1","update":update,
                 "_meta":{"plexus":{"cursor":format!("e:{at}")}}}})
         };
-        if self.events {
+        // An event of ACP's own kinds is its update.
+        if self.events && !matches!(event, Event::User(_) | Event::Text(_)) {
             self.to_bridge.push_back(json!({"jsonrpc":"2.0","method":"_plexus/event","params":
                 {"session_id":"s_1","cursor":format!("e:{at}")}}));
         }
