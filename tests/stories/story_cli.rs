@@ -794,7 +794,7 @@ fn long_request_is_read_whole_and_every_card_shows_its_reasons() {
     let command = format!("rm -rf {}", words.join(" "));
     fine(&home, &["prompt", "last", &format!("ask {command}")]);
     let request = open_request(&home);
-    assert!(request["display"].as_str().unwrap().ends_with("file-3999"), "whole in the list of `requests`");
+    assert!(request["display"].as_str().unwrap().contains("file-3999\nin "), "whole in the list of `requests`");
     let listed = fine(&home, &["requests"]);
     let reasons = request["risk_reasons"].as_array().unwrap();
     assert!(!reasons.is_empty(), "{request}");
