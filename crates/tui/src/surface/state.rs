@@ -8,7 +8,9 @@ use plexus_surfaces::{Surface, row_order};
 use ratatui_textarea::TextArea;
 use serde_json::Value;
 
-use super::layout::{Control, LayoutContext, Spot, layout};
+use super::controls::Control;
+use super::layout::{LayoutContext, layout};
+use super::part::Spot;
 
 /// How long a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
 pub(crate) const PRESS_DELAY: i64 = 400;
