@@ -35,7 +35,7 @@ const PLACE = '__PLEXUS_FILES__';
 /** Public files that the shell does not need to draw itself. The frame of agents' pages has a policy of its own, and comes from the gateway. */
 const APART = ['frame.html', 'icon-180.png', 'icon-512.png', 'icon-maskable-512.png', 'icon-badge.png'];
 /** Scripts that are loaded when they are first needed. A first visit does not fetch them; `scripts/web` holds each to a limit of its own. */
-const LATER = /^assets\/(?:changes|chart|languages|settings|surface|terminals|usage)-/;
+const LATER = /^assets\/(?:changes|chart|devices|languages|runtimes|settings|surface|terminals|usage)-/;
 
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 

@@ -263,7 +263,22 @@ const stories = {
     await phone.locator('[role="row"] .words').first().tap();
     const current = () => phone.evaluate(() => window['deep']('plexus-requests').opened);
     const done = new Set();
-    let most = 0;
+    // How long it takes from a press to the next card that takes one is measured in the page: what a busy machine adds outside does not count.
+    await phone.evaluate(() => {
+      window['waits'] = [];
+      document.addEventListener('click', (event) => {
+        if (!(event.composedPath()[0] instanceof Element) || !event.composedPath().some((one) => one.localName === 'button' && one.dataset?.key === 'd')) return;
+        const since = performance.now();
+        const before = window['deep']('plexus-requests').opened;
+        const look = () => {
+          const { opened } = window['deep']('plexus-requests');
+          const ready = opened !== before && window['deep'](`article[data-request="${opened}"] .actions[data-arming="false"]`);
+          if (ready) window['waits'].push(Math.round(performance.now() - since));
+          else if (performance.now() - since < 10_000) setTimeout(look, 5);
+        };
+        look();
+      }, true);
+    });
     for (let n = 0; n < all.length; n++) {
       const id = await current();
       assert.ok(id && !done.has(id), `the next one is there: ${id}`);
@@ -282,15 +297,13 @@ const stories = {
       await armed(card);
       const asked = answers.length;
       await answerOf(card, 'deny').tap();
-      const since = Date.now();
       done.add(id);
       if (n === all.length - 1) break;
       await until('the next card', async () => (await current()) !== id);
       await cardOf(phone, await current()).locator('.actions[data-arming="false"]').waitFor();
-      most = Math.max(most, Date.now() - since);
       assert.equal(answers.length, asked + 1);
     }
-    console.log(`from an answer to the next active card: ${most} ms at most`);
+    console.log(`from an answer to the next card that takes one, ms: ${(await phone.evaluate(() => window['waits'])).join(' ')}`);
     await until('the rows again', async () => (await current()) === '');
     assert.deepEqual(answers.slice(-20).map((one) => one.body.option_id), Array(20).fill('no'));
     await shoot(phone, 'bar-sheet-end');

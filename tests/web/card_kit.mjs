@@ -159,15 +159,18 @@ export async function go(page, hash) {
 export const cardOf = (page, request_id) => page.locator(`article[data-request="${request_id}"]`);
 /** The row of a request in the inbox. */
 export const rowOf = (page, request_id) => page.locator(`[role="row"][data-request="${request_id}"]`);
+/** Closes the card that covers the rows of a phone. */
+export async function toRows(page) {
+  const close = page.locator('plexus-requests:not([beside]) .pane:not([data-shut], [data-ended]) .steps button').last();
+  if (await close.count()) await close.tap();
+}
 /** The card of a request in the inbox, opened by its row. */
 export async function shown(page, request_id) {
   const row = rowOf(page, request_id);
   const card = cardOf(page, request_id);
   await row.waitFor();
   if ((await row.getAttribute('aria-current')) !== 'true') {
-    // On a phone the open card covers the rows.
-    const sheet = page.locator('plexus-requests:not([beside]) .pane:not([data-shut]) .steps button').last();
-    if (await sheet.count()) await sheet.tap();
+    await toRows(page);
     const words = row.locator('.words');
     await (await page.evaluate(() => navigator.maxTouchPoints > 0) ? words.tap() : words.click());
   }

@@ -174,11 +174,13 @@ const stories = {
     let card = await shown(desk, first.request_id);
     await armed(card);
     await card.focus();
+    await desk.waitForTimeout(ARMED_MS);
     await desk.keyboard.down('a');
     await note(card, 'Keep holding');
     await desk.keyboard.up('a');
     await note(card, 'Released too early');
     await stillOpen(first.request_id);
+    await armed(card);
     await desk.keyboard.down('a');
     await closed(card, 'Allowed once · you');
     await desk.keyboard.up('a');
@@ -390,13 +392,15 @@ const stories = {
    card = await shown(desk, picked.request_id);
     await armed(card);
     await card.focus();
+    await desk.waitForTimeout(ARMED_MS);
     await desk.keyboard.press('2');
+    await card.locator('input:checked').waitFor();
     await shoot(desk, 'card-pick');
     await desk.keyboard.press('a');
     await closed(card, 'Chosen: Ask');
   },
 
-  async 'keys: the first only chooses the card, the next answers it'() {
+  async 'keys answer only a card that was focused, and no sooner than a moment later'() {
     await clear();
     const asked = await ask('ask touch keys.txt');
     const card = await shown(desk, asked.request_id);
@@ -407,9 +411,12 @@ const stories = {
       /** @type {HTMLElement|null} */ (at)?.blur();
     });
     await desk.keyboard.press('a');
-    await note(card, 'Selected');
+    await desk.waitForTimeout(ARMED_MS);
     await stillOpen(asked.request_id);
-    await armed(card);
+    await card.evaluate((article) => article.focus());
+    await desk.keyboard.press('a');
+    await desk.waitForTimeout(ARMED_MS);
+    await stillOpen(asked.request_id);
     await desk.keyboard.press('d');
     await closed(card, 'Denied · you');
   },

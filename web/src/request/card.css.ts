@@ -40,6 +40,8 @@ export const cardStyles = css`
   .unreadable { margin: 0 0 4px; color: var(--danger); font-size: var(--t-s); font-weight: 600; }
 
   blockquote { margin: 0; font-size: var(--t-s); color: var(--fg-soft); min-inline-size: 0; }
+  blockquote h2 { display: inline; font-weight: 400; }
+  blockquote h2 + .said { display: inline; }
   .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
   blockquote .said::before { content: '“'; }
   blockquote .said::after { content: '”'; }
@@ -101,7 +103,7 @@ export const cardStyles = css`
   button.answer small { font-weight: 450; font-size: var(--t-xs); line-height: 1.15; color: var(--fg-mute); max-inline-size: 15ch; overflow: hidden; text-overflow: ellipsis; }
   button.answer.primary { background: var(--accent-solid); color: var(--on-accent); padding-inline: 16px; }
   button.answer.primary small { color: inherit; }
-  button.answer.primary:hover:not([aria-disabled='true']) { background: var(--accent-solid-hover); }
+  button.answer.primary:hover { background: color-mix(in srgb, var(--accent-solid) 88%, #000); }
   button.answer[aria-disabled='true'] { cursor: not-allowed; opacity: 0.55; }
   plexus-menu { align-self: center; }
   kbd { min-width: 17px; height: 17px; padding: 0 3px; border-bottom-width: 1px; background: none; color: inherit; border-color: color-mix(in srgb, currentColor 40%, transparent); }

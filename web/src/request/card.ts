@@ -156,7 +156,6 @@ export class PlexusCard extends PlexusElement {
     else if (before && request.state === 'open' && changedBetween(before, request)) {
       this.#forget();
       this.#changed = true;
-      this.#tell(t.changedSince, true);
     }
     if (this.status !== 'closed' && request.state !== 'open') this.#close(request.receipt ?? null);
     if (changed.has('status') && this.status === 'open') this.#arming.again(performance.now());
@@ -677,7 +676,7 @@ export class PlexusCard extends PlexusElement {
     const short = message.split('\n', QUOTE_LINES).join('\n').slice(0, QUOTE_CHARS);
     const more = short.length < message.length && !this.#saysMore;
     return html`<blockquote>
-      <h2 class="sr">${t.agentSays}</h2>
+      <h2>${t.agentSays}</h2>
       ${title ? html`<div class="said title">${title}</div>` : nothing} ${message ? html`<div class="said">${more ? `${short}…` : message}</div>` : nothing}
       ${more ? html`<button type="button" class="more" @click=${() => { this.#saysMore = true; this.requestUpdate(); }}>${text.common.more}</button>` : nothing}
     </blockquote>`;
@@ -806,8 +805,8 @@ export class PlexusCard extends PlexusElement {
     const mark = { allow: 'check', deny: 'close', none: 'info' } as const;
     const took = Date.parse(outcome.at ?? '') - Date.parse(request.opened_at);
     const parts = [outcome.who, Number.isNaN(took) ? '' : t.after(span(took))].filter(Boolean);
-    return html`<div class="outcome" role="status" data-sense=${outcome.sense}>${icon(mark[outcome.sense], 14)}<span class="line"><strong>${outcome.what}</strong>${parts.map((part) => ` · ${part}`)} · ${asked}</span></div>
-      ${outcome.edited ? html`<p class="more-said">${t.editedTo} <code>${outcome.edited}</code></p>` : nothing}${outcome.reason ? html`<p class="more-said">${t.because(outcome.reason)}</p>` : nothing}${this.#late ? html`<p class="more-said late">${t.late}</p>` : nothing}`;
+    return html`<div role="status"><div class="outcome" data-sense=${outcome.sense}>${icon(mark[outcome.sense], 14)}<span class="line"><strong>${outcome.what}</strong>${parts.map((part) => ` · ${part}`)} · ${asked}</span></div>
+      ${outcome.edited ? html`<p class="more-said">${t.editedTo} <code>${outcome.edited}</code></p>` : nothing}${outcome.reason ? html`<p class="more-said">${t.because(outcome.reason)}</p>` : nothing}${this.#late ? html`<p class="more-said late">${t.late}</p>` : nothing}</div>`;
   }
 }
 customElements.define('plexus-card', PlexusCard);

@@ -56,6 +56,7 @@ export class PlexusHold extends LitElement {
     strong > span > span { grid-area: 1 / 1; text-align: start; }
     [data-off] { visibility: hidden; }
     small { position: relative; font-weight: 450; font-size: var(--t-xs); line-height: 1.15; max-inline-size: 15ch; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    @media (max-width: 599px) { button { padding-inline: 6px; } strong { gap: 5px; } }
     :host(:not([holding])) .fill { transition: transform 160ms ease-out; }
     @media (prefers-reduced-motion: reduce) { .fill { transition: none !important; } }
     @media (forced-colors: active) { .fill { background: Highlight; opacity: 0.5; } }

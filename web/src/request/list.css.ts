@@ -75,6 +75,9 @@ export const listStyles = css`
   /* Over the rows: a sheet, filled, so that the answers are where the thumb is. */
   .pane { position: absolute; inset: 0; z-index: 3; min-inline-size: 0; display: flex; flex-direction: column; background: var(--bg-raised); }
   .pane[data-shut] { display: none; }
+  /* What was answered elsewhere is one line below the rows. */
+  .pane[data-ended] { position: static; flex: none; border-block-start: 1px solid var(--line-strong); }
+  .pane[data-ended] plexus-card { flex: none; }
   .steps { flex: none; display: flex; align-items: center; gap: 2px; padding-inline: 12px 4px; color: var(--fg-mute); font-size: var(--t-s); }
   .steps .nth { flex: 1; min-inline-size: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   .steps button { inline-size: 44px; min-block-size: 40px; padding: 0; }
@@ -85,7 +88,7 @@ export const listStyles = css`
   @container (min-width: 760px) {
     .split { flex-direction: row; }
     .side { flex: 0 0 clamp(340px, 46%, 640px); border-inline-end: 1px solid var(--line); }
-    .pane, .pane[data-shut] { position: static; display: flex; flex: 1 1 0; background: none; padding: 16px 20px 20px; overflow: hidden; }
+    .pane, .pane[data-shut], .pane[data-ended] { position: static; border: 0; display: flex; flex: 1 1 0; background: none; padding: 16px 20px 20px; overflow: hidden; }
     .steps { display: none; }
     .pane plexus-card { flex: 0 1 auto; inline-size: 100%; max-inline-size: 820px; margin-inline: auto; --card-line: var(--line); --card-corner: var(--r-l); }
     .pane .none { display: block; margin: auto; color: var(--fg-mute); }

@@ -562,7 +562,7 @@ export class PlexusRequests extends PlexusElement {
   #pane() {
     const ids = this.#entries.flatMap((entry) => (entry.kind === 'request' ? [entry.id] : []));
     const nth = ids.indexOf(this.opened) + 1;
-    return html`<section class="pane" aria-label=${t.rows.pane} ?data-shut=${!this.opened} @keydown=${this.#paneKey} @closed=${this.#answered}>
+    return html`<section class="pane" aria-label=${t.rows.pane} ?data-shut=${!this.opened} ?data-ended=${this.#by.get(this.opened)?.state !== 'open' || isLeft(this.opened)} @keydown=${this.#paneKey} @closed=${this.#answered}>
       <div class="steps">
         <span class="nth" role="status">${[nth ? t.rows.nth(nth, ids.length) : '', this.#lastOutcome()].filter(Boolean).join(' · ')}</span>
         <button type="button" class="ghost" aria-label=${t.rows.previous} ?disabled=${nth <= 1} @click=${() => this.#nextCard(-1)}>${icon('up')}</button>

@@ -38,7 +38,7 @@ export const request = {
   exactly: 'Exactly what is asked',
   sent: 'Exactly what was sent',
   level: (level: string) => `the agent calls it “${level}”`,
-  agentSays: 'The agent says',
+  agentSays: 'The agent says:',
   warns: 'Plexus warns',
   lasts: {
     allow: (agent: string) => `${agent} would remember this and stop asking. It decides what else that covers.`,
