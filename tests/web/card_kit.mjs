@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
-import { need, ok, PATIENCE_MS, signIn, until } from './kit.mjs';
+import { need, ok, OWN_PAGE, ownPage, PATIENCE_MS, signIn, until } from './kit.mjs';
 
 export { until };
 
@@ -97,12 +97,21 @@ export async function device(name, scopes, more = {}) {
   return body;
 }
 
-export const launch = (/** @type {string[]} */ more = []) =>
-  chromium.launch({
+/** The browser; its contexts show the page of PLEXUS_PAGE, if it is set. */
+export async function launch(/** @type {string[]} */ more = []) {
+  const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     headless: true,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', ...more],
   });
+  const plain = browser.newContext.bind(browser);
+  browser.newContext = async (options = {}) => {
+    const context = await plain({ ...options, ...OWN_PAGE });
+    await ownPage(context);
+    return context;
+  };
+  return browser;
+}
 
 export const persistent = (/** @type {string} */ profile, /** @type {string[]} */ more = [], options = {}) =>
   chromium.launchPersistentContext(profile, {

@@ -4,12 +4,11 @@
 // What it is told is in card_kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { DESK, PHONE, api, base, changed, device, enter, go, launch, play, prompt, quiet, request, requests, session, shoot, teller, until } from './card_kit.mjs';
-import { ALONE_MS, OWN_PAGE, axe, ownPage } from './kit.mjs';
+import { ALONE_MS, axe } from './kit.mjs';
 
 const browser = await launch();
 const open = async (/** @type {any} */ size) => {
-  const context = await browser.newContext({ ...size, ...OWN_PAGE });
-  await ownPage(context);
+  const context = await browser.newContext(size);
   const tell = await teller(context);
   return { page: await enter(context), tell };
 };

@@ -6,11 +6,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DESK, api, base, changed, device, enter, go, launch, play, prompt, quiet, requests, session, teller, until } from './card_kit.mjs';
-import { OWN_PAGE, ownPage } from './kit.mjs';
 
 const browser = await launch();
-const context = await browser.newContext({ ...DESK, ...OWN_PAGE });
-await ownPage(context);
+const context = await browser.newContext(DESK);
 const tell = await teller(context);
 const page = await enter(context);
 /** The answers that the page sent. */
