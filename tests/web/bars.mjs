@@ -58,7 +58,7 @@ async function ask(page, put, more = {}) {
 const end = (put, one) => tell(put, one, 'request_resolved', { request_id: one.request_id, state: 'withdrawn', resolved_by: { device_id: 'gateway', name: '' }, at: new Date().toISOString() });
 const heightOf = async (locator) => (await locator.boundingBox()).height;
 /** The text of each answer, without its key and the agent's label. */
-const verbs = (card) => card.locator('.answers > :is(button, plexus-hold)').evaluateAll((all) => all.map((one) => (one.shadowRoot ?? one).querySelector('strong')?.textContent?.replace(/[ad1-9]$|Keep holding…/, '').trim()));
+const verbs = (card) => card.locator('.answers > :is(button, plexus-hold)').evaluateAll((all) => all.map((one) => (one.shadowRoot ?? one).querySelector('strong')?.textContent?.replace(/[ad1-9]$|Holding…/, '').trim()));
 /** The elements that Tab reaches in the bar, in order. */
 async function tabbed(page, card) {
   await card.evaluate((article) => article.focus());
@@ -260,8 +260,9 @@ const stories = {
     const all = Array.from({ length: 20 }, (_, n) => made(n % 4 ? {} : { risk: 'danger', risk_reasons: ['pipes the network into a shell', 'deletes outside the folder'] }));
     for (const one of all) tell(putPhone, one);
     await rowOf(phone, all[1].request_id).waitFor();
-    await phone.locator('[role="row"] .words').first().tap();
     const current = () => phone.evaluate(() => window['deep']('plexus-requests').opened);
+    // One that is alone opens by itself.
+    if (!(await current())) await phone.locator('[role="row"] .words').first().tap();
     const done = new Set();
     // How long it takes from a press to the next card that takes one is measured in the page: what a busy machine adds outside does not count.
     await phone.evaluate(() => {
@@ -290,6 +291,8 @@ const stories = {
           const box = await answerOf(card, which).boundingBox();
           assert.ok(box.height >= 52 && box.y > height / 2 && box.y + box.height <= height, `${which} at ${width}x${height}: ${JSON.stringify(box)}`);
         }
+        const cut = await card.locator('.answers > :is(button, plexus-hold)').evaluateAll((all) => all.map((one) => one.shadowRoot?.querySelector('button') ?? one).filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+        assert.deepEqual(cut, [], `at ${width}x${height} no answer is cut`);
         const why = await card.locator('.why').boundingBox();
         assert.ok(why.y > 0 && why.y + why.height <= height, 'the reason is in sight');
         await shoot(phone, `bar-sheet-${n}`);

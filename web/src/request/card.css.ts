@@ -137,7 +137,7 @@ export const cardStyles = css`
     .where { flex-basis: 100%; }
     .answers { flex-flow: row wrap; gap: 8px; }
     .answers > :is(button, plexus-hold) { flex: 1 1 30%; min-inline-size: 0; min-block-size: 52px; white-space: normal; }
-    .answers > .primary { flex-grow: 1.5; }
+    .answers > .primary { flex-grow: 2; }
     .answers > [data-role='later'] { flex-basis: 100%; order: 9; min-block-size: 44px; }
     .answers > plexus-menu { order: 1; }
     .answers[data-count='1'] > :is(button, plexus-hold) { flex-basis: 60%; }

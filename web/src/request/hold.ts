@@ -57,6 +57,7 @@ export class PlexusHold extends LitElement {
     [data-off] { visibility: hidden; }
     small { position: relative; font-weight: 450; font-size: var(--t-xs); line-height: 1.15; max-inline-size: 15ch; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     @media (max-width: 599px) { button { padding-inline: 6px; } strong { gap: 5px; } }
+    @media (max-width: 359px) { .ring { display: none; } }
     :host(:not([holding])) .fill { transition: transform 160ms ease-out; }
     @media (prefers-reduced-motion: reduce) { .fill { transition: none !important; } }
     @media (forced-colors: active) { .fill { background: Highlight; opacity: 0.5; } }
@@ -78,7 +79,7 @@ export class PlexusHold extends LitElement {
       @blur=${this.stop}
     >
       <span class="fill"></span>
-      <strong><svg class="ring" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="8"></circle><circle class="arc" cx="10" cy="10" r="8" pathLength="1"></circle></svg><span><span ?data-off=${this.holding}>${t.holdFor(this.verb)}</span><span ?data-off=${!this.holding}>${t.holding}</span></span></strong>
+      <strong><svg class="ring" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="8"></circle><circle class="arc" cx="10" cy="10" r="8" pathLength="1"></circle></svg><span><span ?data-off=${this.holding}>${t.holdFor(this.verb)}</span><span ?data-off=${!this.holding}>${t.held}</span></span></strong>
       ${this.label ? html`<small title=${this.label}>“<bdi>${this.label}</bdi>”</small>` : null}
     </button>`;
   }

@@ -244,8 +244,8 @@ export class PlexusRequests extends PlexusElement {
     if (this.opened && !this.#by.has(this.opened)) this.opened = '';
     this.#kept = this.#kept.filter((id) => this.#by.has(id));
     if (this.opened || this.#shut) return;
-    const open = this.#order.filter(({ id }) => this.#by.get(id)?.state === 'open' && !isLeft(id));
-    // Below the rows it would hide some of them: it opens by itself only if there is nothing to choose from.
+    const open = this.#order.filter(({ id }) => this.#by.get(id)?.state === 'open' && !isLeft(id) && id !== this.#last);
+    // Over the rows it would hide them: it opens by itself only if there is nothing to choose from.
     if (!open[0] || !(this.beside || open.length === 1)) return;
     this.#show(open[0].id);
     if (!this.matches(':focus-within')) this.active = open[0].id;

@@ -79,6 +79,7 @@ export const request = {
   allowEdited: 'Allow as edited',
   holdFor: (verb: string) => (verb === 'Allow once' ? 'Hold to allow' : `Hold to ${verb.charAt(0).toLowerCase()}${verb.slice(1)}`),
   holding: 'Keep holding…',
+  held: 'Holding…',
   holdHint: 'Danger: press and hold for a second. With the keyboard: hold Space or the key.',
   released: 'Released too early. Nothing was answered.',
   typeInstead: 'Type a word instead of holding',
