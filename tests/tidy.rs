@@ -920,13 +920,13 @@ fn seeds_name_tests_that_exist() {
     assert!(seeds.lines().filter(|line| line.starts_with('|')).count() > 40, "the table was not found");
     none(unproven(&seeds, &files));
     let planted =
-        "| `a::nothing` first | `front_ws::ws_is_nowhere`, `front_ws` |\n| x | open |\n| y | `story_of::none` |";
+        "| `a::nothing` first | `front_ws::ws_is_nowhere`, `front_ws` |\n| x | open |\n| y | `story_of::no_test` |";
     assert_eq!(
         unproven(planted, &files),
         [
             "docs/seeds.md:1: there is no test `front_ws::ws_is_nowhere`",
             "docs/seeds.md:2: a row is open",
-            "docs/seeds.md:3: there is no test `story_of::none`",
+            "docs/seeds.md:3: there is no test `story_of::no_test`",
         ]
     );
 }

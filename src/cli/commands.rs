@@ -504,7 +504,7 @@ fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result
 }
 
 /// The answer with this id, verb or label.
-fn named<'a>(actions: &'a [answers::Action], word: &str) -> anyhow::Result<&'a answers::Action> {
+fn named<'a>(actions: &'a [answers::AnswerAction], word: &str) -> anyhow::Result<&'a answers::AnswerAction> {
     answers::find(actions, word).map_err(|why| {
         let all = actions.iter().filter_map(|action| {
             let id = action.answer.as_ref()?.option_id.as_ref()?;
@@ -520,7 +520,7 @@ fn named<'a>(actions: &'a [answers::Action], word: &str) -> anyhow::Result<&'a a
 }
 
 /// Asks at a terminal before an answer that also covers later requests.
-fn confirm_lasting(action: &answers::Action) -> anyhow::Result<()> {
+fn confirm_lasting(action: &answers::AnswerAction) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Ok(());
     }

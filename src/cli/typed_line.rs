@@ -3,7 +3,7 @@
 //! Only a line that is exactly a key or a verb answers, so that no sentence does: a text or a choice is shown first and sent by `a`. Verbs,
 //! order and guards are those of [`plexus_protocol::answers`].
 
-use plexus_protocol::answers::{Action, Answerer, KEYS, Role, Sense, actions};
+use plexus_protocol::answers::{AnswerAction, AnswerRole, Answerer, KEYS, Sense, actions};
 use plexus_protocol::{Answer, Misfit, Question, QuestionOption, Request, RequestType, Risk};
 
 use super::card::one;
@@ -62,7 +62,7 @@ pub(crate) fn read_line(request: &Request, step: &mut AnswerStep, text: &str, pa
             _ => given(request, step, Vec::new(), text, paint),
         },
         AnswerStep::Form(answers) => given(request, step, answers, text, paint),
-        AnswerStep::Choose if actions.iter().any(|action| action.role == Role::Send) => match text {
+        AnswerStep::Choose if actions.iter().any(|action| action.role == AnswerRole::Send) => match text {
             "-" => denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer),
             "d" if request.form().is_empty() => {
                 denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer)
@@ -74,8 +74,8 @@ pub(crate) fn read_line(request: &Request, step: &mut AnswerStep, text: &str, pa
             next("type the reason; an empty line answers nothing")
         }
         AnswerStep::Choose => {
-            let verb = |action: &&Action| action.verb().eq_ignore_ascii_case(text);
-            let key = |action: &&Action| action.key.is_some_and(|key| text.chars().eq([key]));
+            let verb = |action: &&AnswerAction| action.verb().eq_ignore_ascii_case(text);
+            let key = |action: &&AnswerAction| action.key.is_some_and(|key| text.chars().eq([key]));
             let Some(action) = actions.iter().find(key).or_else(|| actions.iter().find(verb)) else {
                 return TypedLine::Refused(help(request));
             };
@@ -105,7 +105,7 @@ fn guarded(request: &Request, step: &mut AnswerStep, answer: Answer) -> TypedLin
 }
 
 /// The answer that refuses, if there is one.
-fn denial(actions: &[Action]) -> Option<Answer> {
+fn denial(actions: &[AnswerAction]) -> Option<Answer> {
     actions.iter().find(|action| action.role.rule().sense == Sense::Deny)?.answer.clone()
 }
 
@@ -268,7 +268,7 @@ pub(crate) fn choices(request: &Request, paint: Paint) -> String {
     }
     let mut out = String::new();
     let actions = actions(request, Answerer::UNLIMITED);
-    if actions.iter().any(|action| action.role == Role::Send) {
+    if actions.iter().any(|action| action.role == AnswerRole::Send) {
         for (n, item) in request.items.iter().enumerate() {
             out.push_str(&format!("  {}  {}\n", n + 1, line(&item.label, LABEL)));
         }
@@ -305,7 +305,7 @@ mod tests {
         let mut wire = json!({
             "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1, "type": kind,
             "state": "open", "title": "t", "display": "d", "warnings": [], "digest": "x", "options": [],
-            "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-01T00:00:00Z",
+            "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-01T00:00:00Z", "risk": "elevated",
         });
         for (key, value) in more.as_object().unwrap() {
             wire[key] = value.clone();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn card_lists_the_verbs_of_the_gateway_with_the_labels_of_the_agent_beside_them() {
+    fn card_lists_verbs_of_the_gateway_beside_labels_of_the_agent() {
         let options = json!([
             { "id": "x", "label": "Deny\u{1b}[2J", "kind": "allow_once" },
             { "id": "y", "label": "\u{202e}Allow", "kind": "reject_once" },

@@ -409,11 +409,11 @@ pub(super) fn receipt_of_review(request: &Request, review: AgentReview, now: Tim
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use plexus_protocol::answers::{self, Answerer, Role};
+    use plexus_protocol::answers::{self, AnswerRole, Answerer};
     use plexus_protocol::{About, Item};
 
     pub(in crate::sessions) fn request() -> Request {
-        let offer = Offer { id: "yes".into(), label: "Yes".into(), kind: Choice::AllowOnce };
+        let offer = Offer { id: "yes".into(), label: "Yes".into(), kind: Choice::AllowOnce, for_session: false };
         Request {
             request_id: RequestId::trusted("q_1"),
             session_id: SessionId::trusted("s_1"),
@@ -494,7 +494,7 @@ pub(super) mod tests {
             ("never", Choice::RejectAlways),
             ("other", Choice::Other),
         ];
-        let offers = offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind });
+        let offers = offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind, for_session: false });
         for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
             let request = Request { risk, options: offers.to_vec(), allow_remember: true, ..request() };
             for up_to in [None, Some(Risk::Low), Some(Risk::Elevated), Some(Risk::Danger)] {
@@ -525,7 +525,7 @@ pub(super) mod tests {
     #[test]
     fn request_takes_exactly_the_answers_that_screens_offer() {
         let kinds = [Choice::AllowOnce, Choice::AllowAlways, Choice::RejectOnce, Choice::RejectAlways, Choice::Other];
-        let offer = |kind: Choice| Offer { id: format!("{kind:?}"), label: "x".into(), kind };
+        let offer = |kind: Choice| Offer { id: format!("{kind:?}"), label: "x".into(), kind, for_session: false };
         let item = Item { id: "a".into(), label: "A".into(), detail: None };
         for risk in [Risk::Low, Risk::Elevated, Risk::Danger] {
             let permission = Request { risk, options: kinds.map(offer).to_vec(), ..request() };
@@ -536,7 +536,7 @@ pub(super) mod tests {
                 for request in [&permission, &prompt, &pick] {
                     for action in answers::actions(request, device) {
                         // A text or an item is still missing.
-                        let Some(answer) = action.answer.filter(|_| action.role != Role::Send) else { continue };
+                        let Some(answer) = action.answer.filter(|_| action.role != AnswerRole::Send) else { continue };
                         let taken = judge(request, &answer, limit);
                         assert_eq!(taken.is_ok(), action.unavailable.is_none(), "{risk:?} {limit:?} {answer:?}");
                     }
@@ -575,8 +575,10 @@ pub(super) mod tests {
     #[test]
     fn request_edit_is_taken_only_where_offered_with_allow_once() {
         let offers = [("yes", Choice::AllowOnce), ("always", Choice::AllowAlways), ("no", Choice::RejectOnce)];
-        let options: Vec<Offer> =
-            offers.map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind }).into_iter().collect();
+        let options: Vec<Offer> = offers
+            .map(|(id, kind)| Offer { id: id.into(), label: id.into(), kind, for_session: false })
+            .into_iter()
+            .collect();
         let editable = Some(Editable { label: "Command".into(), value: "ls".into() });
         let plain = Request { options: options.clone(), ..request() };
         let edits = Request { editable, allow_remember: true, ..plain.clone() };
@@ -624,7 +626,7 @@ pub(super) mod tests {
             ("no", Choice::RejectOnce),
             ("never", Choice::RejectAlways),
         ];
-        let offer = |&(id, kind): &(&str, Choice)| Offer { id: id.into(), label: id.into(), kind };
+        let offer = |&(id, kind): &(&str, Choice)| Offer { id: id.into(), label: id.into(), kind, for_session: false };
         let all = Request { options: offers.iter().map(offer).collect(), allow_remember: true, ..request() };
         let few = Request { options: offers[..3].iter().map(offer).collect(), ..all.clone() };
         let once =

@@ -185,7 +185,7 @@ impl Bench {
 }
 
 fn asked(key: &str, tool: Option<&str>, line: &str) -> AgentRequest {
-    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
+    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind, for_session: false };
     AgentRequest {
         key: RequestKey::from(key.to_owned()),
         kind: RequestType::Permission,

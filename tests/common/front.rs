@@ -189,7 +189,7 @@ fn field(key: RequestKey) -> AgentRequest {
 }
 
 fn question(key: RequestKey, line: &str) -> AgentRequest {
-    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
+    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind, for_session: false };
     AgentRequest {
         key,
         kind: RequestType::Permission,

@@ -57,6 +57,14 @@ export const answers = {
       "primary": false,
       "lasting": true
     },
+    "allow_session": {
+      "verb": "Allow for this session",
+      "outcome": "Allowed for this session",
+      "sense": "allow",
+      "key": "A",
+      "primary": false,
+      "lasting": true
+    },
     "deny_always": {
       "verb": "Always deny",
       "outcome": "Always denied",

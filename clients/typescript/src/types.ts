@@ -1284,6 +1284,8 @@ export interface OfSession {
 
 /** One of the options that the runtime offers. */
 export interface Offer {
+  /** Whether an option that allows from now on ends with the session, as the runtime's protocol defines it. */
+  for_session?: boolean;
   /** The runtime's own id of the option. */
   id: string;
   /** The meaning of the option. */

@@ -1,7 +1,7 @@
 //! The answers that a request takes: the verb, order, key and guards of each, and why a device may not give it. Pure.
 //!
 //! Every screen, command, notification and bridge takes the answers of a request from [`actions`] and their text from the table in
-//! [`Role::rule`]. The verb is the gateway's. The agent's own label is [`Action::label`]: a screen shows it quoted beside the verb, never in
+//! [`AnswerRole::rule`]. The verb is the gateway's. The agent's own label is [`AnswerAction::label`]: a screen shows it quoted beside the verb, never in
 //! its place. [`data`] exports the tables for the page; `answers/cases.json` holds both implementations to the same results.
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub const LABEL_MAX: usize = 80;
 /// The meaning of an answer, in the order in which answers are listed and reached by Tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum AnswerRole {
     /// Lets the agent do what it asks, once.
     AllowOnce,
     /// Sends typed text, picked items or a filled form.
@@ -31,6 +31,8 @@ pub enum Role {
     Later,
     /// Lets the agent do this and what it considers similar, from now on.
     AllowAlways,
+    /// Lets the agent do this and what it considers similar, until the session ends.
+    AllowSession,
     /// Refuses this and what the agent considers similar, from now on.
     DenyAlways,
 }
@@ -47,7 +49,7 @@ pub enum Sense {
     Defer,
 }
 
-/// The properties of a [`Role`] that do not depend on the request.
+/// The properties of a [`AnswerRole`] that do not depend on the request.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rule {
     /// Text of the button.
@@ -64,9 +66,9 @@ pub struct Rule {
     pub lasting: bool,
 }
 
-impl Role {
+impl AnswerRole {
     /// Every role, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::AllowOnce,
         Self::Send,
         Self::Choose,
@@ -74,12 +76,19 @@ impl Role {
         Self::Skip,
         Self::Later,
         Self::AllowAlways,
+        Self::AllowSession,
         Self::DenyAlways,
     ];
 
     /// The role's verb, outcome, effect, key and guards.
     pub const fn rule(self) -> Rule {
-        const fn once(verb: &'static str, outcome: &'static str, sense: Sense, key: Option<char>, primary: bool) -> Rule {
+        const fn once(
+            verb: &'static str,
+            outcome: &'static str,
+            sense: Sense,
+            key: Option<char>,
+            primary: bool,
+        ) -> Rule {
             Rule { verb, outcome, sense, key, primary, lasting: false }
         }
         const fn lasting(verb: &'static str, outcome: &'static str, sense: Sense, key: Option<char>) -> Rule {
@@ -93,14 +102,18 @@ impl Role {
             Self::Skip => once("Skip", "Skipped", Sense::Deny, Some('d'), false),
             Self::Later => once("Decide at the desk", "Left open", Sense::Defer, None, false),
             Self::AllowAlways => lasting("Always allow", "Always allowed", Sense::Allow, Some('A')),
+            Self::AllowSession => {
+                lasting("Allow for this session", "Allowed for this session", Sense::Allow, Some('A'))
+            }
             Self::DenyAlways => lasting("Always deny", "Always denied", Sense::Deny, None),
         }
     }
 
     /// The role of an offered option.
-    pub const fn of(kind: Choice) -> Self {
-        match kind {
+    pub const fn of(offer: &Offer) -> Self {
+        match offer.kind {
             Choice::AllowOnce => Self::AllowOnce,
+            Choice::AllowAlways if offer.for_session => Self::AllowSession,
             Choice::AllowAlways => Self::AllowAlways,
             Choice::RejectOnce => Self::Deny,
             Choice::RejectAlways => Self::DenyAlways,
@@ -148,18 +161,20 @@ impl Unavailable {
             Self::ObserveOnly => "This can only be viewed here. Answer it where the agent runs.",
             Self::Scope => "This device may watch but not answer. An administrator can allow it under Devices.",
             Self::Risk => "Too risky for this device. Deny it here, or allow it at your computer.",
-            Self::Lasting => "This device may allow up to a risk level only, so it cannot allow permanently. Allow it once.",
+            Self::Lasting => {
+                "This device may allow up to a risk level only, so it cannot allow permanently. Allow it once."
+            }
         }
     }
 }
 
 /// One answer that a request takes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Action {
+pub struct AnswerAction {
     /// Identifier, unique within the request: `option:` and the option's id, or the role's name.
     pub id: String,
     /// Meaning of the answer.
-    pub role: Role,
+    pub role: AnswerRole,
     /// The agent's label, safe to show on one line; empty if it says the same as the verb, or if there is none.
     pub label: String,
     /// Key that gives the answer while its request has the focus. A digit counts only where the screen shows it.
@@ -168,11 +183,11 @@ pub struct Action {
     pub hold: bool,
     /// The reason why the device may not give the answer.
     pub unavailable: Option<Unavailable>,
-    /// The answer to send; [`Role::Send`] still lacks its text, items or form. `None` for [`Role::Later`].
+    /// The answer to send; [`AnswerRole::Send`] still lacks its text, items or form. `None` for [`AnswerRole::Later`].
     pub answer: Option<Answer>,
 }
 
-impl Action {
+impl AnswerAction {
     /// Text of the button, without the agent's label.
     pub const fn verb(&self) -> &'static str {
         self.role.rule().verb
@@ -185,11 +200,11 @@ impl Action {
 }
 
 /// Returns the answers that a request takes from a device, in order. A request that is viewed only has its options, all unavailable.
-pub fn actions(request: &Request, device: Answerer) -> Vec<Action> {
-    let mut actions: Vec<Action> =
+pub fn actions(request: &Request, device: Answerer) -> Vec<AnswerAction> {
+    let mut actions: Vec<AnswerAction> =
         roles(request).into_iter().map(|(role, offer, answer)| action(request, device, role, offer, answer)).collect();
     if actions.iter().any(|action| action.unavailable == Some(Unavailable::Risk)) {
-        actions.push(action(request, device, Role::Later, None, None));
+        actions.push(action(request, device, AnswerRole::Later, None, None));
     }
     // A stable sort: the agent's order stays within a role.
     actions.sort_by_key(|action| action.role);
@@ -198,37 +213,43 @@ pub fn actions(request: &Request, device: Answerer) -> Vec<Action> {
 }
 
 /// The roles of a request with their options and answers, in the agent's order.
-fn roles(request: &Request) -> Vec<(Role, Option<&Offer>, Option<Answer>)> {
+fn roles(request: &Request) -> Vec<(AnswerRole, Option<&Offer>, Option<Answer>)> {
     let plain = |role, answer| (role, None, Some(answer));
     if !request.form().is_empty() {
         let none = Answer { answers: Some(Default::default()), ..Answer::default() };
-        return vec![plain(Role::Send, Answer::default()), plain(Role::Skip, none)];
+        return vec![plain(AnswerRole::Send, Answer::default()), plain(AnswerRole::Skip, none)];
     }
     if !request.options.is_empty() {
         let option = |offer: &Offer| Answer { option_id: Some(offer.id.clone()), ..Answer::default() };
-        return request.options.iter().map(|offer| (Role::of(offer.kind), Some(offer), Some(option(offer)))).collect();
+        return request.options.iter().map(|offer| (AnswerRole::of(offer), Some(offer), Some(option(offer)))).collect();
     }
     match request.kind {
         RequestType::Pick => vec![
-            plain(Role::Send, Answer::default()),
-            plain(Role::Skip, Answer { ids: Some(Vec::new()), ..Answer::default() }),
+            plain(AnswerRole::Send, Answer::default()),
+            plain(AnswerRole::Skip, Answer { ids: Some(Vec::new()), ..Answer::default() }),
         ],
         RequestType::Prompt => vec![
-            plain(Role::Send, Answer::default()),
-            plain(Role::Skip, Answer { value: Some(None), ..Answer::default() }),
+            plain(AnswerRole::Send, Answer::default()),
+            plain(AnswerRole::Skip, Answer { value: Some(None), ..Answer::default() }),
         ],
         RequestType::Confirm | RequestType::Permission => vec![
-            plain(Role::AllowOnce, Answer { ok: Some(true), ..Answer::default() }),
-            plain(Role::Deny, Answer { ok: Some(false), ..Answer::default() }),
+            plain(AnswerRole::AllowOnce, Answer { ok: Some(true), ..Answer::default() }),
+            plain(AnswerRole::Deny, Answer { ok: Some(false), ..Answer::default() }),
         ],
         RequestType::Elicitation => Vec::new(),
     }
 }
 
-fn action(request: &Request, device: Answerer, role: Role, offer: Option<&Offer>, answer: Option<Answer>) -> Action {
+fn action(
+    request: &Request,
+    device: Answerer,
+    role: AnswerRole,
+    offer: Option<&Offer>,
+    answer: Option<Answer>,
+) -> AnswerAction {
     let rule = role.rule();
     let label = offer.map(|offer| text::line(offer.label.trim(), LABEL_MAX)).unwrap_or_default();
-    Action {
+    AnswerAction {
         id: match offer {
             Some(offer) => format!("option:{}", offer.id),
             None => json!(role).as_str().unwrap_or_default().to_owned(),
@@ -265,7 +286,7 @@ fn unavailable(request: &Request, device: Answerer, rule: Rule) -> Option<Unavai
 }
 
 /// Gives the first answer with a letter its key, and digits to the others that do not last.
-fn assign_keys(actions: &mut [Action]) {
+fn assign_keys(actions: &mut [AnswerAction]) {
     let mut used: Vec<char> = Vec::new();
     let mut digits = '1'..='9';
     for action in actions {
@@ -293,13 +314,15 @@ pub enum Unmatched {
 ///
 /// # Errors
 /// [`Unmatched`], if no answer or several answers have that name.
-pub fn find<'a>(actions: &'a [Action], word: &str) -> Result<&'a Action, Unmatched> {
+pub fn find<'a>(actions: &'a [AnswerAction], word: &str) -> Result<&'a AnswerAction, Unmatched> {
     if let Some(exact) = actions.iter().find(|action| action.id == word) {
         return Ok(exact);
     }
-    let is_named = |action: &&Action| {
+    let is_named = |action: &&AnswerAction| {
         let id = action.id.strip_prefix("option:").unwrap_or(&action.id);
-        id == word || (!letters(word).is_empty() && [action.verb(), &action.label].iter().any(|name| letters(name) == letters(word)))
+        id == word
+            || (!letters(word).is_empty()
+                && [action.verb(), &action.label].iter().any(|name| letters(name) == letters(word)))
     };
     let mut named = actions.iter().filter(is_named);
     match (named.next(), named.next()) {
@@ -322,7 +345,8 @@ pub const KEYS: [(&str, &str); 6] = [
 /// The tables of this module as JSON, from which `scripts/web build` makes `clients/typescript/src/answers.ts`.
 pub fn data() -> Value {
     let named = |name: Value| name.as_str().unwrap_or_default().to_owned();
-    let roles: serde_json::Map<_, _> = Role::ALL.iter().map(|role| (named(json!(role)), json!(role.rule()))).collect();
+    let roles: serde_json::Map<_, _> =
+        AnswerRole::ALL.iter().map(|role| (named(json!(role)), json!(role.rule()))).collect();
     let unavailable: serde_json::Map<_, _> =
         Unavailable::ALL.iter().map(|reason| (named(json!(reason)), json!(reason.text()))).collect();
     json!({ "roles": roles, "unavailable": unavailable, "keys": KEYS, "labelMax": LABEL_MAX })

@@ -111,6 +111,9 @@ pub struct Offer {
     pub label: String,
     /// The meaning of the option.
     pub kind: Choice,
+    /// Whether an option that allows from now on ends with the session, as the runtime's protocol defines it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_session: bool,
 }
 
 /// One item of a pick.

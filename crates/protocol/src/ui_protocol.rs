@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Request;
-use super::answers::{self, Answerer, Role};
+use super::answers::{self, AnswerRole, Answerer};
 
 /// The members of an object, as they were sent.
 pub type Members = BTreeMap<String, Box<RawValue>>;
@@ -32,14 +32,14 @@ const RUNS_MAX: usize = 64;
 
 /// A notification of a runtime of this protocol.
 #[derive(Debug, Deserialize)]
-pub struct RuntimeMessage {
+pub struct RuntimeNotification {
     /// Its method.
     pub method: String,
     /// Its parameters.
     pub params: Members,
 }
 
-impl RuntimeMessage {
+impl RuntimeNotification {
     /// Reads a runtime's own message; `None` if it is no notification with an object as `params`.
     pub fn read(native: &[u8]) -> Option<Self> {
         serde_json::from_slice(native).ok()
@@ -115,7 +115,7 @@ pub fn question(request: &Request) -> Option<Members> {
     }
     // A runtime's label stands beside the gateway's verb, so that it cannot present one answer as the other.
     let actions = answers::actions(request, Answerer::UNLIMITED);
-    for (name, role) in [("confirm_label", Role::AllowOnce), ("cancel_label", Role::Deny)] {
+    for (name, role) in [("confirm_label", AnswerRole::AllowOnce), ("cancel_label", AnswerRole::Deny)] {
         if let Some(action) = actions.iter().find(|action| action.role == role && params.contains_key(name)) {
             set(&mut params, name, &action.text());
         }

@@ -13,7 +13,7 @@ use choices::{choices_of, flow, has_menu};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use plexus_protocol::answers::{Role, Sense};
+use plexus_protocol::answers::{AnswerRole, Sense};
 use plexus_protocol::{ABOUT_MAX, About, Question, RequestType};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
@@ -135,7 +135,7 @@ impl Card {
     pub(crate) fn new(ask: &RequestView, now: i64) -> Self {
         let mode = match ask.kind {
             _ if !ask.questions.is_empty() => CardMode::Form(Form::new(&ask.questions)),
-            _ if ask.observe || ask.action(Role::Send).is_none() => CardMode::Choose,
+            _ if ask.observe || ask.action(AnswerRole::Send).is_none() => CardMode::Choose,
             RequestType::Prompt => {
                 let mut area = input::area(&ask.default);
                 if ask.secret {
@@ -176,11 +176,11 @@ impl Card {
         match name {
             _ if ask.observe => false,
             "a" | "d" => true,
-            "A" => ask.action(Role::AllowAlways).is_some(),
+            "A" => ask.has_key('A'),
             "e" => ask.editable.is_some(),
             "r" => ask.reason,
             "m" => has_menu(ask),
-            digit => ask.actions.iter().filter_map(|action| action.key).any(|key| digit.chars().eq([key])),
+            digit => digit.chars().next().is_some_and(|key| digit.len() == 1 && ask.has_key(key)),
         }
     }
 
@@ -305,7 +305,7 @@ impl Card {
     /// Allows it if possible; a dangerous request needs a second confirmation.
     fn allow(&mut self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
         let refused = ask.actions.iter().find_map(|action| {
-            let allows = matches!(action.role, Role::AllowOnce | Role::Send);
+            let allows = matches!(action.role, AnswerRole::AllowOnce | AnswerRole::Send);
             action.unavailable.filter(|_| allows)
         });
         if let Some(why) = refused {
@@ -455,7 +455,7 @@ impl Card {
             CardMode::Edit(mut area) => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 "Enter" => {
-                    let answer = ask.action(Role::AllowOnce).and_then(|action| action.answer.as_ref());
+                    let answer = ask.action(AnswerRole::AllowOnce).and_then(|action| action.answer.as_ref());
                     let mut body = answer.map_or_else(|| json!({ "ok": true }), |answer| json!(answer));
                     body["edited"] = area.lines().join("\n").into();
                     self.mode = CardMode::Edit(area);
@@ -733,7 +733,7 @@ pub(crate) struct CardText {
 /// A description of what the agent wants, for the heading.
 fn wants(ask: &RequestView) -> &'static str {
     match &ask.subject {
-        _ if ask.action(Role::Send).is_some() => "asks",
+        _ if ask.action(AnswerRole::Send).is_some() => "asks",
         About::Command { .. } => "wants to run",
         About::Edit { .. } => "wants to edit",
         About::Fetch { .. } => "wants to fetch",
@@ -830,7 +830,7 @@ fn hint(
                     let words = "allowing it requires a second confirmation";
                     say(&mut hint, either(words, "allowing it asks a second time"));
                 }
-                (None, RiskView::Low | RiskView::Elevated) if ask.action(Role::AllowAlways).is_some() => {
+                (None, RiskView::Low | RiskView::Elevated) if ask.has_key('A') => {
                     let words = "A: the agent will not ask about similar things";
                     say(&mut hint, either(words, "A: no more questions of this kind"));
                 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use plexus_protocol::About;
-use plexus_protocol::answers::Role;
+use plexus_protocol::answers::AnswerRole;
 use serde_json::{Value, json};
 
 use super::card::{Card, LINGER_TIME};
@@ -241,10 +241,10 @@ impl Triage {
                 if !ask.rated {
                     return Err("its risk is not known: allow it by itself");
                 }
-                if ask.action(Role::Send).is_some() {
+                if ask.action(AnswerRole::Send).is_some() {
                     return Err("a question: answer it by itself");
                 }
-                let Some(action) = ask.action(Role::AllowOnce) else { return Err("it cannot be allowed once") };
+                let Some(action) = ask.action(AnswerRole::AllowOnce) else { return Err("it cannot be allowed once") };
                 if let Some(why) = action.unavailable {
                     return Err(why.text());
                 }

@@ -1,7 +1,7 @@
 //! The gateway's data as the screen shows it. Read leniently: members of a newer gateway are used if present. All one-line text is
 //! sanitized here.
 
-use plexus_protocol::answers::{Action, Answerer, Role, Sense, actions};
+use plexus_protocol::answers::{AnswerAction, AnswerRole, Answerer, Sense, actions};
 use plexus_protocol::{About, Question, Request, RequestType};
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ pub(crate) struct RequestView {
     pub(crate) partial: bool,
     pub(crate) digest: String,
     /// The answers that this device may give, in order.
-    pub(crate) actions: Vec<Action>,
+    pub(crate) actions: Vec<AnswerAction>,
     pub(crate) items: Vec<ItemView>,
     pub(crate) multi: bool,
     /// Questions of a form; empty where the request itself is the question.
@@ -164,12 +164,17 @@ impl RequestView {
     }
 
     /// The first answer with this role.
-    pub(crate) fn action(&self, role: Role) -> Option<&Action> {
+    pub(crate) fn action(&self, role: AnswerRole) -> Option<&AnswerAction> {
         self.actions.iter().find(|action| action.role == role)
     }
 
+    /// Whether a key gives one of the answers.
+    pub(crate) fn has_key(&self, key: char) -> bool {
+        self.actions.iter().any(|action| action.key == Some(key))
+    }
+
     /// The first answer that refuses.
-    pub(crate) fn denial(&self) -> Option<&Action> {
+    pub(crate) fn denial(&self) -> Option<&AnswerAction> {
         self.actions.iter().find(|action| action.role.rule().sense == Sense::Deny)
     }
 }
@@ -180,7 +185,7 @@ pub(crate) struct RequestResult {
     pub(crate) state: String,
     pub(crate) ok: Option<bool>,
     /// The meaning of the answer.
-    pub(crate) role: Role,
+    pub(crate) role: AnswerRole,
     pub(crate) by: String,
     pub(crate) device: String,
     pub(crate) reason: String,
@@ -199,9 +204,9 @@ impl RequestResult {
         let ok = value["ok"].as_bool();
         let role = match (chosen, ok) {
             (Some(action), _) => action.role,
-            (None, Some(false)) => ask.and_then(RequestView::denial).map_or(Role::Deny, |action| action.role),
-            (None, Some(true)) if !given => Role::AllowOnce,
-            (None, _) => Role::Send,
+            (None, Some(false)) => ask.and_then(RequestView::denial).map_or(AnswerRole::Deny, |action| action.role),
+            (None, Some(true)) if !given => AnswerRole::AllowOnce,
+            (None, _) => AnswerRole::Send,
         };
         Self {
             role,
@@ -470,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn view_model_names_the_outcome_and_the_winner_of_a_request_in_its_own_words() {
+    fn view_model_names_the_outcome_and_the_winner_of_a_request() {
         let ask = request(json!({}));
         let receipt = |state: &str, ok: Value, option: &str| {
             let receipt = json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",

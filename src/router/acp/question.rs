@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::shape::{self, ClientSupport, Members, notification, own_update, raw};
 use crate::router::wire::request_name;
-use plexus_protocol::answers::{self, Answerer, LABEL_MAX, Role};
+use plexus_protocol::answers::{self, AnswerRole, Answerer, LABEL_MAX};
 use plexus_protocol::object;
 use plexus_protocol::text::line;
 use plexus_protocol::{Answer, Cursor, Request, RequestId, RequestState, RequestType, Resolver, Risk, SessionId};
@@ -136,7 +136,7 @@ fn options(request: &Request, native: &Members<'_>, limit: Option<Risk>) -> Vec<
         );
         Value::Object(option)
     };
-    let answered = |label: &str| format!("{} “{}”", Role::Choose.rule().verb, line(label, LABEL_MAX));
+    let answered = |label: &str| format!("{} “{}”", AnswerRole::Choose.rule().verb, line(label, LABEL_MAX));
     let device = Answerer { may_approve: true, approve_up_to: limit };
     let mut options = Vec::new();
     for action in answers::actions(request, device).iter().filter(|action| action.unavailable.is_none()) {
@@ -144,7 +144,7 @@ fn options(request: &Request, native: &Members<'_>, limit: Option<Risk>) -> Vec<
         match (action.role, offered) {
             (role, Some(id)) => options.push(option(id, action.text(), kind_of(role))),
             // A permission has no field for a text: the proposed one, or an item.
-            (Role::Send, None) => {
+            (AnswerRole::Send, None) => {
                 let start = request.default_value.iter().filter(|_| !request.secret);
                 options.extend(start.map(|start| option(AS_PROPOSED, answered(start), "allow_once")));
                 options.extend(request.items.iter().map(|item| option(&item.id, answered(&item.label), "allow_once")));
@@ -156,17 +156,19 @@ fn options(request: &Request, native: &Members<'_>, limit: Option<Risk>) -> Vec<
 }
 
 /// The kind in which ACP clients know an answer. One that is none of its four must not be read as allowing.
-fn kind_of(role: Role) -> &'static str {
+fn kind_of(role: AnswerRole) -> &'static str {
     match role {
-        Role::AllowOnce => "allow_once",
-        Role::AllowAlways => "allow_always",
-        Role::DenyAlways => "reject_always",
-        Role::Deny | Role::Skip | Role::Later | Role::Choose | Role::Send => "reject_once",
+        AnswerRole::AllowOnce => "allow_once",
+        AnswerRole::AllowAlways | AnswerRole::AllowSession => "allow_always",
+        AnswerRole::DenyAlways => "reject_always",
+        AnswerRole::Deny | AnswerRole::Skip | AnswerRole::Later | AnswerRole::Choose | AnswerRole::Send => {
+            "reject_once"
+        }
     }
 }
 
 /// The id of an option that the gateway adds.
-fn own_id(role: Role) -> String {
+fn own_id(role: AnswerRole) -> String {
     format!("plexus:{}", json!(role).as_str().unwrap_or_default())
 }
 
@@ -271,8 +273,8 @@ pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, Strin
     }
     let said: Response = object::from_str(result.get()).map_err(|error| format!("not an answer: {error}"))?;
     // The gateway's own options first, so that no option of an agent passes for one.
-    let own = |id: &str| Role::ALL.into_iter().find(|role| own_id(*role) == id);
-    let own_answer = |role: Role| {
+    let own = |id: &str| AnswerRole::ALL.into_iter().find(|role| own_id(*role) == id);
+    let own_answer = |role: AnswerRole| {
         let all = answers::actions(request, Answerer::UNLIMITED).into_iter().filter(|action| action.role == role);
         all.filter_map(|action| action.answer).find(|answer| answer.option_id.is_none())
     };
@@ -290,7 +292,7 @@ pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, Strin
     };
     match (said.outcome, said.action.as_deref()) {
         (Some(Outcome { outcome, option_id: Some(id) }), _)
-            if outcome == "selected" && own(&id) == Some(Role::Later) =>
+            if outcome == "selected" && own(&id) == Some(AnswerRole::Later) =>
         {
             Ok(Reply::ForDesk)
         }
@@ -304,7 +306,7 @@ pub(super) fn reply(request: &Request, result: &RawValue) -> Result<Reply, Strin
         }
         (None, Some("decline")) => Ok(chosen(match request.kind {
             RequestType::Elicitation => "decline".into(),
-            _ => own_id(Role::Skip),
+            _ => own_id(AnswerRole::Skip),
         })),
         (None, Some("cancel")) => Ok(Reply::NoAnswer),
         (None, _) => Err("not an answer: `outcome` or `action` is missing".into()),

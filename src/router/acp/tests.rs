@@ -14,7 +14,7 @@ fn raw(value: &Value) -> Box<RawValue> {
 }
 
 fn request(kind: RequestType, native: Option<Value>) -> Request {
-    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind };
+    let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind, for_session: false };
     let item = |id: &str| Item { id: id.into(), label: id.to_uppercase(), detail: None };
     let pick = kind == RequestType::Pick;
     let asks = !pick && kind != RequestType::Prompt;

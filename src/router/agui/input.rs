@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::translate::is_ours;
 use crate::router::Problem;
-use plexus_protocol::answers::{self, Action, Answerer, Role};
+use plexus_protocol::answers::{self, AnswerAction, AnswerRole, Answerer};
 use plexus_protocol::object;
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Answers, Choice, Request, RequestState, RequestType, Risk, RunId};
@@ -295,12 +295,12 @@ pub(super) fn schema(request: &Request, limit: Option<Risk>) -> Value {
     let mut actions = answers::actions(request, device);
     actions.retain(|action| action.unavailable.is_none());
     let takes = |role| actions.iter().any(|action| action.role == role);
-    let too_risky = takes(Role::Later);
+    let too_risky = takes(AnswerRole::Later);
     let reason = json!({ "type": "string", "description": "Why, for the agent to read" });
     let mut fields = json!({});
     match request.kind {
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
-            let chosen = |action: &Action| Some((action.answer.as_ref()?.option_id.clone()?, action.text()));
+            let chosen = |action: &AnswerAction| Some((action.answer.as_ref()?.option_id.clone()?, action.text()));
             let (ids, named): (Vec<String>, Vec<Value>) = actions
                 .iter()
                 .filter_map(chosen)
@@ -337,7 +337,7 @@ pub(super) fn schema(request: &Request, limit: Option<Risk>) -> Value {
         fields["reason"] = reason;
     }
     if too_risky {
-        fields[DESK] = json!({ "const": true, "title": Role::Later.rule().verb });
+        fields[DESK] = json!({ "const": true, "title": AnswerRole::Later.rule().verb });
     }
     let alternatives = ["value", "ids", "approved", "optionId", DESK];
     let required = alternatives.into_iter().filter(|name| fields.get(name).is_some());

@@ -197,8 +197,8 @@ fn request(id: &str, kind: RequestType) -> Request {
         risk: plexus_protocol::Risk::Elevated,
         digest: "d".into(),
         options: vec![
-            Offer { id: "yes".into(), label: "Allow".into(), kind: Choice::AllowOnce },
-            Offer { id: "no".into(), label: "Reject".into(), kind: Choice::RejectOnce },
+            Offer { id: "yes".into(), label: "Allow".into(), kind: Choice::AllowOnce, for_session: false },
+            Offer { id: "no".into(), label: "Reject".into(), kind: Choice::RejectOnce, for_session: false },
         ],
         items: Vec::new(),
         multi: false,

@@ -10,7 +10,7 @@ use super::Shows;
 use crate::router::frames::{ws_message, ws_text};
 use crate::router::wire;
 use crate::sessions::zero_of;
-use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeMessage};
+use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeNotification};
 use plexus_protocol::{Choice, Event, Kind, Offer, Request, RequestId, RequestType, Risk, RunId, RunStatus};
 
 /// The dialect of runtimes of this protocol.
@@ -150,7 +150,7 @@ impl UiTranslator {
     /// Translates an event of the log; `past`: as history, without status messages.
     pub(super) fn event(&mut self, event: &Event, past: bool, out: &mut Vec<UiFrame>) {
         let own_dialect = &*event.origin.dialect == OWN_DIALECT;
-        let native = event.native.as_deref().filter(|_| own_dialect).and_then(RuntimeMessage::read);
+        let native = event.native.as_deref().filter(|_| own_dialect).and_then(RuntimeNotification::read);
         // An error about a message comes before that message.
         let native = native.filter(|_| event.kind != Kind::Error);
         let Some(native) = self.verbatim(event, native, past, out) else { return };
@@ -219,10 +219,10 @@ impl UiTranslator {
     fn verbatim(
         &mut self,
         event: &Event,
-        native: Option<RuntimeMessage>,
+        native: Option<RuntimeNotification>,
         past: bool,
         out: &mut Vec<UiFrame>,
-    ) -> Option<Option<RuntimeMessage>> {
+    ) -> Option<Option<RuntimeNotification>> {
         #[derive(serde::Deserialize)]
         struct Seen {
             #[serde(rename = "type")]

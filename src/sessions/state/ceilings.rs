@@ -231,7 +231,7 @@ impl SessionStateMachine {
     ) {
         let id = RequestId::trusted((env.mint)("q_"));
         let (question, go_on) = words(of, reached);
-        let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind };
+        let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
         let ask = AgentRequest {
             // Never sent to a runtime, and unlike the keys of any.
             key: RequestKey::unique(format!("ceiling {id}")),

@@ -53,7 +53,7 @@ const ORDER = Object.keys(ROLES) as Role[];
 const BY_KIND: Record<string, Role> = { allow_once: 'allow_once', allow_always: 'allow_always', reject_once: 'deny', reject_always: 'deny_always' };
 
 /** The role of an offered option; of an unknown kind, an answer that is guarded like an allowing one. */
-export const roleOf = (kind: string): Role => BY_KIND[kind] ?? 'choose';
+export const roleOf = ({ kind, for_session }: Offer): Role => (kind === 'allow_always' && for_session ? 'allow_session' : (BY_KIND[kind] ?? 'choose'));
 
 /** What two labels have in common that differ in case and punctuation only. */
 const letters = (label: string): string => label.replace(/[^\p{Alphabetic}\p{N}]/gu, '').toLowerCase();
@@ -76,7 +76,7 @@ type Plain = [role: Role, answer: Answer, offer?: Offer];
 
 function plainOf(request: Request): Plain[] {
   if (questionsOf(request).length) return [['send', {}], ['skip', { answers: {} }]];
-  if (request.options.length) return request.options.map((offer) => [roleOf(offer.kind), { option_id: offer.id }, offer]);
+  if (request.options.length) return request.options.map((offer) => [roleOf(offer), { option_id: offer.id }, offer]);
   switch (request.type) {
     case 'pick':
       return [['send', {}], ['skip', { ids: [] }]];

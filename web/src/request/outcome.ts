@@ -26,7 +26,7 @@ export interface Outcome {
 /** The role of the answer that was given. */
 function given(receipt: Receipt, request: Request): Role {
   const option = request.options.find((one) => one.id === receipt.option_id);
-  if (option) return roleOf(option.kind);
+  if (option) return roleOf(option);
   if (receipt.ids?.length || receipt.answers) return 'send';
   const asksText = questionsOf(request).length > 0 || request.type === 'prompt' || request.type === 'pick';
   if (asksText) return receipt.ok === false ? 'skip' : 'send';

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use plexus_client::Envelope;
 use plexus_protocol::Timestamp;
 use plexus_protocol::text::clean;
-use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeMessage};
+use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeNotification};
 use plexus_surfaces::{Change, Followed, SurfaceFollower};
 
 /// Runs remembered as this client's own; an older one's prompt would be shown as another client's.
@@ -307,15 +307,7 @@ impl EventTranslator {
                 let text = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");
                 self.notice(&format!("error: {text}"), &mut out);
             }
-            EntryBody::Note(NoteKind::Runtime, body) => {
-                let status = body["status"].as_str().unwrap_or_default();
-                let why = body["message"].as_str().or(body["reason"].as_str());
-                match why {
-                    Some(why) => self.notice(&format!("the agent: {status}: {why}"), &mut out),
-                    None if status != "attached" => self.notice(&format!("the agent: {status}"), &mut out),
-                    None => {}
-                }
-            }
+            EntryBody::Note(NoteKind::Runtime, body) => self.runtime_status(&body, &mut out),
             EntryBody::Surface { id, body } => {
                 self.pass_on(envelope, past, &mut out);
                 self.surface(run, id, body, &mut out);
@@ -334,6 +326,16 @@ impl EventTranslator {
             }
         }
         out
+    }
+
+    fn runtime_status(&mut self, body: &Value, out: &mut Vec<UiMessage>) {
+        let status = body["status"].as_str().unwrap_or_default();
+        let why = body["message"].as_str().or(body["reason"].as_str());
+        match why {
+            Some(why) => self.notice(&format!("the agent: {status}: {why}"), out),
+            None if status != "attached" => self.notice(&format!("the agent: {status}"), out),
+            None => {}
+        }
     }
 
     /// Sends an event without a translation to a client that takes the gateway's own kinds.
@@ -373,10 +375,10 @@ impl EventTranslator {
     fn verbatim(
         &mut self,
         run: &str,
-        native: Option<RuntimeMessage>,
+        native: Option<RuntimeNotification>,
         past: bool,
         out: &mut Vec<UiMessage>,
-    ) -> Option<Option<RuntimeMessage>> {
+    ) -> Option<Option<RuntimeNotification>> {
         #[derive(Deserialize)]
         struct Seen {
             #[serde(rename = "type")]
@@ -762,9 +764,9 @@ fn status(run: &str, status: &'static str, message: Option<String>) -> UiMessage
 }
 
 /// The message of a runtime of this protocol that an event came in. An error about a message comes before that message.
-fn own_message(envelope: &Envelope) -> Option<RuntimeMessage> {
+fn own_message(envelope: &Envelope) -> Option<RuntimeNotification> {
     let native = envelope.native.as_deref().filter(|_| envelope.dialect == "codelia" && envelope.kind != "error")?;
-    RuntimeMessage::read(native.get().as_bytes())
+    RuntimeNotification::read(native.get().as_bytes())
 }
 
 /// The text of a content block; what is none is named.

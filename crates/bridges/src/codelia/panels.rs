@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use plexus_protocol::answers::{self, Action, Answerer, Role, Unavailable};
+use plexus_protocol::answers::{self, AnswerAction, AnswerRole, Answerer, Unavailable};
 use plexus_protocol::transcript::{Decided, Outcome};
 use plexus_protocol::{Choice, Offer, Request, RequestType, Risk, ui_protocol};
 use serde::Deserialize;
@@ -343,14 +343,14 @@ fn rejection(request: &Request) -> Option<&Offer> {
 }
 
 /// The option that an answer chooses.
-fn option_of(action: &Action) -> Option<&str> {
+fn option_of(action: &AnswerAction) -> Option<&str> {
     action.answer.as_ref()?.option_id.as_deref()
 }
 
 /// The gateway's verb for an option, with the agent's label quoted beside it.
 fn text_of(request: &Request, option: &str) -> String {
     let actions = answers::actions(request, Answerer::UNLIMITED);
-    actions.iter().find(|action| option_of(action) == Some(option)).map(Action::text).unwrap_or_default()
+    actions.iter().find(|action| option_of(action) == Some(option)).map(AnswerAction::text).unwrap_or_default()
 }
 
 /// Whether the request is riskier than this device may allow.
@@ -393,7 +393,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
         Panel::TooRisky => json!({
             "title": request.title,
             "message": format!("{}\n\n{}", request.display, Unavailable::Risk.text()),
-            "confirm_label": Role::Later.rule().verb, "cancel_label": Role::Deny.rule().verb, "danger_level": "danger",
+            "confirm_label": AnswerRole::Later.rule().verb, "cancel_label": AnswerRole::Deny.rule().verb, "danger_level": "danger",
             "allow_remember": false, "allow_reason": request.allow_reason,
         }),
         Panel::Confirm => {
@@ -416,14 +416,14 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
                 }
                 message.push_str(&format!("Warning: {warning}"));
             }
-            let label = |offer: Option<&Offer>, role: Role| {
+            let label = |offer: Option<&Offer>, role: AnswerRole| {
                 offer.map_or_else(|| role.rule().verb.to_owned(), |offer| text_of(request, &offer.id))
             };
             json!({
                 "title": request.title, "message": message,
                 // It is used for "always", too.
-                "confirm_label": if allow_always.is_some() { "Allow".to_owned() } else { label(first(request, Choice::AllowOnce), Role::AllowOnce) },
-                "cancel_label": label(rejection(request), Role::Deny),
+                "confirm_label": if allow_always.is_some() { "Allow".to_owned() } else { label(first(request, Choice::AllowOnce), AnswerRole::AllowOnce) },
+                "cancel_label": label(rejection(request), AnswerRole::Deny),
                 "danger_level": if request.danger || !request.warnings.is_empty() { "danger" } else { "normal" },
                 "allow_remember": allow_always.is_some(), "allow_reason": request.allow_reason,
             })
@@ -441,7 +441,7 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
             let device = Answerer { may_approve: true, approve_up_to: limit };
             let actions = answers::actions(request, device);
             let available = actions.iter().filter(|action| action.unavailable.is_none());
-            let item = |action: &Action| Some(json!({ "id": option_of(action)?, "label": action.text() }));
+            let item = |action: &AnswerAction| Some(json!({ "id": option_of(action)?, "label": action.text() }));
             let items: Vec<Value> = available.filter_map(item).collect();
             json!({ "title": request.title, "items": items, "multi": false })
         }

@@ -382,7 +382,7 @@ fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
         }
         let kind = option.kind.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Choice::Other);
         let label = option.name.unwrap_or_else(|| option.option_id.clone());
-        offers.push(Offer { id: option.option_id, label, kind });
+        offers.push(Offer { id: option.option_id, label, kind, for_session: false });
     }
     (!offers.is_empty()).then_some(offers)
 }

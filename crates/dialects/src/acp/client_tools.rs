@@ -302,7 +302,10 @@ impl Acp {
         ask.subject = RequestSubject::Edits(vec![(path.clone(), before.clone(), text.clone())]);
         ask.options = vec![
             offer("allow", "Allow", Choice::AllowOnce),
-            offer("allow_session", "Allow all writes of this session", Choice::AllowAlways),
+            Offer {
+                for_session: true,
+                ..offer("allow_session", "Allow all writes of this session", Choice::AllowAlways)
+            },
             offer("reject", "Reject", Choice::RejectOnce),
         ];
         let asked = PendingRequest::Write { native: native.clone(), path, before, text };
@@ -490,7 +493,7 @@ fn named(method: &str, mut result: serde_json::Value) -> serde_json::Value {
 }
 
 fn offer(id: &str, label: &str, kind: Choice) -> Offer {
-    Offer { id: id.into(), label: label.into(), kind }
+    Offer { id: id.into(), label: label.into(), kind, for_session: false }
 }
 
 /// The error for a call that was not allowed.

@@ -546,7 +546,7 @@ pub(crate) fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue,
         let description = field.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
         format!("{}{description}", field.label())
     };
-    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
+    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
     let text = match wanted {
         ElicitationForm::Yes => pretty(schema.map_or("{}", RawValue::get)),
         ElicitationForm::Page { .. } => url.unwrap_or_default(),

@@ -191,7 +191,7 @@ impl Permission {
         if self.plan() {
             return only_at_terminal(ask);
         }
-        let offer = |id: String, label: String, kind| Offer { id, label, kind };
+        let offer = |id: String, label: String, kind| Offer { id, label, kind, for_session: false };
         ask.options.push(offer(ALLOW.into(), "Yes".into(), Choice::AllowOnce));
         for (n, suggestion) in self.suggestions.iter().enumerate() {
             if let Some(label) = object::<Suggestion>(suggestion).and_then(|suggestion| suggestion.label()) {

@@ -229,7 +229,7 @@ fn names(input: &RawValue, named: impl Fn(&str) -> bool) -> bool {
 }
 
 fn offers(question: &Question, allow_remember: bool) -> Vec<Offer> {
-    let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind };
+    let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
     let yes = question.confirm_label.clone().unwrap_or_else(|| "OK".into());
     let no = question.cancel_label.clone().unwrap_or_else(|| "Cancel".into());
     let mut offers = vec![offer("allow", yes.clone(), Choice::AllowOnce)];

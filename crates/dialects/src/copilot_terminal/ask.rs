@@ -275,10 +275,10 @@ fn permission(key: &RequestKey, prompt: &RawValue) -> AgentRequest {
 }
 
 fn with_options(mut ask: AgentRequest, prompted: &Prompted<'_>) -> AgentRequest {
-    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
+    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
     ask.options.push(offer(ONCE, "Yes", Choice::AllowOnce));
     if let Some((words, _)) = prompted.for_session() {
-        ask.options.push(offer(SESSION, &words, Choice::AllowAlways));
+        ask.options.push(Offer { for_session: true, ..offer(SESSION, &words, Choice::AllowAlways) });
     }
     ask.options.push(offer(REJECT, "No", Choice::RejectOnce));
     ask.allow_reason = true;

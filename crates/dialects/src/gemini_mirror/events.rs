@@ -191,7 +191,7 @@ pub(super) fn dialog(
     let mut options: Vec<Offer> = Vec::with_capacity(dialog.options.len());
     for label in &dialog.options {
         if !options.iter().any(|offer| offer.id == *label) {
-            options.push(Offer { id: label.clone(), label: label.clone(), kind: meaning(label) });
+            options.push(Offer { id: label.clone(), label: label.clone(), kind: meaning(label), for_session: false });
         }
     }
     AgentRequest {

@@ -242,7 +242,8 @@ impl Question {
             _ if !shared => Some(NO_TERMINAL),
             dialog => dialog.err(),
         };
-        let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
+        let offer =
+            |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
         AgentRequest {
             key,
             kind: RequestType::Permission,

@@ -160,7 +160,7 @@ pub(super) fn permission(native: &Bytes, raw: &RawValue, routes: &[AnswerRoute])
         [] => sort.clone(),
         patterns => format!("{sort}: {}", patterns.join(", ")),
     });
-    let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind };
+    let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
     let remember = match always.as_slice() {
         [] => "Allow always".to_owned(),
         patterns => format!("Allow always: {}", patterns.join(", ")),

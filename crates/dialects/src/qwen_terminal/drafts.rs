@@ -157,7 +157,7 @@ fn diff(name: &str, input: &RawValue) -> Option<Value> {
 
 /// A question for people.
 pub(super) fn question(key: RequestKey, asked: &ToolUse<'_>, line: Bytes) -> AgentRequest {
-    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind };
+    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
     let mut ask = AgentRequest {
         key,
         kind: RequestType::Permission,

@@ -21,24 +21,17 @@ fn device(case: &Value) -> Answerer {
 
 #[test]
 fn answers_are_those_of_the_cases() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/answers/cases.json");
-    let mut cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    for case in &mut cases {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("cases.json")).unwrap();
+    for case in &cases {
         let found = json!(actions(&request(&case["request"]), device(case)));
-        if std::env::var("PLEXUS_GOLDEN").as_deref() == Ok("update") {
-            case["actions"] = found;
-        } else {
-            assert_eq!(found, case["actions"], "{}", case["name"]);
-        }
-    }
-    if std::env::var("PLEXUS_GOLDEN").as_deref() == Ok("update") {
-        std::fs::write(path, format!("{}\n", serde_json::to_string_pretty(&cases).unwrap())).unwrap();
+        assert_eq!(found, case["actions"], "{}: {found:#}", case["name"]);
     }
 }
 
 #[test]
 fn verb_and_key_follow_the_kind_whatever_the_label() {
-    let hostile = ["", "Deny", "Reject", "Allow once", "\u{202e}yneD", &"x".repeat(200), "a\nb", "Deny this, and stop asking"];
+    let hostile =
+        ["", "Deny", "Reject", "Allow once", "\u{202e}yneD", &"x".repeat(200), "a\nb", "Deny this, and stop asking"];
     let kinds = [
         ("allow_once", "Allow once", Some('a'), false),
         ("allow_always", "Always allow", Some('A'), true),
@@ -51,14 +44,26 @@ fn verb_and_key_follow_the_kind_whatever_the_label() {
             let [action] = &actions(&one, Answerer::UNLIMITED)[..] else { panic!("one answer") };
             assert_eq!((action.verb(), action.key, action.role.rule().lasting), (verb, key, lasting), "{label:?}");
             assert!(action.text().starts_with(verb), "{label:?}");
-            assert!(action.label.chars().count() <= LABEL_MAX + 1 && !action.label.contains(['\n', '\u{202e}']), "{label:?}");
+            assert!(
+                action.label.chars().count() <= LABEL_MAX + 1 && !action.label.contains(['\n', '\u{202e}']),
+                "{label:?}"
+            );
         }
     }
 }
 
 #[test]
 fn deny_is_available_at_any_risk_and_digits_never_last() {
-    let kinds = ["allow_once", "allow_once", "allow_always", "allow_always", "reject_once", "reject_once", "reject_always", "other"];
+    let kinds = [
+        "allow_once",
+        "allow_once",
+        "allow_always",
+        "allow_always",
+        "reject_once",
+        "reject_once",
+        "reject_always",
+        "other",
+    ];
     let options: Vec<Value> =
         kinds.iter().enumerate().map(|(n, kind)| json!({ "id": n.to_string(), "label": "", "kind": kind })).collect();
     for risk in Risk::ALL {
@@ -108,10 +113,10 @@ fn name_of_an_answer_is_its_id_verb_or_label() {
 
 #[test]
 fn table_has_each_role_once_in_order() {
-    assert!(Role::ALL.is_sorted() && Unavailable::ALL.iter().all(|reason| !reason.text().is_empty()));
-    let allow_once = Role::ALL.iter().position(|role| *role == Role::AllowOnce);
-    assert!(allow_once < Role::ALL.iter().position(|role| *role == Role::AllowAlways));
+    assert!(AnswerRole::ALL.is_sorted() && Unavailable::ALL.iter().all(|reason| !reason.text().is_empty()));
+    let allow_once = AnswerRole::ALL.iter().position(|role| *role == AnswerRole::AllowOnce);
+    assert!(allow_once < AnswerRole::ALL.iter().position(|role| *role == AnswerRole::AllowAlways));
     let data = data();
-    assert_eq!(data["roles"].as_object().unwrap().len(), Role::ALL.len());
+    assert_eq!(data["roles"].as_object().unwrap().len(), AnswerRole::ALL.len());
     assert_eq!(data["unavailable"].as_object().unwrap().len(), Unavailable::ALL.len());
 }

@@ -128,8 +128,8 @@ fn values() -> Vec<(End, Attack)> {
     let shown = |value: Value| Shown(vec![text(value)], json!({}));
     let mut out = vec![
         (LIMIT, shown(json!(long(1 << 20)))),
-        (COMPONENT, shown(nested(40, true))),
-        (COMPONENT, shown(nested(40, false))),
+        (COMPONENT, shown(nested(60, true))),
+        (COMPONENT, shown(nested(60, false))),
         (CATALOG, shown(json!({"path": "/a", "call": 5, "args": {}}))),
         (COMPONENT, shown(json!({"path": 5}))),
         (COMPONENT, shown(json!({"path": "/a", "other": 1}))),
@@ -464,8 +464,8 @@ fn data() -> Vec<(End, Attack)> {
         (DATA, set(&"/a".repeat(51), json!(1))),
         (DATA, set(&long(2_000), json!(1))),
         (DATA, set("/deep", nested(100, true))),
-        (DATA, set("/deep", nested(31, false))),
-        (DATA, set(&"/a".repeat(20), nested(20, true))),
+        (DATA, set("/deep", nested(49, false))),
+        (DATA, set(&"/a".repeat(30), nested(30, true))),
         (LIMIT, set("/big", json!(long((1 << 20) + 1)))),
         (LIMIT, set("/big", json!(vec![0; 1 << 20]))),
         (LIMIT, set("/big", json!(vec![json!({}); 40_000]))),

@@ -271,12 +271,8 @@ impl App {
             None => format!("the gateway answered {status}"),
         };
         match tag {
-            CallTag::Me => {
-                if good {
-                    self.me = field(&value["name"]);
-                    self.set_device(&value);
-                }
-            }
+            CallTag::Me if good => self.set_device(&value),
+            CallTag::Me => {}
             CallTag::Restart(runtime) if good => self.say(&format!("{runtime} is restarting; sent when ready"), false),
             CallTag::Restart(_) => {
                 self.pending_restart = None;
@@ -363,6 +359,7 @@ impl App {
 
     /// Applies the permissions of this device.
     fn set_device(&mut self, me: &Value) {
+        self.me = field(&me["name"]);
         let scopes = me["scopes"].as_array();
         self.device = Answerer {
             may_approve: scopes.is_none_or(|all| all.iter().any(|scope| scope == "approve")),

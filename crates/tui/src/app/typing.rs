@@ -9,6 +9,8 @@ const HOLD: i64 = 400;
 const PAUSE: i64 = 1_500;
 /// Keys that only move, and so act without the wait.
 const MOVES: &[&str] = &["j", "k", "J", "K", "g", "G", "[", "]"];
+/// The same in a text that is read.
+const READING_MOVES: &[&str] = &["j", "k", "g", "G", " "];
 /// The same in the changes of a session.
 const CHANGES_MOVES: &[&str] = &["n", "p"];
 
@@ -113,7 +115,8 @@ impl App {
         let name = key.name();
         let reads = matches!(self.overlay, Some(Overlay::Help(_) | Overlay::TextPage { .. }));
         match &self.overlay {
-            Some(_) => MOVES.contains(&name) || reads && name == " ",
+            Some(_) if reads => READING_MOVES.contains(&name),
+            Some(_) => MOVES.contains(&name),
             None if self.shows_changes() => MOVES.contains(&name) || CHANGES_MOVES.contains(&name),
             // A slash in a session may begin a command of the agent.
             None => MOVES.contains(&name) || name == "/" && self.page != TuiPage::Session,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use plexus_protocol::answers::{Action, Role, Sense};
+use plexus_protocol::answers::{AnswerAction, AnswerRole, Sense};
 
 use super::{Card, CardMode, HINT_WIDTH};
 use crate::sanitize;
@@ -32,10 +32,10 @@ impl CardChoice {
         Self { key: key.into(), verb: verb.into(), label: String::new(), allows, available: true }
     }
 
-    fn of(action: &Action, width: usize) -> Option<Self> {
+    fn of(action: &AnswerAction, width: usize) -> Option<Self> {
         let rule = action.role.rule();
         let most = match action.role {
-            Role::Choose => CONTENT_MAX.min(width.saturating_sub(14)),
+            AnswerRole::Choose => CONTENT_MAX.min(width.saturating_sub(14)),
             _ if width < HINT_WIDTH => 0,
             _ => LABEL_MAX,
         };
@@ -56,7 +56,7 @@ impl CardChoice {
 
 /// The buttons: the answers that have keys, and what else the request takes.
 pub(super) fn choices_of(ask: &RequestView, width: usize) -> Vec<CardChoice> {
-    if ask.observe || ask.action(Role::Send).is_some() {
+    if ask.observe || ask.action(AnswerRole::Send).is_some() {
         return Vec::new();
     }
     let mut all: Vec<CardChoice> = ask.actions.iter().filter_map(|action| CardChoice::of(action, width)).collect();

@@ -54,8 +54,8 @@ fn triage_draws_two_lines_for_each_request_at_every_size() {
                 let name = format!("make t{n:04}");
                 assert!(screen.contains(&name), "{width}x{height}, {many}, row {n}:\n{screen}");
                 assert!(screen.contains("│ │ make") || screen.contains("│ make"), "the card:\n{screen}");
-                assert!(screen.contains("Allow once") && screen.contains("Reject"), "the buttons:\n{screen}");
-                assert!(screen.contains("elevated risk") && screen.contains("gemini"), "{screen}");
+                assert!(screen.contains("Allow once") && screen.contains("Deny"), "the buttons:\n{screen}");
+                assert!(screen.contains("Elevated  runs") && screen.contains("gemini"), "{screen}");
                 stage.keys(&["j"]);
             }
             stage.keys(&["G"]);

@@ -1,6 +1,6 @@
 //! Typed sentences answer nothing and open nothing, wherever the focus is. Single keys still act.
 
-use plexus_protocol::answers::Role;
+use plexus_protocol::answers::AnswerRole;
 
 use super::*;
 use crate::app::Overlay;
@@ -258,7 +258,7 @@ fn answers_of_a_lying_agent_have_the_verbs_of_the_gateway() {
             // In the menu as well, in the same order; permanent answers need a second press.
             stage.keys(&["m"]);
             let screen = stage.screen();
-            for role in [Role::AllowOnce, Role::Deny, Role::AllowAlways, Role::DenyAlways] {
+            for role in [AnswerRole::AllowOnce, AnswerRole::Deny, AnswerRole::AllowAlways, AnswerRole::DenyAlways] {
                 assert!(screen.contains(role.rule().verb), "{role:?} of {n} at {width}:\n{screen}");
             }
             stage.keys(&["j", "j", "j", "Enter"]);

@@ -3,7 +3,7 @@
 use super::panes::card_rect;
 use super::*;
 use crate::card::{MENU_ROWS, card_text, option_places};
-use plexus_protocol::answers::Action;
+use plexus_protocol::answers::AnswerAction;
 
 /// The key of the button of the card at this place of the screen.
 pub(crate) fn option_at(app: &App, column: u16, row: u16) -> Option<char> {
@@ -164,7 +164,7 @@ impl Draw<'_> {
 }
 
 /// The agent's label, or why this device may not give the answer.
-fn quoted(action: &Action) -> String {
+fn quoted(action: &AnswerAction) -> String {
     match action.unavailable {
         Some(why) => why.text().to_owned(),
         None if action.label.is_empty() => String::new(),

@@ -1,7 +1,7 @@
 //! The composer, and what stands above it: the files and commands that are offered, and the images of the prompt.
 
 use super::*;
-use plexus_protocol::answers::Role;
+use plexus_protocol::answers::AnswerRole;
 
 /// Most lines of images.
 const IMAGE_LINES: usize = 3;
@@ -20,7 +20,7 @@ fn asks(app: &App) -> Option<String> {
     Some(
         match ask.actions.iter().find(|action| action.unavailable.is_none()).map(|action| (action.key, action.verb())) {
             _ if ask.observe => format!("{} asks, where it runs", ask.runtime),
-            Some((Some(key), verb)) if ask.action(Role::Send).is_none() => {
+            Some((Some(key), verb)) if ask.action(AnswerRole::Send).is_none() => {
                 format!("{} asks: Esc, then {key} ({})", ask.runtime, verb.to_lowercase())
             }
             _ => format!("{} asks: Esc, then answer", ask.runtime),
