@@ -13,6 +13,7 @@ const TABS_MAX = 150;
  * @property {string} role
  * @property {string | RegExp} name
  * @property {string} [key] what presses it once it has the focus, if not Enter
+ * @property {string} [ready] as css, once a press counts; if not named, it always does
  */
 
 /** @typedef {import('./engines.mjs').Screen} Screen */
@@ -104,7 +105,7 @@ class Person {
 class Pointer extends Person {
   /** @override */
   async press(/** @type {Control} */ what) {
-    const { x, y } = await until(() => `to see ${told(what)}`, () => this.screen.run(place, what.css));
+    const { x, y } = await until(() => `to see ${told(what)}`, () => this.screen.run(place, what.ready ?? what.css));
     await this.screen.click(x, y);
   }
 }
@@ -120,6 +121,8 @@ class Keyboard extends Person {
   /** @override */
   async press(/** @type {Control} */ what) {
     await this.#reach(what);
+    const { ready } = what;
+    if (ready) await until(`${told(what)} takes a press`, async () => (await this.screen.run(focus, ready)).is);
     await this.screen.key(what.key ?? 'Enter');
   }
 

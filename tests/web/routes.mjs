@@ -83,7 +83,7 @@ const DIALOGS = {
     await visit(page, '#/inbox');
     await page.locator('plexus-requests [role="row"][data-request] .words').first().click();
     await page.keyboard.press('Control+a');
-    await page.keyboard.press('n');
+    await page.keyboard.press('d');
     await page.locator('plexus-many dialog[open]').waitFor();
   },
   'pages/links.ts': 'links.mjs',

@@ -52,7 +52,7 @@ const TITLE = { css: 'input[name="title"]', role: 'textbox', name: /^Title/ };
 const START = { css: '#start', role: 'button', name: 'Start' };
 const PROMPT = { css: 'textarea#prompt', role: 'textbox', name: 'Message to the agent' };
 const SEND = { css: '#send', role: 'button', name: /^(?:Send|Queue)/ };
-const ALLOW = { css: '.actions[data-arming="false"] button.answer[data-key="a"]', role: 'button', name: /^Allow once/, key: ' ' };
+const ALLOW = { css: 'button.answer[data-key="a"]', ready: '.actions[data-arming="false"] button.answer[data-key="a"]', role: 'button', name: /^Allow once/, key: ' ' };
 const CHANGES = { css: 'a#changes', role: 'link', name: 'Changes of the files' };
 /** Longer than a card that has just appeared ignores presses, ms: whoever does not see it must not be faster. */
 const ARMED_MS = 650;
