@@ -50,6 +50,7 @@ let held: { code: string; release: (() => void) | undefined } | null = null;
 /** The code of a pressed Space key that was text: its release presses no button. */
 let swallowed = '';
 let pointed = false;
+let keyedAt = -Infinity;
 
 /** The element that has the focus, through shadow roots. */
 export function focused(): Element | null {
@@ -74,6 +75,9 @@ export function writable(at: EventTarget | null): boolean {
 
 /** Whether the last input was a press of a pointer. */
 export const byPointer = (): boolean => pointed;
+
+/** Whether a key was pressed just now, and no pointer since. A press by a screen reader is neither. */
+export const byKey = (): boolean => !pointed && performance.now() - keyedAt < ALONE_MS;
 
 /** Whether a dialog is open: elements under it take no keys. */
 export const dialogOpen = (): boolean => around(focused(), (el) => el instanceof HTMLDialogElement && el.open) !== null;
@@ -205,6 +209,7 @@ function letter(event: KeyboardEvent): void {
 
 window.addEventListener('keydown', (event) => {
   pointed = false;
+  keyedAt = performance.now();
   if (MODIFIERS.includes(event.key)) return;
   if (event.isComposing) return calm();
   if (isLetter(event)) return letter(event);

@@ -1,7 +1,7 @@
 // The keys of the cards: a key acts on the focused card, or on the card of the focused row, and on no other. Whether a key is a command at all
 // is decided in lib/keys.ts.
 
-import { around, byPointer, claim } from '../lib/keys.js';
+import { around, byKey, claim } from '../lib/keys.js';
 import { ANSWER_KEYS } from './actions.js';
 import { ARMING_MS } from './arming.js';
 import type { PlexusCard } from './card.js';
@@ -31,11 +31,11 @@ function listAround(from: Element | null): CardList | null {
   return [...lists].find((list) => list.shadowRoot === root) ?? null;
 }
 
-/** Restarts the guard of the keys of a card that got the focus, and that of its buttons unless a press gave it the focus. */
+/** Restarts the guard of the keys of a card that got the focus, and that of its buttons if a key gave it the focus. */
 function chosen(card: PlexusCard | null): void {
   if (!card) return;
   chosenAt.set(card, performance.now());
-  if (!byPointer()) card.rearm();
+  if (byKey()) card.rearm();
 }
 
 /** Registers a card; the returned function removes it. */
