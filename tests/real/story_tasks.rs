@@ -320,7 +320,7 @@ async fn reviewed_in_the_terminal(gateway: &Gateway) {
     person.presses("Enter");
     person.sees("write to the agent").await;
     person.presses("Escape");
-    person.sees("i write").await;
+    person.sees("i: write to the agent").await;
     person.presses("g");
     person.presses("c");
     person.sees("Changes 30 files").await;
