@@ -205,7 +205,7 @@ async fn story(killed: bool) {
     browser.wait("phone", "plexus-card:has-text(\"Allowed\")").await;
     browser.act("desk", "until", json!({ "script": by_phone() })).await;
     run.wrote("allowed by phone", 1).await;
-    attach.wrote("llowed by phone", 1).await;
+    attach.wrote("llowed once by phone", 1).await;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (_, now) = gateway.get(&format!("/v1/sessions/{session}")).await;

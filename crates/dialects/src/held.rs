@@ -1,6 +1,6 @@
 //! Questions beyond a session's share. They stay unanswered, so that the agent waits, until another question is over.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use plexus_protocol::NativeId;
@@ -18,6 +18,24 @@ const SESSION_MAX: usize = 240;
 /// Whether a session may open one more question, where it has `own` open, and its connection `all`.
 pub(super) fn has_room(own: usize, all: usize) -> bool {
     own < SHARE || (own < SESSION_MAX && all < ASKS_MAX)
+}
+
+/// The index of the first session with room; each session is judged once.
+fn first_with_room<'a>(
+    sessions: impl Iterator<Item = Option<&'a NativeId>>,
+    has_room: impl Fn(Option<&NativeId>) -> bool,
+) -> Option<usize> {
+    let mut full: BTreeSet<Option<&NativeId>> = BTreeSet::new();
+    for (at, native) in sessions.enumerate() {
+        if full.contains(&native) {
+            continue;
+        }
+        if has_room(native) {
+            return Some(at);
+        }
+        full.insert(native);
+    }
+    None
 }
 
 /// The questions that wait, in the order in which they were asked.
@@ -63,7 +81,7 @@ impl HeldQuestions {
 
     /// Takes the first question whose session has room.
     pub(super) fn next(&mut self, has_room: impl Fn(Option<&NativeId>) -> bool) -> Option<Bytes> {
-        let at = self.0.iter().position(|held| has_room(held.native.as_ref()))?;
+        let at = first_with_room(self.0.iter().map(|held| held.native.as_ref()), has_room)?;
         self.0.remove(at).map(|held| held.frame.into())
     }
 
@@ -111,7 +129,7 @@ impl HeldRequests {
         &mut self,
         has_room: impl Fn(Option<&NativeId>) -> bool,
     ) -> Option<(Option<NativeId>, AgentRequest)> {
-        let at = self.0.iter().position(|(native, _)| has_room(native.as_ref()))?;
+        let at = first_with_room(self.0.iter().map(|(native, _)| native.as_ref()), has_room)?;
         self.0.remove(at)
     }
 

@@ -615,7 +615,9 @@ impl App {
             card.sent = false;
             card.mode = super::card::CardMode::Choose;
         }
-        if let (Some(area), Some(mut card)) = (view::card_area(self), self.card.take()) {
+        if let Some(area) = view::card_area(self)
+            && let Some(mut card) = self.card.take()
+        {
             if let Some((ask, _)) = self.requests.get(&card.id) {
                 let shape = card.shape(ask, area.width, usize::from(area.height), &self.theme);
                 card.mark_shown(&shape);

@@ -588,6 +588,7 @@ fn tui_declines_a_form_and_keeps_a_partial_one() {
     stage.open_card("s_1");
     stage.keys(&["1", "3", "Tab"]);
     stage.type_text("9999");
+    assert!(stage.screen().contains("9999"), "{}", stage.screen());
     stage.keys(&["Esc", "C-k"]);
     stage.type_text("inbox");
     stage.keys(&["Enter"]);
