@@ -177,13 +177,17 @@ class Listener extends Person {
     assert.equal(node.value?.value, text, `the value of ${told(field)}`);
   }
 
-  /** The words of nodes that somebody is told of, or of all. */
+  /** The words of nodes that somebody is told of, or of all, in the order in which they are read. */
   async #words(/** @type {boolean} */ live) {
     const nodes = await this.#nodes();
     const byId = new Map(nodes.map((node) => [node.nodeId, node]));
-    /** @type {(node: any) => boolean} */
-    const told = (node) => Boolean(node) && ((node.properties ?? []).some((/** @type {any} */ one) => one.name === 'live' && ['polite', 'assertive'].includes(one.value.value)) || told(byId.get(node.parentId)));
-    return nodes.filter((node) => !node.ignored && ['StaticText', 'image'].includes(String(node.role?.value)) && (!live || told(node))).map((node) => node.name?.value).join(' ').replace(/\s+/g, ' ');
+    /** @type {(node: any, told: boolean) => string[]} */
+    const words = (node, told) => {
+      const heard = told || (node.properties ?? []).some((/** @type {any} */ one) => one.name === 'live' && ['polite', 'assertive'].includes(one.value.value));
+      const own = heard && !node.ignored && ['StaticText', 'image'].includes(String(node.role?.value)) ? [node.name?.value] : [];
+      return [...own, ...(node.childIds ?? []).flatMap((/** @type {string} */ id) => words(byId.get(id) ?? {}, heard))];
+    };
+    return nodes.filter((node) => !node.parentId).flatMap((node) => words(node, !live)).join(' ').replace(/\s+/g, ' ');
   }
 
   /** @override */
