@@ -54,7 +54,7 @@ struct FollowSession {
     /// Stdin is a terminal, so a person can answer.
     present: bool,
     open: VecDeque<Request>,
-    /// How far the answer to the request that is shown has come.
+    /// Progress of the answer to the request that is shown.
     step: AnswerStep,
     shown_at: Option<Instant>,
     /// Set while the request that is shown asks for a secret.

@@ -12,7 +12,7 @@ use super::term::{Paint, line};
 /// Longest label of an item, in characters.
 const LABEL: usize = 100;
 
-/// How far the answer to a request has come.
+/// Progress of the answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum AnswerStep {
     /// Nothing was typed.

@@ -141,7 +141,7 @@ pub enum SessionError {
     Stopping,
 }
 
-/// What a device may not do because of its risk limit.
+/// An action that a device may not take because of its risk limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Allowing a request.
@@ -155,7 +155,7 @@ pub enum Refused {
 /// Why a device may not allow or do something, and who may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooRisky {
-    /// What was refused.
+    /// The refused action.
     pub refused: Refused,
     /// The risk of the request or action; danger for an "always" answer.
     pub risk: Risk,

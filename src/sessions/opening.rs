@@ -33,7 +33,7 @@ const FOUND_SILENCE: Duration = Duration::from_secs(15);
 const REOPEN_AT_ONCE: usize = 8;
 /// How long one reopening blocks the next ones; it goes on afterwards until the runtime answers.
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
-/// How long the path of a session's folder without symbolic links is waited for; then it counts as having none.
+/// Longest wait for the path of a session's folder without symbolic links; after it the folder counts as having none.
 const RESOLVE_WAIT: Duration = Duration::from_secs(1);
 
 /// Which sessions that have ended are reopened with their runtime.

@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub(super) cwd: String,
     /// The session's folder, if `cwd` lies in it; else empty, since no path of the action counts as inside the folder then.
     pub(super) root: String,
-    /// What does not fit together, if something does not.
+    /// The contradiction, if there is one.
     pub(super) conflict: Option<FolderConflict>,
 }
 

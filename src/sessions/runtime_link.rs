@@ -145,7 +145,7 @@ pub struct RuntimeOrder {
     pub answered_at: Option<Instant>,
 }
 
-/// How a runtime acts, as its sessions learned.
+/// Conduct of a runtime, as its sessions learned it.
 #[derive(Debug, Default)]
 pub struct RuntimeConduct {
     /// Whether a person allowed it something for good, so that it need not ask again.
@@ -228,7 +228,7 @@ pub struct DriverEnd {
     pub stderr_log: StderrLog,
     /// What the runtime was started with, set by the driver if the gateway does not know it.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
-    /// How the runtime acts, as its sessions learned.
+    /// Conduct of the runtime, as its sessions learned it.
     pub conduct: Arc<RuntimeConduct>,
 }
 
@@ -326,7 +326,7 @@ impl RuntimeLink {
         self.found.lock().take()
     }
 
-    /// How the runtime acts, as its sessions learned.
+    /// Conduct of the runtime, as its sessions learned it.
     pub fn conduct(&self) -> &RuntimeConduct {
         &self.conduct
     }

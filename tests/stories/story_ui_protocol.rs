@@ -260,7 +260,7 @@ async fn ui_protocol_confirm_is_answered_by_a_phone_with_the_default_limit() {
     let asked = client.asked("ui.confirm.request").await;
     let open = gateway.open_request(&session).await;
     assert_eq!((&open["subject"]["argv"], &open["tool_call_id"]), (&json!(["ls"]), &json!("t")), "{open}");
-    assert_eq!(asked["params"]["confirm_label"], "Go");
+    assert_eq!(asked["params"]["confirm_label"], "Allow once “Go”", "the label stands beside the verb");
     let message = asked["params"]["message"].as_str().unwrap();
     assert!(message.starts_with("The next step\n\nls"), "what would run follows the runtime's words: {message}");
 }

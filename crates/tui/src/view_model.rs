@@ -99,7 +99,7 @@ pub(crate) struct RequestView {
     pub(crate) expires: Option<i64>,
     /// The part that may be edited: its name and its current text.
     pub(crate) editable: Option<(String, String)>,
-    /// What its answers depend on.
+    /// The facts that its answers depend on.
     request: Request,
 }
 
@@ -359,7 +359,7 @@ pub(crate) struct RuntimeItem {
     pub(crate) cwd: String,
     pub(crate) pid: Option<u64>,
     pub(crate) problem: String,
-    /// What it did without asking.
+    /// The action that was not asked about.
     pub(crate) unasked: String,
     /// Who answers its questions in place of people.
     pub(crate) reviewer: String,

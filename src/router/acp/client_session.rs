@@ -67,7 +67,7 @@ pub(super) struct Waiting {
     pub(super) ended: Option<Position>,
 }
 
-/// How a client was shown a request.
+/// The form in which a client was shown a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownAs {
     /// A question, which the client may answer.

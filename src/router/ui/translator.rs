@@ -10,6 +10,7 @@ use super::Shows;
 use crate::router::frames::{ws_message, ws_text};
 use crate::router::wire;
 use crate::sessions::zero_of;
+use plexus_protocol::answers::{self, AnswerAction, Answerer};
 use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeNotification};
 use plexus_protocol::{Choice, Event, Kind, Offer, Request, RequestId, RequestType, Risk, RunId, RunStatus};
 
@@ -30,7 +31,7 @@ struct KnownRun {
     ended: Option<RunStatus>,
 }
 
-/// What the events of a session so far leave behind, the same for every client.
+/// The state that the events of a session leave behind, the same for every client.
 #[derive(Default)]
 pub(super) struct Progress {
     numbers: EventNumbers,
@@ -337,8 +338,14 @@ pub(super) fn question(request: &Request, own_dialect: bool, shows: Shows) -> Op
     let no = offer(Choice::RejectOnce).or_else(|| offer(Choice::RejectAlways));
     let words = [request.display.as_str(), request.message.as_deref().unwrap_or_default()];
     let message = words.into_iter().find(|words| !words.trim().is_empty()).unwrap_or_default();
+    // The verb is the gateway's; the runtime's label stands quoted beside it.
+    let actions = answers::actions(request, Answerer::UNLIMITED);
+    let label = |offer: &Offer| {
+        let id = format!("option:{}", offer.id);
+        actions.iter().find(|action| action.id == id).map(AnswerAction::text).unwrap_or_default()
+    };
     let items = |options: &[Offer]| -> Vec<Value> {
-        options.iter().map(|offer| json!({ "id": offer.id, "label": offer.label })).collect()
+        options.iter().map(|offer| json!({ "id": offer.id, "label": label(offer) })).collect()
     };
     let danger = request.danger || request.risk == Risk::Danger;
     let (method, shown, mut params) = match (request.kind, offer(Choice::AllowOnce), no) {
@@ -354,7 +361,7 @@ pub(super) fn question(request: &Request, own_dialect: bool, shows: Shows) -> Op
             CONFIRM,
             shows.supports_confirm,
             json!({
-                "message": message, "confirm_label": yes.label, "cancel_label": no.label,
+                "message": message, "confirm_label": label(yes), "cancel_label": label(no),
                 "danger_level": if danger { "danger" } else { "normal" },
                 "allow_remember": request.allow_remember, "allow_reason": request.allow_reason,
             }),

@@ -10,13 +10,13 @@ const WATCHED_MAX: usize = 64;
 /// Longest command or title in the report, in bytes.
 const WORDS_MAX: usize = 120;
 
-/// What is known of how the agent acts, in a session's row.
+/// Conduct of the agent, in a session's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Conduct {
-    /// It has asked, or a person has changed its mode.
+    /// Whether the agent has asked, or a person has changed its mode.
     #[serde(default)]
     asks: bool,
-    /// What it did without asking.
+    /// The action that was not asked about.
     #[serde(default)]
     acted: Option<String>,
 }
@@ -75,7 +75,7 @@ impl WatchedCall {
         self.command = raw_input.and_then(command_of).or(self.command.take());
     }
 
-    /// What it did, if that is more than reading.
+    /// Returns the effect of the call in words, if it does more than read.
     fn effect(self, folder: &str) -> Option<String> {
         let words = match self.kind.as_deref()? {
             "execute" => {
@@ -91,7 +91,7 @@ impl WatchedCall {
 }
 
 impl SessionStateMachine {
-    /// What the agent did without asking, if it was reported.
+    /// Returns the action that the agent did not ask about, if one was reported.
     pub(in crate::sessions) fn acted_unasked(&self) -> Option<&str> {
         self.core.conduct.acted.as_deref()
     }

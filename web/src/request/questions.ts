@@ -6,11 +6,11 @@ import type { Question, Request } from './wire.js';
 
 const t = text.request;
 
-/** The questions of a request that are answered together; empty for all other requests, also for a pick or prompt with a single question. */
+/** The questions of a request that are answered together; empty for all other requests, also for a request with a single question. */
 export function questionsOf(request: Request): readonly Question[] {
-  const { subject, type } = request;
+  const { subject } = request;
   if (subject?.type !== 'question' || request.observe_only) return [];
-  const plain = (type === 'pick' || type === 'prompt') && subject.questions.length === 1 && subject.questions[0]?.id === 'answer';
+  const plain = subject.questions.length === 1 && subject.questions[0]?.id === 'answer';
   return plain ? [] : subject.questions;
 }
 

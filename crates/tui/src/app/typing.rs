@@ -3,9 +3,9 @@
 
 use super::*;
 
-/// How long a letter waits for another one before it acts, in milliseconds.
+/// Time that a letter waits for another one before it acts, in milliseconds.
 const HOLD: i64 = 400;
-/// How long after a typed letter the next one still belongs to the text, in milliseconds.
+/// Time after a typed letter in which the next one still belongs to the text, in milliseconds.
 const PAUSE: i64 = 1_500;
 /// Keys that only move, and so act without the wait.
 const MOVES: &[&str] = &["j", "k", "J", "K", "g", "G", "[", "]"];
