@@ -23,6 +23,8 @@ const box = async (locator) => {
   return [x, y, width, height].map((n) => Math.round(n * 10) / 10);
 };
 const note = (card, words) => card.locator('[role="status"]', { hasText: words }).waitFor();
+/** The display as the card shows it: the folder of its last line stands among the facts. */
+const displayOn = async (card) => `${await card.locator('pre').textContent()}\nin ${await card.locator('.folder').getAttribute('title')}`;
 const stillOpen = async (id) => assert.equal((await request(id)).state, 'open');
 /** A press held for `ms`, by mouse. */
 async function hold(page, locator, ms) {
@@ -116,7 +118,7 @@ const stories = {
     await press(card, 'allow');
     await note(card, 'read to the end');
     await stillOpen(asked.request_id);
-    assert.equal(await card.locator('pre').evaluate((pre) => pre.textContent), asked.display, 'the whole of it stands there, byte for byte');
+    assert.equal(await displayOn(card), asked.display, 'the whole of it stands there, byte for byte');
     await card.locator('.end').scrollIntoViewIfNeeded();
     await card.locator('.foot', { hasText: 'Read to its end' }).waitFor();
     await shoot(phone, 'card-long-read');
@@ -547,7 +549,7 @@ const stories = {
     const card = await shown(desk, asked.request_id);
     await armed(card);
     assert.equal(await card.locator('img, script, iframe').count(), 0);
-    const display = await card.locator('pre').evaluate((pre) => pre.textContent);
+    const display = await displayOn(card);
     assert.equal(display, asked.display);
     assert.ok(display.includes('\\u{202e}') && !display.includes('\u202e'));
     assert.equal(await card.locator('mark').count(), 2);
