@@ -26,6 +26,9 @@ const RECEIPT_MS = 8_000;
 /** Most rows of further requests; the others are in the inbox. */
 const ROWS_MAX = 3;
 
+/** Where the card is a sheet; as in the styles. */
+const NARROW = matchMedia('(max-width: 599px)');
+
 /** The conversation below the requests, and its surfaces, on which some of them are answered. */
 export interface Around {
   /** The position of a request in the conversation; 0 if it is not loaded. */
@@ -106,13 +109,20 @@ export class PlexusDock extends PlexusElement {
     super.connectedCallback();
     this.addEventListener('closed', this.#closed);
     this.addEventListener('keydown', this.#key);
+    NARROW.addEventListener('change', this.#narrowed);
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.removeEventListener('closed', this.#closed);
     this.removeEventListener('keydown', this.#key);
+    NARROW.removeEventListener('change', this.#narrowed);
   }
+
+  /** The card has become a sheet, by a turn of the phone: it does not cover what is being written. */
+  #narrowed = (): void => {
+    if (NARROW.matches && writable(focused()) && !this.matches(':focus-within')) this.folded = true;
+  };
 
   protected override willUpdate(changed: Map<string, unknown>): void {
     if (!changed.has('sessionId')) return;
