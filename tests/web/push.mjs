@@ -87,7 +87,7 @@ const stories = {
     const [first, ...more] = await deliver(said);
     assert.deepEqual(more, []);
     assert.equal(first.title, said.title);
-    assert.equal(first.body, 'touch pushed.txt');
+    assert.equal(first.body, asked.display.replaceAll('\n', ' '));
     assert.deepEqual(first.actions, ['allow_once', 'deny']);
     assert.equal(first.requireInteraction, true);
     assert.equal((await deliver(said)).length, 1, 'the same question is one notification');
