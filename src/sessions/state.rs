@@ -53,8 +53,8 @@ use plexus_protocol::{
 };
 use plexus_store::{RuntimeMark, SpendChange, SurfaceChange};
 
-/// Requests open at once in one session; a further one is withdrawn at once, with an `error` event.
-const OPEN_MAX: usize = 256;
+/// Requests open at once in one session, of which a connection of its agent opens 256; a further one is withdrawn, with an `error` event.
+const OPEN_MAX: usize = 272;
 /// Receipts of closed requests that a session holds in memory, for late answers; older ones are read from the store.
 const RECEIPTS: usize = 256;
 /// Longest excerpt of a prompt shown in lists, in bytes.

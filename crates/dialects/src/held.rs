@@ -12,12 +12,10 @@ use super::AgentRequest;
 pub(super) const SHARE: usize = 16;
 /// Questions that are open at once on a connection; beyond them each session has its share only.
 pub(super) const ASKS_MAX: usize = 256;
-/// Questions that are open at once in one session. Below the gateway's own limit, which leaves room for questions by surfaces.
-const SESSION_MAX: usize = 240;
 
 /// Whether a session may open one more question, where it has `own` open, and its connection `all`.
 pub(super) fn has_room(own: usize, all: usize) -> bool {
-    own < SHARE || (own < SESSION_MAX && all < ASKS_MAX)
+    own < SHARE || all < ASKS_MAX
 }
 
 /// The index of the first session with room; each session is judged once.
@@ -166,6 +164,5 @@ mod tests {
     fn held_share_comes_before_the_sum() {
         assert!(has_room(0, 10_000) && has_room(SHARE - 1, 10_000));
         assert!(!has_room(SHARE, ASKS_MAX) && has_room(SHARE, ASKS_MAX - 1));
-        assert!(!has_room(SESSION_MAX, SESSION_MAX));
     }
 }
