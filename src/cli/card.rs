@@ -46,7 +46,8 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
         quoted(&request.display, edit);
     }
     let said = |message: &&String| {
-        !request.display.contains(message.trim())
+        // The display of a form is not shown: its questions are.
+        !(asked.is_empty() && request.display.contains(message.trim()))
             && !asked.iter().any(|question| question.text.trim() == message.trim())
     };
     if let Some(message) = request.message.as_ref().filter(said) {

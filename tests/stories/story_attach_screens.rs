@@ -69,10 +69,13 @@ async fn attach_screens_at_40_80_and_200_columns_dark_and_light() {
         let screen = Terminal::open(None, (width, height), &env, &[exe(), "attach"]);
         shows(&screen, "1 waiting").await;
         for (name, open, there, leave) in SCREENS {
+            // A key that follows another at once is text.
+            tokio::time::sleep(REST).await;
             screen.keys(open);
             shows(&screen, there).await;
             shot(&screen, &format!("{name}-{width}x{height}-{theme}")).await;
             if !leave.is_empty() {
+                tokio::time::sleep(REST).await;
                 screen.keys(leave);
                 screen.until(&format!("the end of {name}"), Terminal::text, |text| !text.contains(there)).await;
             }
