@@ -151,7 +151,7 @@ try {
   assert.equal(waiting.queued, true);
   await visit(page, `#/s/${sessions[1]}`);
   await page.locator('.queue').getByText('waits: this session’s ceiling is reached').waitFor();
-  await page.getByText(/This session has spent [0-9,]+ of 100 tokens\. Go on\?/).first().waitFor();
+  await page.getByText(/This session has spent [0-9,]+ of 100 tokens\. Go on\?/).locator('visible=true').first().waitFor();
   await settled(page);
   await judge(page, 'ceiling-asked');
   const [asked] = (await api('GET', '/v1/requests')).requests;
