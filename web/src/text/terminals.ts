@@ -12,7 +12,7 @@ export const terminalWords = {
   size: (rows: number, cols: number) => `${cols} × ${rows}`,
   screens: (n: number) => (n === 1 ? '1 screen' : `${n} screens`),
   watching: 'Watching only',
-  watchingWhy: 'What you type here does not reach the program. This device may not type in terminals: pair it with --scope watch,type.',
+  watchingWhy: 'What you type here does not reach the program. This device may not type in terminals: pair it with --scope watch,type --approve-up-to danger.',
   mayType: 'Watching',
   typing: 'Typing',
   type: 'Type here',
