@@ -253,11 +253,8 @@ fn given(raw: Option<&RawValue>) -> bool {
 }
 
 fn offer(id: &str, label: &str, kind: Choice) -> Offer {
-    Offer { id: id.into(), label: label.into(), kind, for_session: false }
-}
-
-fn offer_for_session(id: &str) -> Offer {
-    Offer { for_session: true, ..offer(id, "Allow for this session", Choice::AllowAlways) }
+    let for_session = ["acceptForSession", "approved_for_session", "allow_session", "session"].contains(&id);
+    Offer { id: id.into(), label: label.into(), kind, for_session }
 }
 
 /// A decision as an option, with its meaning and label.
@@ -265,7 +262,7 @@ fn option(decision: &Value) -> Offer {
     if let Some(word) = decision.as_str() {
         return match word {
             "accept" | "approved" => offer(word, "Allow once", Choice::AllowOnce),
-            "acceptForSession" | "approved_for_session" => offer_for_session(word),
+            "acceptForSession" | "approved_for_session" => offer(word, "Allow for this session", Choice::AllowAlways),
             "decline" => offer(word, "Decline", Choice::RejectOnce),
             "cancel" | "abort" => offer(word, "Decline, and stop the turn", Choice::RejectOnce),
             _ => offer(word, word, Choice::Other),
@@ -388,7 +385,7 @@ impl Params<'_> {
             },
             options: vec![
                 (offer("allow", "Allow for this turn", Choice::AllowOnce), granted("turn")),
-                (offer_for_session("allow_session"), granted("session")),
+                (offer("allow_session", "Allow for this session", Choice::AllowAlways), granted("session")),
                 (offer("deny", "Decline", Choice::RejectOnce), json!({ "permissions": {}, "scope": "turn" })),
             ],
             no: json!({ "permissions": {}, "scope": "turn" }),
@@ -508,8 +505,7 @@ impl Params<'_> {
         };
         for (scope, label) in [("session", "Accept for this session"), ("always", "Accept from now on")] {
             if fields.is_empty() && persist(scope) {
-                let offer = Offer { for_session: scope == "session", ..offer(scope, label, Choice::AllowAlways) };
-                options.push((offer, accept(json!({ "persist": scope }))));
+                options.push((offer(scope, label, Choice::AllowAlways), accept(json!({ "persist": scope }))));
             }
         }
         options.push((offer("decline", "Decline", Choice::RejectOnce), elicitation_result("decline")));
