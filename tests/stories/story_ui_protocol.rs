@@ -171,6 +171,11 @@ impl Client {
         told.into_iter().filter(|message| message["method"] == "agent.event").map(|mut m| m["params"].take()).collect()
     }
 
+    /// The events of one run: a client that joins a session may also get those of earlier runs.
+    fn events_of(&mut self, run: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|params| params["run_id"] == run).collect()
+    }
+
     /// The session of this client, as `session.list` has it, and its history: the reply, and the events before it.
     async fn history(&mut self, more: Value) -> (Value, Vec<Value>) {
         let listed = self.call("session.list", json!({})).await;
@@ -211,7 +216,7 @@ async fn ui_protocol_examples_of_the_specification_run_on_every_screen() {
                 client.answer(&asked, json!({ "ok": true })).await;
             }
             client.completed(&run).await;
-            let events = client.events();
+            let events = client.events_of(&run);
             let first = &events[0];
             assert_eq!(
                 (&first["seq"], &first["event"]),
@@ -325,7 +330,7 @@ async fn ui_protocol_final_completes_a_turn_of_text_alone() {
     for (name, mut client) in Client::both(&gateway).await {
         let run = client.run(json!([["event", { "type": "text", "content": "the answer" }]])).await;
         client.completed(&run).await;
-        let events = client.events();
+        let events = client.events_of(&run);
         assert_eq!(texts(&events, "final"), ["the answer"], "{name}");
         assert!(events.last().unwrap()["event"]["timestamp"].is_u64(), "{name}: {events:?}");
     }
@@ -382,7 +387,7 @@ async fn ui_protocol_unknown_members_pass_in_both_directions() {
             status["params"],
             json!({ "run_id": run, "status": "running", "message": "half done", "newer": true })
         );
-        let events = client.events();
+        let events = client.events_of(&run);
         assert_eq!((&events[0]["meta"], &events[0]["newer"]), (&json!({ "m": 1 }), &json!([1.5])), "{name}");
         assert_eq!(events[0]["event"], json!({ "type": "text", "content": "x", "new": 1 }));
         let got: Value = serde_json::from_str(texts(&events, "text").last().unwrap()).unwrap();
@@ -410,7 +415,7 @@ async fn ui_protocol_question_answered_elsewhere_is_followed_by_the_next_one() {
         client.answer(&first, json!({ "ok": false })).await;
         client.answer(&second, json!({ "ok": true })).await;
         client.completed(&run).await;
-        assert_eq!(texts(&client.events(), "text"), [r#"{"ok":true}"#, r#"{"ok":true}"#], "{name}");
+        assert_eq!(texts(&client.events_of(&run), "text"), [r#"{"ok":true}"#, r#"{"ok":true}"#], "{name}");
     }
 }
 
