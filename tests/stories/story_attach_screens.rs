@@ -21,6 +21,7 @@ const REST: Duration = Duration::from_millis(500);
 const SCREENS: [(&str, &[&str], &str, &[&str]); 11] = [
     ("inbox", &["1"], "make deploy", &[]),
     ("sessions", &["2"], "○ think", &[]),
+    ("new", &["N"], "What is to be done?", &["Escape"]),
     ("runtimes", &["4"], "RUNTIME", &[]),
     ("devices", &["5"], "DEVICE", &[]),
     ("usage", &["U"], "Usage", &["Escape"]),
@@ -28,7 +29,6 @@ const SCREENS: [(&str, &[&str], &str, &[&str]); 11] = [
     ("help", &["?"], "Global keys", &["Escape"]),
     ("palette", &["C-k"], "Commands", &["Escape"]),
     ("pair", &["p"], "Add a device", &["Escape"]),
-    ("new", &["N"], "What is to be done?", &["Escape"]),
     // Its field takes letters, so it is the last.
     ("search", &["3"], "Type words", &[]),
 ];
