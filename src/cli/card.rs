@@ -45,12 +45,12 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
     if asked.is_empty() {
         quoted(&request.display, edit);
     }
-    let said = |message: &&String| {
+    let shown = |message: &str| match asked.is_empty() {
+        true => request.display.contains(message),
         // The display of a form is not shown: its questions are.
-        !(asked.is_empty() && request.display.contains(message.trim()))
-            && !asked.iter().any(|question| question.text.trim() == message.trim())
+        false => asked.iter().any(|question| question.text.trim() == message),
     };
-    if let Some(message) = request.message.as_ref().filter(said) {
+    if let Some(message) = request.message.as_ref().filter(|message| !shown(message.trim())) {
         quoted(message, false);
     }
     if !asked.is_empty() {

@@ -550,11 +550,9 @@ impl Acp {
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, None, "nested too deeply", out);
         match message {
-            RpcMessage::Request { id, method, .. } => out.frames.push(match method.as_ref() {
-                method => {
-                    ask::withdrawn(id.get(), method).unwrap_or_else(|| client_tools::unsupported(id.get(), method))
-                }
-            }),
+            RpcMessage::Request { id, method, .. } => out.frames.push(
+                ask::withdrawn(id.get(), &method).unwrap_or_else(|| client_tools::unsupported(id.get(), &method)),
+            ),
             RpcMessage::Response { id, .. } => {
                 if let Some(pending) = self.take_pending(id) {
                     let fault = RuntimeError::new(INTERNAL, "the agent's response is nested too deeply");
