@@ -1,7 +1,7 @@
 // A page that speaks AG-UI: `HttpAgent` of @ag-ui/client, with its own schemas, its verifier and its fold behind it. It
 // keeps one POST open (`follow`), and each thing that it does is another POST that takes the place of the one before, from
-// the cursor that it kept. What the protocol cannot tell: the ends of runs that were over before it came (a snapshot has
-// messages and state, no runs).
+// the cursor that it kept. A snapshot has messages and state, no runs: of a run that was over before it came, it knows only
+// that none is under way (`ended` is "idle").
 import { randomUUID } from 'node:crypto';
 import { pinned, play, saw, session, token, url } from './stage.mjs';
 
@@ -18,6 +18,8 @@ let cursor;
 let turn = 0;
 let running = Promise.resolve();
 let told = false;
+/** Whether a prompt was shown whose run's end was not. */
+let unended = false;
 /** How much of each message was said to the story, by its id. */
 const said = new Map();
 /** People's messages that are being streamed. */
@@ -47,6 +49,11 @@ function resolved({ request_id: id, resolved_by: by, ok }) {
     saw({ resolved: id, by: by?.name ?? null, allow: ok ?? null });
 }
 
+function ended(how) {
+    unended = false;
+    saw({ ended: how });
+}
+
 function take(event, started) {
     switch (event.type) {
         case 'MESSAGES_SNAPSHOT':
@@ -54,6 +61,7 @@ function take(event, started) {
                 if (message.role === 'assistant' && message.content) text(message.id, message.content);
                 if (message.role === 'user' && !said.has(message.id)) {
                     said.set(message.id, message.content.length);
+                    unended = true;
                     saw({ user: message.content });
                 }
             }
@@ -61,6 +69,7 @@ function take(event, started) {
         case 'STATE_SNAPSHOT':
             open.clear();
             for (const request of Object.values(event.snapshot.requests)) ask(request);
+            if (!told && unended && !event.snapshot.run && !event.snapshot.queue.length) ended('idle');
             if (!told) saw({ ready: true });
             told = true;
             started();
@@ -85,12 +94,13 @@ function take(event, started) {
                 const whole = users.get(event.messageId);
                 users.delete(event.messageId);
                 said.set(event.messageId, whole.length);
+                unended = true;
                 saw({ user: whole });
             }
             break;
         case 'CUSTOM':
             if (event.name === 'plexus.request_resolved') resolved(event.value.event);
-            if (event.name === 'plexus.run_ended') saw({ ended: event.value.event.stop_reason ?? event.value.event.status });
+            if (event.name === 'plexus.run_ended') ended(event.value.event.stop_reason ?? event.value.event.status);
             break;
     }
     cursor = event.metadata?.plexus?.cursor ?? cursor;
