@@ -360,6 +360,20 @@ async fn codelia_player_receives_a_codelia_runtime_as_others_do() {
     assert_eq!(late.text(), player.text());
 }
 
+/// The bytes of the event of a message.
+fn event_of(message: &str) -> String {
+    #[derive(serde::Deserialize)]
+    struct Message {
+        params: Params,
+    }
+    #[derive(serde::Deserialize)]
+    struct Params {
+        event: Box<serde_json::value::RawValue>,
+    }
+    let message: Message = serde_json::from_str(message).unwrap_or_else(|error| panic!("{error}: {message}"));
+    message.params.event.get().to_owned()
+}
+
 #[tokio::test]
 async fn codelia_runtime_events_pass_byte_for_byte() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -386,8 +400,8 @@ async fn codelia_runtime_events_pass_byte_for_byte() {
             break;
         }
         let own = line.contains("\"type\":\"plexus.") || line.contains("\"tool\":\"plexus\"");
-        if let Some((_, event)) = line.split_once("\"event\":").filter(|_| !own) {
-            passed.push(event.strip_suffix("}}").unwrap().to_owned());
+        if line.contains("\"agent.event\"") && !own {
+            passed.push(event_of(&line));
         }
     }
     let mut ws = stage.gateway.ws().await;
@@ -397,7 +411,7 @@ async fn codelia_runtime_events_pass_byte_for_byte() {
     loop {
         let text = ws.text().await.unwrap();
         if let Some((_, own)) = text.split_once("\"native\":{\"jsonrpc\":\"2.0\",\"method\":\"agent.event\"") {
-            native.push(own.split_once("\"event\":").unwrap().1.strip_suffix("}}}}").unwrap().to_owned());
+            native.push(event_of(&format!("{{{}", own.trim_start_matches(',').strip_suffix("}}").unwrap())));
         }
         if text.contains("\"kind\":\"run_ended\"") {
             break;

@@ -267,7 +267,8 @@ async fn ui_protocol_confirm_is_answered_by_a_phone_with_the_default_limit() {
     assert_eq!((&open["subject"]["argv"], &open["tool_call_id"]), (&json!(["ls"]), &json!("t")), "{open}");
     assert_eq!(asked["params"]["confirm_label"], "Allow once “Go”", "the label stands beside the verb");
     let message = asked["params"]["message"].as_str().unwrap();
-    assert!(message.starts_with("The next step\n\nls"), "what would run follows the runtime's words: {message}");
+    assert!(message.starts_with("ls"), "a screen that cuts shows what would run: {message}");
+    assert!(message.ends_with("\n\nThe next step"), "{message}");
 }
 
 #[tokio::test]

@@ -105,7 +105,8 @@ impl EventNumbers {
 }
 
 /// The parameters of a question of a runtime of this protocol, for a client of this protocol: as they were sent, with the gateway's run.
-/// Where the gateway shows something else than the runtime's text, its display follows that text; a label follows the verb of its answer.
+/// Where the gateway shows something else than the runtime's text, its display precedes that text, because a client may show only the
+/// beginning; a label follows the verb of its answer.
 /// `None` if they are too long to be here.
 pub fn question(request: &Request) -> Option<Members> {
     let mut params: Members = serde_json::from_str(request.native.as_ref()?.get()).ok()?;
@@ -142,7 +143,7 @@ fn message(request: &Request, title: &str) -> String {
     if sent.trim().is_empty() || controls(sent) {
         return display.to_owned();
     }
-    format!("{sent}\n\n{display}")
+    format!("{display}\n\n{sent}")
 }
 
 /// Whether a text has control characters that a terminal may obey.
@@ -186,8 +187,8 @@ mod tests {
             ("ls -l", "ls -l", "ls -l"),
             ("ls -l", "ls -l\nin /w", "ls -l"),
             ("", "Run command?", ""),
-            ("harmless", "rm x", "harmless\n\nrm x"),
-            ("make", "make && rm -rf /", "make\n\nmake && rm -rf /"),
+            ("harmless", "rm x", "rm x\n\nharmless"),
+            ("make", "make && rm -rf /", "make && rm -rf /\n\nmake"),
             ("ls\u{1b}[2K", "ls\\u{1b}[2K", "ls\\u{1b}[2K"),
         ] {
             let params = ask(message, display);
