@@ -1,14 +1,12 @@
 // An ACP agent that asks for several permissions at once. A prompt is JSON: `{"ask": ["COMMAND", ..], "again": true}`; with `again`, a command is
-// asked for anew once it was answered. Each answer is said as `COMMAND: OPTION`; the run ends with the last, or when it is cancelled.
+// asked for anew once it was answered. Each answer is said as `COMMAND: OPTION`; the run ends with the last, or when it is cancelled. `ASKS_LABELS`,
+// in JSON, gives options other labels: `{"ID": "TEXT", ..}`.
 import { createInterface } from 'node:readline';
 
 const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
 const update = (sessionId, of) => send({ method: 'session/update', params: { sessionId, update: of } });
-const options = [
-  { optionId: 'allow_always', name: 'Always', kind: 'allow_always' },
-  { optionId: 'allow_once', name: 'Yes', kind: 'allow_once' },
-  { optionId: 'reject_once', name: 'No', kind: 'reject_once' },
-];
+const labels = { allow_always: 'Always', allow_once: 'Yes', reject_once: 'No', ...JSON.parse(process.env.ASKS_LABELS ?? '{}') };
+const options = Object.entries(labels).map(([id, name]) => ({ optionId: id, name, kind: id }));
 /** The open questions by the id of their message, and the runs by the id of their prompt. */
 const open = new Map();
 const runs = new Map();

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod story_answer_words;
 mod story_answer_writes;
 mod story_attach;
 mod story_attach_changes;
