@@ -29,7 +29,7 @@ const SENTENCES = [
   'deny it', 'do not', 'just kill it', 'okay', 'x marks it', 'A list', 'Always', 'No, 1 of 2', '2 of 3', '?!', '/review', 'a d a d',
 ];
 /** How fast: all at once, as people type, with a rest between two words. */
-const PACES = [0, 12, 45];
+const PACES = [0, 12, 0, 12, 45];
 const REST_MS = 700;
 
 async function type(text, n) {
