@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod auth;
+pub mod clock;
 pub mod config;
 pub mod ledger;
 pub mod metrics;
@@ -241,8 +242,9 @@ impl Gateway {
             ..runtimes::RuntimeSettings::new(exe.clone(), home.join(HOLDERS))
         }));
         let rules = session_rules(&config);
-        let ceilings = ceilings(&config, &home)?;
         let before = log.head();
+        let clock = clock::WallClock::open(&home, newest_event(&log).map_err(failed)?);
+        let ceilings = ceilings(&config, &home, Arc::new(clock))?;
         let notifier =
             Notifier::open(&home, &log, config.push, Arc::clone(&public_addresses)).map_err(StartError::Push)?;
         let launcher = Arc::clone(&runtimes) as _;
@@ -504,9 +506,20 @@ fn session_rules(config: &Config) -> SessionRules {
 }
 
 /// What agents may spend before they ask.
-fn ceilings(config: &Config, home: &Path) -> Result<CeilingBook, StartError> {
+fn ceilings(config: &Config, home: &Path, clock: Arc<clock::WallClock>) -> Result<CeilingBook, StartError> {
     let CeilingConfig { day, session } = config.ceilings.clone();
-    CeilingBook::open(home, ConfiguredCeilings { day, session }).map_err(StartError::Ceilings)
+    CeilingBook::open(home, ConfiguredCeilings { day, session }, clock).map_err(StartError::Ceilings)
+}
+
+/// The time of the last event, if its session still exists.
+fn newest_event(log: &Log) -> Result<Option<plexus_protocol::Timestamp>, plexus_store::StoreError> {
+    let Some(before) = log.head().0.checked_sub(1) else { return Ok(None) };
+    let last = log.read_blocking(
+        &sessions::Filter::all(),
+        Position(before),
+        plexus_store::ReadLimit { events: 1, bytes: usize::MAX },
+    )?;
+    Ok(last.events.last().map(|event| event.at))
 }
 
 fn retention_rules(retention: &config::RetentionConfig) -> RetentionRules {
@@ -626,8 +639,18 @@ async fn still_runs(directory: &Directory, id: &RuntimeId) -> bool {
 async fn retain(directory: Directory, retention: RetentionRules) {
     let mut round = tokio::time::interval_at(tokio::time::Instant::now() + RETAIN_FIRST, RETAIN_EVERY);
     round.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut doubted = directory.clock().doubt().is_some();
     loop {
         round.tick().await;
+        directory.clock().check();
+        let doubts = directory.clock().doubt().is_some();
+        if doubted
+            && !doubts
+            && let Err(error) = directory.begin_day().await
+        {
+            tracing::warn!(%error, "what was spent today could not be read");
+        }
+        doubted = doubts;
         match directory.retain(retention, SystemTime::now().into()).await {
             Ok(0) => {}
             Ok(sessions) => tracing::info!(sessions, "old events were removed"),

@@ -37,7 +37,9 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("ledger", &[]),
     // Devices, pairings and tokens outlive a restart: auth keeps them in the store.
     ("auth", &["protocol", "store", "metrics"]),
-    ("sessions", &["protocol", "dialects", "store", "surfaces", "auth", "metrics", "ledger", "spans"]),
+    // What the machine's clocks say; its record is a private file.
+    ("clock", &["protocol", "auth"]),
+    ("sessions", &["protocol", "dialects", "store", "surfaces", "auth", "clock", "metrics", "ledger", "spans"]),
     // Runtimes get their own spec from lib; they never read the config. Of the client they use what notices a dead WebSocket.
     ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger", "spans"]),
     // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
@@ -45,7 +47,10 @@ const FLOORS: &[(&str, &[&str])] = &[
     // terminal: what a page shows of one.
     (
         "router",
-        &["protocol", "store", "surfaces", "bridges", "terminal", "auth", "sessions", "metrics", "ledger", "spans"],
+        &[
+            "protocol", "store", "surfaces", "bridges", "terminal", "auth", "clock", "sessions", "metrics", "ledger",
+            "spans",
+        ],
     ),
     ("config", &["protocol", "dialects", "store", "auth", "sessions", "runtimes", "router", "metrics", "ledger"]),
     // What the sessions' agents are given: a token and a program.
@@ -59,6 +64,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "dialects",
             "store",
             "auth",
+            "clock",
             "sessions",
             "runtimes",
             "router",

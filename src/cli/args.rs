@@ -561,6 +561,9 @@ pub(crate) struct Doctor {
     /// Start each installed agent, wait for its handshake, then stop it
     #[arg(long)]
     pub(crate) start: bool,
+    /// Trust the clock of this machine although it made a step: old events are removed again
+    #[arg(long)]
+    pub(crate) confirm_clock: bool,
     /// The configuration file [default: plexus.toml in the state folder, if it exists]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -764,6 +767,7 @@ mod tests {
             "link --remove --json",
             "doctor --json",
             "doctor --start -c x.toml",
+            "doctor --confirm-clock",
             "mcp --session s_1",
             "mcp --session s_1 --home /tmp",
             "bridge codelia",

@@ -152,6 +152,9 @@ fn duplicate_holders(checks: &mut Checks, holders: &[Holder]) {
 pub(crate) async fn doctor(args: args::Doctor) -> CommandResult {
     let mut checks = Checks::default();
     let home = Home::find()?;
+    if args.confirm_clock {
+        Client::find().await?.post_nothing("/v1/clock/confirm", "the clock").await?;
+    }
     let exe = this_program()?;
     modes(&mut checks, home.dir());
     // The configured port, which the next gateway will use.
@@ -366,7 +369,7 @@ async fn gateway(
             }
             let asked = match Client::to(home.clone(), running) {
                 Ok(client) => match client.runtimes().await {
-                    Ok(runtimes) => Ok((runtimes, near_their_limit(&client).await)),
+                    Ok(runtimes) => Ok((runtimes, own_checks(&client).await)),
                     Err(why) => Err(why),
                 },
                 Err(why) => Err(why),
@@ -400,16 +403,19 @@ async fn gateway(
     }
 }
 
-/// The accounts near their memory limit. An older gateway that does not report them gets no complaint.
-async fn near_their_limit(client: &Client) -> Vec<over_http::Check> {
+/// The gateway's own checks: its clock, and the accounts near their memory limit. An older gateway that does not report them gets no
+/// complaint.
+async fn own_checks(client: &Client) -> Vec<over_http::Check> {
     #[derive(serde::Deserialize)]
     struct All {
         checks: Vec<over_http::Check>,
     }
-    let all = client.get::<All>("/v1/doctor?only=memory", "limits that are nearly reached").await;
-    let mut checks = all.map(|all| all.checks).unwrap_or_default();
-    // An older gateway answers with all checks.
-    checks.retain(|check| check.name.starts_with("memory "));
+    let mut checks = Vec::new();
+    for (path, name) in [("/v1/doctor?only=clock", "clock"), ("/v1/doctor?only=memory", "memory ")] {
+        let all = client.get::<All>(path, "health checks").await.map(|all| all.checks).unwrap_or_default();
+        // An older gateway answers with all checks.
+        checks.extend(all.into_iter().filter(|check| check.name.starts_with(name)));
+    }
     checks
 }
 

@@ -13,6 +13,7 @@ use super::guard::Call;
 use super::reply::{bad_query, gateway, json, parameter};
 use super::{AppState, Problem};
 use crate::auth::Admin;
+use crate::clock::{ClockDoubt, STEP_MS};
 use crate::ledger::Near;
 use plexus_protocol::RuntimeInfo;
 
@@ -94,6 +95,31 @@ fn near(account: Near) -> Check {
     }
 }
 
+/// The check of the wall clock.
+fn clock(doubt: Option<ClockDoubt>) -> Check {
+    let name = "clock".into();
+    let Some(ClockDoubt { noticed_at, step_ms, .. }) = doubt else {
+        return Check { name, state: Verdict::Ok, detail: "consistent".into(), fix: None };
+    };
+    let (hours, way) = (step_ms.unsigned_abs() / STEP_MS.unsigned_abs(), if step_ms < 0 { "back" } else { "ahead" });
+    Check {
+        name,
+        state: Verdict::Warn,
+        detail: format!(
+            "it went {hours} hours {way} at {noticed_at}: no events are removed for their age, and the day of ceilings goes on, until it has \
+             been consistent for a day"
+        ),
+        fix: Some("set the clock of this machine; if it is right, run `plexus doctor --confirm-clock`".into()),
+    }
+}
+
+/// Trusts the wall clock as it is.
+pub(super) async fn confirm_clock(state: AppState, call: Call) -> Result<Response, Problem> {
+    let permit = gateway::<Admin>(&call)?;
+    state.directory.confirm_clock(&permit).await?;
+    json(StatusCode::OK, &clock(state.directory.clock().doubt()))
+}
+
 /// The checks and their results.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Checks {
@@ -106,10 +132,12 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
     let accounts = state.ledger.near(NEAR_PERCENT).into_iter().map(near);
     let checks = match parameter(&call, "only").as_deref() {
         Some("memory") => accounts.collect(),
-        Some(_) => return Err(bad_query("`only` must be memory".into())),
+        Some("clock") => vec![clock(state.directory.clock().doubt())],
+        Some(_) => return Err(bad_query("`only` must be memory or clock".into())),
         None => {
             let detail = format!("version {}, since {}", state.version, state.started_at);
             let mut checks = vec![Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None }];
+            checks.push(clock(state.directory.clock().doubt()));
             checks.extend(accounts);
             checks.extend(state.doctor.look(state.directory.runtimes()).await);
             checks

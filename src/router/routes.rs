@@ -181,6 +181,8 @@ fn runtime_routes() -> Vec<Route<AppState>> {
             .takes::<worktrees::RemoveWorktree>().empty(204).effect(Effect::ChangeWorktree),
         route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", |s, c| answer(doctor::serve(s, c)))
             .gives::<doctor::Checks>(200),
+        route(POST, "/v1/clock/confirm", ADMIN, NOTHING, "Trust the clock of the gateway's machine although it made a step", |s, c| answer(doctor::confirm_clock(s, c)))
+            .gives::<doctor::Check>(200).effect(Effect::TrustClock),
         route(GET, "/v1/link", ADMIN, NOTHING, "Agents with terminals of their own: whether they are linked, and what linking changes", |s, c| answer(linking::list(s, c)))
             .gives::<linking::AgentLinks>(200),
         route(POST, "/v1/link/{agent}", ADMIN, JSON, "Link or unlink an agent: exactly the changes that were shown", |s, c| answer(linking::change(s, c)))

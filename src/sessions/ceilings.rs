@@ -22,6 +22,7 @@ use super::SessionError;
 use super::directory::Directory;
 use super::state::SessionStateMachine;
 use crate::auth::{Admin, Permit, write_private};
+use crate::clock::WallClock;
 
 /// Most sessions with a ceiling of their own; one more is refused.
 pub const OWN_CEILINGS_MAX: usize = 1000;
@@ -142,6 +143,8 @@ pub struct CeilingBook {
     settings: Mutex<(ConfiguredCeilings, CeilingSettings)>,
     /// Where settings are kept; none in tests.
     file: Mutex<Option<PathBuf>>,
+    /// The clock that days are counted by: a step that nobody confirmed begins no day.
+    clock: Arc<WallClock>,
     /// Counts what may let prompts go, or makes another session ask.
     changes: watch::Sender<u64>,
 }
@@ -153,18 +156,25 @@ impl Default for CeilingBook {
             facts: ArcSwap::default(),
             settings: Mutex::default(),
             file: Mutex::default(),
+            clock: Arc::default(),
             changes: watch::Sender::new(0),
         }
     }
 }
 
 impl CeilingBook {
+    /// The clock that days are counted by.
+    pub(super) const fn clock(&self) -> &Arc<WallClock> {
+        &self.clock
+    }
+
     /// What holds now. A day that is over makes place for the next one.
     pub(super) fn facts(&self, now: Timestamp) -> Arc<CeilingFacts> {
         let facts = self.facts.load_full();
         if now < facts.day_ends {
             return facts;
         }
+        let now = self.clock.steady(now);
         let next = day_at(now);
         self.change(|facts| {
             if now >= facts.day_ends {
@@ -197,8 +207,9 @@ impl CeilingBook {
         }
     }
 
-    /// Reads what was spent today, at the start of a gateway.
+    /// Reads what was spent today, at the start of a gateway, and when its clock is trusted again.
     pub(super) fn begin(&self, store: &dyn Store, now: Timestamp) -> Result<(), StoreError> {
+        let now = self.clock.steady(now);
         let (_, ends) = day_at(now);
         // Sums are kept by the quarter of an hour, and so do days begin.
         let from = day_begins(now);
@@ -339,7 +350,7 @@ impl CeilingBook {
     ///
     /// # Errors
     /// [`CeilingFileError`]: they cannot be read. A gateway without the ceilings that somebody set must not start.
-    pub fn open(home: &Path, configured: ConfiguredCeilings) -> Result<Self, CeilingFileError> {
+    pub fn open(home: &Path, configured: ConfiguredCeilings, clock: Arc<WallClock>) -> Result<Self, CeilingFileError> {
         let path = home.join(FILE);
         let set = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()).and_then(checked),
@@ -347,7 +358,7 @@ impl CeilingBook {
             Err(error) => Err(error.to_string()),
         };
         let set = set.map_err(|why| CeilingFileError { path: path.clone(), why })?;
-        let book = Self { file: Mutex::new(Some(path)), ..Self::default() };
+        let book = Self { file: Mutex::new(Some(path)), clock, ..Self::default() };
         book.set(configured, set);
         Ok(book)
     }

@@ -811,6 +811,9 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
+/// One round of retention removes at most this part of the stored bytes, so that a mistake is noticed before all is gone.
+const ROUND_SHARE: u64 = 10;
+
 /// The sessions that retention trims, and up to which position: the oldest blocks of all sessions go first. Events that an
 /// unfinished run or an open request needs stay, and all later events of that session.
 fn choose(
@@ -819,10 +822,9 @@ fn choose(
     max_bytes: Option<u64>,
 ) -> Result<BTreeMap<SessionId, Position>, StoreError> {
     let store = log.store();
-    let mut excess = match max_bytes {
-        Some(most) => store.usage()?.event_bytes.saturating_sub(most),
-        None => 0,
-    };
+    let stored = store.usage()?.event_bytes;
+    let mut excess = max_bytes.map_or(0, |most| stored.saturating_sub(most));
+    let mut allowance = stored / ROUND_SHARE;
     let (mut chosen, mut retained) = (BTreeMap::new(), HashMap::new());
     let mut after = Position::START;
     loop {
@@ -845,7 +847,11 @@ fn choose(
             if retain_from.is_some_and(|from| block.last >= from) {
                 continue;
             }
-            excess = excess.saturating_sub(block.bytes as u64);
+            let bytes = block.bytes as u64;
+            if bytes > allowance && !chosen.is_empty() {
+                return Ok(chosen);
+            }
+            (excess, allowance) = (excess.saturating_sub(bytes), allowance.saturating_sub(bytes));
             chosen.insert(block.session_id, block.last);
         }
     }

@@ -32,6 +32,8 @@ pub enum Effect {
     AllowAhead,
     /// Letting agents spend more.
     RaiseCeiling,
+    /// Trusting the wall clock after a step, whereupon old events are removed.
+    TrustClock,
     /// Letting other machines reach the gateway.
     OpenNetwork,
     /// Enrolling a device that may allow up to this risk.
@@ -54,6 +56,7 @@ impl Effect {
             | Self::ChangeSettings
             | Self::StartAgent
             | Self::RaiseCeiling
+            | Self::TrustClock
             | Self::OpenNetwork => Risk::Elevated,
             Self::LoseWork | Self::RunProgram | Self::AllowAhead => Risk::Danger,
             Self::Enrol(up_to) => up_to,
@@ -72,6 +75,7 @@ impl Effect {
             Self::RunProgram => "it runs any program without asking",
             Self::AllowAhead => "it lets the agent go on without asking",
             Self::RaiseCeiling => "it lets agents spend more",
+            Self::TrustClock => "it lets old events be removed",
             Self::OpenNetwork => "it lets other machines reach the gateway",
             Self::Enrol(_) => "it enrols a device that may allow as much",
         }

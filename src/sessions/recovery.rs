@@ -165,7 +165,7 @@ impl Directory {
         let open = log.store().requests(RequestQuery { state, session, before: None, limit: usize::MAX >> 1 })?.rows;
         let open: Vec<Request> = open.iter().filter_map(|(_, row)| serde_json::from_slice(&row.body).ok()).collect();
         let since = since.iter().map(|(run_id, seq)| (run_id, *seq));
-        let clocks = (now(), std::time::Instant::now());
+        let clocks = (self.shared.ceilings.clock().steady(now()), std::time::Instant::now());
         match SessionStateMachine::restore(Arc::clone(&origin), &row.state, open, since, clocks) {
             Ok(mut state) => {
                 state.retain_from = row.spare_from;

@@ -365,7 +365,8 @@ impl SessionStateMachine {
         }
     }
 
-    /// Restores a session from its row and its open requests. `since`: the run and number of every event after the row.
+    /// Restores a session from its row and its open requests. `since`: the run and number of every event after the row. `now` is free of
+    /// steps of the wall clock; a request never gets more time than it had when it opened.
     pub(super) fn restore<'e>(
         origin: Arc<Origin>,
         row: &[u8],
@@ -377,8 +378,11 @@ impl SessionStateMachine {
         let open = open.into_iter().map(|request| {
             let id = request.request_id.clone();
             let key = core.asks.get(&id).cloned().unwrap_or_else(|| RequestKey::unique(""));
-            let left = request.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()).max(0));
-            let left = left.map(|ms| std::time::Duration::from_millis(ms.unsigned_abs()));
+            let left = request.expires_at.map(|at| {
+                let whole = at.as_millis().saturating_sub(request.opened_at.as_millis());
+                let left = at.as_millis().saturating_sub(now.as_millis()).clamp(0, whole.max(0));
+                std::time::Duration::from_millis(left.unsigned_abs())
+            });
             (
                 id,
                 OpenRequest { request: Arc::new(request), key, deadline: left.and_then(|left| mono.checked_add(left)) },

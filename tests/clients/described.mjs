@@ -419,6 +419,7 @@ await call('GET', '/v1/sessions/{id}/export', { params: { id }, query: '?format=
 await call('GET', '/v1/runtimes/{id}/logs', { params: { id: 'second' }, status: 200 });
 await call('POST', '/v1/runtimes/{id}/restart', { params: { id: 'second' }, status: 200 });
 await call('GET', '/v1/doctor', { status: 200 });
+await call('POST', '/v1/clock/confirm', { status: 200 });
 for (const path of ['/ca', '/ca.crt', '/ca.mobileconfig']) await call('GET', path, { as: {}, status: 404 });
 // The public key of a subscription that nobody has: RFC 8291, 5.
 const keys = { p256dh: 'BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4', auth: 'BTBZMqHH6r4Tts7J_aSIgg' };

@@ -16,6 +16,7 @@ mod story_attach_screens;
 mod story_changes;
 mod story_cli;
 mod story_clients;
+mod story_clock;
 mod story_codelia;
 mod story_crash;
 mod story_disk;

@@ -14,7 +14,6 @@ use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRo
 use crate::router::guard::Call;
 use crate::router::reply::{json as answer, no_content};
 use crate::router::{AppState, Problem};
-use plexus_protocol::Timestamp;
 
 /// A subscription, as a browser's `PushSubscription.toJSON()` gives it.
 #[derive(Deserialize, ToSchema)]
@@ -207,7 +206,7 @@ pub(in crate::router) async fn test(state: AppState, call: Call) -> Reply {
     };
     let message = text::test(&call.caller()?.device().name);
     let to = Destination::Push(subscription.clone());
-    let now = Timestamp::from(std::time::SystemTime::now());
+    let now = state.directory.clock().steady(std::time::SystemTime::now().into());
     let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
     match without_rejected_key(&to, state.notifier.send(&to, &message, now).await) {
         PostOutcome::Taken(status) => answer(StatusCode::OK, &PushTried { status }),

@@ -388,9 +388,10 @@ impl Engine {
         for (name, reach) in &mut self.reaches {
             let Some(queued) = reach.queue.take(now) else { continue };
             let (notifier, to, message) = (self.notifier.clone(), reach.to.clone(), queued.message.clone());
-            let name = name.clone();
+            // A push service that refuses a signature for its time would end the subscription.
+            let (name, signed_at) = (name.clone(), self.directory.clock().steady(wall_clock()));
             self.attempts.spawn(async move {
-                let outcome = notifier.send(&to, &message, wall_clock()).await;
+                let outcome = notifier.send(&to, &message, signed_at).await;
                 (name, to, outcome)
             });
         }

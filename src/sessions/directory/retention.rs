@@ -1,6 +1,7 @@
 //! Deletion of sessions, and retention.
 
 use super::*;
+use crate::clock::WallClock;
 
 impl Directory {
     /// The number of sessions deleted since the start, as a watch.
@@ -69,14 +70,40 @@ impl Directory {
         self.shared.forgotten_count.send_modify(|count| *count += 1);
     }
 
-    /// Runs retention once: removes events beyond the limits, except those that an open request or an unfinished run needs.
-    /// Returns the number of sessions that lost events.
+    /// The clock that tells whether events may be removed for their age.
+    pub fn clock(&self) -> &WallClock {
+        self.shared.ceilings.clock()
+    }
+
+    /// Trusts the wall clock as it is: retention goes on, and today is the day that it shows.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`]: what was spent today cannot be read.
+    pub async fn confirm_clock(&self, _permit: &Permit<Admin>) -> Result<(), SessionError> {
+        self.clock().confirm();
+        self.begin_day().await
+    }
+
+    /// Reads again what was spent today, once the clock is trusted again.
+    ///
+    /// # Errors
+    /// [`SessionError::Storage`].
+    pub async fn begin_day(&self) -> Result<(), SessionError> {
+        let shared = Arc::clone(&self.shared);
+        let begin = move || shared.ceilings.begin(shared.log.store().as_ref(), crate::sessions::session::now());
+        blocking(begin).await
+    }
+
+    /// Runs retention once: removes events beyond the limits, except those that an open request or an unfinished run needs; at most a
+    /// tenth of all events, by their bytes, or one block. While the wall clock is not trusted, no event is too old. Returns the number of
+    /// sessions that lost events.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
     pub async fn retain(&self, retention: RetentionRules, now: Timestamp) -> Result<usize, SessionError> {
         let log = &self.shared.log;
-        let oldest_kept = retention.max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
+        let max_age_ms = retention.max_age_ms.filter(|_| self.clock().doubt().is_none());
+        let oldest_kept = max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
         let for_choice = log.clone();
         let chosen = blocking(move || choose(&for_choice, oldest_kept, retention.max_bytes)).await?;
         let mut sessions = 0;

@@ -152,7 +152,8 @@ impl Persister {
         let prompts_now = dirty.then(|| self.prompt_changes(state));
         let (prompts, prompts_now) = prompts_now.map_or((Vec::new(), None), |(changes, now)| (changes, Some(now)));
         let mark = plan.heard.map(|offset| state.mark(offset));
-        let (surfaces, spent) = (plan.surfaces.clone(), plan.spent.clone());
+        let (surfaces, mut spent) = (plan.surfaces.clone(), plan.spent.clone());
+        spent.iter_mut().for_each(|change| change.at = self.ceilings.clock().steady(change.at));
         let epoch = self.log.epoch().clone();
         let changes: Vec<(Request, Option<String>, usize)> =
             plan.requests.iter().map(|c| (Request::clone(&c.request), c.key.clone(), c.event)).collect();
