@@ -96,9 +96,9 @@ pub enum Policy {
 pub enum BodyRule {
     /// None; a body is refused.
     Nothing,
-    /// JSON of at most this many bytes.
+    /// JSON of at most this many bytes; a request without a body is refused, since an empty one would be read as `{}`.
     Json(usize),
-    /// None, or JSON of at most this many bytes.
+    /// None, which is read as `{}`, or JSON of at most this many bytes.
     Optional(usize),
 }
 
@@ -620,6 +620,7 @@ async fn read_body(
         BodyRule::Nothing if empty => return nothing(),
         BodyRule::Nothing => return Err(bad("this route does not accept a body")),
         BodyRule::Optional(_) if empty => return nothing(),
+        BodyRule::Json(_) if empty => return Err(body_missing()),
         BodyRule::Optional(limit) | BodyRule::Json(limit) => limit,
     };
     let (limit, patience) =
@@ -654,11 +655,20 @@ async fn read_body(
             all.extend_from_slice(&data);
         }
     }
+    // A chunked body shows only at its end that it is empty.
+    if all.is_empty() && matches!(rule, BodyRule::Json(_)) {
+        return Err(body_missing());
+    }
     if beside(all.len(), || deeper_than(&all, DEPTH)) {
         let detail = format!("JSON may be nested at most {DEPTH} levels deep");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "too_deep", detail));
     }
     Ok((all.into(), charge))
+}
+
+/// The problem of a request without a body on a route that needs one.
+fn body_missing() -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "body_missing", "this route needs a JSON body, and the request has none")
 }
 
 /// Reads and discards the rest of a refused body while the refusal is sent. Otherwise the connection would be reset while the

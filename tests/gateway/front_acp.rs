@@ -57,7 +57,7 @@ async fn acp_http_refuses_what_does_not_belong_with_its_code() {
         ("hello without an id", "POST", "/acp", vec![auth, json], unnamed, 400, "bad_message"),
         ("no JSON by its type", "POST", "/acp", vec![auth, ("content-type", "text/plain")], &hello, 415, "not_json"),
         ("no JSON", "POST", "/acp", vec![auth, json, here], "{", 400, "bad_json"),
-        ("nothing", "POST", "/acp", vec![auth, json, here], "", 400, "bad_json"),
+        ("nothing", "POST", "/acp", vec![auth, json, here], "", 400, "body_missing"),
         ("deep JSON", "POST", "/acp", vec![auth, json, here], &deep, 400, "too_deep"),
         ("a huge message", "POST", "/acp", vec![auth, json, here], &huge, 413, "too_large"),
         ("no session", "POST", "/acp", vec![auth, json, here], &work, 400, "session_missing"),

@@ -5,7 +5,7 @@
 
 use crate::common;
 
-use common::front::{Front, LONG};
+use common::front::{Front, LONG, Reply, parse};
 use futures_util::{SinkExt as _, StreamExt as _};
 use plexus::router::BodyRule;
 use plexus::router::routes::table;
@@ -49,6 +49,49 @@ async fn routes_take_no_array_for_their_body() {
     }
     assert!(routes > 20, "{routes}");
     assert_eq!(front.open_request(&session).await["state"], "open", "nothing was decided");
+}
+
+/// The empty bodies of a request: neither header, a length of 0, and chunks without a byte.
+const EMPTY_BODIES: [(&[(&str, &str)], &str); 3] = [
+    (&[], ""),
+    (&[("content-type", "application/json"), ("content-length", "0")], ""),
+    (&[("content-type", "application/json"), ("transfer-encoding", "chunked")], "0\r\n\r\n"),
+];
+
+/// Sends a request whose head already says how long its body is.
+async fn send_framed(front: &Front, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\nhost: {}\r\n", front.address);
+    text += &format!("authorization: Bearer {}\r\n", front.admin);
+    headers.iter().for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
+    parse(&front.raw(format!("{text}\r\n{body}").as_bytes()).await)
+}
+
+#[tokio::test]
+async fn routes_that_need_a_body_refuse_a_request_without_one() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let ceilings = json!({ "day": { "tokens": 1000 } });
+    let set = front.admin("PUT", "/v1/usage/ceilings", ceilings).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    let mut routes = 0;
+    for route in table().iter().filter(|route| matches!(route.body, BodyRule::Json(_))) {
+        let id = if route.path.contains("runtimes") { "fake" } else { &session };
+        let path = route.path.replace("{id}", id).replace("{runtime_id}", "fake");
+        routes += 1;
+        for (headers, body) in EMPTY_BODIES {
+            let reply = send_framed(&front, route.method.as_str(), &path, headers, body).await;
+            let refused = (reply.status, reply.code());
+            assert_eq!(refused, (400, "body_missing".to_owned()), "{} {path} {headers:?}: {reply:?}", route.method);
+        }
+    }
+    assert!(routes > 20, "{routes}");
+    let view = front.admin("GET", "/v1/usage/ceilings", Value::Null).await.json();
+    assert_eq!(view["set"]["day"]["tokens"], 1000, "nothing was changed: {view}");
+    let path = format!("/v1/sessions/{session}/shares");
+    for (headers, body) in EMPTY_BODIES {
+        let reply = send_framed(&front, "POST", &path, headers, body).await;
+        assert_eq!(reply.status, 201, "a body that may be absent: {reply:?}");
+    }
 }
 
 #[tokio::test]
