@@ -14,7 +14,7 @@ use super::args;
 use super::client::{Client, Refused, failure};
 use super::commands::{print, print_json, text_of};
 use super::resume::{newest, stored_conversations};
-use super::run::{AGENT_START, POLL_EVERY, gateway, preset_start};
+use super::run::{AGENT_START, POLL_EVERY, gateway, kept_if_opened, preset_start};
 use super::term::{Paint, line};
 use super::{CommandFailure, CommandResult, USAGE};
 
@@ -37,10 +37,15 @@ pub(crate) async fn new(args: args::New) -> CommandResult {
     };
     let client = if args.json { Client::find().await? } else { gateway().await? };
     let mut wanted = agent(&client.runtimes().await?, args.agent.as_deref())?;
-    let mut there = None;
+    let (mut there, mut started) = (None, None);
     match &args.earlier {
         None => wanted["cwd"] = json!(cwd),
-        Some(words) => (wanted, there) = earlier(&client, wanted, &cwd, words.as_deref()).await?,
+        Some(words) => {
+            let (runtime, is_new) = runtime(&client, wanted, &cwd).await?;
+            let found = earlier(&client, &runtime, &cwd, words.as_deref()).await;
+            started = is_new.then_some(runtime);
+            (wanted, there) = kept_if_opened(&client, started.as_ref(), found).await?;
+        }
     }
     if let Some(title) = &args.title {
         wanted["title"] = title.as_str().into();
@@ -54,8 +59,8 @@ pub(crate) async fn new(args: args::New) -> CommandResult {
     let session: Value = match there {
         Some(id) => client.get(&format!("/v1/sessions/{id}"), "reading the session").await?,
         None => {
-            let opened = client.try_post("/v1/sessions", &wanted, None, "opening a session").await?;
-            serde_json::from_str(&opened.map_err(|refused| explained(&refused))?)?
+            let opened = open(&client, &wanted).await;
+            kept_if_opened(&client, started.as_ref(), opened).await?
         }
     };
     let id = session["session_id"].as_str().unwrap_or_default().to_owned();
@@ -95,16 +100,20 @@ pub(crate) async fn new(args: args::New) -> CommandResult {
     Ok(0)
 }
 
-/// What is wanted of the gateway to go on with an earlier conversation of the agent, which is started if need be; and the session in which
-/// it is open already.
+/// Opens a session; a refusal has what the agent said where it did not start.
+async fn open(client: &Client, wanted: &Value) -> anyhow::Result<Value> {
+    let opened = client.try_post("/v1/sessions", wanted, None, "opening a session").await?;
+    Ok(serde_json::from_str(&opened.map_err(|refused| explained(&refused))?)?)
+}
+
+/// What is wanted of the gateway to go on with an earlier conversation of a runtime; and the session in which it is open already.
 async fn earlier(
     client: &Client,
-    wanted: Value,
+    runtime: &RuntimeId,
     folder: &Path,
     words: Option<&str>,
 ) -> anyhow::Result<(Value, Option<SessionId>)> {
-    let runtime = runtime(client, wanted, folder).await?;
-    let (all, more) = stored_conversations(client, &runtime).await?;
+    let (all, more) = stored_conversations(client, runtime).await?;
     let shown = folder.to_string_lossy();
     let Some(one) = newest(all, &shown, words) else {
         let which = words.map_or_else(|| format!(" in {shown}"), |words| format!(" with {:?}", line(words, 80)));
@@ -116,10 +125,10 @@ async fn earlier(
     Ok((json!({ "runtime_id": runtime, "native_id": one.native_id, "cwd": cwd }), one.session_id))
 }
 
-/// The runtime that is wanted, started if need be. It is ready.
-async fn runtime(client: &Client, wanted: Value, folder: &Path) -> anyhow::Result<RuntimeId> {
+/// The runtime that is wanted, which is ready, and whether it was started for that.
+async fn runtime(client: &Client, wanted: Value, folder: &Path) -> anyhow::Result<(RuntimeId, bool)> {
     if let Some(id) = wanted["runtime_id"].as_str() {
-        return Ok(id.parse()?);
+        return Ok((id.parse()?, false));
     }
     let mut start = wanted["start"].clone();
     let name = start["preset"].as_str().unwrap_or_default().to_owned();
@@ -136,7 +145,7 @@ async fn runtime(client: &Client, wanted: Value, folder: &Path) -> anyhow::Resul
         }
     };
     match ready(client, &id).await {
-        Ok(()) => Ok(id),
+        Ok(()) => Ok((id, runs.is_none())),
         Err(error) => {
             // A start that fails leaves nothing. It may be gone already.
             if runs.is_none() {

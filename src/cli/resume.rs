@@ -126,7 +126,8 @@ pub(super) async fn resume(args: args::Resume) -> CommandResult {
     if let Some(cwd) = cwd {
         wanted["cwd"] = json!(cwd);
     }
-    run::open(client, &wanted, args.prompt).await
+    let session = run::open(&client, &wanted).await?;
+    run::follow(client, &session, args.prompt).await
 }
 
 #[cfg(test)]

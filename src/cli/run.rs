@@ -197,17 +197,40 @@ pub(crate) async fn run(args: args::Run) -> CommandResult {
         None => None,
     };
     let client = gateway().await?;
-    let runtime = attach(&client, &spec, id, args.preset.as_deref(), own_environment(&args)).await?;
-    let mut wanted = json!({ "runtime_id": runtime.runtime_id, "cwd": spec.cwd });
+    let attached = attach(&client, &spec, id, args.preset.as_deref(), own_environment(&args)).await?;
+    let mut wanted = json!({ "runtime_id": attached.runtime.runtime_id, "cwd": spec.cwd });
     if let Some(title) = &args.title {
         wanted["title"] = title.as_str().into();
     }
-    open(client, &wanted, args.prompt).await
+    let opened = open(&client, &wanted).await;
+    let started = attached.is_new.then_some(&attached.runtime.runtime_id);
+    let session = kept_if_opened(&client, started, opened).await?;
+    follow(client, &session, args.prompt).await
 }
 
-/// Opens a session and follows it.
-pub(super) async fn open(client: Client, wanted: &Value, prompt: Option<String>) -> CommandResult {
-    let session = client.post("/v1/sessions", wanted, "opening a session").await?;
+/// Opens a session.
+pub(super) async fn open(client: &Client, wanted: &Value) -> anyhow::Result<Value> {
+    client.post("/v1/sessions", wanted, "opening a session").await
+}
+
+/// The outcome of a command that needs a session. If it failed, the runtime that was started for it is removed, so that it neither runs on nor
+/// takes a name, unless somebody else has opened a session in it.
+pub(super) async fn kept_if_opened<T>(
+    client: &Client,
+    started: Option<&RuntimeId>,
+    outcome: anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    if let (Err(_), Some(id)) = (&outcome, started)
+        && client.sessions().await.is_ok_and(|all| all.iter().all(|session| session.runtime_id != *id))
+    {
+        // It may be gone already.
+        let _ = client.delete(&format!("/v1/runtimes/{id}"), "removing the agent").await;
+    }
+    outcome
+}
+
+/// Follows a session that was opened.
+pub(super) async fn follow(client: Client, session: &Value, prompt: Option<String>) -> CommandResult {
     let Some(id) = session["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok()) else {
         return Err(CommandFailure::plain("opening a session: the gateway returned none"));
     };
@@ -269,6 +292,13 @@ pub(super) async fn gateway() -> anyhow::Result<Client> {
     }
 }
 
+/// A runtime for a session.
+struct AttachedRuntime {
+    runtime: RuntimeInfo,
+    /// Whether it was started now, and its name was not listed before.
+    is_new: bool,
+}
+
 /// Starts the runtime, or uses the one that is attached already.
 async fn attach(
     client: &Client,
@@ -276,7 +306,7 @@ async fn attach(
     id: Option<RuntimeId>,
     preset: Option<&str>,
     own: Option<&str>,
-) -> anyhow::Result<RuntimeInfo> {
+) -> anyhow::Result<AttachedRuntime> {
     let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
     // One process of these dialects serves any number of sessions, so a second is not needed; one of Codelia serves one.
     if matches!(spec.dialect.as_str(), "acp" | "codex")
@@ -291,7 +321,7 @@ async fn attach(
             return Err(CommandFailure::new(USAGE, format!("{why}; {fix}")).into());
         }
         print(&format!("{name} is already running\n"))?;
-        return Ok(there);
+        return Ok(AttachedRuntime { runtime: there, is_new: false });
     }
     let mut wanted = start_body(spec)?;
     let taken = client.runtimes().await?;
@@ -331,13 +361,14 @@ async fn attach(
         }
     };
     let runtime_id = began["runtime_id"].as_str().unwrap_or_default().to_owned();
+    let is_new = !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id);
     let problem = match started(client, &runtime_id, start).await? {
-        Ok(runtime) => return Ok(runtime),
+        Ok(runtime) => return Ok(AttachedRuntime { runtime, is_new }),
         Err(problem) => problem,
     };
     print("failed\n")?;
     // A runtime that was never ready is removed from the list.
-    if problem.ended && !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id) {
+    if problem.ended && is_new {
         let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "removing the agent").await;
     }
     Err(CommandFailure::plain(format!("{shown} did not start: {}", problem.why)))

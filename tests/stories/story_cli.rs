@@ -317,6 +317,52 @@ for line in sys.stdin:
 }
 
 #[test]
+fn agent_that_requires_a_sign_in_leaves_nothing_and_says_how() {
+    let gateway = Gateway::start();
+    let dir = gateway.dir.path();
+    for (methods, hint) in [
+        ("[]", "(`plexus run .. --pass-env NAME`, or `pass_env` in the configuration)"),
+        (
+            r#"[{"id": "key", "name": "Key", "description": "Requires setting the `OPENAI_API_KEY` environment variable"}]"#,
+            "It reads OPENAI_API_KEY; set one and pass it on with `--pass-env OPENAI_API_KEY` (`pass_env`).",
+        ),
+    ] {
+        let script = format!(
+            r#"#!/usr/bin/env python3
+import json, sys
+methods = json.loads({methods:?})
+for line in sys.stdin:
+    call = json.loads(line)
+    if call.get("method") == "initialize":
+        result = {{"protocolVersion": 1, "authMethods": methods, "agentCapabilities": {{"sessionCapabilities": {{"list": {{}}}}}}}}
+        print(json.dumps({{"id": call["id"], "result": result}}), flush=True)
+    elif "id" in call and "method" in call:
+        print(json.dumps({{"id": call["id"], "error": {{"code": -32000, "message": "No key."}}}}), flush=True)
+"#
+        );
+        std::fs::write(dir.join("keyless"), script).unwrap();
+        std::fs::set_permissions(dir.join("keyless"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        for _ in 0..2 {
+            let run = ["run", "--dialect", "acp", "--", "./keyless"];
+            let output = plexus(&gateway.home(), &run).current_dir(dir).output().unwrap();
+            assert_eq!(code(&output), 1, "{}", out(&output));
+            let said = err(&output);
+            assert!(said.contains("the agent requires a sign-in: No key.") && said.contains(hint), "{said}");
+            assert_eq!(runtimes(&gateway), ["demo"], "it neither runs on nor takes a name");
+        }
+    }
+    // Also one that is started to go on with an earlier conversation.
+    let bin = dir.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::rename(dir.join("keyless"), bin.join("gemini")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let new = ["new", "gemini", "--continue"];
+    let output = plexus(&gateway.home(), &new).env("PATH", path).current_dir(dir).output().unwrap();
+    assert_ne!(code(&output), 0, "{}", out(&output));
+    assert_eq!(runtimes(&gateway), ["demo"], "{}", err(&output));
+}
+
+#[test]
 fn run_starts_codex_once_however_often_it_is_called() {
     let gateway = Gateway::start();
     let script = r#"#!/usr/bin/env python3

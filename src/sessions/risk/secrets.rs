@@ -103,6 +103,9 @@ pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> Str
             found.expand(head, &mut before);
             found.expand(tail, &mut after);
             let secret = found[0].strip_prefix(before.as_str()).unwrap_or(&found[0]);
+            if names_variable(&before, secret) {
+                return found[0].to_owned();
+            }
             let secret = mask(secret.strip_suffix(after.as_str()).unwrap_or(secret));
             before + &secret + &after
         });
@@ -122,6 +125,15 @@ pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> Str
             .into_owned(),
         None => mask(&text),
     }
+}
+
+/// Whether a value is the name of a variable, as `--pass-env NAME` takes it: the option names where the secret is, and not the secret.
+fn names_variable(before: &str, value: &str) -> bool {
+    let option = before.trim_end_matches([' ', '=', '\t', '\n']);
+    // A name in running text, or the beginning of several names.
+    let name = value.trim_end_matches(['`', '*']);
+    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    option.ends_with("-env") && name.starts_with(|first: char| !first.is_ascii_digit()) && name.bytes().all(is_name)
 }
 
 /// Whether a run of characters is more likely a key than a name: it mixes letters of both cases and digits.
@@ -161,6 +173,7 @@ mod tests {
             ("password: hunter2", "hunter2"),
             ("login --password hunter2 --user me", "hunter2"),
             ("login --token=hunter2", "hunter2"),
+            ("login --token-env hunter2", "hunter2"),
             ("git clone https://me:hunter2@example.org/x.git", "hunter2"),
             ("curl -u me:hunter2 https://x", "hunter2"),
             ("https://x/?access_token=hunter2&b=1", "hunter2"),
@@ -220,6 +233,8 @@ mod tests {
             "git clone ssh://git@example.org/x.git",
             "ssh -p 2222 me@host uptime",
             "mkdir -p src/passes && tar -cf a.tar src",
+            "plexus run gemini --pass-env GEMINI_API_KEY",
+            "pass it on (`plexus run .. --pass-env NAME`, or `--pass-env 'NAME*'`, or `--token-env=MY_TOKEN`)",
         ] {
             assert_eq!(masked(text), text);
         }

@@ -370,7 +370,8 @@ impl Acp {
         }
         let fix = match vars.first() {
             Some(first) => {
-                format!(" It reads {}: set one and pass it on with `--pass-env {first}` (`pass_env`).", vars.join(", "))
+                // Without a colon after a name: what follows would be masked as its value.
+                format!(" It reads {}; set one and pass it on with `--pass-env {first}` (`pass_env`).", vars.join(", "))
             }
             None if self.passed.is_empty() => " Or sign in once with the agent's own command, in a terminal.".into(),
             None => format!(

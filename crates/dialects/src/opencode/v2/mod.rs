@@ -594,9 +594,9 @@ impl OpenCode2 {
             Ok(HttpReply { status: 401 | 403, .. }) => {
                 self.phase = Phase::Failed;
                 let message = if self.secret {
-                    "OpenCode refused the password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                    "OpenCode refused the password; set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 } else {
-                    "OpenCode requires a password: set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
+                    "OpenCode requires a password; set the runtime's `secret` to the server's OPENCODE_SERVER_PASSWORD"
                 };
                 return out.events.push(RuntimeEvent::Failed { message: message.into() });
             }
