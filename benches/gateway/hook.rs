@@ -37,7 +37,8 @@ pub(crate) fn hook(size: Size) -> Result<Vec<Row>> {
     let hook = |home: &std::path::Path| {
         let mut command = Command::new(program());
         command.args(["hook", "claude"]).env("PLEXUS_HOME", home);
-        command.env("CLAUDE_PID", std::process::id().to_string()).env("CLAUDE_CODE_ENTRYPOINT", "cli");
+        command.env("CLAUDECODE", "1").env("CLAUDE_CODE_ENTRYPOINT", "cli");
+        command.env("CLAUDE_PID", std::process::id().to_string());
         command
     };
     let (mut floor, mut none, mut some, mut hangs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

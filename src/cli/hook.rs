@@ -4,9 +4,14 @@
 //! The terminal must not notice it: it starts no threads, says nothing, and ends with 0 whatever goes wrong. (With 2 it would block the
 //! tool that the hook is about.) So its arguments are not read by clap, and no step waits without a short bound, except the wait for
 //! people, which the agent does beside its own dialog.
+//!
+//! Other agents read the settings of Claude Code, and run its hooks. They wait for hooks that Claude Code does not wait for, so `plexus hook
+//! claude` acts only for Claude Code itself.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,6 +22,8 @@ use plexus_dialects::link::{HelperExit, HelperHello, HelperRole, LINK_VERSION};
 use plexus_holder::process_identity::Process;
 use plexus_protocol::TerminalId;
 use plexus_terminal::host::VARIABLE;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serde::Deserialize;
 
@@ -30,6 +37,16 @@ const AGAIN: Duration = Duration::from_millis(500);
 const CHECK: Duration = Duration::from_secs(1);
 /// Longest answer of the gateway, in bytes.
 const EXIT_MAX: u64 = 1 << 20;
+/// Time for the agent to write the whole input of a hook; of one that takes longer, nothing is reported.
+const INPUT_TIME: Duration = Duration::from_secs(10);
+/// Bytes of the input that are read at once.
+const INPUT_STEP: usize = 64 << 10;
+
+/// Variables that Claude Code sets for the hooks of its terminal, beside `CLAUDE_PID`. With another value of one, a hook does nothing.
+const CLAUDE_IN_TERMINAL: [(&str, &str); 2] = [("CLAUDECODE", "1"), ("CLAUDE_CODE_ENTRYPOINT", "cli")];
+/// Most ancestors of a hook among which the process of Claude Code is looked for; one further above is not found, and the hook does
+/// nothing.
+const ANCESTORS_MAX: usize = 32;
 
 /// Shells that a hook may be run by, and how many of them are passed over.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
@@ -75,21 +92,16 @@ impl Options {
             "gemini" => false,
             _ => return None,
         };
-        // Where a program runs Claude Code, that program shows the session: a gateway of ours, perhaps.
-        if claude && std::env::var("CLAUDE_CODE_ENTRYPOINT").is_ok_and(|entry| entry != "cli") {
-            return None;
-        }
-        let mut input = Vec::new();
-        std::io::stdin().take(MESSAGE_MAX as u64 + 1).read_to_end(&mut input).ok()?;
-        if input.len() > MESSAGE_MAX {
-            return None;
-        }
-        let role = self.role(&input)?;
         let pid = if claude { claude_process() } else { calling_process() }?;
         if !claude && !in_terminal(pid.pid()) {
             return None;
         }
-        let home = self.home.map_or_else(Home::find, |dir| Ok(Home::at(&dir))).ok()?;
+        let home = self.home.as_deref().map_or_else(Home::find, |dir| Ok(Home::at(dir))).ok()?;
+        if !may_have_gateway(home.dir()) {
+            return None;
+        }
+        let input = read_input(&std::io::stdin(), INPUT_TIME)?;
+        let role = self.role(&input)?;
         let hello = HelperHello {
             link: LINK_VERSION,
             agent: self.agent,
@@ -137,11 +149,53 @@ pub(super) fn random_name() -> Option<String> {
     Some(data_encoding::HEXLOWER.encode(&bytes))
 }
 
-/// The process of a terminal of Claude Code, which names it.
+/// The process of the terminal of Claude Code that runs this hook; `None` if another program runs it. Where a program runs Claude Code,
+/// that program shows the session: a gateway of ours, perhaps. `CLAUDE_PID` has to name an ancestor, since an environment is inherited.
 fn claude_process() -> Option<Process> {
-    match std::env::var("CLAUDE_PID") {
-        Ok(named) => Process::find(named.parse().ok()?),
-        Err(_) => calling_process(),
+    let has = |(name, value): &(&str, &str)| std::env::var(name).is_ok_and(|given| given == *value);
+    let named: u32 = std::env::var("CLAUDE_PID").ok()?.parse().ok()?;
+    if !CLAUDE_IN_TERMINAL.iter().all(has) || !is_ancestor(named) {
+        return None;
+    }
+    Process::find(named)
+}
+
+/// Whether a process is above this one.
+fn is_ancestor(pid: u32) -> bool {
+    let parent = rustix::process::getppid().map(|parent| parent.as_raw_pid().unsigned_abs());
+    let above = std::iter::successors(parent, |pid| name_and_parent(*pid).map(|(_, parent)| parent));
+    // Process 0 is the kernel's.
+    above.take(ANCESTORS_MAX).take_while(|above| *above > 0).any(|above| above == pid)
+}
+
+/// Whether a gateway of this user may run in a home folder, now or later. In the folder of another user no gateway ever answers.
+fn may_have_gateway(home: &Path) -> bool {
+    match std::fs::metadata(home) {
+        Ok(folder) => folder.uid() == rustix::process::geteuid().as_raw(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// The whole input of a hook; `None` if it has more than [`MESSAGE_MAX`] bytes or takes longer than `time`.
+fn read_input(input: &impl AsFd, time: Duration) -> Option<Vec<u8>> {
+    let until = Instant::now() + time;
+    let (mut all, mut step) = (Vec::new(), vec![0; INPUT_STEP]);
+    loop {
+        let left = until.checked_duration_since(Instant::now())?;
+        let left = Timespec { tv_sec: i64::try_from(left.as_secs()).ok()?, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return None,
+        }
+        match rustix::io::read(input, &mut step[..]) {
+            Ok(0) => return Some(all),
+            Ok(count) if all.len() + count > MESSAGE_MAX => return None,
+            Ok(count) => all.extend_from_slice(&step[..count]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => return None,
+        }
     }
 }
 
@@ -223,5 +277,50 @@ fn wait(stream: &UnixStream, terminal: Process) -> Option<HelperExit> {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_of_a_hook_is_bounded_in_bytes_and_time() {
+        let of = |bytes: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(bytes).unwrap();
+            std::io::Seek::rewind(&mut file).unwrap();
+            read_input(&file, Duration::from_secs(60))
+        };
+        assert_eq!(of(b"").as_deref(), Some(&b""[..]));
+        let long = vec![b'x'; INPUT_STEP * 3 + 1];
+        assert_eq!(of(&long), Some(long));
+        assert_eq!(of(&vec![b'x'; MESSAGE_MAX + 1]), None);
+        // A writer that says a part and then nothing.
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"{").unwrap();
+        let began = Instant::now();
+        assert_eq!(read_input(&near, Duration::from_millis(50)), None);
+        assert!(began.elapsed() < Duration::from_secs(30));
+        drop(far);
+        assert_eq!(read_input(&near, Duration::from_secs(60)).as_deref(), Some(&b""[..]));
+    }
+
+    #[test]
+    fn hook_looks_for_no_gateway_in_the_folder_of_another_user() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(may_have_gateway(dir.path()) && may_have_gateway(&dir.path().join("later")));
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(dir.path(), Some(65_534), None).unwrap();
+            assert!(!may_have_gateway(dir.path()));
+        } else {
+            assert!(!may_have_gateway(Path::new("/")));
+        }
+    }
+
+    #[test]
+    fn ancestors_of_a_process_are_found() {
+        assert!(is_ancestor(rustix::process::getppid().unwrap().as_raw_pid().unsigned_abs()));
+        assert!(!is_ancestor(std::process::id()) && !is_ancestor(0) && !is_ancestor(u32::MAX));
     }
 }

@@ -7,27 +7,73 @@ use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::gateway::{Gateway, PATIENCE, exe, said};
 use serde_json::{Value, json};
 
+/// Runs the hooks that are named on its input, each in a folder, as Claude Code does: in shells below its own process.
+const TERMINAL: &str = r#"
+export CLAUDE_PID=$$
+while read -r folder args; do
+    (
+        "$PLEXUS" hook $args <"$folder/in" >"$folder/out" 2>"$folder/err"
+        echo $? >"$folder/code.new"
+        mv "$folder/code.new" "$folder/code"
+    ) &
+done
+"#;
+
 /// A process that stands for Claude Code in a terminal; the session ends with it.
 struct Terminal {
     process: Child,
+    hooks: Mutex<ChildStdin>,
+    folder: Arc<tempfile::TempDir>,
+    started: AtomicUsize,
     transcript: PathBuf,
     session: String,
-    home: PathBuf,
+}
+
+/// A hook that a terminal runs.
+struct Hook {
+    folder: PathBuf,
+    _all: Arc<tempfile::TempDir>,
+}
+
+impl Hook {
+    /// The outcome of the hook, once it has ended.
+    fn output(&self) -> Output {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.folder.join("code").exists() {
+            assert!(Instant::now() < deadline, "the hook in {} does not end", self.folder.display());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let read = |name: &str| std::fs::read(self.folder.join(name)).unwrap();
+        let code: i32 = String::from_utf8(read("code")).unwrap().trim().parse().unwrap();
+        Output { status: ExitStatus::from_raw(code << 8), stdout: read("out"), stderr: read("err") }
+    }
 }
 
 impl Terminal {
     fn open(home: &Path, folder: &Path, session: &str) -> Self {
-        let process = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        let mut process = Command::new("sh")
+            .args(["-c", TERMINAL])
+            .env("PLEXUS", exe())
+            .env("PLEXUS_HOME", home)
+            .env("CLAUDECODE", "1")
+            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let hooks = Mutex::new(process.stdin.take().unwrap());
         let transcript = folder.join(format!("{session}.jsonl"));
-        Self { process, transcript, session: session.into(), home: home.to_owned() }
+        let (folder, started) = (Arc::new(tempfile::tempdir().unwrap()), AtomicUsize::new(0));
+        Self { process, hooks, folder, started, transcript, session: session.into() }
     }
 
     fn write(&self, lines: &[Value]) {
@@ -46,26 +92,18 @@ impl Terminal {
     }
 
     /// Starts the command of a hook.
-    fn start(&self, args: &[&str], event: &Value) -> Child {
-        let mut hook = Command::new(exe())
-            .arg("hook")
-            .args(args)
-            .env("PLEXUS_HOME", &self.home)
-            .env("CLAUDE_PID", self.process.id().to_string())
-            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // One that has nothing to do does not read it.
-        let _ = hook.stdin.take().unwrap().write_all(event.to_string().as_bytes());
-        hook
+    fn start(&self, args: &[&str], event: &Value) -> Hook {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let folder = self.folder.path().join(number.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("in"), event.to_string()).unwrap();
+        writeln!(self.hooks.lock().unwrap(), "{} {}", folder.display(), args.join(" ")).unwrap();
+        Hook { folder, _all: Arc::clone(&self.folder) }
     }
 
     /// Runs the command of a hook that does not wait.
     fn hook(&self, event: &Value) -> Output {
-        self.start(&["claude"], event).wait_with_output().unwrap()
+        self.start(&["claude"], event).output()
     }
 }
 
@@ -115,9 +153,9 @@ async fn hook_hooks_are_silent_whatever_the_gateway_does() {
     // None runs; arguments of another version; no JSON.
     silent(&terminal.hook(&terminal.event("Stop", json!({}))));
     for args in [&[][..], &["unknown"], &["claude", "--later", "x"], &["claude", "--home"]] {
-        silent(&terminal.start(args, &terminal.event("Stop", json!({}))).wait_with_output().unwrap());
+        silent(&terminal.start(args, &terminal.event("Stop", json!({}))).output());
     }
-    silent(&terminal.start(&["claude"], &json!("no event")).wait_with_output().unwrap());
+    silent(&terminal.start(&["claude"], &json!("no event")).output());
     // One that hangs: more hooks than its socket queues.
     let gateway = Gateway::start("").await;
     let terminal = Terminal::open(&gateway.home, dir.path(), "s2");
@@ -128,14 +166,14 @@ async fn hook_hooks_are_silent_whatever_the_gateway_does() {
     };
     signal("-STOP");
     let large = "x".repeat(1 << 20);
-    let hooks: Vec<Child> = (0..1200)
+    let hooks: Vec<Hook> = (0..1200)
         .map(|n| {
             let more = if n == 0 { json!({ "tool_input": large }) } else { json!({}) };
             terminal.start(&["claude"], &terminal.event("PostToolUse", more))
         })
         .collect();
     for hook in hooks {
-        silent(&hook.wait_with_output().unwrap());
+        silent(&hook.output());
     }
     signal("-CONT");
     // It hears the next ones.
@@ -143,6 +181,57 @@ async fn hook_hooks_are_silent_whatever_the_gateway_does() {
     silent(&terminal.hook(&terminal.event("Stop", json!({}))));
     let id = session_of(&gateway, "s2").await["session_id"].as_str().unwrap().to_owned();
     until("the text", async || said(&gateway.events(&id).await, None).contains("after the pause").then_some(())).await;
+}
+
+#[tokio::test]
+async fn hook_of_claude_ends_at_once_for_every_other_program() {
+    let gateway = Gateway::start("").await;
+    let mut stranger = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+    let (own, other) = (std::process::id().to_string(), stranger.id().to_string());
+    let claude = [("CLAUDECODE", "1"), ("CLAUDE_CODE_ENTRYPOINT", "cli"), ("CLAUDE_PID", own.as_str())];
+    let without = |name: &str| claude.iter().copied().filter(|(known, _)| *known != name).collect::<Vec<_>>();
+    let with = |name: &'static str, value| [without(name), vec![(name, value)]].concat();
+    // The environment of other agents, which read the settings of Claude Code, also below its shell; and of programs that run it.
+    let environments: [Vec<(&str, &str)>; 8] = [
+        Vec::new(),
+        without("CLAUDECODE"),
+        without("CLAUDE_CODE_ENTRYPOINT"),
+        without("CLAUDE_PID"),
+        with("CLAUDECODE", "0"),
+        with("CLAUDE_CODE_ENTRYPOINT", "sdk-ts"),
+        with("CLAUDE_PID", "none"),
+        with("CLAUDE_PID", &other),
+    ];
+    let start = |args: &[&str], environment: &[(&str, &str)]| {
+        let mut hook = Command::new(exe());
+        hook.arg("hook").args(args).env("PLEXUS_HOME", &gateway.home);
+        for (name, _) in claude {
+            hook.env_remove(name);
+        }
+        hook.envs(environment.iter().copied());
+        hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for environment in &environments {
+        for args in [&["claude"][..], &["claude", "--inbox"]] {
+            let mut hook = start(args, environment);
+            // Its input stays open, and nothing comes.
+            let input = hook.stdin.take().unwrap();
+            until("the end of the hook", async || hook.try_wait().unwrap()).await;
+            silent(&hook.wait_with_output().unwrap());
+            drop(input);
+        }
+    }
+    // Claude Code itself is heard.
+    let mut hook = start(&["claude"], &claude);
+    let transcript = gateway.home.join("s1.jsonl");
+    let event = json!({
+        "session_id": "s1", "transcript_path": transcript, "cwd": "/tmp", "hook_event_name": "SessionStart",
+    });
+    hook.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+    silent(&hook.wait_with_output().unwrap());
+    session_of(&gateway, "s1").await;
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
 
 #[tokio::test]
@@ -193,7 +282,7 @@ async fn hook_question_of_ten_megabytes_is_shown_and_answered_over_a_restart() {
     assert_eq!(again["request_id"], request["request_id"]);
     let (status, receipt) = gateway.choose(&again, "deny").await;
     assert_eq!(status, 200, "{receipt}");
-    let output = waits.wait_with_output().unwrap();
+    let output = waits.output();
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed["hookSpecificOutput"]["decision"]["behavior"], "deny", "{output:?}");
     assert!(output.status.success() && output.stderr.is_empty());
@@ -258,7 +347,7 @@ async fn hook_sixty_terminals_are_sessions_and_end_with_their_processes() {
         silent(&terminal.hook(&terminal.event("Stop", json!({}))));
     }
     // Each has a hook that waits for a prompt.
-    let inboxes: Vec<Child> = terminals
+    let inboxes: Vec<Hook> = terminals
         .iter()
         .map(|terminal| terminal.start(&["claude", "--inbox"], &terminal.event("Stop", json!({}))))
         .collect();
@@ -277,7 +366,7 @@ async fn hook_sixty_terminals_are_sessions_and_end_with_their_processes() {
     .await;
     // What waits for a prompt ends with its terminal, too.
     for inbox in inboxes {
-        silent(&inbox.wait_with_output().unwrap());
+        silent(&inbox.output());
     }
 }
 
