@@ -682,11 +682,10 @@ pub(super) async fn healthz(state: AppState, call: Call) -> Outcome {
 pub(super) struct Ready {
     /// Always true: the log accepts writes.
     ready: bool,
-    /// The end of the log.
-    head: Cursor,
 }
 
-/// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction.
+/// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction. The response says
+/// nothing else, since it is for everybody.
 pub(super) async fn readyz(state: AppState) -> Outcome {
     let log = state.directory.log();
     let origin = Arc::new(Origin {
@@ -700,7 +699,7 @@ pub(super) async fn readyz(state: AppState) -> Outcome {
         return Err(SessionError::Stopping.into());
     }
     match tokio::time::timeout(READY_WAIT, log.commit(nothing)).await {
-        Ok(Ok(_)) => json(StatusCode::OK, &Ready { ready: true, head: log.cursor(log.head()) }),
+        Ok(Ok(_)) => json(StatusCode::OK, &Ready { ready: true }),
         Ok(Err(error)) => Err(not_ready(format!("the log cannot be written: {error}"))),
         Err(_) => Err(not_ready("the log cannot be written: its writer does not respond".into())),
     }

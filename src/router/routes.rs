@@ -357,7 +357,7 @@ fn protocol_routes() -> Vec<Route<AppState>> {
         // For supervisors and load balancers: only whether the gateway runs.
         route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway is running; with a challenge, the proof of its identity", |s, c| answer(api::healthz(s, c)))
             .text(200, &["text/plain"]).with(&[&docs::CHALLENGE]),
-        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log can be written, and where it ends", |s, _| answer(api::readyz(s)))
+        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log can be written", |s, _| answer(api::readyz(s)))
             .gives::<api::Ready>(200),
         route(GET, "/metrics", WATCH, NOTHING, "Metrics for Prometheus", |s, c| answer(api::metrics_text(s, c)))
             .text(200, &["text/plain"]),

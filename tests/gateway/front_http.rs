@@ -310,7 +310,11 @@ async fn gateway_reports_its_health_and_capabilities() {
     let health = front.send("GET", "/healthz", &[], "").await;
     assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
     let ready = front.send("GET", "/readyz", &[], "").await;
-    assert_eq!((ready.status, &ready.json()["ready"]), (200, &json!(true)));
+    assert_eq!(
+        (ready.status, ready.json()),
+        (200, json!({ "ready": true })),
+        "strangers do not learn where the log ends"
+    );
     let metrics = front.admin("GET", "/metrics", Value::Null).await;
     assert!(metrics.body.contains("plexus_connections ") && metrics.body.contains("plexus_http_requests_total"));
     let description = front.send("GET", "/openapi.json", &[], "").await.json();

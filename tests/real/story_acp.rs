@@ -594,9 +594,9 @@ async fn acp_cursor_too_old_is_an_error_that_names_the_oldest() {
     let session = gateway.session("demo").await;
     let mut editor = Editor::hello(&gateway, "/acp", json!({})).await;
     for (cursor, resume) in [("zzzz:5", "reset"), ("HEAD", "ahead")] {
-        let (_, ready) = gateway.get("/readyz").await;
-        let head = ready["head"].as_str().unwrap();
-        let ahead = format!("{}:{}", head.split_once(':').unwrap().0, position(&ready["head"]) + 1000);
+        let (_, snapshot) = gateway.get(&format!("/v1/sessions/{session}/snapshot")).await;
+        let head = snapshot["cursor"].as_str().unwrap();
+        let ahead = format!("{}:{}", head.split_once(':').unwrap().0, position(&snapshot["cursor"]) + 1000);
         let cursor = if cursor == "HEAD" { ahead } else { cursor.to_owned() };
         let error = editor.call("session/resume", after(&session, &json!(cursor))).await.unwrap_err();
         assert_eq!(error["data"]["code"], "bad_cursor");

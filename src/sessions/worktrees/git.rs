@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use plexus_protocol::text::hides;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
@@ -217,9 +218,10 @@ fn switched_off(names: &[u8]) -> Option<Vec<(OsString, &'static str)>> {
     Some(all)
 }
 
-/// Whether a text can name a branch, as git-check-ref-format(1) has it; and it is no option.
+/// Whether a text can name a branch, as git-check-ref-format(1) has it; and it is no option, and nothing in it is hidden or reorders what
+/// people see of it.
 pub(super) fn is_branch_name(name: &str) -> bool {
-    let bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    let bad = |c: char| hides(c, None) || " ~^:?*[\\".contains(c);
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
     !name.is_empty()
         && name.len() <= super::BRANCH_MAX
@@ -265,6 +267,19 @@ mod tests {
             ".a", "a/.b", "a.", "a.lock", "a.lock/b", "@", "HEAD", "a@{1}", "a\nb", "a\u{7f}", "..", "../../x", &long,
         ] {
             assert!(!is_branch_name(bad), "{bad:?}");
+        }
+        for hidden in [
+            "\u{202e}",
+            "\u{2066}",
+            "\u{200b}",
+            "\u{ad}",
+            "\u{feff}",
+            "\u{2028}",
+            "\u{a0}x\u{3164}",
+            "\u{9b}",
+            "\u{e000}",
+        ] {
+            assert!(!is_branch_name(&format!("a{hidden}b")), "{hidden:?}");
         }
         assert!(is_base("origin/main") && is_base("v1.0^{commit}") && !is_base("--upload-pack=x") && !is_base("a\nb"));
     }

@@ -79,6 +79,8 @@ async fn worktree_that_cannot_be_made_leaves_nothing_and_says_why() {
     let refused =
         async |branch: &str, base: Option<&str>| place.make(branch, base).await.map(drop).unwrap_err().to_string();
     assert!(refused("-x", None).await.contains("cannot be the name of a branch"));
+    let words = refused("x\u{202e}y", None).await;
+    assert!(words.contains("cannot be the name of a branch") && !words.contains('\u{202e}'), "{words}");
     assert!(refused("a", Some("nowhere")).await.starts_with("there is no commit \"nowhere\""));
     assert!(refused("a", Some("--help")).await.starts_with("there is no commit"));
     assert!(refused("main", None).await.starts_with("there is a branch main already: choose another name"));
