@@ -15,8 +15,8 @@ use plexus::router::public_address::{CA_CERT, CA_PROFILE};
 use plexus::router::{Authority, certificate_end};
 use plexus::{TLS_FILES, TLS_FOLDER};
 use rcgen::{
-    BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
+    BasicConstraints, CertificateParams, CustomExtension, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -222,38 +222,97 @@ fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::R
     Ok(authority)
 }
 
-/// The CA. With its key, a thief can impersonate this gateway and no other host.
+/// The CA. A thief of its key can impersonate this gateway and no other host: its certificates are for servers only, and for
+/// these names and the names below them.
 fn authority(title: &str, names: &[String]) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = named(title);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params.name_constraints = Some(constraints(names));
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let mut constraints = CustomExtension::from_oid_content(NAME_CONSTRAINTS, constraints(names));
+    constraints.set_criticality(true);
+    params.custom_extensions = vec![constraints];
     params
 }
 
-/// A kind of name without a permitted entry is unrestricted, so such a kind is excluded as a whole.
-fn constraints(names: &[String]) -> NameConstraints {
-    let address = |name: &String| name.parse::<IpAddr>().ok();
-    let permitted_subtrees: Vec<GeneralSubtree> = names
-        .iter()
-        .map(|name| match address(name) {
-            Some(ip) => {
-                GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(ip, if ip.is_ipv4() { 32 } else { 128 }))
+/// The identifier of the extension that limits a CA to names.
+const NAME_CONSTRAINTS: &[u64] = &[2, 5, 29, 30];
+/// The host of the mail addresses and URIs that the CA may sign for. It never exists (RFC 2606), so the CA signs for none.
+const NO_HOST: &str = "plexus.invalid";
+
+/// The tags of DER that the constraints consist of; those of names are in RFC 5280, section 4.2.1.6.
+mod tag {
+    pub(super) const SEQUENCE: u8 = 0x30;
+    pub(super) const PERMITTED: u8 = 0xa0;
+    pub(super) const EXCLUDED: u8 = 0xa1;
+    pub(super) const MAIL: u8 = 0x81;
+    pub(super) const DNS: u8 = 0x82;
+    pub(super) const URI: u8 = 0x86;
+    pub(super) const ADDRESS: u8 = 0x87;
+}
+
+/// The name constraints as DER, since `rcgen` has none for URIs. A kind of name without a permitted entry is unrestricted, so such a
+/// kind is excluded as a whole; for mail addresses and URIs clients read an excluded entry differently, so one that never exists is
+/// permitted.
+fn constraints(names: &[String]) -> Vec<u8> {
+    let subtree = |kind: u8, base: &[u8]| der(tag::SEQUENCE, &der(kind, base));
+    let (mut permitted, mut excluded) = (Vec::new(), Vec::new());
+    let (mut hosts, mut addresses) = (0, 0);
+    for name in names {
+        match name.parse::<IpAddr>() {
+            Ok(address) => {
+                addresses += 1;
+                permitted.extend(subtree(tag::ADDRESS, &subnet(address, u8::MAX)));
             }
-            None => GeneralSubtree::DnsName(name.clone()),
-        })
-        .collect();
-    let mut excluded_subtrees = Vec::new();
-    if names.iter().all(|name| address(name).is_some()) {
-        excluded_subtrees.push(GeneralSubtree::DnsName(String::new()));
-    }
-    if names.iter().all(|name| address(name).is_none()) {
-        for all in [IpAddr::from([0; 4]), IpAddr::from([0; 16])] {
-            excluded_subtrees.push(GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(all, 0)));
+            Err(_) => {
+                hosts += 1;
+                permitted.extend(subtree(tag::DNS, name.as_bytes()));
+            }
         }
     }
-    NameConstraints { permitted_subtrees, excluded_subtrees }
+    permitted.extend(subtree(tag::MAIL, NO_HOST.as_bytes()));
+    permitted.extend(subtree(tag::URI, NO_HOST.as_bytes()));
+    if hosts == 0 {
+        excluded.extend(subtree(tag::DNS, b""));
+    }
+    if addresses == 0 {
+        for all in [IpAddr::from([0; 4]), IpAddr::from([0; 16])] {
+            excluded.extend(subtree(tag::ADDRESS, &subnet(all, 0)));
+        }
+    }
+    let mut content = der(tag::PERMITTED, &permitted);
+    if !excluded.is_empty() {
+        content.extend(der(tag::EXCLUDED, &excluded));
+    }
+    der(tag::SEQUENCE, &content)
+}
+
+/// An address and a mask of as many equal bytes: all ones for this address only, zeros for every address.
+fn subnet(address: IpAddr, mask: u8) -> Vec<u8> {
+    let mut bytes = match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    };
+    bytes.resize(bytes.len() * 2, mask);
+    bytes
+}
+
+/// A value with its tag and length.
+fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length: Vec<u8> = content.len().to_be_bytes().into_iter().skip_while(|byte| *byte == 0).collect();
+    let mut out = vec![tag];
+    match length.as_slice() {
+        [] => out.push(0),
+        [short @ 0..0x80] => out.push(*short),
+        // At most eight bytes of length.
+        long => {
+            out.push(0x80 | long.len() as u8);
+            out.extend_from_slice(long);
+        }
+    }
+    out.extend_from_slice(content);
+    out
 }
 
 fn named(common: &str) -> DistinguishedName {

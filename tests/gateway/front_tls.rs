@@ -5,6 +5,7 @@ use crate::common;
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -602,6 +603,15 @@ async fn certificate_change_is_picked_up_and_a_bad_one_ignored() {
 
 /// A certificate signed by the CA in this folder, with any name and lifetime.
 fn signed(folder: &Path, name: &str, until: Option<(i32, u8, u8)>) -> (rcgen::Certificate, rcgen::KeyPair) {
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    if let Some((year, month, day)) = until {
+        params.not_after = rcgen::date_time_ymd(year, month, day);
+    }
+    signed_by_ca(folder, params)
+}
+
+/// A certificate signed by the CA in this folder.
+fn signed_by_ca(folder: &Path, mut params: rcgen::CertificateParams) -> (rcgen::Certificate, rcgen::KeyPair) {
     let ca = rcgen::KeyPair::from_pem(&std::fs::read_to_string(folder.join("ca.key")).unwrap()).unwrap();
     let mut like = rcgen::CertificateParams::default();
     like.distinguished_name = rcgen::DistinguishedName::new();
@@ -609,12 +619,8 @@ fn signed(folder: &Path, name: &str, until: Option<(i32, u8, u8)>) -> (rcgen::Ce
     like.distinguished_name.push(rcgen::DnType::CommonName, Authority::read(folder).unwrap().title);
     let issuer = rcgen::Issuer::new(like, ca);
     let key = rcgen::KeyPair::generate().unwrap();
-    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.use_authority_key_identifier_extension = true;
-    if let Some((year, month, day)) = until {
-        params.not_after = rcgen::date_time_ymd(year, month, day);
-    }
     (params.signed_by(&key, &issuer).unwrap(), key)
 }
 
@@ -723,6 +729,66 @@ async fn ca_can_sign_for_its_own_names_only() {
             let why = trusted(&folder, name).await.expect_err(name);
             assert!(why.contains("NameConstraintViolation"), "{names:?} {name}: {why}");
         }
+    }
+}
+
+/// Whether OpenSSL accepts a certificate of the CA for this purpose; what it says otherwise.
+fn openssl_accepts(folder: &Path, params: rcgen::CertificateParams, purpose: &str) -> Result<(), String> {
+    let (cert, _) = signed_by_ca(folder, params);
+    let file = folder.join("made.crt");
+    std::fs::write(&file, cert.pem()).unwrap();
+    let args = ["verify", "-purpose", purpose, "-CAfile"];
+    let verified = Command::new("openssl").args(args).arg(folder.join("ca.crt")).arg(&file).output().unwrap();
+    let told = [verified.stdout, verified.stderr].concat();
+    if verified.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&told).into_owned()) }
+}
+
+/// Every name that a certificate may have, but the one that the CA is for.
+fn other_names() -> [(&'static str, rcgen::SanType); 4] {
+    [
+        ("a mail address", rcgen::SanType::Rfc822Name("ceo@example.org".try_into().unwrap())),
+        ("a URI", rcgen::SanType::URI("https://example.org/".try_into().unwrap())),
+        ("a URI of the host", rcgen::SanType::URI("https://box.local/".try_into().unwrap())),
+        ("a host", rcgen::SanType::DnsName("example.org".try_into().unwrap())),
+    ]
+}
+
+#[test]
+fn ca_is_for_servers_and_neither_for_mail_nor_for_code() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(plexus(dir.path(), &["tls", "init", "--name", "box.local"]).status.success());
+    let folder = dir.path().join("tls");
+    let pem = std::fs::read(folder.join("ca.crt")).unwrap();
+    let (_, pem) = x509_parser::pem::parse_x509_pem(&pem).unwrap();
+    let ca = pem.parse_x509().unwrap();
+    let usage = ca.extended_key_usage().unwrap().unwrap().value;
+    assert!(usage.server_auth, "{usage:?}");
+    let others = [usage.any, usage.client_auth, usage.code_signing, usage.email_protection, usage.ocsp_signing];
+    assert!(!others.contains(&true) && !usage.time_stamping && usage.other.is_empty(), "{usage:?}");
+    let constraints = ca.name_constraints().unwrap().unwrap();
+    assert!(constraints.critical);
+    let permitted = format!("{:?}", constraints.value.permitted_subtrees);
+    for entry in [r#"DNSName("box.local")"#, r#"RFC822Name("plexus.invalid")"#, r#"URI("plexus.invalid")"#] {
+        assert!(permitted.contains(entry), "{entry}: {permitted}");
+    }
+    if Command::new("openssl").arg("version").output().is_err() {
+        eprintln!("openssl is not installed: what it accepts was not tried");
+        return;
+    }
+    let of = |name: rcgen::SanType| {
+        let mut params = rcgen::CertificateParams::default();
+        params.subject_alt_names = vec![name];
+        params
+    };
+    let own = || of(rcgen::SanType::DnsName("box.local".try_into().unwrap()));
+    openssl_accepts(&folder, own(), "sslserver").unwrap();
+    for purpose in ["sslclient", "smimesign", "smimeencrypt"] {
+        let why = openssl_accepts(&folder, own(), purpose).expect_err(purpose);
+        assert!(why.contains("purpose"), "{purpose}: {why}");
+    }
+    for (what, name) in other_names() {
+        let why = openssl_accepts(&folder, of(name), "sslserver").expect_err(what);
+        assert!(why.contains("permitted subtree violation"), "{what}: {why}");
     }
 }
 
