@@ -4,11 +4,14 @@
 // Every kind is named here, so that a new one does not compile before it was decided on.
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod markdown;
+
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use self::markdown::{fence, plain, quoted};
 use plexus_protocol::text::{clean, line};
 use plexus_protocol::transcript::{
     EntryBody, MessagePlacer, NoteKind, Outcome, Role, ToolCall, ToolContent, block_label,
@@ -404,70 +407,6 @@ fn markdown(part: &Part, out: &mut String) {
     }
 }
 
-/// Writes an agent's Markdown as a quote that it cannot leave. Outside of fences it contains no HTML, images or unsafe links.
-fn quoted(text: &str, out: &mut String) {
-    // All Markdown readers agree only on fences at the very beginning of a line.
-    let mut fence: Option<(u8, usize)> = None;
-    for text in text.trim_end().split('\n') {
-        out.push_str(if text.is_empty() { ">" } else { "> " });
-        let mark = text.bytes().next().filter(|mark| matches!(mark, b'`' | b'~'));
-        let run = mark.map_or(0, |mark| text.bytes().take_while(|byte| *byte == mark).count());
-        let rest = text.get(run..).unwrap_or_default();
-        match (fence, mark) {
-            (Some((open, length)), Some(mark)) if mark == open && run >= length && rest.trim().is_empty() => {
-                fence = None
-            }
-            (Some(_), _) => {}
-            (None, Some(mark)) if run >= 3 && !(mark == b'`' && rest.contains('`')) => fence = Some((mark, run)),
-            (None, _) => {
-                for (n, c) in text.char_indices() {
-                    let html_or_image = c == '<' || (c == '!' && text[n..].starts_with("!["));
-                    // The target of an inline link, or of a link reference definition.
-                    let unsafe_link =
-                        matches!(c, '(' | ':') && text[..n].ends_with(']') && !is_safe_target(&text[n + 1..]);
-                    if html_or_image || unsafe_link {
-                        out.push('\\');
-                    }
-                    out.push(c);
-                }
-                out.push('\n');
-                continue;
-            }
-        }
-        out.push_str(text);
-        out.push('\n');
-    }
-}
-
-/// Whether a link target is surely a web page, a mail address or a relative file. Other schemes may run code when the link is
-/// opened, and escapes and entities can hide a scheme.
-fn is_safe_target(rest: &str) -> bool {
-    let rest = rest.trim_start_matches([' ', '\t']);
-    let target = rest.split([' ', '\t', ')']).next().unwrap_or_default();
-    let begins = |scheme: &str| target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    let relative = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '#' | '+');
-    ["https://", "http://", "mailto:"].into_iter().any(begins) || (!target.is_empty() && target.chars().all(relative))
-}
-
-/// Any text as a fenced Markdown block that it cannot leave.
-fn fence(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}\n{}\n{fence}\n", text.trim_end())
-}
-
-/// Text with all Markdown and HTML escaped.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '&' | '~') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
-}
-
 // === HTML ===
 
 /// Escapes text for HTML content and quoted attributes.
@@ -699,52 +638,68 @@ mod tests {
         assert!(text.contains("\n````\n"), "a fence is longer than what it holds: {text}");
     }
 
-    #[test]
-    fn export_markdown_cannot_leave_its_quote_or_fence() {
-        let quote = |text: &str| {
-            let mut out = String::new();
-            quoted(text, &mut out);
-            out
-        };
-        assert_eq!(quote("a\n\n# b\n"), "> a\n>\n> # b\n");
-        // In a fence `<` stays; outside, and in what may be none, it is a letter.
-        assert_eq!(
-            quote("```rust\nVec<T>\n```\nVec<T> ![x](http://e)"),
-            "> ```rust\n> Vec<T>\n> ```\n> Vec\\<T> \\![x](http://e)\n"
-        );
-        for (link, kept) in [
-            ("[x](javascript:alert(1))", false),
-            ("[x]( JaVaScRiPt:alert(1))", false),
-            ("[x](&#106;avascript:alert(1))", false),
-            ("[x](java\\script:alert(1))", false),
-            ("[x](data:text/html,x)", false),
-            ("[x](vbscript:x)", false),
-            ("[x](", false),
-            ("[x]: javascript:alert(1)", false),
-            ("[x]:", false),
-            ("[x](https://e.example/a?b=c&d)", true),
-            ("[x](HTTP://e.example)", true),
-            ("[x](src/main.rs#L3)", true),
-            ("[x]: https://e.example", true),
-            ("[x](mailto:a@e.example)", true),
-        ] {
-            let shown = if kept { link.to_owned() } else { link.replace("](", "]\\(").replace("]:", "]\\:") };
-            assert_eq!(quote(link), format!("> {shown}\n"));
-        }
-        for open in ["``` a`b", " ```", "- ```", "1. a\n   ```", "    ```", "> ```", "``", "\t```"] {
-            let out = quote(&format!("{open}\n<img src=x>"));
-            assert!(out.ends_with("> \\<img src=x>\n"), "{open:?}: {out}");
-        }
-        // Only its own end closes a fence.
-        for inside in ["~~~", "```", "```` x"] {
-            let out = quote(&format!("````\n{inside}\n<b>\n````\n<i>"));
-            assert!(out.contains("> <b>\n") && out.ends_with("> \\<i>\n"), "{inside}: {out}");
-        }
-        for n in 0..6 {
-            let text = "`".repeat(n);
-            let fenced = fence(&format!("a\n{text}\nb"));
-            let end = fenced.lines().next().unwrap();
-            assert_eq!(fenced.lines().filter(|line| line.starts_with(end)).count(), 2, "{fenced}");
+    /// Pieces of Markdown that make links, images, HTML and code, and what may hide or free them.
+    const MARKDOWN: [&str; 26] = [
+        "[x](",
+        "[x]",
+        "](",
+        "]: ",
+        "(",
+        ")",
+        "javascript:alert(1)",
+        "JAVASCRIPT:x",
+        "data:text/html,x",
+        "https://e.example",
+        "!",
+        "<",
+        ">",
+        "<img src=x>",
+        "\\",
+        "\\\\",
+        "`",
+        "```",
+        "~~~",
+        "\n",
+        "\n ",
+        "\n    ",
+        "\n- ",
+        "\n> ",
+        " ",
+        "\t",
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn export_markdown_has_no_link_that_runs_code(
+            pieces in proptest::collection::vec(proptest::sample::select(MARKDOWN.to_vec()), 0..24)
+        ) {
+            let text = pieces.concat();
+            let mut call = tool("c", "completed", &text);
+            call["title"] = json!(text);
+            let mut edited = tool("d", "completed", "");
+            edited["content"] = json!([{ "type": "diff", "path": text, "oldText": text, "newText": text }]);
+            let events = [
+                (Kind::AgentMessageChunk, chunk(&text)),
+                (Kind::ToolCall, call),
+                (Kind::ToolCall, edited),
+                (Kind::RequestOpened, json!({ "display": text })),
+                (Kind::Plan, json!({ "entries": [{ "content": text }] })),
+            ];
+            let markdown = export(Format::Markdown, &text, &events);
+            for event in pulldown_cmark::Parser::new_ext(&markdown, pulldown_cmark::Options::all()) {
+                let target = match event {
+                    pulldown_cmark::Event::Start(pulldown_cmark::Tag::Link { dest_url, .. }) => dest_url,
+                    pulldown_cmark::Event::Start(pulldown_cmark::Tag::Image { .. } | pulldown_cmark::Tag::HtmlBlock)
+                    | pulldown_cmark::Event::Html(_)
+                    | pulldown_cmark::Event::InlineHtml(_) => panic!("{event:?}: {text:?} -> {markdown}"),
+                    _ => continue,
+                };
+                let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
+                assert!(matches!(scheme, "" | "https" | "http" | "mailto"), "{target}: {text:?} -> {markdown}");
+            }
+            let html = export(Format::Html, &text, &events);
+            let body = html.strip_prefix(HTML_HEAD).unwrap();
+            assert!(!body.contains("<a") && !body.contains("<img") && !body.contains("href"), "{text:?} -> {body}");
         }
     }
 
