@@ -228,3 +228,26 @@ async fn sse_client_that_leaves_is_noticed_without_events() {
         stream.to("live").await;
     }
 }
+
+#[tokio::test]
+async fn agui_message_with_the_id_of_another_is_refused_by_name() {
+    let front = Front::new().await;
+    let session = front.session("fake").await;
+    let post = async |thread: &str, text: &str| {
+        let messages = json!([{ "id": "m1", "role": "user", "content": text }]);
+        let body = json!({
+            "threadId": thread, "runId": "r", "state": {}, "messages": messages, "tools": [], "context": [], "forwardedProps": {},
+        });
+        front.admin("POST", &format!("/ag-ui/{session}"), body).await
+    };
+    assert_eq!(post("one", "hello").await.status, 200);
+    assert_eq!(post("one", "hello").await.status, 200, "a retry is shown its run");
+    for thread in ["one", "after a reload"] {
+        let refused = post(thread, "goodbye").await;
+        assert_eq!((refused.status, refused.code().as_str()), (422, "message_id_reused"), "{refused:?}");
+        assert!(refused.json()["detail"].as_str().unwrap().contains("\"m1\""), "{refused:?}");
+    }
+    let snapshot = front.admin("GET", &format!("/v1/sessions/{session}/snapshot"), Value::Null).await.json();
+    let prompts = snapshot["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user").count();
+    assert_eq!(prompts, 1, "{snapshot}");
+}

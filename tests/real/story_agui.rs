@@ -228,6 +228,15 @@ async fn agui_prompt_streams_and_ends_with_its_outcome() {
     stale["messages"].as_array_mut().unwrap().insert(0, json!({ "id": "u1", "role": "user", "content": "x" }));
     open(&gateway, &session, &stale, None).await.rest().await;
     assert_eq!(runs(&gateway, &session).await, 2, "the session has both messages");
+
+    // An id that was used for another text is refused by name, in any conversation of the client.
+    let reused = serde_json::to_vec(&prompt("a5", "u2", "echo three")).unwrap();
+    let post = gateway.request("POST", &format!("/ag-ui/{session}")).header("content-type", "application/json");
+    let refused = post.body(reused).send().await.unwrap();
+    assert_eq!(refused.status(), 422);
+    let problem: Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
+    assert_eq!(problem["code"], "message_id_reused", "{problem}");
+    assert_eq!(runs(&gateway, &session).await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -162,10 +162,9 @@ impl RunAgentInput {
         }
     }
 
-    /// The id of the person's message at the end of the conversation, if the client made it.
-    pub(super) fn last(&self) -> Option<&str> {
-        let last = self.messages.last().filter(|last| last.role == "user" && !is_ours(&last.id));
-        last.map(|last| last.id.as_str())
+    /// The person's message at the end of the conversation, if the client made it.
+    pub(super) fn last(&self) -> Option<&Message> {
+        self.messages.last().filter(|last| last.role == "user" && !is_ours(&last.id))
     }
 
     /// People's messages at the end of the conversation that the session does not have, oldest first.

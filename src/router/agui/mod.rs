@@ -27,7 +27,7 @@ use tokio::time::Instant;
 
 pub(super) use input::{ResumeEntry, RunAgentInput};
 
-use self::input::Props;
+use self::input::{Message, Props};
 use self::say::{ClientView, Id, Say};
 use self::translate::{End, Outcome, Translator};
 use super::error::ProblemMembers;
@@ -75,13 +75,27 @@ fn prompt_lock(session: &SessionInfo) -> &'static Mutex<()> {
 struct Index {
     /// The position up to which the log is indexed.
     read_to: Position,
-    /// The AG-UI ids of people's messages, with the device and run of each.
-    messages: HashMap<String, Vec<(DeviceId, RunId)>>,
+    /// The AG-UI ids of people's messages, with what was said under each.
+    messages: HashMap<String, Vec<SaidMessage>>,
     /// The position of each run's first event.
     first: HashMap<RunId, Position>,
     ends: HashMap<RunId, End>,
     /// The position of each open request.
     open: HashMap<RequestId, Position>,
+}
+
+/// A person's message in the log.
+struct SaidMessage {
+    device: DeviceId,
+    run: RunId,
+    /// The digest of its text so far: a message may have several parts.
+    text: Sha256,
+}
+
+impl SaidMessage {
+    fn has(&self, text: &str) -> bool {
+        self.text.clone().finalize() == Sha256::digest(text)
+    }
 }
 
 impl Index {
@@ -93,9 +107,16 @@ impl Index {
         self.first.entry(event.run_id.clone()).or_insert(event.position);
         match event.kind {
             Kind::UserMessageChunk => {
-                let Some(message) = translate::mark_of(&event.body).and_then(|mark| mark.message_id) else { return };
-                let by = self.messages.entry(message).or_default();
-                by.extend(said_by(&event.body).map(|device| (device, event.run_id.clone())));
+                let Some((message, text)) = translate::marked_text(&event.body) else { return };
+                let Some(device) = said_by(&event.body) else { return };
+                let all = self.messages.entry(message).or_default();
+                match all.last_mut().filter(|last| last.device == device && last.run == event.run_id) {
+                    Some(last) => last.text.update(text),
+                    None => {
+                        let text = Sha256::new_with_prefix(text);
+                        all.push(SaidMessage { device, run: event.run_id.clone(), text });
+                    }
+                }
             }
             Kind::RunEnded => {
                 self.ends.extend(translate::end_of(event).map(|end| (end.run_id.clone(), end)));
@@ -142,18 +163,20 @@ struct Known {
     index: Arc<Mutex<Index>>,
     /// The run of the client's last message, if it was sent before.
     mine: Option<RunId>,
+    /// Whether the id of the client's last message belongs to messages with other texts only.
+    is_reused: bool,
 }
 
 impl Known {
-    /// `last`: the id of the person's message at the end of the client's conversation.
+    /// `last`: the person's message at the end of the client's conversation.
     async fn read(
         log: &Log,
         session: &SessionInfo,
         device: &DeviceId,
-        last: Option<&str>,
+        last: Option<&Message>,
     ) -> Result<Self, SessionError> {
         let index = index(log, session);
-        let mine = {
+        let (mine, is_reused) = {
             let mut index = index.lock().await;
             let head = log.head();
             // If the call is dropped in the middle, the index keeps what was read.
@@ -163,10 +186,13 @@ impl Known {
             })
             .await?;
             index.read_to = index.read_to.max(head);
-            let said = last.and_then(|last| index.messages.get(last)).into_iter().flatten();
-            said.rev().find(|(by, _)| by == device).map(|(_, run)| run.clone())
+            let said = last.and_then(|last| Some((index.messages.get(last.id())?, last.text())));
+            let (said, text) = said.map_or((&[][..], String::new()), |(said, text)| (said.as_slice(), text));
+            let mut same = said.iter().filter(|said| said.has(&text));
+            let mine = same.clone().rfind(|said| said.device == *device).map(|said| said.run.clone());
+            (mine, !said.is_empty() && same.next().is_none())
         };
-        Ok(Self { index, mine })
+        Ok(Self { index, mine, is_reused })
     }
 }
 
@@ -398,6 +424,13 @@ async fn act(
     let _turn = if input.last().is_some() { Some(prompt_lock(session).lock().await) } else { None };
     let before = log.head();
     let known = Known::read(log, session, device, input.last()).await?;
+    if let Some(last) = input.last().filter(|_| known.is_reused) {
+        let detail = format!(
+            "the session has another message with the id {:?}: nothing was started. Give each message an id of its own",
+            last.id()
+        );
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "message_id_reused", detail));
+    }
     let new_messages = if known.mine.is_some() {
         Vec::new()
     } else {

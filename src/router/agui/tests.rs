@@ -665,7 +665,11 @@ async fn log_is_read_once_and_then_only_new_events() {
     };
     let session = SessionInfo { session_id: origin.session_id.clone(), ..session() };
     let device: plexus_protocol::DeviceId = "d_1".parse().unwrap();
-    let known = async |last: &str| super::Known::read(&log, &session, &device, Some(last)).await.unwrap();
+    let message = |id: &str, text: &str| -> input::Message {
+        serde_json::from_value(json!({ "id": id, "role": "user", "content": text })).unwrap()
+    };
+    let known =
+        async |last: &str| super::Known::read(&log, &session, &device, Some(&message(last, "x"))).await.unwrap();
     said("r_1", "u1").await;
     assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
     // What was read is not read again: it is known though the log has it no more.
@@ -677,7 +681,16 @@ async fn log_is_read_once_and_then_only_new_events() {
     assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
     assert_eq!(both.index.lock().await.read_to, log.head());
     let other: plexus_protocol::DeviceId = "d_2".parse().unwrap();
-    assert!(super::Known::read(&log, &session, &other, Some("u2")).await.unwrap().mine.is_none(), "another device's");
+    for (device, text, reused) in [(&other, "x", false), (&other, "y", true), (&device, "y", true)] {
+        let known = super::Known::read(&log, &session, device, Some(&message("u2", text))).await.unwrap();
+        assert!(known.mine.is_none() && known.is_reused == reused, "another device's, or another text: {text}");
+    }
+    // A message of several parts is known by all of them.
+    said("r_2", "u2").await;
+    let parts = json!({ "id": "u2", "role": "user", "content": [{ "type": "text", "text": "x" }, { "type": "text", "text": "x" }] });
+    let parts: input::Message = serde_json::from_value(parts).unwrap();
+    let known = super::Known::read(&log, &session, &device, Some(&parts)).await.unwrap();
+    assert_eq!((known.mine, known.is_reused), (Some(RunId::trusted("r_2")), false));
 }
 
 #[test]

@@ -159,11 +159,13 @@ pub(super) fn is_ours(id: &str) -> bool {
         && rest.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The mark of this frontend in a chunk of a person's message, if there is one.
-pub(super) fn mark_of(body: &[u8]) -> Option<Mark> {
+/// The client's id of the message that a chunk of a person's message belongs to, and the text of the chunk; `None` if it did not come by
+/// this frontend.
+pub(super) fn marked_text(body: &[u8]) -> Option<(String, String)> {
     let chunk: Chunk<'_> = serde_json::from_slice(body).ok()?;
     let block: Block<'_> = serde_json::from_str(chunk.content.get()).ok()?;
-    block.meta.map(|meta| meta.plexus)
+    let text = block.text.filter(|_| block.kind.as_deref() == Some("text")).unwrap_or_default();
+    Some((block.meta?.plexus.message_id?, text.into_owned()))
 }
 
 /// The end of a run, from the body of its `run_ended`.
