@@ -3,7 +3,7 @@
 //! A program may ask its terminal what it is and where its cursor stands; the answer comes as if it were typed. Exactly one terminal may
 //! answer: the owner's, or, while the owner is none, the holder. So viewers are not shown the question.
 
-use crate::sequence::Sequence;
+use crate::sequence::{PARAMETERS_MAX, Sequence};
 
 /// Longest address of a link that viewers get, in bytes; a longer one is left out.
 const LINK_MAX: usize = 2048;
@@ -50,26 +50,65 @@ impl Query {
     }
 }
 
-/// Whether viewers get a sequence: it draws, moves, or sets a mode. None that makes a terminal answer, print, notify, write to a
-/// clipboard or change its window; of links only those to pages.
+/// Modes (`CSI n h`, `CSI n l`) that viewers get: insertion, and a line feed that returns. One that is not listed stays as the viewer's
+/// terminal has it, since others lock the keyboard or echo it.
+const MODES: [u16; 2] = [4, 20];
+
+/// Private modes (`CSI ? n h`, `CSI ? n l`) that viewers get: how keys and the mouse are told, what the cursor looks like, which screen is
+/// shown, and how text is placed on it. One that is not listed stays as the viewer's terminal has it: others make a terminal report
+/// something, change its window, or read what follows by other rules.
+const PRIVATE_MODES: [u16; 34] = [
+    1, 4, 5, 6, 7, 8, 9, 12, 25, 45, 47, 66, 67, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 1034, 1035,
+    1036, 1039, 1045, 1047, 1048, 1049, 2004, 2026, 2027,
+];
+
+/// Whether viewers get a private mode.
+pub(crate) fn is_mode_shown(mode: u16) -> bool {
+    PRIVATE_MODES.contains(&mode)
+}
+
+/// Whether viewers get a sequence: it is known to draw, move, or set a mode. None is that makes a terminal answer, print, notify, write to
+/// a clipboard or change its window; of links only those to pages.
 pub(crate) fn shown(sequence: &Sequence<'_>) -> bool {
     match sequence {
-        Sequence::Csi { private, intermediate, last, .. } => match (private, intermediate, last) {
-            // Requests for reports, and window operations.
-            (_, _, b'c' | b'n' | b't' | b'x' | b'i') | (Some(b'?'), None, b'u') => false,
-            // Of those with an intermediate: the cursor's style, and a soft reset.
-            (_, Some(between), last) => matches!((between, last), (b' ', b'q') | (b'!', b'p')),
-            (Some(b'>'), None, b'q') => false,
-            _ => true,
-        },
-        Sequence::Escape { intermediate, last } => match intermediate {
-            None => *last != b'Z',
-            Some(between) => matches!(between, b'(' | b')' | b'*' | b'+' | b'#' | b'%'),
-        },
+        Sequence::Csi { private, parameters, intermediate, last } => {
+            is_control_shown(*private, parameters, *intermediate, *last)
+        }
+        Sequence::Escape { intermediate: None, last } => {
+            matches!(last, b'6'..=b'9' | b'=' | b'>' | b'D' | b'E' | b'H' | b'M' | b'N' | b'O' | b'c' | b'n' | b'o' | b'|'..=b'~')
+        }
+        // UTF-8 is the only coding: in others, bytes of characters are control characters.
+        Sequence::Escape { intermediate: Some(b'%'), last } => *last == b'G',
+        Sequence::Escape { intermediate: Some(between), .. } => matches!(between, b'(' | b')' | b'*' | b'+' | b'#'),
         Sequence::Osc { code: Some(0..=2), .. } => true,
         Sequence::Osc { code: Some(8), text } => link_is_safe(text),
         Sequence::Osc { .. } | Sequence::String => false,
         Sequence::Broken => false,
+    }
+}
+
+/// Whether viewers get a control sequence.
+fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Option<u8>, last: u8) -> bool {
+    // Further modes than are read may be any.
+    let are_all =
+        |known: &[u16]| parameters.len() < PARAMETERS_MAX && parameters.iter().all(|mode| known.contains(mode));
+    match (private, intermediate, last) {
+        // The cursor, characters and lines, tabs, attributes, the scroll region, and what is saved.
+        (
+            None,
+            None,
+            b'@'..=b'M' | b'P' | b'S' | b'X' | b'Z' | b'`' | b'a' | b'b' | b'd'..=b'g' | b'm' | b'r' | b's' | b'u',
+        ) => true,
+        // With more parameters, a terminal waits for the program to say where the mouse may go.
+        (None, None, b'T') => parameters.len() == 1,
+        (None, None, b'h' | b'l') => are_all(&MODES),
+        (Some(b'?'), None, b'J' | b'K') => true,
+        (Some(b'?'), None, b'h' | b'l' | b's' | b'r') => are_all(&PRIVATE_MODES),
+        // How keys are told.
+        (Some(b'>'), None, b'm' | b'u') | (Some(b'<' | b'='), None, b'u') => true,
+        // The style of the cursor, and a soft reset.
+        (None, Some(b' '), b'q') | (None, Some(b'!'), b'p') => true,
+        _ => false,
     }
 }
 
@@ -110,6 +149,15 @@ mod tests {
             "\x1b]8;;\x07",
             "\x1b[3;4r",
             "\x1b[u",
+            "\x1b[T",
+            "\x1b[4h",
+            "\x1b[?1;25;2004h",
+            "\x1b[?2026l",
+            "\x1b[?1049s",
+            "\x1b[?2K",
+            "\x1b[=5;1u",
+            "\x1b[38:2::1:2:3m",
+            "\x1b%G",
         ] {
             assert!(is_shown(drawn), "{drawn:?}");
         }
@@ -146,8 +194,47 @@ mod tests {
             "\x1b_Ga=q\x1b\\",
             "\x1b^x\x1b\\",
             "\x1b[1\x18",
+            // They set what keys send, and ask for it.
+            "\x1b[?4m",
+            // Graphics, and the mouse as a program tracks it.
+            "\x1b[?2;1;0S",
+            "\x1b[1;1;1;5;10T",
+            // A locked keyboard, the window's size and title, reports of size, and another terminal.
+            "\x1b[2h",
+            "\x1b[?40h",
+            "\x1b[?2048h",
+            "\x1b[?2031;25h",
+            "\x1b[?1001h",
+            "\x1b[?2l",
+            "\x1b[?996;1r",
+            "\x1b[>2T",
+            "\x1b[1;2;3v",
+            "\x1b%@",
+            "\x1b[?1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;2048h",
         ] {
             assert!(!is_shown(acting), "{acting:?}");
+        }
+    }
+
+    #[test]
+    fn control_sequences_that_are_not_listed_are_never_shown() {
+        let drawing = "@ABCDEFGHIJKLMPSXZ`abdefgmrsuT";
+        for private in ["", "?", ">", "=", "<"] {
+            for between in ["", " ", "!", "\"", "#", "$", "%", "&", "'", "(", "*", "+", ",", "-", ".", "/"] {
+                for last in '@'..='~' {
+                    let text = format!("\x1b[{private}9999{between}{last}");
+                    let is_listed = match (private, between, last) {
+                        ("", "", last) => drawing.contains(last),
+                        ("?", "", last) => "JK".contains(last),
+                        (">", "", last) => "mu".contains(last),
+                        ("=" | "<", "", last) => last == 'u',
+                        ("", " ", last) => last == 'q',
+                        ("", "!", last) => last == 'p',
+                        _ => false,
+                    };
+                    assert_eq!(shown(&Sequence::read(text.as_bytes())), is_listed, "{text:?}");
+                }
+            }
         }
     }
 

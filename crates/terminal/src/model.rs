@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,10 @@ const SNAPSHOT_MAX: usize = 8 << 20;
 
 /// The control character that makes a terminal say who it is.
 const ENQ: u8 = 0x05;
+
+/// The bytes of U+0080 to U+009F in UTF-8: control characters that some terminals read as ESC and a letter.
+const C1_LEAD: u8 = 0xc2;
+const C1_SECOND: RangeInclusive<u8> = 0x80..=0x9f;
 
 /// The size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -271,8 +276,7 @@ fn feed_text(parser: &mut vt100::Parser, modes: &mut Modes, text: &[u8], fed: &m
     } else {
         text
     };
-    // Terminals ignore NUL. Were ENQ left out, what stands around it could become one character.
-    fed.viewers.extend(text.iter().map(|byte| if *byte == ENQ { 0 } else { *byte }));
+    write_for_viewers(text, &mut fed.viewers);
     let shifts = text.iter().any(|byte| matches!(byte, 0x0e | 0x0f));
     if !shifts && !modes.draws_lines() {
         return process_lines(parser, text);
@@ -294,6 +298,20 @@ fn feed_text(parser: &mut vt100::Parser, modes: &mut Modes, text: &[u8], fed: &m
         }
     }
     process_lines(parser, &translated);
+}
+
+/// Appends what viewers get of a text: not ENQ, which terminals answer, nor U+0080 to U+009F, by which some terminals begin a sequence.
+/// NUL stands in their place, which terminals ignore: were they left out, what stands around them could become one character.
+fn write_for_viewers(text: &[u8], out: &mut Vec<u8>) {
+    out.reserve(text.len());
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            ENQ => out.push(0),
+            C1_LEAD if bytes.next_if(|second| C1_SECOND.contains(second)).is_some() => out.extend_from_slice(&[0, 0]),
+            byte => out.push(byte),
+        }
+    }
 }
 
 /// Draws text, line by line.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::filter::is_mode_shown;
 use crate::segment::{Piece, Segmenter};
 use crate::sequence::Sequence;
 
@@ -154,9 +155,10 @@ impl Modes {
         }
     }
 
-    /// Writes what sets the modes on a terminal that has none set; of the alternate screen only what it has of its own.
+    /// Writes what sets the modes on a terminal that has none set, without those that viewers do not get; of the alternate screen only what it
+    /// has of its own.
     pub(crate) fn write_shared(&self, out: &mut String) {
-        for (mode, on) in &self.private {
+        for (mode, on) in self.private.iter().filter(|(mode, _)| is_mode_shown(*mode)) {
             let _ = write!(out, "\x1b[?{mode}{}", if *on { 'h' } else { 'l' });
         }
         if self.keypad {
@@ -292,6 +294,7 @@ mod tests {
             ("\x1b[?1002h\x1b[?1002l", ""),
             ("\x1b[?25l\x1b[?1049h\x1b[?6h\x1b[?2026h", ""),
             ("\x1b[?1004;2004h", "\x1b[?1004h\x1b[?2004h"),
+            ("\x1b[?2048h\x1b[?1001h\x1b[?1h", "\x1b[?1h"),
             ("\x1b=", "\x1b="),
             ("\x1b=\x1b>", ""),
             ("\x1b[>4;2m", "\x1b[>4;2m"),

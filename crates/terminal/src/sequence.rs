@@ -1,7 +1,7 @@
 //! What a whole escape sequence says. Pure.
 
 /// Parameters of a control sequence that are read; further ones have no meaning here.
-const PARAMETERS_MAX: usize = 16;
+pub(crate) const PARAMETERS_MAX: usize = 16;
 
 /// An escape sequence.
 #[derive(Debug, PartialEq, Eq)]

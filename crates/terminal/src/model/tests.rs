@@ -189,6 +189,20 @@ fn viewers_never_see_what_makes_a_terminal_act() {
 }
 
 #[test]
+fn viewers_get_no_control_character_that_begins_a_sequence() {
+    let mut model = model((8, 20));
+    // As one piece, and cut within a character.
+    let mut viewers = model.feed("a\u{9b}6nb\u{9d}52;c;eA==\u{9c}c\u{90}$qm\u{9c}\u{85}é\u{a0}漢".as_bytes()).viewers;
+    viewers.extend(model.feed(b"\xc2").viewers);
+    viewers.extend(model.feed(b"\x9b6n").viewers);
+    let seen = String::from_utf8(viewers).unwrap();
+    assert!(!seen.contains(|c: char| matches!(c, '\u{80}'..='\u{9f}')), "{seen:?}");
+    assert_eq!(seen.replace('\0', ""), "a6nb52;c;eA==c$qmé\u{a0}漢6n");
+    let snapshot = String::from_utf8(model.snapshot()).unwrap();
+    assert!(!snapshot.contains(|c: char| matches!(c, '\u{80}'..='\u{9f}')), "{snapshot:?}");
+}
+
+#[test]
 fn size_has_limits_and_nothing_is_no_size() {
     let of = |rows, cols| TerminalSize { rows, cols }.within_limits().map(|size| (size.rows, size.cols));
     assert_eq!(of(24, 80), Some((24, 80)));
