@@ -16,6 +16,7 @@ use plexus::runtimes::daemon_socket::{self, UnsafeSocket};
 use plexus::runtimes::{RuntimeSettings, Runtimes, presets};
 use plexus::sessions::Launcher as _;
 use plexus::shared_daemon::connects_to;
+use plexus_link::UnknownVersion;
 use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
 use serde::Serialize;
 
@@ -26,7 +27,10 @@ use super::term::line;
 
 /// Time for a program to print its version; a slower one is ended, with what it started. Those that run on Node.js take some
 /// seconds where the machine is busy.
-const VERSION: Duration = Duration::from_secs(15);
+pub(super) const VERSION: Duration = Duration::from_secs(15);
+/// Time for a program to print its version where it is linked only by that; a slower one is ended, with what it started, and refused. On a
+/// busy machine or from a cold disk programs take longer than [`VERSION`].
+pub(super) const LINK_VERSION: Duration = Duration::from_secs(120);
 /// Time for an agent to finish its handshake; a slower one is stopped and reported.
 const START: Duration = Duration::from_secs(60);
 /// Time to connect to a server.
@@ -129,7 +133,7 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok()).ok()?;
         let Connect::Command(command) = &spec.connect else { return None };
         let path = which(command.first()?).filter(|path| path != exe && !preset.version_args.is_empty())?;
-        Some(probe(&path, preset.version_args).await)
+        Some(probe(&path, preset.version_args, VERSION).await)
     });
     let versions = futures_util::future::join_all(versions).await;
     let mut all = Vec::new();
@@ -172,8 +176,8 @@ pub(super) enum VersionProblem {
     Failed(Option<i32>),
     /// It printed nothing.
     Silent,
-    /// It was ended after [`VERSION`].
-    Slow,
+    /// It was ended after this time.
+    Slow(Duration),
 }
 
 impl VersionProblem {
@@ -191,18 +195,26 @@ impl std::fmt::Display for VersionProblem {
             Self::Failed(Some(code)) => write!(f, "does not report its version: it ended with exit code {code}"),
             Self::Failed(None) => f.write_str("does not report its version: it was ended by a signal"),
             Self::Silent => f.write_str("does not report its version"),
-            Self::Slow => write!(f, "did not report its version within {} s", VERSION.as_secs()),
+            Self::Slow(time) => write!(f, "did not report its version within {} s", time.as_secs()),
         }
     }
 }
 
 /// The first line that `PROGRAM ARGS` prints; else why, as text.
 pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
-    probe(program, args).await.map_err(|why| why.to_string())
+    probe(program, args, VERSION).await.map_err(|why| why.to_string())
 }
 
-/// The first line that `PROGRAM ARGS` prints.
-async fn probe(program: &Path, args: &[&str]) -> Result<String, VersionProblem> {
+/// The first line that `PROGRAM --version` prints, which may take as long as `time`.
+pub(super) async fn version_within(program: &Path, time: Duration) -> Result<String, UnknownVersion> {
+    probe(program, &["--version"], time).await.map_err(|why| match why {
+        VersionProblem::Slow(time) => UnknownVersion::Slow(time),
+        why => UnknownVersion::Untold(why.to_string()),
+    })
+}
+
+/// The first line that `PROGRAM ARGS` prints. A program that takes longer than `time` is ended.
+async fn probe(program: &Path, args: &[&str], time: Duration) -> Result<String, VersionProblem> {
     let mut command = tokio::process::Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     // Else Gemini CLI starts itself a second time, to get more memory.
@@ -213,7 +225,7 @@ async fn probe(program: &Path, args: &[&str]) -> Result<String, VersionProblem> 
         VersionProblem::NotStarted(if missing { "its interpreter is missing".into() } else { why.to_string() })
     })?;
     let group = child.id().and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?));
-    match tokio::time::timeout(VERSION, child.wait_with_output()).await {
+    match tokio::time::timeout(time, child.wait_with_output()).await {
         Ok(Ok(output)) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let first = text.lines().map(str::trim).find(|line| !line.is_empty());
@@ -227,7 +239,7 @@ async fn probe(program: &Path, args: &[&str]) -> Result<String, VersionProblem> 
         Err(_) => {
             // What it started would run on.
             let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
-            Err(VersionProblem::Slow)
+            Err(VersionProblem::Slow(time))
         }
     }
 }
@@ -583,6 +595,18 @@ mod tests {
         for at in ["", "ftp://x", "ws://", "http://a b/"] {
             assert!(address(at).is_err(), "{at}");
         }
+    }
+
+    #[tokio::test]
+    async fn program_that_is_slow_to_print_its_version_is_ended_and_said_to_be_slow() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("slow");
+        std::fs::write(&path, "#!/bin/sh\nsleep 1\necho 1.2.3\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let limit = Duration::from_millis(20);
+        assert_eq!(version_within(&path, limit).await, Err(UnknownVersion::Slow(limit)));
+        assert_eq!(version_within(&path, LINK_VERSION).await.as_deref(), Ok("1.2.3"));
     }
 
     #[tokio::test]

@@ -1,23 +1,24 @@
 //! `plexus link`: shows the sessions of agents' own terminals in Plexus, and undoes it.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _};
-use std::path::PathBuf;
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plexus::router::linking::{
     AgentLink, LinkAction, LinkFile, LinkOffer, LinkRefusal, LinkStanding, LinkWish, Linking, terminals_heard_at,
 };
 use plexus_dialects::link::LINKED_AGENTS;
 use plexus_link::{
-    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, Shell, link_agent, link_notices,
-    shell_link, shell_links,
+    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, Shell, UnknownVersion, link_agent,
+    link_notices, shell_link, shell_links,
 };
 use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
 use serde_json::{Value, json};
 
 use super::args;
 use super::commands::{print, print_json};
-use super::discover::{Agent, version};
+use super::discover::{Agent, LINK_VERSION, VERSION as VERSION_TIME, version_within};
 use super::home::Home;
 use super::run::which;
 use super::serve::this_program;
@@ -28,6 +29,8 @@ use super::{CommandFailure, CommandResult, FAILURE};
 const VERSION: usize = 60;
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX: u64 = 100;
+/// Time after which a person is told that an agent is waited for.
+const PROGRESS_AFTER: Duration = Duration::from_secs(3);
 
 /// What becomes of one agent.
 enum Outcome {
@@ -89,9 +92,9 @@ async fn agent_link(
     let path = which(agent.program);
     let known = known.iter().find(|one| one.program == agent.program && one.version.is_some());
     let printed = match (&path, known.and_then(|one| one.version.clone())) {
-        (None, _) => Err("it is not on PATH".into()),
+        (None, _) => Err(not_on_path()),
         (Some(_), Some(version)) => Ok(version),
-        (Some(path), None) => version(path, &["--version"]).await,
+        (Some(path), None) => version_within(path, VERSION_TIME).await,
     };
     let (state, detail) = match linker.state(agent) {
         Ok(LinkState::NotNeeded(words)) => (LinkStanding::NotNeeded, Some(words.to_owned())),
@@ -172,7 +175,7 @@ async fn change(home: &Home, agent: &str, wish: &LinkWish) -> Result<(), LinkRef
                 return Err(refused(&words));
             }
             let path = which(agent.program).ok_or_else(|| refused(&format!("{} is not on PATH", agent.program)))?;
-            gate(agent, &version(&path, &["--version"]).await).map_err(|why| refused(&why))?;
+            gate(agent, &version_within(&path, LINK_VERSION).await).map_err(|why| refused(&why))?;
             linker.plan_link(agent)
         }
         LinkAction::Unlink => linker.plan_removal(agent),
@@ -184,10 +187,25 @@ async fn change(home: &Home, agent: &str, wish: &LinkWish) -> Result<(), LinkRef
     linker.apply(&plan).map_err(|why| refused(&why))
 }
 
-fn gate(agent: &LinkAgent, printed: &Result<String, String>) -> Result<(), LinkError> {
+fn gate(agent: &LinkAgent, printed: &Result<String, UnknownVersion>) -> Result<(), LinkError> {
     let Some(gate) = &agent.gate else { return Ok(()) };
-    let printed = printed.as_ref().map(String::as_str).map_err(String::as_str);
-    Ok(gate.admits(agent.program, printed).map(drop)?)
+    Ok(gate.admits(agent.program, printed.as_ref().map(String::as_str)).map(drop)?)
+}
+
+fn not_on_path() -> UnknownVersion {
+    UnknownVersion::Untold("it is not on PATH".into())
+}
+
+/// The version that an agent prints. A person is told of a program that takes long.
+async fn version_with_progress(agent: &LinkAgent, path: &Path) -> Result<String, UnknownVersion> {
+    let mut printed = std::pin::pin!(version_within(path, LINK_VERSION));
+    if let Ok(printed) = tokio::time::timeout(PROGRESS_AFTER, &mut printed).await {
+        return printed;
+    }
+    let (program, most) = (agent.program, LINK_VERSION.as_secs());
+    // Nobody may read it.
+    let _ = writeln!(std::io::stderr(), "waiting for the version of {program}, at most {most} s …");
+    printed.await
 }
 
 /// `plexus link`.
@@ -302,8 +320,8 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
     let rows = agents.map(|agent| async move {
         let path = which(agent.program);
         let printed = match &path {
-            Some(path) => version(path, &["--version"]).await,
-            None => Err("it is not on PATH".to_owned()),
+            Some(path) => version_with_progress(agent, path).await,
+            None => Err(not_on_path()),
         };
         let outcome = match (agent.without, &path) {
             (Some(words), _) => Outcome::NotNeeded(words),

@@ -32,4 +32,4 @@ pub use hooks::HookLine;
 pub use linking::{FileChange, LINK_VARIABLES, LinkPlan, LinkState, Linker};
 pub use notices::link_notices;
 pub use shell::{Shell, shell_link, shell_links};
-pub use version::{AgentVersion, GateError, VersionGate};
+pub use version::{AgentVersion, GateError, UnknownVersion, VersionGate};

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::time::Duration;
 
 /// A version as agents print it: `2.1.330`, `0.61.0-nightly.20260101`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,17 @@ pub struct VersionGate {
     pub below: Option<(AgentVersion, &'static str)>,
 }
 
+/// The reason for which the version of a program is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownVersion {
+    /// The program had not ended after this time.
+    #[error("it took longer than {} s", .0.as_secs())]
+    Slow(Duration),
+    /// Another reason, in words.
+    #[error("{0}")]
+    Untold(String),
+}
+
 /// Why a version is not linked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
@@ -78,6 +90,19 @@ pub enum GateError {
         program: &'static str,
         /// What was read instead.
         why: String,
+        /// The oldest that is linked.
+        least: AgentVersion,
+    },
+    /// The program took too long to print a version.
+    #[error(
+        "`{program} --version` took longer than {} s, and only {least} and newer are linked; the machine may be busy: link it again",
+        .time.as_secs()
+    )]
+    Slow {
+        /// The program.
+        program: &'static str,
+        /// How long was waited for it.
+        time: Duration,
         /// The oldest that is linked.
         least: AgentVersion,
     },
@@ -108,10 +133,17 @@ impl VersionGate {
     ///
     /// # Errors
     /// [`GateError`].
-    pub fn admits(&self, program: &'static str, printed: Result<&str, &str>) -> Result<AgentVersion, GateError> {
-        let unknown = |why: &str| GateError::Unknown { program, why: why.to_owned(), least: self.least };
-        let line = printed.map_err(unknown)?;
-        let found = AgentVersion::find(line).ok_or_else(|| unknown(&format!("it prints {line:?}")))?;
+    pub fn admits(
+        &self,
+        program: &'static str,
+        printed: Result<&str, &UnknownVersion>,
+    ) -> Result<AgentVersion, GateError> {
+        let unknown = |why: String| GateError::Unknown { program, why, least: self.least };
+        let line = printed.map_err(|why| match why {
+            UnknownVersion::Slow(time) => GateError::Slow { program, time: *time, least: self.least },
+            UnknownVersion::Untold(why) => unknown(why.clone()),
+        })?;
+        let found = AgentVersion::find(line).ok_or_else(|| unknown(format!("it prints {line:?}")))?;
         if found < self.least {
             return Err(GateError::TooOld { found, least: self.least, why: self.why });
         }
@@ -164,6 +196,12 @@ mod tests {
         let new = "version 2.0.0 is too new: it has other plugins; use a version below 2.0.0";
         assert_eq!(admits("2.0.0"), Err(new.into()));
         assert!(admits("no version").unwrap_err().contains("run `agent --version`"));
-        assert!(gate.admits("agent", Err("it hangs")).unwrap_err().to_string().contains("it hangs"));
+        let refused = |why| gate.admits("agent", Err(&why)).unwrap_err().to_string();
+        assert!(refused(UnknownVersion::Untold("it fails".into())).contains("it fails"));
+        let words = refused(UnknownVersion::Slow(Duration::from_secs(120)));
+        assert!(
+            words.starts_with("`agent --version` took longer than 120 s") && !words.contains("to see why"),
+            "{words}"
+        );
     }
 }
