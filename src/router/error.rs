@@ -398,6 +398,7 @@ impl From<SessionError> for Problem {
                 let more = ProblemMembers { runtime_code, runtime_data, ..ProblemMembers::default() };
                 plain(StatusCode::BAD_GATEWAY, "runtime_refused").with(more)
             }
+            SessionError::NotOffered { code, .. } => plain(StatusCode::UNPROCESSABLE_ENTITY, code),
             SessionError::ListingUnsupported { .. } => plain(StatusCode::CONFLICT, "listing_unsupported"),
             SessionError::OverLimit(over) => over.into(),
             // Waiting does not help: no `Retry-After`.
@@ -482,6 +483,7 @@ mod tests {
                 409,
                 "listing_unsupported",
             ),
+            (SessionError::NotOffered { code: "mode_not_offered", message: String::new() }, 422, "mode_not_offered"),
             (SessionError::QueueFull(1), 429, "queue_full"),
             (SessionError::PromptTooLarge { bytes: 2, limit: 1 }, 413, "prompt_too_large"),
             (SessionError::BadKey, 400, "bad_idempotency_key"),

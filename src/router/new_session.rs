@@ -23,7 +23,7 @@ use super::http::{StartRuntime, free_name, start_spec};
 use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Caller, Permit, Prompt, Target};
-use crate::sessions::{Directory, Effect, MadeWorktree, NewWorktree, OpenSession, SessionError};
+use crate::sessions::{Directory, Effect, FirstSettings, MadeWorktree, NewWorktree, OpenSession, SessionError};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
@@ -48,6 +48,10 @@ pub(super) struct NewSession {
     cwd: Option<String>,
     /// The session's title.
     title: Option<String>,
+    /// The mode in which the agent begins: the identifier of one that it offers. Needs `approve`, as it decides what the agent asks for.
+    mode: Option<String>,
+    /// The model with which the agent begins: the identifier of one that it offers.
+    model: Option<String>,
     /// The runtime's identifier of a conversation to resume.
     native_id: Option<NativeId>,
     /// A new git branch and worktree for the session, made of the repository that `cwd` is in. Needs `admin`.
@@ -108,7 +112,8 @@ async fn open_once(
     caller: &Caller,
     new: NewSession,
 ) -> Result<Arc<SessionInfo>, Problem> {
-    let NewSession { runtime_id, start, mut cwd, title, native_id, worktree } = new;
+    let NewSession { runtime_id, start, mut cwd, title, mode, model, native_id, worktree } = new;
+    let first = FirstSettings { mode, model };
     if let (Some(folder), None) = (start.as_ref().and_then(|start| start.cwd.as_ref()), &cwd) {
         cwd = folder.to_str().map(str::to_owned);
     }
@@ -149,7 +154,7 @@ async fn open_once(
         mcp_servers: Vec::new(),
     };
     let opened = match runtime_for::<Prompt>(state, caller, &open.runtime_id) {
-        Ok((_, permit)) => state.directory.open_session(&permit, open).await.map_err(Problem::from),
+        Ok((_, permit)) => state.directory.open_session_set(&permit, open, &first).await.map_err(Problem::from),
         Err(problem) => Err(problem),
     };
     match (opened, started) {

@@ -57,6 +57,14 @@ pub enum SessionError {
         /// The agent's form field that the error is about, if it is about one.
         field: Option<String>,
     },
+    /// The agent does not offer a mode or a model.
+    #[error("{message}")]
+    NotOffered {
+        /// A stable code: `mode_not_offered`, `model_not_offered`.
+        code: &'static str,
+        /// What is offered.
+        message: String,
+    },
     /// The runtime of the session is gone.
     #[error("the runtime of this session is gone: {0}")]
     RuntimeGone(String),

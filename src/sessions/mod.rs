@@ -15,6 +15,7 @@ mod effects;
 mod error;
 mod export;
 mod files;
+mod first_settings;
 mod folders;
 mod history;
 #[cfg(test)]
@@ -72,6 +73,7 @@ pub use effects::{Effect, check_effect};
 pub use error::{Refused, SessionError, TooRisky};
 pub use export::{Export, Format};
 pub use files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
+pub use first_settings::FirstSettings;
 pub use folders::leads_into;
 pub use history::{HistoryPage, PageLimit};
 pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, ResumeVerdict, StartAfter};

@@ -329,6 +329,13 @@ impl Directory {
         turn.lock_owned().await
     }
 
+    /// Whether the conversation to open is open already.
+    pub(super) fn is_open(&self, open: &OpenSession) -> bool {
+        let is_known =
+            |native| self.in_open_terminal(native).is_some() || self.session_of(&open.runtime_id, native).is_some();
+        open.native_id.as_deref().is_some_and(is_known)
+    }
+
     /// The session of a runtime with this native id, if there is one.
     fn session_of(&self, runtime: &RuntimeId, native: &str) -> Option<SessionId> {
         let is_it = |handle: &SessionHandle| {

@@ -344,6 +344,42 @@ async fn new_command_sets_mode_and_model_before_the_prompt() {
 }
 
 #[tokio::test]
+async fn session_begins_in_the_mode_that_was_wanted_or_not_at_all() {
+    let gateway = Gateway::demo().await;
+    let count = async || gateway.get("/v1/sessions").await.1["sessions"].as_array().unwrap().len();
+    let before = count().await;
+    let (status, opened) = gateway.post("/v1/sessions", json!({ "runtime_id": "demo", "mode": "auto" })).await;
+    assert_eq!(status, 201, "{opened}");
+    let id = opened["session_id"].as_str().unwrap();
+    let (_, snapshot) = gateway.get(&format!("/v1/sessions/{id}/snapshot")).await;
+    assert_eq!(snapshot["latest"]["current_mode_update"]["currentModeId"], "auto", "{snapshot}");
+    for (member, code, offered) in [("mode", "mode_not_offered", "ask, auto"), ("model", "model_not_offered", "model")]
+    {
+        let mut wish = json!({ "runtime_id": "demo", "mode": "auto" });
+        wish[member] = "none-such".into();
+        let (status, refused) = gateway.post("/v1/sessions", wish.clone()).await;
+        assert_eq!((status, &refused["code"]), (422, &json!(code)), "{refused}");
+        assert!(refused["detail"].as_str().unwrap().contains(offered), "{refused}");
+        // An agent that was started for it is gone, too.
+        wish["runtime_id"].take();
+        wish["start"] = json!({ "preset": "demo", "id": "for-this", "outlive": false });
+        wish["cwd"] = json!("/");
+        let (status, refused) = gateway.post("/v1/sessions", wish).await;
+        assert_eq!((status, &refused["code"]), (422, &json!(code)), "{refused}");
+        assert_eq!(gateway.get("/v1/runtimes/for-this").await.0, 404);
+    }
+    assert_eq!(count().await, before + 1, "no session was left");
+    // A device that may not answer requests may not choose how many there are.
+    let grant = json!({ "name": "tablet", "scopes": ["watch", "prompt"], "runtimes": ["demo"] });
+    let (_, device) = gateway.post("/v1/devices", grant).await;
+    let post = reqwest::Client::new().post(format!("{}/v1/sessions", gateway.url));
+    let post = post.bearer_auth(device["token"].as_str().unwrap());
+    let refused = post.json(&json!({ "runtime_id": "demo", "mode": "auto" })).send().await.unwrap();
+    assert_eq!(refused.status(), 403);
+    assert_eq!(count().await, before + 1);
+}
+
+#[tokio::test]
 async fn runtime_of_a_preset_has_the_settings_of_its_call() {
     let dir = tempfile::tempdir().unwrap();
     let mut gateway = Gateway::start_with(dir, "", &[("STORY_PASSED", "yes")]).await;
