@@ -130,8 +130,8 @@ pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> Str
 /// Whether a value is the name of a variable, as `--pass-env NAME` takes it: the option names where the secret is, and not the secret.
 fn names_variable(before: &str, value: &str) -> bool {
     let option = before.trim_end_matches([' ', '=', '\t', '\n']);
-    // A name in running text, or the beginning of several names.
-    let name = value.trim_end_matches(['`', '*']);
+    // A name in quotes or in running text, or the beginning of several names.
+    let name = value.trim_start_matches(['\'', '"']).trim_end_matches(['\'', '"', '`', '*']);
     let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     option.ends_with("-env") && name.starts_with(|first: char| !first.is_ascii_digit()) && name.bytes().all(is_name)
 }
