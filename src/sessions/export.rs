@@ -687,13 +687,14 @@ mod tests {
             ];
             let markdown = export(Format::Markdown, &text, &events);
             for event in pulldown_cmark::Parser::new_ext(&markdown, pulldown_cmark::Options::all()) {
-                let target = match event {
-                    pulldown_cmark::Event::Start(pulldown_cmark::Tag::Link { dest_url, .. }) => dest_url,
+                let acts = matches!(
+                    event,
                     pulldown_cmark::Event::Start(pulldown_cmark::Tag::Image { .. } | pulldown_cmark::Tag::HtmlBlock)
-                    | pulldown_cmark::Event::Html(_)
-                    | pulldown_cmark::Event::InlineHtml(_) => panic!("{event:?}: {text:?} -> {markdown}"),
-                    _ => continue,
-                };
+                        | pulldown_cmark::Event::Html(_)
+                        | pulldown_cmark::Event::InlineHtml(_)
+                );
+                assert!(!acts, "{event:?}: {text:?} -> {markdown}");
+                let pulldown_cmark::Event::Start(pulldown_cmark::Tag::Link { dest_url: target, .. }) = event else { continue };
                 let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
                 assert!(matches!(scheme, "" | "https" | "http" | "mailto"), "{target}: {text:?} -> {markdown}");
             }
