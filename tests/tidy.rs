@@ -25,6 +25,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("link", &[]),
     // Programs in terminals of their own, and whoever shows them.
     ("terminal", &["protocol"]),
+    // What changes in a folder: paths in, values out.
+    ("workspace", &[]),
     // The terminal UI is a client like any other. It draws surfaces.
     ("tui", &["protocol", "client", "surfaces"]),
     // Clients that have no surfaces get their plain form.
@@ -89,6 +91,7 @@ const ROOF: &[&str] = &[
     "holder",
     "link",
     "terminal",
+    "workspace",
     "tui",
     "bridges",
     "auth",

@@ -1,0 +1,162 @@
+//! The changes of a session: what differs from its base, who changed it, and what differs in one of its runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::difference::{PathChange, TreeDifference};
+use crate::error::{Result, WorkspaceError};
+use crate::look::FolderLook;
+use crate::names::{ObjectName, shown_path};
+use crate::record::{Moment, MomentKind};
+use crate::store::FolderStore;
+
+/// The author of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeAuthor {
+    /// The file changed only while runs of the session were under way.
+    Session,
+    /// The file changed only while no run was.
+    Others,
+    /// The file changed in both.
+    Both,
+}
+
+/// A file that changed in a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionChange {
+    /// The difference.
+    pub file: PathChange,
+    /// The author.
+    pub by: ChangeAuthor,
+    /// The runs in which the file changed, oldest first.
+    pub runs: Vec<String>,
+}
+
+/// A run and the number of files that changed in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunChanges {
+    /// The run.
+    pub run: String,
+    /// The time of its start, as it was noted.
+    pub at: i64,
+    /// The number of files that differ between its start and its end, or now.
+    pub files: usize,
+}
+
+/// The changes of a session, or of one of its runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionChanges {
+    /// The time of the base.
+    pub base_at: i64,
+    /// Whether the base was noted after the session had begun.
+    pub late: bool,
+    /// The tree before.
+    pub old: ObjectName,
+    /// The tree after.
+    pub new: ObjectName,
+    /// The files by path, at most [`LISTED_FILES`](crate::LISTED_FILES).
+    pub files: Vec<SessionChange>,
+    /// The number of files that are not listed.
+    pub left_off: usize,
+    /// The runs, oldest first.
+    pub runs: Vec<RunChanges>,
+    /// Whether authors may be missing, because a step changed more files than are noted.
+    pub authors_bounded: bool,
+}
+
+impl SessionChanges {
+    /// Finds the change at a path.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NoChange`].
+    pub fn at(&self, path: &[u8]) -> Result<&SessionChange> {
+        self.files.iter().find(|change| change.file.path == path).ok_or(WorkspaceError::NoChange)
+    }
+}
+
+/// One step between two moments: the run that was under way, and the paths that changed.
+struct Step<'a> {
+    run: Option<&'a str>,
+    paths: &'a [String],
+}
+
+impl FolderStore {
+    /// Lists the changes between the base of a session and a look, or those of one run.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NoBase`], [`WorkspaceError::NoRun`], [`WorkspaceError::Damaged`], and those of git.
+    pub fn changes(&self, session: &str, run: Option<&str>, look: &FolderLook) -> Result<SessionChanges> {
+        let moments = self.moments(session)?;
+        let (Some(base), Some(last)) = (moments.first(), moments.last()) else { return Err(WorkspaceError::NoBase) };
+        let (late_paths, late_cut) = {
+            let _turn = self.turn()?;
+            self.paths_between(last.tree, look.tree)?
+        };
+        let started = |moment: &Moment| match &moment.kind {
+            MomentKind::RunStart(run) => Some(run.clone()),
+            MomentKind::Base | MomentKind::RunEnd(_) => None,
+        };
+        let runs_at: Vec<Option<String>> = moments.iter().map(started).collect();
+        let nexts = moments.iter().skip(1).map(|moment| moment.paths.as_slice()).chain([late_paths.as_slice()]);
+        let steps: Vec<Step<'_>> =
+            runs_at.iter().zip(nexts).map(|(run, paths)| Step { run: run.as_deref(), paths }).collect();
+        let runs = moments.iter().zip(&steps).filter_map(|(moment, step)| {
+            Some(RunChanges { run: step.run?.to_owned(), at: moment.at, files: step.paths.len() })
+        });
+        let runs = runs.collect();
+        let (old, new) = match run {
+            None => (base.tree, look.tree),
+            Some(run) => {
+                let at = steps.iter().position(|step| step.run == Some(run)).ok_or(WorkspaceError::NoRun)?;
+                (moments[at].tree, moments.get(at + 1).map_or(look.tree, |next| next.tree))
+            }
+        };
+        let found = self.difference(old, new)?;
+        let unknown: BTreeSet<&str> = base.unlisted.iter().map(String::as_str).collect();
+        let files = attributed(&found, &steps, &unknown);
+        let authors_bounded = late_cut || moments.iter().any(|moment| moment.left_off);
+        let (late, base_at, left_off) = (base.late, base.at, found.left_off);
+        Ok(SessionChanges { base_at, late, old, new, files, left_off, runs, authors_bounded })
+    }
+}
+
+/// Finds the authors of each file. Files below folders that could not be listed at the beginning are left out: whether they are new
+/// is not known.
+fn attributed(found: &Arc<TreeDifference>, steps: &[Step<'_>], unknown: &BTreeSet<&str>) -> Vec<SessionChange> {
+    let mut wanted: BTreeMap<String, (BTreeSet<usize>, bool)> = BTreeMap::new();
+    for file in &found.files {
+        for path in std::iter::once(&file.path).chain(&file.from) {
+            wanted.insert(shown_path(path), (BTreeSet::new(), false));
+        }
+    }
+    for (at, step) in steps.iter().enumerate() {
+        for path in step.paths {
+            match wanted.get_mut(path) {
+                Some((runs, _)) if step.run.is_some() => drop(runs.insert(at)),
+                Some((_, others)) => *others = true,
+                None => {}
+            }
+        }
+    }
+    let listed = |file: &&PathChange| {
+        let path = shown_path(&file.path);
+        file.old.is_some() || !unknown.iter().any(|folder| path.starts_with(folder))
+    };
+    let one = |file: &PathChange| {
+        let (mut runs, mut others) = (BTreeSet::<usize>::new(), false);
+        for path in std::iter::once(&file.path).chain(&file.from) {
+            if let Some((more, other)) = wanted.get(&shown_path(path)) {
+                runs.extend(more);
+                others |= *other;
+            }
+        }
+        let by = match (runs.is_empty(), others) {
+            (false, false) => ChangeAuthor::Session,
+            (false, true) => ChangeAuthor::Both,
+            (true, _) => ChangeAuthor::Others,
+        };
+        let runs = runs.iter().filter_map(|at| Some(steps[*at].run?.to_owned())).collect();
+        SessionChange { file: file.clone(), by, runs }
+    };
+    found.files.iter().filter(listed).map(one).collect()
+}

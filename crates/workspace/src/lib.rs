@@ -1,0 +1,47 @@
+//! Changes of folders, kept in private git repositories.
+//!
+//! [`FolderStores`] opens a [`FolderStore`] for each working folder. [`FolderStore::look`] names the state of the folder by a tree,
+//! [`FolderStore::mark`] notes it as a moment of a session, [`FolderStore::changes`] lists what differs, and [`FolderStore::undo`]
+//! takes a change back. The repository of the folder itself is not trusted: none of its settings, hooks or filters has an effect.
+//!
+//! All calls block, and are meant for threads that may. Each ends by itself within minutes; a caller that leaves does not end it.
+
+#![forbid(unsafe_code)]
+
+mod beneath;
+mod changes;
+mod difference;
+mod error;
+mod git;
+mod hunks;
+mod look;
+mod names;
+mod project;
+mod record;
+mod store;
+mod undo;
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod hunks_tests;
+#[cfg(test)]
+mod rig;
+#[cfg(test)]
+mod store_tests;
+#[cfg(test)]
+mod undo_tests;
+
+pub use changes::{ChangeAuthor, RunChanges, SessionChange, SessionChanges};
+pub use difference::{
+    COMPARED_MAX, Comparison, FILE_PATCH_MAX, FilePatch, FileSide, LISTED_FILES, PathChange, PathStatus,
+    TreeDifference, WHOLE_PATCH_MAX, WholePatch,
+};
+pub use error::{Result, WorkspaceError};
+pub use hunks::{PatchHunk, without_hunk};
+pub use look::{FolderLook, NotKept};
+pub use names::{ObjectName, read_path, shown_path};
+pub use project::{FolderProject, project_of};
+pub use record::{Moment, MomentKind};
+pub use store::{FolderStore, FolderStores, KEPT_FILE_MAX};
+pub use undo::{UndoOrder, UndoResult, UndoStep, UndoneFiles};

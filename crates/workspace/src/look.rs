@@ -1,0 +1,458 @@
+//! Looks: the state of a folder as one tree.
+//!
+//! A look is made of plumbing commands that start no process in a nested repository, as `git add` and `git status` do. A file that
+//! is not kept has a placeholder in the tree, so that "not kept" differs from "not there". The placeholder is an entry of the kind
+//! that git uses for submodules; its name encodes the reason and changes with the file.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Access, AtFlags, CWD, Timespec, Timestamps, accessat, utimensat};
+use sha1::{Digest as _, Sha1};
+
+use crate::error::{Result, WorkspaceError, disk};
+use crate::names::{ObjectName, shown_path};
+use crate::project::{RepositoryPlaces, is_own, places_of, read_regular};
+use crate::store::{FolderStore, KEPT_FILE_MAX, LOOK, replace};
+
+/// Most files that one look reads anew; with more, the look is [`WorkspaceError::TooManyFiles`].
+const READ_FILES: usize = 400_000;
+/// Most bytes that one look keeps anew; further files get placeholders until a later look.
+const READ_BYTES: u64 = 2 << 30;
+/// Longest path of a borrowed index, in bytes; with a longer one nothing is borrowed.
+const PATH_MAX: usize = 4096;
+/// Largest index that is borrowed, in bytes.
+const INDEX_MAX: u64 = 128 << 20;
+/// Most bytes of one file of ignore rules above the folder; a longer one has no effect.
+const RULES_MAX: u64 = 64 << 10;
+/// Names in each list of a look; further ones are counted.
+const NAMED: usize = 20;
+/// Times that a look begins anew because files vanished under it.
+const ATTEMPTS: usize = 3;
+/// Seconds that a caller waits for a look that others share; then it is [`WorkspaceError::Slow`].
+const SHARED_WAIT: u64 = 180;
+/// The end of the names of files that undo writes beside; looks leave them out.
+pub(crate) const UNDO_SUFFIX: &str = ".plexus-undo";
+/// The mode of a placeholder.
+pub(crate) const PLACEHOLDER: u32 = 0o160_000;
+
+/// The reason why a file is named in a tree and not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotKept {
+    /// The file has more than [`KEPT_FILE_MAX`] bytes.
+    Large,
+    /// The file cannot be read by this process.
+    Unreadable,
+    /// The folder is a repository of its own, of which only its newest change is noticed.
+    Nested,
+    /// The look had kept as many bytes as it may.
+    Budget,
+}
+
+impl NotKept {
+    const ALL: [Self; 4] = [Self::Large, Self::Unreadable, Self::Nested, Self::Budget];
+
+    /// Reads the reason from the name of a placeholder.
+    pub(crate) fn of(placeholder: ObjectName) -> Self {
+        Self::ALL.get(usize::from(placeholder.bytes()[0])).copied().unwrap_or(Self::Nested)
+    }
+}
+
+/// The state of a folder at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderLook {
+    /// The tree of all files that are not ignored.
+    pub tree: ObjectName,
+    /// For each reason, the number of files that are not kept and the first 20 of their paths.
+    pub not_kept: Vec<(NotKept, usize, Vec<String>)>,
+    /// Folders below that could not be listed, at most 20. Files below them count as unknown, never as absent.
+    pub unlisted: Vec<String>,
+}
+
+/// The looks that are shared: a call gets the result of a look that began after the call did.
+#[derive(Debug, Default)]
+pub(crate) struct LookState {
+    running: bool,
+    begun: u64,
+    ended: u64,
+    last: Option<Result<FolderLook>>,
+}
+
+/// Ends a look for all who wait, also if the thread panics.
+struct Leading<'a> {
+    store: &'a FolderStore,
+    nth: u64,
+    found: Result<FolderLook>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        let mut state = self.store.looks.lock();
+        (state.running, state.ended, state.last) = (false, self.nth, Some(self.found.clone()));
+        self.store.looked.notify_all();
+    }
+}
+
+impl FolderStore {
+    /// Looks at the folder. Calls that wait at the same moment share one look; each look began after the calls that it serves.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Slow`], [`WorkspaceError::TooManyFiles`], and those of git and the disk.
+    pub fn look(&self) -> Result<FolderLook> {
+        let until = Instant::now() + Duration::from_secs(SHARED_WAIT);
+        let mut state = self.looks.lock();
+        let mine = state.begun + 1;
+        loop {
+            if state.ended >= mine
+                && let Some(last) = &state.last
+            {
+                return last.clone();
+            }
+            if !state.running {
+                break;
+            }
+            if self.looked.wait_until(&mut state, until).timed_out() {
+                return Err(WorkspaceError::Slow(SHARED_WAIT));
+            }
+        }
+        state.running = true;
+        state.begun += 1;
+        let nth = state.begun;
+        drop(state);
+        let mut leading = Leading { store: self, nth, found: Err(WorkspaceError::Slow(LOOK)) };
+        leading.found = self.look_now();
+        leading.found.clone()
+    }
+
+    /// Returns the number of looks that were made since the store was opened.
+    pub fn looks_made(&self) -> u64 {
+        self.looks.lock().begun
+    }
+
+    fn look_now(&self) -> Result<FolderLook> {
+        let _turn = self.turn()?;
+        let places = places_of(&self.folder);
+        self.write_rules(places.as_ref())?;
+        let index = self.place.join("index");
+        let borrows = !index.exists();
+        if borrows && places.is_some_and(|places| self.borrow(&places).is_err()) {
+            self.borrow_nothing()?;
+        }
+        match self.look_once() {
+            // What was borrowed, or a crash, left an index or objects that git does not take. All files are read anew.
+            Err(WorkspaceError::Git { .. }) => {
+                if borrows {
+                    self.borrow_nothing()?
+                } else {
+                    remove(&index)?
+                }
+                self.look_once()
+            }
+            found => found,
+        }
+    }
+
+    /// Copies the index of the folder's repository and names its objects, if they belong to this user and are no links.
+    fn borrow(&self, places: &RepositoryPlaces) -> Result<()> {
+        let doing = "borrowing the objects of the repository";
+        let unsound = |words: &str| WorkspaceError::Git { doing, words: words.into() };
+        let objects = places.common.join("objects");
+        let line = objects.as_os_str().as_bytes();
+        if !is_own(&objects) || !objects.is_dir() || line.contains(&b'\n') || line.starts_with(b"\"") {
+            return Ok(());
+        }
+        replace(&self.place.join("objects/info/alternates"), &[line, b"\n"].concat()).map_err(disk(doing))?;
+        let source = places.private.join("index");
+        if places.top != self.folder || !is_own(&source) {
+            return Ok(());
+        }
+        let found = source.metadata().map_err(disk(doing))?;
+        let Some(content) = read_regular(&source, INDEX_MAX) else { return Ok(()) };
+        let copy = self.place.join("index");
+        fs::write(&copy, content).map_err(disk(doing))?;
+        // Git compares the times of files with that of the index, to read again what was written at the same moment.
+        let time = Timespec { tv_sec: found.mtime(), tv_nsec: found.mtime_nsec() };
+        let times = Timestamps { last_access: time, last_modification: time };
+        utimensat(CWD, &copy, &times, AtFlags::empty()).map_err(disk(doing))?;
+        let listed = self.run(LOOK, &["ls-files", "-s", "-v", "-z"], None)?.checked(doing)?;
+        let (mut removed, mut unflagged) = (Vec::new(), Vec::new());
+        for entry in listed.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+            let tab = entry.iter().position(|byte| *byte == b'\t').ok_or_else(|| unsound("an entry has no path"))?;
+            let (facts, path) = (&entry[..tab], &entry[tab + 1..]);
+            if !is_sound(path) {
+                return Err(unsound("an entry leads out of the folder"));
+            }
+            let file = facts.get(2..5).is_some_and(|mode| mode == b"100" || mode == b"120");
+            if !file || !facts.ends_with(b" 0") {
+                removed.extend([b"0 0000000000000000000000000000000000000000\t", path, b"\0"].concat());
+            } else if facts.first() != Some(&b'H') {
+                // Entries that the repository marked as never to be looked at.
+                unflagged.extend([path, b"\0"].concat());
+            }
+        }
+        self.update(&["-z", "--index-info"], &removed)?;
+        self.update(&["-z", "--no-assume-unchanged", "--stdin"], &unflagged)?;
+        self.update(&["-z", "--no-skip-worktree", "--stdin"], &unflagged)
+    }
+
+    fn borrow_nothing(&self) -> Result<()> {
+        remove(&self.place.join("index"))?;
+        // Trees of sessions may need what was borrowed before; an unusable one only fails to help.
+        if fs::read_dir(self.place.join("sessions")).is_ok_and(|mut found| found.next().is_none()) {
+            remove(&self.place.join("objects/info/alternates"))?;
+        }
+        Ok(())
+    }
+
+    fn update(&self, args: &[&str], input: &[u8]) -> Result<()> {
+        if input.is_empty() {
+            return Ok(());
+        }
+        let args: Vec<&str> = std::iter::once("update-index").chain(args.iter().copied()).collect();
+        self.run(LOOK, &args, Some(input))?.checked("keeping the files of the folder").map(drop)
+    }
+
+    fn look_once(&self) -> Result<FolderLook> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.gather().and_then(|found| found.tree(self)) {
+                Err(WorkspaceError::Git { .. }) if attempt < ATTEMPTS => {}
+                found => return found,
+            }
+        }
+    }
+
+    /// Lists what differs from the index and sorts it.
+    fn gather(&self) -> Result<Gathered> {
+        let doing = "looking at the folder";
+        let known = self.run(LOOK, &["diff-files", "-z", "--raw", "--ignore-submodules=all"], None)?;
+        let others = self.run(LOOK, &["ls-files", "-z", "--others", "--exclude-standard"], None)?;
+        if known.cut || others.cut {
+            return Err(WorkspaceError::TooManyFiles);
+        }
+        let mut gathered = Gathered { unlisted: unlisted(&others.stderr), ..Gathered::default() };
+        let known = known.checked(doing)?.stdout;
+        let others = others.checked(doing)?.stdout;
+        let mut parts = known.split(|byte| *byte == 0);
+        while let (Some([b':', ..]), Some(path)) = (parts.next(), parts.next()) {
+            gathered.add(self, path, true)?;
+        }
+        for path in others.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+            gathered.add(self, path, false)?;
+        }
+        Ok(gathered)
+    }
+
+    /// Writes the ignore rules that stand above the folder, those of its repository, and our own.
+    fn write_rules(&self, places: Option<&RepositoryPlaces>) -> Result<()> {
+        let mut rules = String::new();
+        if let Some(places) = places {
+            let exclude = places.common.join("info/exclude");
+            let above = self.folder.ancestors().skip(1).take_while(|place| place.starts_with(&places.top));
+            let mut files: Vec<(PathBuf, &Path)> = above.map(|place| (place.join(".gitignore"), place)).collect();
+            files.push((exclude, &places.top));
+            for (file, counts_from) in files.iter().rev() {
+                let below = self.folder.strip_prefix(counts_from).unwrap_or(Path::new("")).to_string_lossy();
+                let text = read_regular(file, RULES_MAX).unwrap_or_default();
+                let text = String::from_utf8_lossy(&text);
+                rules.extend(text.lines().filter_map(|line| rule_below(line, &below)).map(|line| line + "\n"));
+            }
+        }
+        rules.push_str(&format!("*{UNDO_SUFFIX}\n"));
+        if let Some(private) = &self.private {
+            let escaped = |c: char| if c.is_alphanumeric() || c == '/' { vec![c] } else { vec!['\\', c] };
+            let path: String = private.to_string_lossy().chars().flat_map(escaped).collect();
+            rules.push_str(&format!("/{path}/\n"));
+        }
+        replace(&self.place.join("info/exclude"), rules.as_bytes()).map_err(disk("writing the ignore rules"))
+    }
+}
+
+/// The files that differ from the index.
+#[derive(Debug, Default)]
+struct Gathered {
+    count: usize,
+    bytes: u64,
+    /// Paths to read, each with a NUL at its end.
+    read: Vec<u8>,
+    /// Lines that remove entries.
+    removed: Vec<u8>,
+    placeholders: Vec<(Vec<u8>, NotKept, ObjectName)>,
+    unlisted: Vec<String>,
+}
+
+impl Gathered {
+    fn add(&mut self, store: &FolderStore, path: &[u8], is_known: bool) -> Result<()> {
+        self.count += 1;
+        if self.count > READ_FILES {
+            return Err(WorkspaceError::TooManyFiles);
+        }
+        let (path, nested) = path.strip_suffix(b"/").map_or((path, false), |path| (path, true));
+        let full = store.folder.join(OsStr::from_bytes(path));
+        let (why, found) = match full.symlink_metadata() {
+            Ok(found) if found.is_symlink() => (None, Some(found)),
+            Ok(found) if found.is_file() => (self.reason(&full, &found), Some(found)),
+            Ok(found) if found.is_dir() && nested => (Some(NotKept::Nested), Some(found)),
+            // A file that is gone, and what is neither a file nor a link.
+            _ => (None, None),
+        };
+        if why.is_none() && found.is_some() {
+            self.read.extend([path, b"\0"].concat());
+            return Ok(());
+        }
+        if is_known {
+            self.removed.extend([b"0 0000000000000000000000000000000000000000\t", path, b"\0"].concat());
+        }
+        if let (Some(why), Some(found)) = (why, found) {
+            self.placeholders.push((path.to_vec(), why, placeholder(why, &full, &found)));
+        }
+        Ok(())
+    }
+
+    /// Returns why a regular file is not kept.
+    fn reason(&mut self, path: &Path, found: &Metadata) -> Option<NotKept> {
+        if found.len() > KEPT_FILE_MAX {
+            return Some(NotKept::Large);
+        }
+        if accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_err() {
+            return Some(NotKept::Unreadable);
+        }
+        self.bytes += found.len();
+        (self.bytes > READ_BYTES).then_some(NotKept::Budget)
+    }
+
+    /// Brings the index up to date and writes the tree.
+    fn tree(self, store: &FolderStore) -> Result<FolderLook> {
+        let doing = "keeping the state of the folder";
+        store.update(&["-z", "--index-info"], &self.removed)?;
+        store.update(&["-z", "--add", "--remove", "--replace", "--stdin"], &self.read)?;
+        let mut written = None;
+        let mut kinds = BTreeSet::new();
+        if !self.placeholders.is_empty() {
+            // Placeholders stand in a copy of the index alone, so that git never takes them for submodules.
+            let copy = store.place.join("index.look");
+            remove(&copy)?;
+            match fs::copy(store.place.join("index"), &copy) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(disk(doing)(error)),
+                _ => {}
+            }
+            let git = store.git.clone().variable("GIT_INDEX_FILE", copy.as_os_str());
+            let mut lines = Vec::new();
+            for (path, why, name) in &self.placeholders {
+                kinds.insert(*why);
+                lines.extend([format!("160000 {name}\t").as_bytes(), path, b"\0"].concat());
+            }
+            let limits = crate::git::Limits { seconds: LOOK, output: crate::store::LIST_MAX };
+            git.run(limits, &["update-index", "-z", "--index-info"], Some(&lines))?.checked(doing)?;
+            written = Some(git.run(limits, &["write-tree"], None)?);
+            remove(&copy)?;
+        }
+        let written = written.map_or_else(|| store.run(LOOK, &["write-tree"], None), Ok)?.checked(doing)?;
+        let words = || WorkspaceError::Git { doing, words: "the tree has no name".into() };
+        let tree = ObjectName::parse(written.stdout.trim_ascii()).ok_or_else(words)?;
+        let not_kept = kinds.into_iter().map(|kind| {
+            let paths =
+                || self.placeholders.iter().filter(|(_, why, _)| *why == kind).map(|(path, ..)| shown_path(path));
+            (kind, paths().count(), paths().take(NAMED).collect())
+        });
+        Ok(FolderLook { tree, not_kept: not_kept.collect(), unlisted: self.unlisted })
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(disk("removing a file of the store")(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether a path of an index stays below the folder and is no part of a repository.
+fn is_sound(path: &[u8]) -> bool {
+    let part = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git");
+    path.len() <= PATH_MAX && path.split(|byte| *byte == b'/').all(part)
+}
+
+/// Names the state of a file that is not kept: the reason, the size, and a digest of the time of its last change.
+fn placeholder(why: NotKept, path: &Path, found: &Metadata) -> ObjectName {
+    let mut digest = Sha1::new();
+    let mut add = |found: &Metadata| {
+        digest.update(found.len().to_be_bytes());
+        digest.update(found.mtime().to_be_bytes());
+        digest.update(found.mtime_nsec().to_be_bytes());
+    };
+    if why == NotKept::Nested {
+        // Commits and staged files change these.
+        for part in [".git", ".git/HEAD", ".git/index", ".git/logs/HEAD"] {
+            path.join(part).symlink_metadata().iter().for_each(&mut add);
+        }
+    } else {
+        add(found);
+    }
+    let mut name = [0; 20];
+    name[0] = why as u8;
+    name[1..9].copy_from_slice(&if why == NotKept::Nested { 0 } else { found.len() }.to_be_bytes());
+    name[9..].copy_from_slice(&digest.finalize()[..11]);
+    ObjectName::from_bytes(name)
+}
+
+/// Reads the folders that git could not list from its warnings.
+fn unlisted(warnings: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(warnings);
+    let folder =
+        |line: &str| Some(line.strip_prefix("warning: could not open directory '")?.split_once("':")?.0.to_owned());
+    text.lines().filter_map(folder).take(NAMED).collect()
+}
+
+/// Translates an ignore rule of a folder above into one that counts from a folder `below` it. `None` for a rule without an effect
+/// there. A rule that names the way to the folder by wildcards has none.
+fn rule_below(line: &str, below: &str) -> Option<String> {
+    let line = line.trim_end();
+    if line.is_empty() || line.starts_with('#') || below.is_empty() {
+        return (below.is_empty() && !line.is_empty()).then(|| line.to_owned());
+    }
+    let (not, rule) = line.strip_prefix('!').map_or(("", line), |rule| ("!", rule));
+    if rule.starts_with("**/") || !rule.trim_end_matches('/').contains('/') {
+        return Some(line.to_owned());
+    }
+    let rest = rule.strip_prefix('/').unwrap_or(rule).strip_prefix(below)?.strip_prefix('/')?;
+    (!rest.is_empty()).then(|| format!("{not}/{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_above_a_folder_are_translated() {
+        for (rule, expected) in [
+            ("target", Some("target")),
+            ("*.o", Some("*.o")),
+            ("!keep.o", Some("!keep.o")),
+            ("build/", Some("build/")),
+            ("/a/b/out", Some("/out")),
+            ("!a/b/out/x", Some("!/out/x")),
+            ("**/gen/x", Some("**/gen/x")),
+            ("/out", None),
+            ("c/out", None),
+            ("# comment", None),
+            ("", None),
+        ] {
+            assert_eq!(rule_below(rule, "a/b").as_deref(), expected, "{rule:?}");
+        }
+        assert_eq!(rule_below("/out", "").as_deref(), Some("/out"));
+    }
+
+    #[test]
+    fn paths_of_an_index_stay_below() {
+        assert!(is_sound(b"a/b") && is_sound(b".gitignore") && is_sound(b"a/..b"));
+        for path in [&b"../a"[..], b"a/../b", b"/a", b"a//b", b".git/config", b"a/.GIT/x", b"", &[b'x'; PATH_MAX + 1]] {
+            assert!(!is_sound(path), "{:?}", String::from_utf8_lossy(&path[..path.len().min(20)]));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The moments of sessions: the tree at the beginning, and those at the start and end of each run.
+//!
+//! A moment holds the paths that differ from the moment before, so a list never compares the trees of old runs again. Moments are
+//! lines of a file that is only appended to. Each tree gets a reference before its line is written.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, WorkspaceError, disk};
+use crate::look::FolderLook;
+use crate::names::{ObjectName, checked_id};
+use crate::store::{FolderStore, sync_folder};
+
+/// Most paths of one moment; the list then says that the author of further files is not known.
+const PATHS: usize = 5000;
+/// Bytes of a session's file beyond which moments have no paths.
+const FILE_SOFT: u64 = 32 << 20;
+/// Sessions whose moments are remembered; beyond it all are forgotten, and read again.
+const REMEMBERED: usize = 64;
+/// The name of the file.
+const FILE: &str = "moments";
+
+/// The moments of sessions that were read of late.
+pub(crate) type Records = HashMap<String, Arc<Vec<Moment>>>;
+
+/// The kind of a moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MomentKind {
+    /// The session began. Only the first one of a session counts.
+    Base,
+    /// The run began.
+    RunStart(String),
+    /// The run ended.
+    RunEnd(String),
+}
+
+/// The state of the folder at one moment of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// The kind.
+    pub kind: MomentKind,
+    /// The time in milliseconds since 1970, as the caller gave it.
+    pub at: i64,
+    /// The tree.
+    pub tree: ObjectName,
+    /// Whether a base was not noted before the first run began; true for ever then.
+    #[serde(default)]
+    pub late: bool,
+    /// The paths that differ from the moment before, as [`shown_path`](crate::shown_path) writes them.
+    pub paths: Vec<String>,
+    /// Whether there were more paths than are kept.
+    #[serde(default)]
+    pub left_off: bool,
+    /// Folders that could not be listed.
+    #[serde(default)]
+    pub unlisted: Vec<String>,
+}
+
+impl FolderStore {
+    /// Notes a moment of a session. A second base, a second start of a run and a second end of one have no effect. A session that
+    /// begins with a run gets a base that is [`Moment::late`].
+    ///
+    /// # Errors
+    /// [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], and those of git and the disk; then nothing is noted.
+    pub fn mark(&self, session: &str, kind: MomentKind, at: i64, look: &FolderLook) -> Result<()> {
+        let _turn = self.turn()?;
+        if let MomentKind::RunStart(run) | MomentKind::RunEnd(run) = &kind {
+            checked_id(run)?;
+        }
+        let (known, length) = self.read_moments(checked_id(session)?)?;
+        let repeated = known.iter().any(|moment| moment.kind == kind);
+        if repeated || (kind == MomentKind::Base && !known.is_empty()) {
+            return Ok(());
+        }
+        let last = known.last().map_or(look.tree, |moment| moment.tree);
+        let (mut paths, mut left_off) = (Vec::new(), false);
+        if last != look.tree {
+            (paths, left_off) = self.paths_between(last, look.tree)?;
+        }
+        if paths.len() > PATHS || length > FILE_SOFT {
+            paths.truncate(if length > FILE_SOFT { 0 } else { PATHS });
+            left_off = true;
+        }
+        let late = known.is_empty() && kind != MomentKind::Base;
+        let moment = Moment { kind, at, tree: look.tree, late, paths, left_off, unlisted: look.unlisted.clone() };
+        self.keep_objects(session, &[look.tree])?;
+        self.append(session, &moment, length).map_err(disk("noting the state of the folder"))?;
+        let moments = known.iter().cloned().chain([moment]).collect();
+        self.remember(session, Arc::new(moments));
+        Ok(())
+    }
+
+    /// Reads the moments of a session, oldest first. A session that is not known has none.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
+    pub fn moments(&self, session: &str) -> Result<Arc<Vec<Moment>>> {
+        if let Some(known) = self.records.lock().get(checked_id(session)?) {
+            return Ok(Arc::clone(known));
+        }
+        let (moments, _) = self.read_moments(session)?;
+        self.remember(session, Arc::clone(&moments));
+        Ok(moments)
+    }
+
+    fn remember(&self, session: &str, moments: Arc<Vec<Moment>>) {
+        let mut records = self.records.lock();
+        if records.len() >= REMEMBERED {
+            records.clear();
+        }
+        records.insert(session.to_owned(), moments);
+    }
+
+    /// Reads the moments, and the length of the file up to the last whole line: a crash may leave half a line.
+    fn read_moments(&self, session: &str) -> Result<(Arc<Vec<Moment>>, u64)> {
+        let text = match fs::read(self.session_folder(session).join(FILE)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((Arc::default(), 0)),
+            Err(error) => return Err(disk("reading the moments of a session")(error)),
+        };
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut moments = Vec::new();
+        for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let damaged =
+                |error| WorkspaceError::Damaged(format!("a moment of session {session} cannot be read: {error}"));
+            moments.push(serde_json::from_slice(line).map_err(damaged)?);
+        }
+        Ok((Arc::new(moments), whole as u64))
+    }
+
+    fn append(&self, session: &str, moment: &Moment, length: u64) -> std::io::Result<()> {
+        let folder = self.session_folder(session);
+        fs::create_dir_all(&folder)?;
+        let mut line = serde_json::to_vec(moment)?;
+        line.push(b'\n');
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(FILE))?;
+        file.set_len(length)?;
+        file.write_all(&line)?;
+        file.sync_all()?;
+        if length == 0 {
+            sync_folder(&folder)?;
+            sync_folder(&self.place.join("sessions"))?;
+        }
+        Ok(())
+    }
+}

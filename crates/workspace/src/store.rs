@@ -1,0 +1,318 @@
+//! The private repository of a folder: its making, its lock, its references and its objects.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::difference::Caches;
+use crate::error::{Result, WorkspaceError, disk};
+use crate::git::{Git, GitOutput, Limits};
+use crate::look::LookState;
+use crate::names::{ObjectName, checked_id, digest_of};
+use crate::record::Records;
+
+/// The folder of all stores in the state folder.
+const STORES: &str = "workspaces";
+/// Most bytes of a file that a store keeps; a larger one is named in looks, and is neither compared nor undone.
+pub const KEPT_FILE_MAX: u64 = 8 << 20;
+/// Seconds for a command that reads little.
+pub(crate) const SHORT: u64 = 20;
+/// Seconds for the parts of a look; a folder that takes longer is [`WorkspaceError::Slow`].
+pub(crate) const LOOK: u64 = 60;
+/// Seconds for maintenance.
+const MAINTENANCE: u64 = 600;
+/// Most bytes of a list that git prints; a longer one counts as cut.
+pub(crate) const LIST_MAX: usize = 32 << 20;
+/// Seconds that a call waits for the calls before it on the same store; then it is [`WorkspaceError::Slow`].
+const TURN_WAIT: u64 = 60;
+/// Time that opening waits for another process to leave the store; then it is [`WorkspaceError::InUse`].
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Settings of a store. All that runs programs is off; windows of packs are small, because the address space is limited.
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tautocrlf = false\n\tsafecrlf = false\n\tfsmonitor = false\n\
+    \thooksPath = /dev/null\n\tbigFileThreshold = 1m\n\tpreloadIndex = false\n\tfsyncMethod = batch\n\
+    \tfsync = loose-object,pack,pack-metadata,reference\n\tpackedGitWindowSize = 16m\n\tpackedGitLimit = 128m\n\
+    \tdeltaBaseCacheLimit = 16m\n\tquotePath = false\n\tlogAllRefUpdates = false\n\
+    [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[index]\n\tversion = 4\n\tthreads = 1\n[submodule]\n\trecurse = false\n\
+    [pack]\n\tthreads = 1\n\twindowMemory = 64m\n\tdeltaCacheSize = 16m\n[diff]\n\trenameLimit = 100\n[protocol]\n\tallow = never\n";
+/// Attributes of a store: the bytes of files are kept as they are.
+const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding !diff\n";
+
+/// The stores of a state folder. Callers of one folder share its store.
+#[derive(Debug)]
+pub struct FolderStores {
+    home: PathBuf,
+    open: Mutex<HashMap<PathBuf, Weak<FolderStore>>>,
+}
+
+impl FolderStores {
+    /// Names the state folder; nothing is read or made yet.
+    pub fn new(state_folder: &Path) -> Self {
+        Self { home: state_folder.to_owned(), open: Mutex::default() }
+    }
+
+    /// Opens the store of a folder, or makes it. Undo that a crash left unfinished is completed or discarded first.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::GitMissing`], [`WorkspaceError::Private`], [`WorkspaceError::InUse`], and those of the disk.
+    pub fn of(&self, folder: &Path) -> Result<Arc<FolderStore>> {
+        let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
+        let mut open = self.open.lock();
+        if let Some(store) = open.get(&folder).and_then(Weak::upgrade) {
+            return Ok(store);
+        }
+        open.retain(|_, store| store.strong_count() > 0);
+        let store = Arc::new(FolderStore::open(&self.home, folder.clone())?);
+        open.insert(folder, Arc::downgrade(&store));
+        Ok(store)
+    }
+}
+
+/// The store of one folder.
+///
+/// Calls block, one at a time for each store, and end by themselves: each child of git has a deadline. Dropping the caller's task
+/// does not end a call.
+#[derive(Debug)]
+pub struct FolderStore {
+    pub(crate) folder: PathBuf,
+    pub(crate) place: PathBuf,
+    /// The state folder below the folder, if it lies there; looks leave it out.
+    pub(crate) private: Option<PathBuf>,
+    pub(crate) git: Git,
+    turn: Mutex<()>,
+    pub(crate) looks: Mutex<LookState>,
+    pub(crate) looked: Condvar,
+    pub(crate) caches: Mutex<Caches>,
+    pub(crate) records: Mutex<Records>,
+    _lock: Arc<File>,
+}
+
+impl FolderStore {
+    fn open(home: &Path, folder: PathBuf) -> Result<Self> {
+        let making = disk("making the store of the folder");
+        let stores = home.join(STORES);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&stores).map_err(&making)?;
+        let home = home.canonicalize().map_err(&making)?;
+        if folder.starts_with(&home) {
+            return Err(WorkspaceError::Private);
+        }
+        let private = home.strip_prefix(&folder).ok().map(Path::to_owned);
+        let stores = home.join(STORES);
+        let key = digest_of(folder.as_os_str().as_bytes());
+        let lock = Arc::new(locked(&stores.join(format!("{key}.lock")))?);
+        let place = stores.join(&key);
+        let git = Git::within(&folder)?.holding(Arc::clone(&lock));
+        if !place.join("HEAD").is_file() {
+            make(&git, &place, &folder)?;
+        }
+        replace(&place.join("config"), CONFIG.as_bytes()).map_err(&making)?;
+        replace(&place.join("info/attributes"), ATTRIBUTES.as_bytes()).map_err(&making)?;
+        remove_stale(&place, 0);
+        let mut options = vec![OsString::from("--git-dir"), place.clone().into(), "--work-tree".into()];
+        options.extend([folder.clone().into(), "--literal-pathspecs".into(), "--no-replace-objects".into()]);
+        let git = git.before(options);
+        let store = Self {
+            folder,
+            place,
+            private,
+            git,
+            turn: Mutex::default(),
+            looks: Mutex::default(),
+            looked: Condvar::new(),
+            caches: Mutex::default(),
+            records: Mutex::default(),
+            _lock: lock,
+        };
+        store.recover()?;
+        Ok(store)
+    }
+
+    /// The folder, with its links resolved.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Waits for the calls before this one.
+    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, ()>> {
+        self.turn.try_lock_for(Duration::from_secs(TURN_WAIT)).ok_or(WorkspaceError::Slow(TURN_WAIT))
+    }
+
+    /// Runs git on the store.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, seconds: u64, args: &[S], input: Option<&[u8]>) -> Result<GitOutput> {
+        self.git.run(Limits { seconds, output: LIST_MAX }, args, input)
+    }
+
+    /// Reads a blob of at most [`KEPT_FILE_MAX`] bytes and checks that its bytes have its name.
+    pub(crate) fn blob(&self, name: ObjectName) -> Result<Vec<u8>> {
+        let most = usize::try_from(KEPT_FILE_MAX).unwrap_or(usize::MAX);
+        let limits = Limits { seconds: SHORT, output: most };
+        let found = self.git.run(limits, &["cat-file", "blob", &name.to_string()], None)?;
+        let found = found.checked("reading how a file was")?.stdout;
+        if ObjectName::of_blob(&found) != name {
+            return Err(WorkspaceError::Damaged(format!("the content of {name} is another")));
+        }
+        Ok(found)
+    }
+
+    /// Keeps bytes as a blob.
+    pub(crate) fn keep_blob(&self, bytes: &[u8]) -> Result<ObjectName> {
+        let args = ["hash-object", "-w", "--stdin", "--no-filters", "-t", "blob"];
+        let doing = "keeping how a file is";
+        let kept = self.run(SHORT, &args, Some(bytes))?.checked(doing)?.line();
+        let name = ObjectName::of_blob(bytes);
+        if kept != name.to_string() {
+            return Err(WorkspaceError::Damaged(format!("git gave {name} another name")));
+        }
+        Ok(name)
+    }
+
+    /// Names objects of a session, so that maintenance keeps them.
+    pub(crate) fn keep_objects(&self, session: &str, names: &[ObjectName]) -> Result<()> {
+        let session = checked_id(session)?;
+        let line = |name: &ObjectName| format!("update refs/sessions/{session}/{name} {name}\n");
+        let lines: String = names.iter().map(line).collect();
+        self.run(SHORT, &["update-ref", "--stdin"], Some(lines.as_bytes()))?
+            .checked("keeping the state of the folder")?;
+        Ok(())
+    }
+
+    /// Forgets a session: its moments, what was undone in it, and the names of its trees. Maintenance then frees the disk.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::BadId`], and those of git and the disk. A call that failed can be repeated.
+    pub fn forget(&self, session: &str) -> Result<()> {
+        let _turn = self.turn()?;
+        let doing = "forgetting a session";
+        let prefix = format!("refs/sessions/{}/", checked_id(session)?);
+        let named = self.run(SHORT, &["for-each-ref", "--format=delete %(refname)", &prefix], None)?.checked(doing)?;
+        if !named.stdout.is_empty() {
+            self.run(SHORT, &["update-ref", "--stdin"], Some(&named.stdout))?.checked(doing)?;
+        }
+        self.records.lock().remove(session);
+        match fs::remove_dir_all(self.session_folder(session)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(disk(doing)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a session still has moments here.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::BadId`].
+    pub fn knows(&self, session: &str) -> Result<bool> {
+        Ok(self.session_folder(checked_id(session)?).is_dir())
+    }
+
+    pub(crate) fn session_folder(&self, session: &str) -> PathBuf {
+        self.place.join("sessions").join(session)
+    }
+
+    /// Makes the store independent of the repository whose objects it borrows, removes what no session names, and packs the rest.
+    /// Meant for idle times: a large repository takes seconds and as many bytes as its newest state.
+    ///
+    /// Until this was called, a state of the folder that the repository prunes is not kept, and its files are
+    /// [`Comparison::Unreadable`](crate::Comparison::Unreadable).
+    ///
+    /// # Errors
+    /// Those of git; the store stays as it was.
+    pub fn maintain(&self) -> Result<()> {
+        let _turn = self.turn()?;
+        let doing = "packing the store";
+        let borrowed = self.place.join("objects/info/alternates");
+        self.run(MAINTENANCE, &["pack-refs", "--all", "--prune"], None)?.checked(doing)?;
+        self.run(MAINTENANCE, &["repack", "-a", "-d", "-q"], None)?.checked(doing)?;
+        match fs::remove_file(&borrowed) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(doing)(error)),
+            _ => {}
+        }
+        // A look that was not marked yet may still be marked or undone.
+        self.run(MAINTENANCE, &["prune", "--expire=1.hour.ago"], None)?.checked(doing)?;
+        Ok(())
+    }
+}
+
+/// Takes the lock of a store.
+fn locked(path: &Path) -> Result<File> {
+    let doing = "locking the store of the folder";
+    let mut options = OpenOptions::new();
+    let file = options.create(true).append(true).read(true).mode(0o600).open(path).map_err(disk(doing))?;
+    let until = Instant::now() + LOCK_WAIT;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(WorkspaceError::InUse),
+            Err(error) => return Err(disk(doing)(error)),
+        }
+    }
+}
+
+/// Makes a store beside its place and moves it there, so that a store that is there is whole.
+fn make(git: &Git, place: &Path, folder: &Path) -> Result<()> {
+    let doing = "making the store of the folder";
+    let beside = place.with_extension("new");
+    for half in [&beside, place] {
+        match fs::remove_dir_all(half) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(doing)(error)),
+            _ => {}
+        }
+    }
+    let init = ["init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--initial-branch=none"];
+    let mut args: Vec<&OsStr> = init.iter().map(OsStr::new).collect();
+    args.extend([OsStr::new("--"), beside.as_os_str()]);
+    git.run(Limits { seconds: SHORT, output: LIST_MAX }, &args, None)?.checked(doing)?;
+    let fill = || -> std::io::Result<()> {
+        fs::create_dir_all(beside.join("info"))?;
+        fs::create_dir_all(beside.join("sessions"))?;
+        replace(&beside.join("folder"), folder.as_os_str().as_bytes())?;
+        fs::rename(&beside, place)?;
+        sync_folder(place.parent().unwrap_or(place))
+    };
+    fill().map_err(disk(doing))
+}
+
+/// Removes locks and halves of files that a killed git left.
+fn remove_stale(place: &Path, depth: usize) {
+    let Ok(entries) = fs::read_dir(place) else { return };
+    for entry in entries.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.as_bytes();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && depth < 4 && name != b"pack" {
+            remove_stale(&path, depth + 1);
+        } else if !is_folder && (name.ends_with(b".lock") || name.starts_with(b"tmp_") || name == b"gc.pid") {
+            // A file that stays makes the next command of git fail with its name.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Replaces a file, so that a crash leaves the old or the new content.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    if fs::read(path).is_ok_and(|found| found == content) {
+        return Ok(());
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".plexus-new");
+    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_folder(path.parent().unwrap_or(path))
+}
+
+/// Waits until the names of a folder are on disk.
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    File::open(path)?.sync_all()
+}

@@ -1,0 +1,429 @@
+//! Undoing a change, and bringing it back.
+//!
+//! An undo is a list of steps, each of which turns one known side of a file into another. The sides are blobs whose bytes are checked
+//! against their names, so an undo writes nothing but what was shown. The list is written to a journal and synced before the first
+//! file is touched. A file is written beside its place and moved there. When the store is opened again, an unfinished list is
+//! completed or discarded, by the side on which each file is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+
+use serde::{Deserialize, Serialize};
+
+use crate::beneath::{Beneath, Found};
+use crate::changes::SessionChanges;
+use crate::difference::{Comparison, FileSide, LINK, PathChange};
+use crate::error::{Result, WorkspaceError, disk};
+use crate::hunks::{PatchHunk, split, without_hunk};
+use crate::look::{PLACEHOLDER, UNDO_SUFFIX};
+use crate::names::{ObjectName, checked_id, header_path, read_path, shown_path};
+use crate::store::{FolderStore, KEPT_FILE_MAX, replace};
+
+/// Most undone changes that a session keeps; the oldest are forgotten, and cannot be brought back.
+const KEPT: usize = 200;
+/// The end of the names of the journal's files.
+const ENTRY: &str = ".json";
+
+/// A wish to undo a change.
+#[derive(Clone, Debug)]
+pub struct UndoOrder<'a> {
+    /// The session.
+    pub session: &'a str,
+    /// A new identifier for the undone change.
+    pub patch_id: &'a str,
+    /// The path in the list.
+    pub path: &'a [u8],
+    /// The digest of the change as it was shown.
+    pub digest: &'a str,
+    /// The number of a hunk; all of the file if absent.
+    pub hunk: Option<usize>,
+    /// The time in milliseconds since 1970.
+    pub at: i64,
+    /// A text of the caller that is kept with the record, such as the author as JSON.
+    pub note: &'a str,
+}
+
+/// The phase of an undone change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Phase {
+    Undoing,
+    Done,
+    Redoing,
+}
+
+/// A file of an undone change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoStep {
+    /// The path, as [`shown_path`] writes it.
+    pub path: String,
+    /// The side before the undo.
+    pub is: Option<FileSide>,
+    /// The side after the undo.
+    pub to: Option<FileSide>,
+}
+
+/// A change that was undone and can be brought back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoneFiles {
+    /// The identifier.
+    pub patch_id: String,
+    /// The path in the list, as [`shown_path`] writes it.
+    pub path: String,
+    /// The time of the undo in milliseconds since 1970.
+    pub at: i64,
+    /// The text that the caller gave.
+    pub note: String,
+    /// The files.
+    pub steps: Vec<UndoStep>,
+    phase: Phase,
+}
+
+/// The result of an undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoResult {
+    /// The undone change.
+    pub undone: UndoneFiles,
+    /// A patch that brings the change back; empty for a file that is not compared by lines.
+    pub patch: Vec<u8>,
+}
+
+/// The way in which a list of steps is gone through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Undo,
+    Redo,
+}
+
+impl UndoneFiles {
+    /// Returns the steps of a direction: path, the side that the file must be on, and the side that it gets.
+    fn ordered(&self, direction: Direction) -> Vec<(Vec<u8>, Option<FileSide>, Option<FileSide>)> {
+        let steps = self.steps.iter();
+        match direction {
+            Direction::Undo => steps.map(|step| (read_path(&step.path), step.is, step.to)).collect(),
+            Direction::Redo => steps.rev().map(|step| (read_path(&step.path), step.to, step.is)).collect(),
+        }
+    }
+
+    fn beside(&self) -> String {
+        format!(".{}{UNDO_SUFFIX}", self.patch_id)
+    }
+}
+
+impl FolderStore {
+    /// Undoes a change that `changes` lists, or one hunk of it. No file is touched unless each is exactly as it was shown.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NoChange`], [`WorkspaceError::ChangedMeanwhile`], [`WorkspaceError::NotUndoable`],
+    /// [`WorkspaceError::BadId`], and those of git and the disk. After an error of the disk, a renamed file may be half undone; the
+    /// undone change is listed then.
+    pub fn undo(&self, changes: &SessionChanges, order: &UndoOrder<'_>) -> Result<UndoResult> {
+        let _turn = self.turn()?;
+        let (session, patch_id) = (checked_id(order.session)?, checked_id(order.patch_id)?);
+        let file = &changes.at(order.path)?.file;
+        if file.digest() != order.digest {
+            return Err(WorkspaceError::ChangedMeanwhile);
+        }
+        let (steps, patch) = self.plan(changes, file, order.hunk)?;
+        let sides = steps.iter().flat_map(|step| step.is.iter().chain(&step.to));
+        let blobs: BTreeSet<ObjectName> = sides.map(|side| side.name).collect();
+        let blobs: Vec<ObjectName> = blobs.into_iter().collect();
+        for name in &blobs {
+            // What is not kept cannot be brought back.
+            self.blob(*name).map_err(|error| match error {
+                WorkspaceError::Git { .. } => {
+                    WorkspaceError::NotUndoable("how the file was is not kept any more".into())
+                }
+                error => error,
+            })?;
+        }
+        self.keep_objects(session, &blobs)?;
+        let (path, note) = (shown_path(order.path), order.note.to_owned());
+        let patch_id = patch_id.to_owned();
+        let mut undone = UndoneFiles { patch_id, path, at: order.at, note, steps, phase: Phase::Undoing };
+        self.apply(session, &mut undone, Direction::Undo)?;
+        self.forget_oldest(session)?;
+        Ok(UndoResult { undone, patch })
+    }
+
+    /// Lists what was undone in a session and can be brought back, newest first.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], [`WorkspaceError::Disk`].
+    pub fn undone(&self, session: &str) -> Result<Vec<UndoneFiles>> {
+        let mut all: Vec<UndoneFiles> = Vec::new();
+        let entries = match fs::read_dir(self.session_folder(checked_id(session)?).join("undo")) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(all),
+            Err(error) => return Err(disk("reading what was undone")(error)),
+        };
+        for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().ends_with(ENTRY)) {
+            let text = fs::read(entry.path()).map_err(disk("reading what was undone"))?;
+            let damaged = |error| WorkspaceError::Damaged(format!("{}: {error}", entry.path().display()));
+            all.push(serde_json::from_slice(&text).map_err(damaged)?);
+        }
+        all.sort_by(|a, b| (b.at, &b.patch_id).cmp(&(a.at, &a.patch_id)));
+        Ok(all)
+    }
+
+    /// Brings back what was undone.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::NoPatch`], [`WorkspaceError::ChangedMeanwhile`], and those of git and the disk.
+    pub fn redo(&self, session: &str, patch_id: &str) -> Result<UndoneFiles> {
+        let _turn = self.turn()?;
+        let all = self.undone(session)?;
+        let mut undone = all.into_iter().find(|known| known.patch_id == patch_id).ok_or(WorkspaceError::NoPatch)?;
+        self.apply(session, &mut undone, Direction::Redo)?;
+        Ok(undone)
+    }
+
+    /// Completes or discards what a crash left unfinished in any session.
+    pub(crate) fn recover(&self) -> Result<()> {
+        let Ok(sessions) = fs::read_dir(self.place.join("sessions")) else { return Ok(()) };
+        for session in sessions.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+            for mut undone in self.undone(&session).unwrap_or_default() {
+                let direction = match undone.phase {
+                    Phase::Done => continue,
+                    Phase::Undoing => Direction::Undo,
+                    Phase::Redoing => Direction::Redo,
+                };
+                let folder = Beneath::open(&self.folder).map_err(disk("opening the folder"))?;
+                let steps = undone.ordered(direction);
+                steps.iter().for_each(|(path, ..)| folder.remove_beside(path, &undone.beside()));
+                let there = steps.iter().filter(|(path, _, to)| self.is_on(&folder, path, *to)).count();
+                if there == 0 {
+                    // Nothing was done. Folders that were made for it go again.
+                    steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
+                    self.finish(
+                        &session,
+                        &mut undone,
+                        if direction == Direction::Undo { None } else { Some(Phase::Done) },
+                    )?;
+                } else if there == steps.len() || self.apply(&session, &mut undone, direction).is_err() {
+                    // A file that somebody changed since stays as it is, and the record says what was written.
+                    steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
+                    self.finish(
+                        &session,
+                        &mut undone,
+                        if direction == Direction::Undo { Some(Phase::Done) } else { None },
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_on(&self, folder: &Beneath, path: &[u8], side: Option<FileSide>) -> bool {
+        match folder.found(path, KEPT_FILE_MAX) {
+            Ok(Found::File(found)) => side == Some(found),
+            // A folder at the path of a file that is to be absent may hold other files.
+            Ok(Found::Nothing | Found::Folder) => side.is_none(),
+            Ok(Found::Other) | Err(_) => false,
+        }
+    }
+
+    /// Goes through the steps: checks all files, notes the intent, writes, and notes the result. A file that is on its new side
+    /// already is left.
+    fn apply(&self, session: &str, undone: &mut UndoneFiles, direction: Direction) -> Result<()> {
+        let doing = "writing the files";
+        let folder = Beneath::open(&self.folder).map_err(disk("opening the folder"))?;
+        let steps = undone.ordered(direction);
+        let resumes = undone.phase != Phase::Done && self.entry(session, undone).exists();
+        let mut contents = Vec::new();
+        for (path, is, to) in &steps {
+            let done = resumes && self.is_on(&folder, path, *to);
+            if !done && !self.is_on(&folder, path, *is) {
+                return Err(WorkspaceError::ChangedMeanwhile);
+            }
+            contents.push(match to {
+                Some(side) if !done => Some((side.mode, self.blob(side.name)?)),
+                _ => None,
+            });
+        }
+        undone.phase = if direction == Direction::Undo { Phase::Undoing } else { Phase::Redoing };
+        self.write_entry(session, undone)?;
+        checkpoint()?;
+        for ((path, is, to), content) in steps.iter().zip(contents) {
+            if self.is_on(&folder, path, *to) && is != to && (to.is_some() || !self.is_on(&folder, path, *is)) {
+                continue;
+            }
+            let beside = undone.beside();
+            let written = match &content {
+                Some((mode, content)) => {
+                    // A file of somebody else in the place of a folder is reported by the system, and left.
+                    let made = folder.make_folders(path).map_err(disk(doing));
+                    let made = made.and_then(|()| {
+                        checkpoint()?;
+                        folder.write_beside(path, &beside, *mode, content).map_err(disk(doing))
+                    });
+                    made.and_then(|()| {
+                        checkpoint()?;
+                        if self.is_on(&folder, path, *is) { Ok(()) } else { Err(WorkspaceError::ChangedMeanwhile) }?;
+                        folder.move_into_place(path, &beside).map_err(disk(doing))
+                    })
+                }
+                None if is.is_none() => Ok(()),
+                None => folder.remove(path).map_err(disk(doing)),
+            };
+            if let Err(error) = written {
+                if !killed(&error) {
+                    folder.remove_beside(path, &beside);
+                    self.abandon(session, undone, direction, &folder)?;
+                }
+                return Err(error);
+            }
+            checkpoint()?;
+        }
+        self.finish(session, undone, if direction == Direction::Undo { Some(Phase::Done) } else { None })
+    }
+
+    /// Ends a list of which a step failed: it counts as done if a file was written, and as not begun otherwise.
+    fn abandon(&self, session: &str, undone: &mut UndoneFiles, direction: Direction, folder: &Beneath) -> Result<()> {
+        let steps = undone.ordered(direction);
+        steps.iter().for_each(|(path, ..)| folder.remove_empty_above(path));
+        let any = steps.iter().any(|(path, _, to)| to.is_some() && self.is_on(folder, path, *to));
+        let phase = match (direction, any) {
+            (Direction::Undo, false) => None,
+            _ => Some(Phase::Done),
+        };
+        self.finish(session, undone, phase)
+    }
+
+    /// Writes the last phase, or removes the record.
+    fn finish(&self, session: &str, undone: &mut UndoneFiles, phase: Option<Phase>) -> Result<()> {
+        match phase {
+            Some(phase) => {
+                undone.phase = phase;
+                self.write_entry(session, undone)?;
+            }
+            None => match fs::remove_file(self.entry(session, undone)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(disk("forgetting what was undone")(error));
+                }
+                _ => {}
+            },
+        }
+        checkpoint()
+    }
+
+    fn entry(&self, session: &str, undone: &UndoneFiles) -> std::path::PathBuf {
+        self.session_folder(session).join("undo").join(format!("{}{ENTRY}", undone.patch_id))
+    }
+
+    fn write_entry(&self, session: &str, undone: &UndoneFiles) -> Result<()> {
+        let doing = "writing down what is undone";
+        let path = self.entry(session, undone);
+        fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(disk(doing))?;
+        let text = serde_json::to_vec(undone).map_err(|error| disk(doing)(std::io::Error::from(error)))?;
+        replace(&path, &text).map_err(disk(doing))
+    }
+
+    fn forget_oldest(&self, session: &str) -> Result<()> {
+        for mut old in self.undone(session)?.into_iter().skip(KEPT) {
+            self.finish(session, &mut old, None)?;
+        }
+        Ok(())
+    }
+
+    /// Plans the steps of an undo, and the patch that brings the change back.
+    fn plan(
+        &self,
+        changes: &SessionChanges,
+        file: &PathChange,
+        hunk: Option<usize>,
+    ) -> Result<(Vec<UndoStep>, Vec<u8>)> {
+        let not = |why: &str| WorkspaceError::NotUndoable(why.into());
+        for side in file.old.iter().chain(&file.new) {
+            match side.mode {
+                LINK => return Err(not("it is a symbolic link")),
+                PLACEHOLDER => {
+                    return Err(not("the file is not kept: it is too large, unreadable, or a repository of its own"));
+                }
+                _ => {}
+            }
+        }
+        let text = matches!(file.compared, Comparison::Text | Comparison::Uncounted);
+        let patch = if text { Some(self.patch_of(changes.old, changes.new, file)?) } else { None };
+        let path = shown_path(&file.path);
+        if let Some(nth) = hunk {
+            let (Some(_), Some(is), Some(patch)) = (file.old, file.new, &patch) else {
+                return Err(not("the file is all new, gone, or not compared by lines: undo it as a whole"));
+            };
+            let hunks = patch.hunks();
+            let hunk = hunks.get(nth).ok_or(WorkspaceError::NoChange)?;
+            let now = self.blob(is.name)?;
+            let back = without_hunk(&now, hunk).ok_or_else(|| not("the lines of this part are not where they were"))?;
+            let to = FileSide { mode: is.mode, name: self.keep_blob(&back)? };
+            return Ok((vec![UndoStep { path, is: Some(is), to: Some(to) }], hunk_patch(&file.path, hunk)));
+        }
+        let patch = patch.filter(|patch| !patch.truncated).map_or_else(Vec::new, |patch| patch.bytes().to_vec());
+        let Some(from) = &file.from else {
+            return Ok((vec![UndoStep { path, is: file.new, to: file.old }], patch));
+        };
+        let back = UndoStep { path: shown_path(from), is: None, to: file.old };
+        Ok((vec![back, UndoStep { path, is: file.new, to: None }], patch))
+    }
+}
+
+/// Writes a patch of one hunk, whose old side is the file after the undo.
+fn hunk_patch(path: &[u8], hunk: &PatchHunk<'_>) -> Vec<u8> {
+    let first = |lines: usize| match (lines, hunk.new_lines) {
+        (0, 0) => hunk.new_start,
+        (0, _) => hunk.new_start - 1,
+        (_, 0) => hunk.new_start + 1,
+        _ => hunk.new_start,
+    };
+    let (a, b) = (header_path(b"a/", path), header_path(b"b/", path));
+    // A name with blanks ends where the tab is.
+    let ended = |name: &str| if name.contains(' ') { format!("{name}\t") } else { name.to_owned() };
+    let header = format!("diff --git {a} {b}\n--- {}\n+++ {}\n", ended(&a), ended(&b));
+    let (old_start, old_lines) = (first(hunk.old_lines), hunk.old_lines);
+    let range = format!("@@ -{old_start},{old_lines} +{},{} @@\n", hunk.new_start, hunk.new_lines);
+    let lines = hunk.bytes.iter().position(|byte| *byte == b'\n').map_or(&[][..], |at| &hunk.bytes[at + 1..]);
+    debug_assert!(split(hunk.bytes).1.len() == 1);
+    [header.as_bytes(), range.as_bytes(), lines].concat()
+}
+
+/// Stops here in tests that kill the process at each step.
+#[cfg(not(test))]
+#[expect(clippy::unnecessary_wraps, reason = "in tests it fails")]
+const fn checkpoint() -> Result<()> {
+    Ok(())
+}
+
+#[cfg(not(test))]
+const fn killed(_: &WorkspaceError) -> bool {
+    false
+}
+
+#[cfg(test)]
+pub(crate) use tests_support::KILL_AFTER;
+#[cfg(test)]
+use tests_support::{checkpoint, killed};
+
+#[cfg(test)]
+mod tests_support {
+    use super::{Result, WorkspaceError};
+
+    thread_local! {
+        /// The number of checkpoints that pass before the process counts as killed.
+        pub(crate) static KILL_AFTER: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+    }
+
+    pub(crate) fn checkpoint() -> Result<()> {
+        KILL_AFTER.with(|left| match left.get() {
+            Some(0) => Err(WorkspaceError::InUse),
+            Some(more) => {
+                left.set(Some(more - 1));
+                Ok(())
+            }
+            None => Ok(()),
+        })
+    }
+
+    pub(crate) fn killed(error: &WorkspaceError) -> bool {
+        *error == WorkspaceError::InUse
+    }
+}
