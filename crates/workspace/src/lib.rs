@@ -18,8 +18,10 @@ mod look;
 mod names;
 mod project;
 mod record;
+mod search;
 mod store;
 mod undo;
+mod worktrees;
 
 #[cfg(test)]
 mod hostile_tests;
@@ -28,9 +30,13 @@ mod hunks_tests;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod search_tests;
+#[cfg(test)]
 mod store_tests;
 #[cfg(test)]
 mod undo_tests;
+#[cfg(test)]
+mod worktrees_tests;
 
 pub use changes::{ChangeAuthor, RunChanges, SessionChange, SessionChanges};
 pub use difference::{
@@ -43,5 +49,7 @@ pub use look::{FolderLook, NotKept};
 pub use names::{ObjectName, read_path, shown_path};
 pub use project::{FolderProject, project_of};
 pub use record::{Moment, MomentKind};
+pub use search::{FOUND_MAX, KeptWalks, WalkedFiles, files_of};
 pub use store::{FolderStore, FolderStores, KEPT_FILE_MAX};
 pub use undo::{UndoOrder, UndoResult, UndoStep, UndoneFiles};
+pub use worktrees::{FolderWorktrees, WorktreeEntry, WorktreeProblem, WorktreeReady, WorktreeRisk};

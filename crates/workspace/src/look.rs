@@ -18,7 +18,7 @@ use sha1::{Digest as _, Sha1};
 use crate::error::{Result, WorkspaceError, disk};
 use crate::names::{ObjectName, shown_path};
 use crate::project::{RepositoryPlaces, is_own, places_of, read_regular};
-use crate::store::{FolderStore, KEPT_FILE_MAX, LOOK, replace};
+use crate::store::{FolderStore, KEPT_FILE_MAX, LOOK, SHORT, replace};
 
 /// Most files that one look reads anew; with more, the look is [`WorkspaceError::TooManyFiles`].
 const READ_FILES: usize = 400_000;
@@ -218,11 +218,11 @@ impl FolderStore {
     }
 
     fn look_once(&self) -> Result<FolderLook> {
-        let mut attempt = 0;
+        let (mut attempt, began) = (0, Instant::now());
         loop {
             attempt += 1;
             match self.gather().and_then(|found| found.tree(self)) {
-                Err(WorkspaceError::Git { .. }) if attempt < ATTEMPTS => {}
+                Err(WorkspaceError::Git { .. }) if attempt < ATTEMPTS && began.elapsed().as_secs() < SHORT => {}
                 found => return found,
             }
         }
@@ -231,8 +231,8 @@ impl FolderStore {
     /// Lists what differs from the index and sorts it.
     fn gather(&self) -> Result<Gathered> {
         let doing = "looking at the folder";
-        let known = self.run(LOOK, &["diff-files", "-z", "--raw", "--ignore-submodules=all"], None)?;
-        let others = self.run(LOOK, &["ls-files", "-z", "--others", "--exclude-standard"], None)?;
+        let known = self.run(SHORT, &["diff-files", "-z", "--raw", "--ignore-submodules=all"], None)?;
+        let others = self.run(SHORT, &["ls-files", "-z", "--others", "--exclude-standard"], None)?;
         if known.cut || others.cut {
             return Err(WorkspaceError::TooManyFiles);
         }

@@ -51,8 +51,12 @@ const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding !di
 #[derive(Debug)]
 pub struct FolderStores {
     home: PathBuf,
-    open: Mutex<HashMap<PathBuf, Weak<FolderStore>>>,
+    /// One lock for each folder, so that a disk that hangs keeps no other folder waiting.
+    open: Mutex<HashMap<PathBuf, OpenStore>>,
 }
+
+/// The store of a folder while somebody uses it.
+type OpenStore = Arc<Mutex<Weak<FolderStore>>>;
 
 impl FolderStores {
     /// Names the state folder; nothing is read or made yet.
@@ -66,14 +70,43 @@ impl FolderStores {
     /// [`WorkspaceError::GitMissing`], [`WorkspaceError::Private`], [`WorkspaceError::InUse`], and those of the disk.
     pub fn of(&self, folder: &Path) -> Result<Arc<FolderStore>> {
         let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
-        let mut open = self.open.lock();
-        if let Some(store) = open.get(&folder).and_then(Weak::upgrade) {
+        let slot = self.slot(&folder);
+        let mut slot = slot.lock();
+        if let Some(store) = slot.upgrade() {
             return Ok(store);
         }
-        open.retain(|_, store| store.strong_count() > 0);
-        let store = Arc::new(FolderStore::open(&self.home, folder.clone())?);
-        open.insert(folder, Arc::downgrade(&store));
+        let store = Arc::new(FolderStore::open(&self.home, folder)?);
+        *slot = Arc::downgrade(&store);
         Ok(store)
+    }
+}
+
+impl FolderStores {
+    fn slot(&self, folder: &Path) -> OpenStore {
+        let mut open = self.open.lock();
+        open.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().strong_count() > 0);
+        Arc::clone(open.entry(folder.to_owned()).or_default())
+    }
+
+    /// Removes the store of a folder that is about to go, with the moments of all its sessions. A store that is in use stays.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Disk`].
+    pub fn remove(&self, folder: &Path) -> Result<()> {
+        let folder = folder.canonicalize().map_err(disk("reading the folder"))?;
+        let slot = self.slot(&folder);
+        let slot = slot.lock();
+        if slot.strong_count() > 0 {
+            return Ok(());
+        }
+        let stem = self.home.join(STORES).join(digest_of(folder.as_os_str().as_bytes()));
+        for path in [stem.clone(), stem.with_extension("new")] {
+            match fs::remove_dir_all(path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk("removing a store")(error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -410,3 +410,25 @@ fn list_of_many_runs_and_files_is_cheap() {
     store.changes(SESSION, None, &look).unwrap();
     println!("the same again: {:?}", began.elapsed());
 }
+
+#[test]
+fn look_at_a_large_repository_is_cheap() {
+    let full = std::env::var("PLEXUS_ROUNDS").is_ok_and(|rounds| rounds == "full");
+    let rig = Rig::new();
+    rig.user_git(&["init", "-q", "."]);
+    for folder in 0..if full { 600 } else { 10 } {
+        (0..100).for_each(|nth| rig.write(&format!("d{folder}/e/{nth}"), format!("{folder} {nth}\n")));
+    }
+    rig.commit();
+    let store = rig.store();
+    for name in ["first look, borrowed", "the same", "one file changed", "a large file"] {
+        match name {
+            "one file changed" => rig.write("d1/e/1", "changed\n"),
+            "a large file" => std::fs::File::create(rig.path("large")).unwrap().set_len(9 << 20).unwrap(),
+            _ => {}
+        }
+        let (children, began) = (children_cpu(), std::time::Instant::now());
+        store.look().unwrap();
+        println!("{name}: {:?}, children {:.2} s", began.elapsed(), children_cpu() - children);
+    }
+}

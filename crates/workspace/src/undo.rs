@@ -96,6 +96,14 @@ enum Direction {
     Redo,
 }
 
+/// The work of one step.
+enum Action {
+    /// The file is on its new side already.
+    None,
+    Remove,
+    Write(u32, Vec<u8>),
+}
+
 impl UndoneFiles {
     /// Returns the steps of a direction: path, the side that the file must be on, and the side that it gets.
     fn ordered(&self, direction: Direction) -> Vec<(Vec<u8>, Option<FileSide>, Option<FileSide>)> {
@@ -224,50 +232,33 @@ impl FolderStore {
         }
     }
 
-    /// Goes through the steps: checks all files, notes the intent, writes, and notes the result. A file that is on its new side
-    /// already is left.
+    /// Goes through the steps: checks all files, notes the intent, writes, and notes the result. When a crash is made good, a file
+    /// that is on its new side already is left.
     fn apply(&self, session: &str, undone: &mut UndoneFiles, direction: Direction) -> Result<()> {
-        let doing = "writing the files";
         let folder = Beneath::open(&self.folder).map_err(disk("opening the folder"))?;
         let steps = undone.ordered(direction);
         let resumes = undone.phase != Phase::Done && self.entry(session, undone).exists();
-        let mut contents = Vec::new();
+        let mut actions = Vec::new();
         for (path, is, to) in &steps {
-            let done = resumes && self.is_on(&folder, path, *to);
-            if !done && !self.is_on(&folder, path, *is) {
+            if resumes && self.is_on(&folder, path, *to) {
+                actions.push(Action::None);
+                continue;
+            }
+            if !self.is_on(&folder, path, *is) {
                 return Err(WorkspaceError::ChangedMeanwhile);
             }
-            contents.push(match to {
-                Some(side) if !done => Some((side.mode, self.blob(side.name)?)),
-                _ => None,
+            actions.push(match to {
+                Some(side) => Action::Write(side.mode, self.blob(side.name)?),
+                None if is.is_some() => Action::Remove,
+                None => Action::None,
             });
         }
         undone.phase = if direction == Direction::Undo { Phase::Undoing } else { Phase::Redoing };
         self.write_entry(session, undone)?;
         checkpoint()?;
-        for ((path, is, to), content) in steps.iter().zip(contents) {
-            if self.is_on(&folder, path, *to) && is != to && (to.is_some() || !self.is_on(&folder, path, *is)) {
-                continue;
-            }
+        for ((path, is, _), action) in steps.iter().zip(actions) {
             let beside = undone.beside();
-            let written = match &content {
-                Some((mode, content)) => {
-                    // A file of somebody else in the place of a folder is reported by the system, and left.
-                    let made = folder.make_folders(path).map_err(disk(doing));
-                    let made = made.and_then(|()| {
-                        checkpoint()?;
-                        folder.write_beside(path, &beside, *mode, content).map_err(disk(doing))
-                    });
-                    made.and_then(|()| {
-                        checkpoint()?;
-                        if self.is_on(&folder, path, *is) { Ok(()) } else { Err(WorkspaceError::ChangedMeanwhile) }?;
-                        folder.move_into_place(path, &beside).map_err(disk(doing))
-                    })
-                }
-                None if is.is_none() => Ok(()),
-                None => folder.remove(path).map_err(disk(doing)),
-            };
-            if let Err(error) = written {
+            if let Err(error) = self.act(&folder, path, *is, &beside, action) {
                 if !killed(&error) {
                     folder.remove_beside(path, &beside);
                     self.abandon(session, undone, direction, &folder)?;
@@ -277,6 +268,32 @@ impl FolderStore {
             checkpoint()?;
         }
         self.finish(session, undone, if direction == Direction::Undo { Some(Phase::Done) } else { None })
+    }
+
+    /// Writes or removes one file, if it still is on the side `is`.
+    fn act(&self, folder: &Beneath, path: &[u8], is: Option<FileSide>, beside: &str, action: Action) -> Result<()> {
+        let not = |why: &str| WorkspaceError::NotUndoable(why.into());
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::NotADirectory => not("a file or a link stands in the place of its folder: undo that first"),
+            ErrorKind::DirectoryNotEmpty => not("a folder with other files stands in its place: undo those first"),
+            _ => disk("writing the files")(error),
+        };
+        let unchanged = || if self.is_on(folder, path, is) { Ok(()) } else { Err(WorkspaceError::ChangedMeanwhile) };
+        match action {
+            Action::None => Ok(()),
+            Action::Remove => {
+                unchanged()?;
+                folder.remove(path).map_err(failed)
+            }
+            Action::Write(mode, content) => {
+                folder.make_folders(path).map_err(failed)?;
+                checkpoint()?;
+                folder.write_beside(path, beside, mode, &content).map_err(failed)?;
+                checkpoint()?;
+                unchanged()?;
+                folder.move_into_place(path, beside).map_err(failed)
+            }
+        }
     }
 
     /// Ends a list of which a step failed: it counts as done if a file was written, and as not begun otherwise.
