@@ -32,14 +32,14 @@ pub struct SessionChange {
     pub runs: Vec<String>,
 }
 
-/// A run and the number of files that changed in it.
+/// A run and the number of paths that changed in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunChanges {
     /// The run.
     pub run: String,
     /// The time of its start, as it was noted.
     pub at: i64,
-    /// The number of files that differ between its start and its end, or now.
+    /// The number of paths that differ between its start and its end, or now. A renamed file has two.
     pub files: usize,
 }
 

@@ -74,6 +74,21 @@ pub enum Comparison {
     Nested,
 }
 
+impl Comparison {
+    /// Returns why a file has no diff, or no counts of lines.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Text => None,
+            Self::Uncounted => Some("its lines could not be counted"),
+            Self::Binary => Some("it is binary"),
+            Self::Large => Some("it has more than 1 MiB, or was too large to be kept"),
+            Self::Link => Some("it is a symbolic link, which is not followed"),
+            Self::Unreadable => Some("it cannot be read, or how it was is not kept"),
+            Self::Nested => Some("it is a repository of its own, whose files are not listed"),
+        }
+    }
+}
+
 /// A path that differs between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathChange {
@@ -266,39 +281,15 @@ impl FolderStore {
         if unknown.is_empty() {
             return Ok(());
         }
-        let mut paths: Vec<&[u8]> = Vec::new();
-        if unknown.len() <= COUNTED_BY_NAME {
-            paths.extend(
-                unknown
-                    .iter()
-                    .flat_map(|at| [Some(&files[*at].path), files[*at].from.as_ref()])
-                    .flatten()
-                    .map(Vec::as_slice),
-            );
-        }
-        let counted = match self.compare(&["-z", "--numstat", "--ignore-submodules=all"], trees, &paths, LIST_MAX) {
-            Ok(output) if output.success => output.stdout,
-            // A list without counts is better than none.
-            Ok(_) | Err(WorkspaceError::Slow(_)) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let counts = parse_numstat(&counted);
-        let mut unread = Vec::new();
-        for at in &unknown {
-            let file = &mut files[*at];
-            match counts.get(file.path.as_slice()) {
-                Some(Some(lines)) => (file.compared, file.lines) = (Comparison::Text, Some(*lines)),
-                Some(None) => {
-                    file.compared = Comparison::Binary;
-                    unread.push(*at);
-                }
-                None => {
-                    file.compared = Comparison::Uncounted;
-                    unread.push(*at);
-                }
+        if !self.count_lines(files, &unknown, trees)? {
+            // An object that is missing or damaged ends git. Its file is left out, and the others are counted again.
+            self.weigh(files, &unknown)?;
+            let again: Vec<usize> =
+                unknown.iter().copied().filter(|at| files[*at].compared == Comparison::Uncounted).collect();
+            if !again.is_empty() && again.len() < unknown.len().min(COUNTED_BY_NAME) {
+                self.count_lines(files, &again, trees)?;
             }
         }
-        self.weigh(files, &unread)?;
         let mut caches = self.caches.lock();
         if caches.counts.len() + unknown.len() > REMEMBERED_COUNTS {
             caches.counts.clear();
@@ -307,6 +298,36 @@ impl FolderStore {
             caches.counts.insert((file.old, file.new), (file.compared, file.lines));
         }
         Ok(())
+    }
+
+    /// Counts the lines of some files. Returns whether git read all of them.
+    fn count_lines(&self, files: &mut [PathChange], which: &[usize], trees: (ObjectName, ObjectName)) -> Result<bool> {
+        let mut paths: Vec<&[u8]> = Vec::new();
+        if which.len() <= COUNTED_BY_NAME {
+            let names = which.iter().flat_map(|at| [Some(&files[*at].path), files[*at].from.as_ref()]);
+            paths.extend(names.flatten().map(Vec::as_slice));
+        }
+        let counted = match self.compare(&["-z", "--numstat", "--ignore-submodules=all"], trees, &paths, LIST_MAX) {
+            Ok(output) if output.success => output.stdout,
+            // A list without counts is better than none.
+            Ok(_) | Err(WorkspaceError::Slow(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let counts = parse_numstat(&counted);
+        let mut binary = Vec::new();
+        for at in which {
+            let file = &mut files[*at];
+            match counts.get(file.path.as_slice()) {
+                Some(Some(lines)) => (file.compared, file.lines) = (Comparison::Text, Some(*lines)),
+                Some(None) => {
+                    file.compared = Comparison::Binary;
+                    binary.push(*at);
+                }
+                None => {}
+            }
+        }
+        self.weigh(files, &binary)?;
+        Ok(true)
     }
 
     /// Tells large, missing and binary files apart by the sizes of their blobs.

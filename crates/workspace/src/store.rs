@@ -196,6 +196,16 @@ impl FolderStore {
         Ok(found)
     }
 
+    /// Reads the content of one side of a file.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Git`] of a placeholder and of a blob that is not kept, [`WorkspaceError::Damaged`] of one whose bytes do not
+    /// have its name.
+    pub fn content(&self, side: crate::FileSide) -> Result<Vec<u8>> {
+        let _turn = self.turn()?;
+        self.blob(side.name)
+    }
+
     /// Keeps bytes as a blob.
     pub(crate) fn keep_blob(&self, bytes: &[u8]) -> Result<ObjectName> {
         let args = ["hash-object", "-w", "--stdin", "--no-filters", "-t", "blob"];
@@ -256,7 +266,7 @@ impl FolderStore {
     /// [`Comparison::Unreadable`](crate::Comparison::Unreadable).
     ///
     /// # Errors
-    /// Those of git; the store stays as it was.
+    /// The errors of git; then the store stays as it was.
     pub fn maintain(&self) -> Result<()> {
         let _turn = self.turn()?;
         let doing = "packing the store";

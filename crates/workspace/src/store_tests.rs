@@ -201,10 +201,12 @@ fn objects_that_are_gone_make_a_file_unreadable() {
     let rig = Rig::committed(&[("a", b"old\n")]);
     rig.begin();
     rig.write("a", "new\n");
+    rig.write("b", "b\n");
     let name = String::from_utf8(rig.user_git(&["rev-parse", "HEAD:a"])).unwrap();
     std::fs::remove_file(rig.path(&format!(".git/objects/{}/{}", &name[..2], name[2..].trim()))).unwrap();
     let changes = rig.changes();
     assert_eq!(changes.at(b"a").unwrap().file.compared, Comparison::Unreadable);
+    assert_eq!(changes.at(b"b").unwrap().file.lines, Some((1, 0)), "the others are counted");
     assert!(matches!(rig.undo("a", None), Err(WorkspaceError::NotUndoable(_))));
 }
 
@@ -236,7 +238,7 @@ fn base_of_a_session_that_begins_with_a_run_is_late_for_ever() {
 }
 
 #[test]
-fn many_uncommitted_files_before_the_first_prompt_are_not_added() {
+fn uncommitted_files_of_any_number_are_not_added() {
     let rig = Rig::new();
     for nth in 0..3000 {
         rig.write(&format!("data/{nth}"), format!("{nth}\n"));
