@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_that_goes_on_is_trusted_across_starts_of_the_gateway_and_the_machine() {
+    fn clock_that_goes_on_is_trusted_across_starts() {
         let mut clock = record(1_000 * DAY);
         for (boot, running, wall) in [
             ("a", HOUR, 1_000 * DAY + HOUR),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_steps_are_one() {
+    fn steps_that_are_small_add_up() {
         let mut clock = record(1_000 * DAY);
         let stepped = (1..=4).map(|n| clock.read(at("a", n, 1_000 * DAY + n * (HOUR / 3) + n)));
         assert_eq!(stepped.collect::<Vec<_>>(), [false, false, false, true]);

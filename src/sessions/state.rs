@@ -366,7 +366,7 @@ impl SessionStateMachine {
     }
 
     /// Restores a session from its row and its open requests. `since`: the run and number of every event after the row. `now` is free of
-    /// steps of the wall clock; a request never gets more time than it had when it opened.
+    /// steps of the wall clock.
     pub(super) fn restore<'e>(
         origin: Arc<Origin>,
         row: &[u8],
@@ -378,15 +378,8 @@ impl SessionStateMachine {
         let open = open.into_iter().map(|request| {
             let id = request.request_id.clone();
             let key = core.asks.get(&id).cloned().unwrap_or_else(|| RequestKey::unique(""));
-            let left = request.expires_at.map(|at| {
-                let whole = at.as_millis().saturating_sub(request.opened_at.as_millis());
-                let left = at.as_millis().saturating_sub(now.as_millis()).clamp(0, whole.max(0));
-                std::time::Duration::from_millis(left.unsigned_abs())
-            });
-            (
-                id,
-                OpenRequest { request: Arc::new(request), key, deadline: left.and_then(|left| mono.checked_add(left)) },
-            )
+            let deadline = request.time_left(now).and_then(|left| mono.checked_add(left));
+            (id, OpenRequest { request: Arc::new(request), key, deadline })
         });
         let open = open.collect();
         let mut state = Self {

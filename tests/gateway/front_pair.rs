@@ -307,7 +307,12 @@ async fn action_above_the_limit_is_refused_on_every_route() {
         ("POST", "/v1/runtimes", json!({ "preset": "nobody" }), "elevated"),
         ("POST", "/v1/runtimes", json!({ "preset": "nobody", "env": { "LD_PRELOAD": "/x" } }), "danger"),
         ("POST", "/v1/runtimes", json!({ "dialect": "nobody", "command": ["/nowhere"] }), "danger"),
-        ("POST", "/v1/sessions", json!({ "start": { "dialect": "codelia", "command": ["/nowhere"] } }), "danger"),
+        (
+            "POST",
+            "/v1/sessions",
+            json!({ "cwd": "/", "start": { "dialect": "codelia", "command": ["/nowhere"] } }),
+            "danger",
+        ),
         ("PUT", "/v1/usage/ceilings", json!({ "nonsense": 1 }), "elevated"),
         ("PUT", "/v1/listeners/tls", json!({ "listen": "nonsense" }), "elevated"),
         ("PUT", "/v1/listeners/proxy", json!({ "public_url": "nonsense" }), "elevated"),

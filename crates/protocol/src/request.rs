@@ -261,6 +261,16 @@ impl Request {
         self.display.len() > SHOWN_MAX || self.message.as_ref().is_some_and(|message| message.len() > SHOWN_MAX)
     }
 
+    /// Time until the request expires, by this reading of the wall clock: never more than it had when it opened. `None` if it does not
+    /// expire.
+    pub fn time_left(&self, now: Timestamp) -> Option<std::time::Duration> {
+        let (expires_at, opened_at) = (self.expires_at?.as_millis(), self.opened_at.as_millis());
+        let whole = expires_at.saturating_sub(opened_at).max(0);
+        Some(std::time::Duration::from_millis(
+            expires_at.saturating_sub(now.as_millis()).clamp(0, whole).unsigned_abs(),
+        ))
+    }
+
     /// The questions that are answered together, with `answers`; empty for any other request, such as one of a single question.
     pub fn form(&self) -> &[Question] {
         match &self.subject {

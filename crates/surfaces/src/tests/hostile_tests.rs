@@ -241,7 +241,7 @@ fn values() -> Vec<(End, Attack)> {
         (COMPONENT, call("and", json!({"values": [1, 2]}))),
         (COMPONENT, call("email", json!({"value": "x"})).as_object().map(|one| json!([one])).unwrap_or_default()),
         (COMPONENT, call("formatString", json!({"value": "x"}))),
-        (COMPONENT, (0..20).fold(json!(true), |value, _| call("not", json!({"value": value})))),
+        (COMPONENT, (0..30).fold(json!(true), |value, _| call("not", json!({"value": value})))),
         (Harmless, nested_not),
         (Harmless, many),
     ] {
