@@ -58,7 +58,7 @@ impl Terminal {
 
     /// Types words.
     pub fn words(&self, words: &str) {
-        self.keys(&["-l", words]);
+        self.keys(&["-l", "--", words]);
     }
 
     /// Its window is no longer in front: what a terminal says to a program that asked to be told (xterm's mode 1004).

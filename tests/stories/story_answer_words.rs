@@ -55,6 +55,10 @@ async fn run_answers_nothing_while_sentences_are_typed() {
         }
         run.words(sentence);
         run.keys(&["Enter"]);
+        // A question that has been shown for long is answered by a line, a new one by none.
+        if n % 10 == 4 {
+            tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        }
         if n % 20 == 19 {
             run.until(sentence, Terminal::text, |text| text.contains(sentence.as_str())).await;
         }

@@ -1198,6 +1198,10 @@ export interface NewProxy {
 export interface NewSession {
   /** The session's working folder; the runtime's if absent. */
   cwd?: string | null;
+  /** The mode in which the agent begins: the identifier of one that it offers. Needs `approve`, as it decides what the agent asks for. */
+  mode?: string | null;
+  /** The model with which the agent begins: the identifier of one that it offers. */
+  model?: string | null;
   /** The runtime's identifier of a conversation to resume. */
   native_id?: NativeId | null;
   /** The session's runtime. */
@@ -1590,8 +1594,6 @@ export interface RawBody {
 
 /** The result of the readiness check. */
 export interface Ready {
-  /** The end of the log. */
-  head: Cursor;
   /** Always true: the log accepts writes. */
   ready: boolean;
 }
