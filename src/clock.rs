@@ -175,27 +175,22 @@ fn reading() -> ClockReading {
     ClockReading { wall: std::time::SystemTime::now().into(), running_ms, boot }
 }
 
-/// The time since the machine started, and the name of that start.
-#[cfg(target_os = "linux")]
+/// The time since the machine started, including the time for which it was suspended, and the name of that start.
 fn since_boot() -> (u64, String) {
     static BOOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        // A container may hide it: then the start of this process counts.
-        if id.trim().is_empty() { format!("process {}", std::process::id()) } else { id.trim().to_owned() }
+        // Elsewhere, and in some containers, a start of the machine has no name: then that of this process counts.
+        let began = Timestamp::from(std::time::SystemTime::now()).as_millis();
+        if id.trim().is_empty() { format!("process {} of {began}", std::process::id()) } else { id.trim().to_owned() }
     });
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    #[cfg(target_os = "linux")]
+    let clock = rustix::time::ClockId::Boottime;
+    // On macOS this clock goes on while the machine sleeps; that of `Instant` does not.
+    #[cfg(not(target_os = "linux"))]
+    let clock = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(clock);
     let millis = time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000);
     (u64::try_from(millis).unwrap_or_default(), BOOT.clone())
-}
-
-/// The time since this process started: the start of the machine has no name here.
-#[cfg(not(target_os = "linux"))]
-fn since_boot() -> (u64, String) {
-    static BEGAN: std::sync::LazyLock<(std::time::Instant, String)> = std::sync::LazyLock::new(|| {
-        let at = Timestamp::from(std::time::SystemTime::now()).as_millis();
-        (std::time::Instant::now(), format!("process {} {at}", std::process::id()))
-    });
-    (u64::try_from(BEGAN.0.elapsed().as_millis()).unwrap_or(u64::MAX), BEGAN.1.clone())
 }
 
 #[cfg(test)]
