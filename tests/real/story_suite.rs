@@ -795,7 +795,10 @@ impl Stage {
     async fn remembers(&self, session: &str, words: &str) {
         let run = self.gateway.prompt(session, &format!("FAKE:text {words}")).await;
         let events = self.gateway.until_ended(session, &run).await;
-        assert_eq!((settled(&events, &run).as_str(), said(&events, Some(&run)).trim()), ("completed", words));
+        let text = said(&events, Some(&run));
+        // Copilot says first that a tool call was interrupted.
+        let answer = if text.starts_with("Warning: ") { text.rsplit('.').next().unwrap() } else { &text };
+        assert_eq!((settled(&events, &run).as_str(), answer.trim()), ("completed", words), "{text}");
         let log = std::fs::read_to_string(&self.log).unwrap();
         let asked = log.lines().filter(|line| line.contains(words)).any(|line| line.contains(PAST));
         assert!(asked, "the agent itself remembers");
