@@ -152,6 +152,8 @@ try {
   await page.evaluate((to) => { location.hash = to; }, session);
   await page.locator('plexus-session', { hasText: 'said-before' }).waitFor();
   if (shots) await page.screenshot({ path: join(shots, 'outdated.png') });
+  // Until the new worker is there, the old one may show its own page where the network is slow.
+  await until(page, 'the new worker is active', async () => { const r = await navigator.serviceWorker.getRegistration(); return r && !r.installing && !r.waiting && r.active?.state === 'activated'; });
   // What comes of it is waited for below: a page that a service worker serves anew is no navigation that the driver sees the end of.
   await page.locator('#outdated button').click({ noWaitAfter: true });
   await page.waitForFunction((next) => document.querySelector('meta[name="plexus-files"]')?.getAttribute('content') === next, other.next);
