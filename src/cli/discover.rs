@@ -176,7 +176,7 @@ pub(super) enum VersionProblem {
     Failed(Option<i32>),
     /// It printed nothing.
     Silent,
-    /// It was ended after this time.
+    /// The program was ended after this time.
     Slow(Duration),
 }
 

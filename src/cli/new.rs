@@ -106,7 +106,7 @@ async fn open(client: &Client, wanted: &Value) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&opened.map_err(|refused| explained(&refused))?)?)
 }
 
-/// What is wanted of the gateway to go on with an earlier conversation of a runtime; and the session in which it is open already.
+/// The body that continues an earlier conversation of a runtime, and the session in which the conversation is open already.
 async fn earlier(
     client: &Client,
     runtime: &RuntimeId,

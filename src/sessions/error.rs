@@ -62,7 +62,7 @@ pub enum SessionError {
     NotOffered {
         /// A stable code: `mode_not_offered`, `model_not_offered`.
         code: &'static str,
-        /// What is offered.
+        /// The choices that the agent offers.
         message: String,
     },
     /// The runtime of the session is gone.

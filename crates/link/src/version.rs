@@ -101,7 +101,7 @@ pub enum GateError {
     Slow {
         /// The program.
         program: &'static str,
-        /// How long was waited for it.
+        /// Time for which the program was waited for.
         time: Duration,
         /// The oldest that is linked.
         least: AgentVersion,
