@@ -5,6 +5,7 @@
 //! the machine was started, or, across a start of the machine, the time that was written down last. [`ClockRecord::read`] compares them and
 //! is pure; [`WallClock`] reads the clocks and keeps the record.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -31,7 +32,7 @@ pub struct ClockReading {
     /// Time since `boot`, in milliseconds, including time for which the machine was suspended.
     pub running_ms: u64,
     /// The start that `running_ms` counts from; readings of different starts cannot be compared by it.
-    pub boot: String,
+    pub boot: Cow<'static, str>,
 }
 
 /// A step of the wall clock that is not confirmed yet.
@@ -116,7 +117,7 @@ impl WallClock {
         let (path, now) = (home.join(FILE), reading());
         let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let record = kept.unwrap_or_else(|| {
-            let last = newest.map(|wall| ClockReading { wall, running_ms: 0, boot: String::new() });
+            let last = newest.map(|wall| ClockReading { wall, running_ms: 0, boot: Cow::Borrowed("") });
             ClockRecord::new(now.clone(), last.unwrap_or_else(|| now.clone()))
         });
         let clock = Self { record: Mutex::new(record), file: Some(path) };
@@ -176,7 +177,7 @@ fn reading() -> ClockReading {
 }
 
 /// The time since the machine started, including the time for which it was suspended, and the name of that start.
-fn since_boot() -> (u64, String) {
+fn since_boot() -> (u64, Cow<'static, str>) {
     static BOOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         // Elsewhere, and in some containers, a start of the machine has no name: then that of this process counts.
@@ -190,7 +191,7 @@ fn since_boot() -> (u64, String) {
     let clock = rustix::time::ClockId::Monotonic;
     let time = rustix::time::clock_gettime(clock);
     let millis = time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000);
-    (u64::try_from(millis).unwrap_or_default(), BOOT.clone())
+    (u64::try_from(millis).unwrap_or_default(), Cow::Borrowed(BOOT.as_str()))
 }
 
 #[cfg(test)]
@@ -200,7 +201,7 @@ mod tests {
     const HOUR: i64 = 3_600_000;
     const DAY: i64 = 24 * HOUR;
 
-    fn at(boot: &str, running: i64, wall: i64) -> ClockReading {
+    fn at(boot: &'static str, running: i64, wall: i64) -> ClockReading {
         ClockReading { wall: Timestamp::from_millis(wall), running_ms: running.unsigned_abs(), boot: boot.into() }
     }
 

@@ -170,11 +170,10 @@ impl CeilingBook {
 
     /// What holds now. A day that is over makes place for the next one.
     pub(super) fn facts(&self, now: Timestamp) -> Arc<CeilingFacts> {
-        let facts = self.facts.load_full();
+        let (facts, now) = (self.facts.load_full(), self.clock.steady(now));
         if now < facts.day_ends {
             return facts;
         }
-        let now = self.clock.steady(now);
         let next = day_at(now);
         self.change(|facts| {
             if now >= facts.day_ends {
