@@ -1,7 +1,7 @@
 //! Questions: permissions and OpenCode's own `question` tool, in each generation of its API, and their answers. One file: the question
 //! decides the meaning of an answer.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -287,6 +287,34 @@ fn outcome_of(reply: &HttpReply) -> AnswerOutcome {
     }
 }
 
+/// The questions shown by an earlier gateway, until it is known whether OpenCode still waits for them. People may answer one before it was
+/// read again: its decision is kept until then.
+#[derive(Default)]
+pub(super) struct CarriedAsks(BTreeMap<RequestKey, Option<Decision>>);
+
+impl CarriedAsks {
+    pub(super) fn new(keys: &[RequestKey]) -> Self {
+        Self(keys.iter().map(|key| (key.clone(), None)).collect())
+    }
+
+    /// Keeps the first decision on a question, if it is one of these.
+    pub(super) fn decide(&mut self, key: &RequestKey, decision: &Decision) {
+        if let Some(kept) = self.0.get_mut(key) {
+            kept.get_or_insert_with(|| decision.clone());
+        }
+    }
+
+    /// Removes a question that OpenCode still waits for, and returns its decision; `None` if it is not one of these.
+    pub(super) fn found(&mut self, key: &RequestKey) -> Option<Option<Decision>> {
+        self.0.remove(key)
+    }
+
+    /// Removes all questions: OpenCode no longer waits for them. Returns each with whether it was decided.
+    pub(super) fn over(&mut self) -> impl Iterator<Item = (RequestKey, bool)> + use<> {
+        std::mem::take(&mut self.0).into_iter().map(|(key, decision)| (key, decision.is_some()))
+    }
+}
+
 impl OpenCode {
     /// Shows questions to people, unless they were shown already.
     pub(super) fn ask(&mut self, read: ParsedRequests, out: &mut Outbox) {
@@ -294,9 +322,13 @@ impl OpenCode {
             if self.asks.contains_key(&ask.key) || self.over.contains(&ask.key) {
                 continue;
             }
-            if self.sessions.get_mut(&read.native).is_some_and(|session| session.carried.remove(&ask.key)) {
+            if let Some(early) = self.sessions.get_mut(&read.native).and_then(|session| session.carried.found(&ask.key))
+            {
                 // People have it from an earlier gateway.
-                self.asks.insert(ask.key, PendingRequest::new(read.native.clone(), what));
+                self.asks.insert(ask.key.clone(), PendingRequest::new(read.native.clone(), what));
+                if let Some(decision) = early {
+                    self.answer(&ask.key, &decision, out);
+                }
                 continue;
             }
             // In the order in which they were asked.
@@ -332,7 +364,12 @@ impl OpenCode {
 
     /// Sends a decision to OpenCode.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
-        let Some(asked) = self.asks.get_mut(key).filter(|asked| asked.answer.is_none()) else { return };
+        let Some(asked) = self.asks.get_mut(key) else {
+            return self.sessions.values_mut().for_each(|session| session.carried.decide(key, decision));
+        };
+        if asked.answer.is_some() {
+            return;
+        }
         let answer = match (&asked.what, decision) {
             (RequestKind::Permission(_), Decision::Option { id, reason, .. }) => {
                 let reply = match id.as_str() {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::{CarriedState, Outbox, RuntimeEvent};
+use super::ask::CarriedAsks;
 use super::events::{Telling, hash};
 use super::{OpenCode, Prompt, Revert, Session, calls};
 use plexus_protocol::NativeId;
@@ -62,7 +63,7 @@ impl OpenCode {
         session.telling = kept.telling;
         session.telling.connection_lost();
         (session.partial, session.reverted) = (kept.partial, kept.reverted);
-        session.carried = carried.asks.iter().cloned().collect();
+        session.carried = CarriedAsks::new(&carried.asks);
         session.prompt = carried.prompt.map(|ticket| {
             let kept = kept.prompt.filter(|prompt| prompt.ticket == ticket);
             // OpenCode's messages show whether it has the prompt.

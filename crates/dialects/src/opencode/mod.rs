@@ -321,7 +321,7 @@ struct Session {
     /// Questions to show once its messages are read.
     asks: Vec<ask::ParsedRequests>,
     /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
-    carried: BTreeSet<RequestKey>,
+    carried: ask::CarriedAsks,
     /// Whether the progress of unfinished messages is unknown.
     partial: bool,
     /// The reverted state that people were told of.
@@ -379,7 +379,7 @@ impl Session {
             model: None,
             spread: None,
             asks: Vec::new(),
-            carried: BTreeSet::new(),
+            carried: ask::CarriedAsks::default(),
             partial: false,
             reverted: None,
             committed: false,

@@ -684,7 +684,12 @@ impl OpenCode {
         }
         // Questions of an earlier gateway that OpenCode no longer waits for.
         let busy = session.busy;
-        for key in std::mem::take(&mut session.carried) {
+        for (key, decided) in session.carried.over() {
+            if decided {
+                // As far as can be known, an earlier gateway's answer arrived.
+                self.mark_over(key);
+                continue;
+            }
             let elsewhere = busy.then(|| AnsweredElsewhere { by: self.place.others().into(), option_id: None });
             self.mark_over(key.clone());
             self.emit(native, RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere }, out);

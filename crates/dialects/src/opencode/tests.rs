@@ -1202,6 +1202,29 @@ fn opencode_questions_and_answers_survive_a_restart() {
 }
 
 #[test]
+fn opencode_answer_given_before_the_reread_is_sent_after_it() {
+    let mut stage = Stage::at_work();
+    stage.permission("per_1");
+    stage.permission("per_2");
+    stage.rig.said();
+    let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
+    stage.set("GET /session/s/message", 200, json!([mine, message("m2", "assistant", false, json!([]))]));
+    stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
+    stage.set("GET /permission", 200, json!([asks("per_2")]));
+    stage.set("POST /permission/per_2/reply", 200, json!(true));
+    let mut next = another(&stage, Some(7), &["per_1", "per_2"]);
+    for key in ["per_1", "per_2"] {
+        next.rig.answer(key, choose("once", Choice::AllowOnce));
+    }
+    // A second decision changes nothing.
+    next.rig.answer("per_2", choose("reject", Choice::RejectOnce));
+    next.serve();
+    assert_eq!(next.reported(), ["opened Resumed"], "what OpenCode no longer asks had its answer");
+    let sent: Vec<_> = next.made.iter().filter(|(made, _)| made.starts_with("POST /permission/")).collect();
+    assert!(matches!(&sent[..], [(made, body)] if made.contains("per_2") && body["reply"] == "once"), "{sent:?}");
+}
+
+#[test]
 fn opencode_oversized_checkpoint_becomes_a_gap() {
     let mut stage = Stage::at_work();
     for n in 0..1600 {

@@ -277,16 +277,20 @@ impl OpenCode2 {
         }
         let session = native.and_then(|native| self.sessions.get_mut(native));
         // People have it from an earlier gateway.
-        let known = session.is_some_and(|session| session.carried.remove(&key));
+        let early = session.and_then(|session| session.carried.found(&key));
+        let known = early.is_some();
         // In the order in which they were asked.
         let shown = known || (!self.held.waits(native) && self.has_room(native));
         let native = native.cloned();
         let asked = Asked { native: native.clone(), what, shown, answer: None, fresh: true, replied: None, lost: None };
-        self.asks.insert(key, asked);
+        self.asks.insert(key.clone(), asked);
         if !shown {
             return self.held.push(native, ask);
         }
         if known {
+            if let Some(decision) = early.flatten() {
+                self.answer(&key, decision, out);
+            }
             return;
         }
         let native = native.as_ref();
@@ -313,7 +317,12 @@ impl OpenCode2 {
 
     /// Sends a decision to OpenCode.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: Decision, out: &mut Outbox) {
-        let Some(asked) = self.asks.get_mut(key).filter(|asked| asked.answer.is_none()) else { return };
+        let Some(asked) = self.asks.get_mut(key) else {
+            return self.sessions.values_mut().for_each(|session| session.carried.decide(key, &decision));
+        };
+        if asked.answer.is_some() {
+            return;
+        }
         let withdrawn = matches!(decision, Decision::Withdrawn);
         let answer = match (&asked.what, decision) {
             (What::Permission, Decision::Option { id, reason, .. }) => {
@@ -519,7 +528,12 @@ impl OpenCode2 {
         // Questions of an earlier gateway that OpenCode no longer waits for.
         let Some(session) = self.sessions.get_mut(native) else { return };
         let busy = session.busy;
-        for key in std::mem::take(&mut session.carried) {
+        for (key, decided) in session.carried.over() {
+            if decided {
+                // As far as can be known, an earlier gateway's answer arrived.
+                self.is_over(key);
+                continue;
+            }
             let elsewhere = busy.then(|| AnsweredElsewhere { by: ANOTHER.into(), option_id: None });
             self.is_over(key.clone());
             out.events.push(RuntimeEvent::TakenBack { native: Some(native.clone()), key, elsewhere });

@@ -34,7 +34,7 @@ use super::super::{
 use super::calls::{self, Models};
 use super::events::hash;
 use super::stream::titled;
-use super::{AGAIN, ANOTHER, SOON, ask::fetch, done, error_event, escape, failed, reply_body};
+use super::{AGAIN, ANOTHER, SOON, ask::CarriedAsks, ask::fetch, done, error_event, escape, failed, reply_body};
 use ask::Asked;
 use events::{Part, Tool, Waiting};
 use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
@@ -194,7 +194,7 @@ struct Session {
     /// The answer of ours that OpenCode may apply to other questions, too.
     spread: Option<&'static str>,
     /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
-    carried: BTreeSet<RequestKey>,
+    carried: CarriedAsks,
     progress: Progress,
 }
 
@@ -226,7 +226,7 @@ impl Session {
             busy: false,
             unsure: 0,
             spread: None,
-            carried: BTreeSet::new(),
+            carried: CarriedAsks::default(),
             progress: Progress::default(),
         }
     }
@@ -305,10 +305,6 @@ impl Dialect for OpenCode2 {
         }
         self.connected = true;
         self.start_handshake(out);
-        let open: Vec<NativeId> = self.sessions.keys().cloned().collect();
-        for native in open {
-            self.read(&native, out);
-        }
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
@@ -613,6 +609,10 @@ impl OpenCode2 {
         match data::<HashMap<String, serde::de::IgnoredAny>>(reply) {
             Some(active) => {
                 self.active = active.keys().map(|id| NativeId::from(id.as_str())).collect();
+                // Not before: a session that works in silence is told from one that stopped by this list alone.
+                let open = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Open);
+                let open: Vec<NativeId> = open.map(|(native, _)| native.clone()).collect();
+                open.iter().for_each(|native| self.read(native, out));
                 let unknown: Vec<NativeId> =
                     self.active.iter().filter(|native| !self.sessions.contains_key(*native)).cloned().collect();
                 for native in unknown {
@@ -789,7 +789,7 @@ impl Session {
         let Ok(progress) = serde_json::from_str::<Progress>(&carried.checkpoint) else { return false };
         self.progress = progress;
         self.progress.broke_off();
-        self.carried = carried.asks.iter().cloned().collect();
+        self.carried = CarriedAsks::new(&carried.asks);
         self.progress.prompt = carried.prompt.map(|ticket| {
             let kept = self.progress.prompt.take().filter(|prompt| prompt.ticket == ticket);
             // Its log shows whether OpenCode has the prompt.

@@ -263,6 +263,12 @@ impl Stage {
 
     /// Another gateway takes over, with what the last one stored.
     fn another_gateway(&mut self, prompt: Option<(u64, &str)>, asks: &[&str]) {
+        self.take_over(prompt, asks);
+        self.serve();
+    }
+
+    /// As [`another_gateway`](Self::another_gateway); its requests that read the session get no reply yet.
+    fn take_over(&mut self, prompt: Option<(u64, &str)>, asks: &[&str]) {
         self.store_checkpoints();
         let checkpoint = self.rig.checkpoint.clone().unwrap();
         self.stream.clear();
@@ -284,7 +290,6 @@ impl Stage {
             resume: Some(resume),
             mcp_servers: Vec::new(),
         });
-        self.serve();
     }
 }
 
@@ -658,6 +663,26 @@ fn opencode2_restarted_server_resumes_or_loses_its_work() {
 }
 
 #[test]
+fn opencode2_silent_work_goes_on_after_a_lost_connection() {
+    // It began after the list of active sessions was read first.
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "ses_1", "hello");
+    stage.serve();
+    stage.begin();
+    stage.serve();
+    stage.disconnect();
+    stage.connect();
+    // Requests of different sessions overtake each other.
+    stage.rig.fetches.make_contiguous().reverse();
+    stage.serve();
+    for _ in 0..2 * super::UNSURE {
+        stage.rig.wake();
+        stage.serve();
+    }
+    assert_eq!(short(&stage.events()), ["ready"]);
+}
+
+#[test]
 fn opencode2_reports_a_lost_prompt() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
@@ -691,6 +716,32 @@ fn opencode2_takeover_continues_where_the_last_gateway_stopped() {
     stage.serve();
     assert_eq!(short(&stage.events()), ["ended 7 Completed"]);
     assert!(stage.session().permissions.is_empty());
+}
+
+#[test]
+fn opencode2_answer_given_before_the_reread_is_sent_after_it() {
+    // Before each of the requests that read the session.
+    for before in 0..12 {
+        let mut stage = Stage::open();
+        stage.rig.prompt(7, "ses_1", "hello");
+        stage.serve();
+        stage.begin();
+        let asked = json!({ "id": "per_1", "sessionID": "ses_1", "action": "edit", "resources": ["a.txt"] });
+        stage.session().permissions.push(asked.clone());
+        stage.live("permission.asked", asked);
+        stage.serve();
+        stage.take_over(Some((7, "hello")), &["per_1", "per_0"]);
+        for _ in 0..before {
+            stage.serve_one();
+        }
+        for key in ["per_1", "per_0"] {
+            stage.rig.answer(key, choose("once", Choice::AllowOnce));
+        }
+        stage.serve();
+        assert!(stage.session().permissions.is_empty(), "before {before}");
+        let replies = stage.made.iter().filter(|(made, _)| made.ends_with("/permission/per_1/reply")).count();
+        assert_eq!(replies, 1, "before {before}");
+    }
 }
 
 #[test]
