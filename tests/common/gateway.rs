@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
 /// Longest wait; only a failing test reaches it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a run may take, whatever it says: less than until the test is ended from outside, without a word of why.
 const RUN_MAX: Duration = Duration::from_secs(240);
 

@@ -24,12 +24,13 @@ fn window(gateway: &Gateway, size: (u16, u16), more: &[&str]) -> Terminal {
 }
 
 /// Every cell of a screen with its colours, and the cursor; its modes are the business of whoever types. Blanks that were written are not
-/// told from those that were not.
+/// told from those that were not, nor a cursor beyond the last column from one on it: what an erased line does to that differs by terminal.
 fn cells(terminal: &Terminal) -> String {
     let (lines, columns) = (SIZE.1.try_into().unwrap(), SIZE.0.try_into().unwrap());
     let mut screen = vt100::Parser::new(lines, columns, 0);
     screen.process(terminal.capture(&["-e"]).trim_end_matches('\n').replace('\n', "\r\n").as_bytes());
-    let mut all = terminal.format("#{cursor_x},#{cursor_y} #{cursor_flag}");
+    let column: u16 = terminal.format("#{cursor_x}").trim().parse().unwrap();
+    let mut all = format!("{},{}", column.min(SIZE.0 - 1), terminal.format("#{cursor_y} #{cursor_flag}"));
     for row in 0..SIZE.1 {
         all += &format!("\n{row:02} ");
         for cell in (0..SIZE.0).filter_map(|column| screen.screen().cell(row, column)) {

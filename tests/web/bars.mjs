@@ -217,6 +217,8 @@ const stories = {
     const choice = await ask(desk, putDesk, { options: [{ id: 'a', label: 'Postgres', kind: 'other' }, { id: 'b', label: 'SQLite', kind: 'other' }, ALLOW[0]] });
     assert.deepEqual(await choice.card.locator('.answers kbd').allTextContents(), ['1', '2']);
     await choice.card.evaluate((article) => article.focus());
+    // Its keys wait for a moment after the focus came, whether or not it was armed.
+    await desk.waitForTimeout(ARMED_MS);
     await armed(choice.card);
     await desk.keyboard.press('2');
     await closed(choice.card, 'Answered “SQLite”');

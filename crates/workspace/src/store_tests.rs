@@ -8,11 +8,14 @@ use crate::{ChangeAuthor, Comparison, FolderStores, MomentKind, NotKept, PathSta
 
 #[test]
 fn look_at_a_clean_repository_is_its_tree() {
-    let rig =
-        Rig::committed(&[("a.txt", b"one\r\ntwo\n"), ("d/b", b"\0bin"), (".gitattributes", b"* text eol=crlf\n")]);
-    symlink("a.txt", rig.path("link")).unwrap();
+    let rig = Rig::new();
+    rig.user_git(&["init", "-q", "."]);
     // Committed without a conversion, as the folder has it.
     std::fs::write(rig.path(".git/info/attributes"), "* -text\n").unwrap();
+    rig.write("a.txt", "one\r\ntwo\n");
+    rig.write("d/b", "\0bin");
+    rig.write(".gitattributes", "* text eol=crlf\n");
+    symlink("a.txt", rig.path("link")).unwrap();
     rig.commit();
     let tree = rig.user_git(&["rev-parse", "HEAD^{tree}"]);
     assert_eq!(format!("{}\n", rig.look().tree).as_bytes(), tree);
