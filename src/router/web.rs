@@ -8,6 +8,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+    X_DNS_PREFETCH_CONTROL,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rust_embed::Embed;
@@ -36,7 +37,7 @@ const INDEX: &str = "index.html";
 
 /// The file in which the page shows what agents made in HTML. It is sent the text by the page.
 const FRAME: &str = "frame.html";
-/// The policy of [`FRAME`]: scripts run in an origin of their own, without a network, without windows and forms. The page's
+/// The policy of [`FRAME`]: scripts run in an origin of their own, without requests, windows and forms; WebRTC is beyond any policy. The page's
 /// `frame-src` keeps them from navigating the frame to another site.
 const FRAME_CSP: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
      img-src data: blob:; media-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
@@ -98,6 +99,8 @@ pub(super) async fn file(call: Call) -> Result<Response, Problem> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(keep));
     if name == FRAME {
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(FRAME_CSP));
+        // A link would have its host's name looked up before anybody presses it.
+        headers.insert(X_DNS_PREFETCH_CONTROL, HeaderValue::from_static("off"));
     }
     if varies {
         headers.insert(VARY, HeaderValue::from_static("accept-encoding"));

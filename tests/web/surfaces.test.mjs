@@ -7,6 +7,9 @@
 //
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { axe, fits, launch, ok, settled, watch } from './kit.mjs';
 import { serve } from './surface_kit.mjs';
@@ -307,6 +310,25 @@ try {
   assert.ok((await shown()).includes('A clock with a button that stops the build.'));
   await press('Load the page');
   const inner = page.frameLocator('plexus-surface iframe');
+  // Its scripts are off, so it is drawn and does nothing.
+  await inner.frameLocator('iframe').locator('#b').waitFor();
+  assert.equal(await inner.frameLocator('iframe').locator('#p').innerText(), '');
+  assert.equal(await inner.locator('iframe').getAttribute('sandbox'), '');
+  await inner.frameLocator('iframe').locator('#b').click();
+  await settled(page);
+  assert.deepEqual(await sent(), []);
+  await harmless({ except: /Blocked script execution in 'about:srcdoc'/ });
+  await axe(page, 'page without scripts');
+  if (kit.shots) await page.screenshot({ path: join(kit.shots, 'surface-page-still-1280-light.png') });
+  await press('Unload the page');
+  // They are allowed for an agent after what they can do was said.
+  const allow = async () => {
+    await press('Load it with scripts…');
+    assert.match(await frame.locator('[role="alert"]').innerText(), /WebRTC, preconnect/);
+    if (kit.shots) await page.screenshot({ path: join(kit.shots, 'surface-page-scripts-1280-light.png') });
+    await press('Allow scripts of gemini in this browser');
+  };
+  await allow();
   await inner.locator('#b').waitFor();
   assert.equal(await inner.locator('#p').innerText(), 'origin null');
   assert.equal(await frame.locator('iframe').getAttribute('sandbox'), 'allow-scripts');
@@ -320,17 +342,51 @@ try {
   await settled(page);
   assert.deepEqual(await sent(), []);
   await harmless();
-  for (const [n, html] of HOSTILE_PAGES.entries()) {
-    await show(surface(`hostile-page-${n}`, [{ id: 'root', component: 'Html', html, text: 'x', actions: ['stop'] }]));
-    await press('Load the page');
-    await page.locator('plexus-surface iframe').waitFor();
-    await page.waitForTimeout(700);
-    assert.deepEqual(await page.evaluate(() => [location.href, document.title, localStorage.length]), [`${site.base}/`, 'Surfaces', 0]);
-    assert.deepEqual([left, seen.dialogs], [[], []], `page ${n}`);
-    assert.deepEqual(await sent(), [], 'nothing counts without a press in the frame');
-    seen.complaints.length = 0;
+  for (const scripts of [true, false]) {
+    if (!scripts) await press('Stop scripts of gemini');
+    for (const [n, html] of HOSTILE_PAGES.entries()) {
+      await show(surface(`hostile-page-${n}-${scripts}`, [{ id: 'root', component: 'Html', html, text: 'x', actions: ['stop'] }]));
+      await press('Load the page');
+      await page.locator('plexus-surface iframe').waitFor();
+      await page.waitForTimeout(700);
+      assert.deepEqual(await page.evaluate(() => [location.href, document.title, localStorage.getItem('plexus.page-scripts'), localStorage.length]), [`${site.base}/`, 'Surfaces', scripts ? '["gemini"]' : '[]', 1]);
+      assert.deepEqual([left, seen.dialogs], [[], []], `page ${n}`);
+      assert.deepEqual(await sent(), [], 'nothing counts without a press in the frame');
+      seen.complaints.length = 0;
+    }
   }
-  ok(`pages: an opaque origin, no network, only declared actions after a press; ${HOSTILE_PAGES.length} hostile ones stay in`);
+  ok(`pages: an opaque origin, no requests, only declared actions after a press; ${HOSTILE_PAGES.length} hostile ones stay in, with scripts and without`);
+
+  // --- what no policy of a browser stops: counted on loopback
+  const udp = createSocket('udp4');
+  const tcp = createServer((socket) => socket.destroy());
+  let [packets, connections] = [0, 0];
+  udp.on('message', () => { packets += 1; });
+  tcp.on('connection', () => { connections += 1; });
+  await Promise.all([once(udp.bind(0, '127.0.0.1'), 'listening'), once(tcp.listen(0, '127.0.0.1'), 'listening')]);
+  const [stun, turn] = [udp.address().port, /** @type {import('node:net').AddressInfo} */ (tcp.address()).port];
+  const leaks = `<link rel=preconnect href=http://127.0.0.1:${turn}><link rel=dns-prefetch href=//evil.example><p id=p>still</p><script>
+    const peer = new RTCPeerConnection({ iceServers: [{ urls: 'stun:127.0.0.1:${stun}' }, { urls: 'turn:127.0.0.1:${turn}?transport=tcp', username: 'u', credential: 'p' }] });
+    peer.createDataChannel('x'); peer.createOffer().then((offer) => peer.setLocalDescription(offer)); document.getElementById('p').textContent = 'ran';</script>`;
+  try {
+    await show(surface('leaks', [{ id: 'root', component: 'Html', html: leaks, text: 'x' }]));
+    await press('Load the page');
+    await inner.frameLocator('iframe').getByText('still').waitFor();
+    await page.waitForTimeout(3_000);
+    assert.deepEqual([packets, connections], [0, 0], 'without scripts nothing leaves');
+    await press('Unload the page');
+    await allow();
+    await inner.getByText('ran').waitFor();
+    for (const end = Date.now() + 30_000; packets === 0 || connections === 0;) {
+      assert.ok(Date.now() < end, `the counters count: ${packets} packets, ${connections} connections`);
+      await page.waitForTimeout(100);
+    }
+  } finally {
+    udp.close();
+    tcp.close();
+  }
+  console.log(`with scripts: ${packets} packets by WebRTC, ${connections} connections`);
+  ok('pages: no packet and no connection without scripts');
 } finally {
   await kit.close();
   site.close();

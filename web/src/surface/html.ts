@@ -1,8 +1,9 @@
-// A page that an agent made, in a frame of an origin of its own: it reaches neither this page nor a network. It is loaded when a person
-// asks for it. What it may do is send the names of its declared actions, and only shortly after a press in it.
+// A page that an agent made, in a frame of an origin of its own, from which this page cannot be reached. It is loaded when a person asks for
+// it, and its scripts run only if the person allows them for that agent: a script reaches a network by WebRTC, which no policy of a browser
+// stops. What a script may do here is send the names of its declared actions, and only shortly after a press in it.
 //
 // This page's policy would hold in a frame with its text as `srcdoc`, too, and forbid all of its scripts. So the frame shows a file of
-// the gateway, which has a policy of its own (`sandbox allow-scripts`, no network), and is sent the text.
+// the gateway, which has a policy of its own (`sandbox allow-scripts`, no requests), and is sent the text.
 import { css, html, nothing } from 'lit';
 import { PlexusElement } from '../lib/element.js';
 import { readable } from '../render/visible.js';
@@ -21,12 +22,27 @@ const NAME_MAX = 64;
 const ACTIONS_MAX = 5;
 const SPAN_MS = 10_000;
 
+/** Where this browser keeps the agents whose scripts may run. */
+const ALLOWED = 'plexus.page-scripts';
+
+function allowedAgents(): string[] {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(ALLOWED) ?? '[]');
+    return Array.isArray(kept) ? kept.filter((one): one is string => typeof one === 'string') : [];
+  } catch { return []; }
+}
+
+function allowScripts(agent: string, on: boolean): void {
+  const others = allowedAgents().filter((one) => one !== agent);
+  try { localStorage.setItem(ALLOWED, JSON.stringify(on ? [...others, agent] : others)); } catch { /* storage is off: scripts stay off */ }
+}
+
 /** The pages that a person loaded: they are loaded again without a press while this page is open. */
 const loaded = new Set<string>();
 
 /** `<plexus-surface-html .source .said .actions>`; dispatches `page-action` with the name of an action. */
 export class PlexusSurfaceHtml extends PlexusElement {
-  static override properties = { source: { attribute: false }, said: { attribute: false }, actions: { attribute: false }, agent: { attribute: false }, tall: { attribute: false }, locked: { attribute: false }, key: { attribute: false } };
+  static override properties = { source: { attribute: false }, said: { attribute: false }, actions: { attribute: false }, agent: { attribute: false }, tall: { attribute: false }, locked: { attribute: false }, key: { attribute: false }, asks: { state: true } };
   static override styles = [...[PlexusElement.styles].flat(), css`
     :host { display: block; min-inline-size: 0; }
     .box { border: 1px solid var(--line); border-radius: var(--r-s); overflow: hidden; background: var(--bg-raised); }
@@ -34,6 +50,7 @@ export class PlexusSurfaceHtml extends PlexusElement {
     .bar span { flex: 1 1 auto; min-inline-size: 0; overflow-wrap: anywhere; }
     iframe { display: block; inline-size: 100%; border: 0; background: #fff; }
     .before { padding: 12px; display: flex; flex-direction: column; gap: 10px; align-items: flex-start; }
+    .row { display: flex; flex-wrap: wrap; gap: 8px; }
     .said { white-space: pre-wrap; overflow-wrap: anywhere; }
   `];
   declare source: string;
@@ -44,6 +61,8 @@ export class PlexusSurfaceHtml extends PlexusElement {
   declare locked: string;
   /** Names the page among all of this session. */
   declare key: string;
+  /** Whether the person is asked about the agent's scripts. */
+  declare asks: boolean;
   #taken: number[] = [];
 
   constructor() {
@@ -55,6 +74,7 @@ export class PlexusSurfaceHtml extends PlexusElement {
     this.tall = 0;
     this.locked = '';
     this.key = '';
+    this.asks = false;
   }
 
   override connectedCallback(): void {
@@ -68,14 +88,34 @@ export class PlexusSurfaceHtml extends PlexusElement {
   }
 
   override render() {
-    const name = t.page(this.agent || t.someAgent);
+    const agent = this.agent || t.someAgent;
+    const name = t.page(agent);
+    const scripts = this.#scripts;
     if (!loaded.has(this.key)) {
-      return html`<div class="box"><div class="before"><p class="said" dir="auto">${readable(this.said)}</p><p class="mute small">${t.pageAbout}</p>
-        <button type="button" @click=${() => this.#load(true)}>${icon('play', 14)} ${t.loadPage}</button></div></div>`;
+      const choice = this.asks
+        ? html`<p class="small" role="alert">${t.pageScripts(agent)}</p><div class="row"><button type="button" id="allow-scripts" @click=${() => this.#allow(true)}>${t.allowScripts(agent)}</button><button type="button" class="ghost" @click=${() => { this.asks = false; }}>${words.common.cancel}</button></div>`
+        : html`<p class="mute small">${scripts ? t.pageScripts(agent) : t.pageAbout}</p><div class="row"><button type="button" @click=${() => this.#load(true)}>${icon('play', 14)} ${t.loadPage}</button>
+          ${scripts ? this.#off(agent) : this.agent ? html`<button type="button" class="ghost" @click=${() => { this.asks = true; }}>${t.loadScripts}</button>` : nothing}</div>`;
+      return html`<div class="box"><div class="before"><p class="said" dir="auto">${readable(this.said)}</p>${choice}</div></div>`;
     }
     const high = this.tall > 0 ? Math.max(HIGH.least, Math.min(HIGH.most, Math.trunc(this.tall))) : HIGH.usual;
-    return html`<div class="box"><div class="bar"><span>${name}</span><button type="button" class="compact ghost" @click=${() => this.#load(false)}>${t.unloadPage}</button></div>
+    return html`<div class="box"><div class="bar"><span>${name} · ${scripts ? t.withScripts : t.withoutScripts}</span>${scripts ? this.#off(agent) : nothing}<button type="button" class="compact ghost" @click=${() => this.#load(false)}>${t.unloadPage}</button></div>
       ${this.source.length > STRING_MAX ? nothing : html`<iframe title=${name} sandbox="allow-scripts" referrerpolicy="no-referrer" allow="" src=${FRAME} .style=${`block-size: ${high}px`} @load=${this.#begin}></iframe>`}</div>`;
+  }
+
+  get #scripts(): boolean { return this.agent !== '' && allowedAgents().includes(this.agent); }
+
+  #off(agent: string) {
+    return html`<button type="button" class="compact ghost" id="deny-scripts" @click=${() => this.#allow(false)}>${t.denyScripts(agent)}</button>`;
+  }
+
+  /** Allows the agent's scripts in this browser, or ends them: the page begins anew. */
+  #allow(on: boolean): void {
+    allowScripts(this.agent, on);
+    this.asks = false;
+    const frame = this.#frame;
+    if (frame) frame.src = FRAME;
+    this.#load(on || loaded.has(this.key));
   }
 
   #load(on: boolean): void {
@@ -95,7 +135,7 @@ export class PlexusSurfaceHtml extends PlexusElement {
 
   /** Sends the text. The frame's origin is opaque, so no target can be named; it is the gateway's file, which no other site may frame. */
   #begin = (): void => {
-    this.#frame?.contentWindow?.postMessage({ html: this.source }, '*');
+    this.#frame?.contentWindow?.postMessage({ html: this.source, scripts: this.#scripts }, '*');
   };
 
   /** Whether the person is in the frame, and just pressed something. */
