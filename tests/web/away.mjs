@@ -152,11 +152,13 @@ try {
   await page.evaluate((to) => { location.hash = to; }, session);
   await page.locator('plexus-session', { hasText: 'said-before' }).waitFor();
   if (shots) await page.screenshot({ path: join(shots, 'outdated.png') });
-  // Until the new worker is there, the old one may show its own page where the network is slow.
-  await until(page, 'the new worker is active', async () => { const r = await navigator.serviceWorker.getRegistration(); return r && !r.installing && !r.waiting && r.active?.state === 'activated'; });
-  // What comes of it is waited for below: a page that a service worker serves anew is no navigation that the driver sees the end of.
-  await page.locator('#outdated button').click({ noWaitAfter: true });
-  await page.waitForFunction((next) => document.querySelector('meta[name="plexus-files"]')?.getAttribute('content') === next, other.next);
+  // Until the new worker is active, which waits for what the old one still answers, the old one may show its own page where the network is slow:
+  // that says again that it is outdated. A page that a service worker serves anew is no navigation that the driver sees the end of.
+  for (const end = Date.now() + 3 * PATIENCE_MS; await versionOf(page).catch(() => null) !== other.next;) {
+    assert.ok(Date.now() < end, 'waited in vain for the page of the other version');
+    await page.locator('#outdated button').click({ noWaitAfter: true, timeout: 2_000 }).catch(() => {});
+    await page.waitForTimeout(500);
+  }
   await live(page);
   await until(page, 'the old files are gone', async (next) => (await caches.keys()).join() === `plexus-files-${next}`, other.next);
   assert.equal(await page.locator('#outdated').count(), 0);
