@@ -8,6 +8,7 @@ use crate::common;
 use std::path::Path;
 
 use common::gateway::{Gateway, exe, runtime, said};
+use common::moments::until_so;
 use common::terminal::Terminal;
 use serde_json::{Value, json};
 
@@ -163,5 +164,6 @@ async fn misleading_labels_name_no_answer_on_any_screen() {
     let denied = answer("deny");
     assert!(denied.status.success(), "{denied:?}");
     attach.until("the receipt", Terminal::text, |text| text.contains("Denied by")).await;
-    assert!(said(&gateway.events(&session).await, None).contains("make deploy: reject_once"));
+    let told = async || said(&gateway.events(&session).await, None).contains("make deploy: reject_once");
+    until_so("the agent has the answer", told).await;
 }
