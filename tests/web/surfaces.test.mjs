@@ -323,7 +323,10 @@ try {
   await press('Unload the page');
   // They are allowed for an agent after what they can do was said.
   const allow = async () => {
-    await press('Load it with scripts…');
+    await frame.getByRole('button', { name: 'Load it with scripts…', exact: true }).click({ force: true });
+    await page.evaluate(() => /** @type {any} */ (window).deep?.('#allow-scripts')?.click());
+    assert.equal((await page.evaluate(() => localStorage.getItem('plexus.page-scripts')) ?? '[]').includes('gemini'), false, 'a double press allows nothing');
+    await page.waitForTimeout(500);
     assert.match(await frame.locator('[role="alert"]').innerText(), /WebRTC, preconnect/);
     if (kit.shots) await page.screenshot({ path: join(kit.shots, 'surface-page-scripts-1280-light.png') });
     await press('Allow scripts of gemini in this browser');
@@ -365,7 +368,7 @@ try {
   tcp.on('connection', () => { connections += 1; });
   await Promise.all([once(udp.bind(0, '127.0.0.1'), 'listening'), once(tcp.listen(0, '127.0.0.1'), 'listening')]);
   const [stun, turn] = [udp.address().port, /** @type {import('node:net').AddressInfo} */ (tcp.address()).port];
-  const leaks = `<link rel=preconnect href=http://127.0.0.1:${turn}><link rel=dns-prefetch href=//evil.example><p id=p>still</p><script>
+  const leaks = `<div><template shadowrootmode=open><link rel=preconnect href=http://127.0.0.1:${turn}></template></div><link rel=preconnect href=http://127.0.0.1:${turn}><link rel=dns-prefetch href=//evil.example><p id=p>still</p><script>
     const peer = new RTCPeerConnection({ iceServers: [{ urls: 'stun:127.0.0.1:${stun}' }, { urls: 'turn:127.0.0.1:${turn}?transport=tcp', username: 'u', credential: 'p' }] });
     peer.createDataChannel('x'); peer.createOffer().then((offer) => peer.setLocalDescription(offer)); document.getElementById('p').textContent = 'ran';</script>`;
   try {

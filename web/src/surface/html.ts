@@ -6,6 +6,7 @@
 // the gateway, which has a policy of its own (`sandbox allow-scripts`, no requests), and is sent the text.
 import { css, html, nothing } from 'lit';
 import { PlexusElement } from '../lib/element.js';
+import { Arming } from '../request/arming.js';
 import { readable } from '../render/visible.js';
 import { text as words } from '../text/en.js';
 import { icon } from '../ui/icons.js';
@@ -64,6 +65,8 @@ export class PlexusSurfaceHtml extends PlexusElement {
   /** Whether the person is asked about the agent's scripts. */
   declare asks: boolean;
   #taken: number[] = [];
+  /** A double press of what asks must not allow. */
+  readonly #asked = new Arming(0);
 
   constructor() {
     super();
@@ -95,7 +98,7 @@ export class PlexusSurfaceHtml extends PlexusElement {
       const choice = this.asks
         ? html`<p class="small" role="alert">${t.pageScripts(agent)}</p><div class="row"><button type="button" id="allow-scripts" @click=${() => this.#allow(true)}>${t.allowScripts(agent)}</button><button type="button" class="ghost" @click=${() => { this.asks = false; }}>${words.common.cancel}</button></div>`
         : html`<p class="mute small">${scripts ? t.pageScripts(agent) : t.pageAbout}</p><div class="row"><button type="button" @click=${() => this.#load(true)}>${icon('play', 14)} ${t.loadPage}</button>
-          ${scripts ? this.#off(agent) : this.agent ? html`<button type="button" class="ghost" @click=${() => { this.asks = true; }}>${t.loadScripts}</button>` : nothing}</div>`;
+          ${scripts ? this.#off(agent) : this.agent !== t.someAgent ? html`<button type="button" class="ghost" @click=${() => { this.asks = true; this.#asked.again(performance.now()); }}>${t.loadScripts}</button>` : nothing}</div>`;
       return html`<div class="box"><div class="before"><p class="said" dir="auto">${readable(this.said)}</p>${choice}</div></div>`;
     }
     const high = this.tall > 0 ? Math.max(HIGH.least, Math.min(HIGH.most, Math.trunc(this.tall))) : HIGH.usual;
@@ -103,7 +106,7 @@ export class PlexusSurfaceHtml extends PlexusElement {
       ${this.source.length > STRING_MAX ? nothing : html`<iframe title=${name} sandbox="allow-scripts" referrerpolicy="no-referrer" allow="" src=${FRAME} .style=${`block-size: ${high}px`} @load=${this.#begin}></iframe>`}</div>`;
   }
 
-  get #scripts(): boolean { return this.agent !== '' && allowedAgents().includes(this.agent); }
+  get #scripts(): boolean { return this.agent !== t.someAgent && allowedAgents().includes(this.agent); }
 
   #off(agent: string) {
     return html`<button type="button" class="compact ghost" id="deny-scripts" @click=${() => this.#allow(false)}>${t.denyScripts(agent)}</button>`;
@@ -111,6 +114,7 @@ export class PlexusSurfaceHtml extends PlexusElement {
 
   /** Allows the agent's scripts in this browser, or ends them: the page begins anew. */
   #allow(on: boolean): void {
+    if (on && !this.#asked.armed(performance.now())) return;
     allowScripts(this.agent, on);
     this.asks = false;
     const frame = this.#frame;

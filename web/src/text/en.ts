@@ -549,7 +549,7 @@ export const text = {
     terminal: 'Terminal',
     page: (agent: string) => `A page made by ${agent}`,
     pageAbout: 'It is shown apart from Plexus, without its scripts and without a network. Load it only if you expect it.',
-    pageScripts: (agent: string) => `Scripts of ${agent} run apart from Plexus, but can send what you type into the page, and the addresses of this device, to anybody (WebRTC, preconnect). No browser can stop that.`,
+    pageScripts: (agent: string) => `Scripts of ${agent} run apart from Plexus, but can send what you type into the page, and the addresses of this device, to anybody (WebRTC, preconnect). The policy of a page does not stop that.`,
     loadPage: 'Load the page',
     loadScripts: 'Load it with scripts…',
     allowScripts: (agent: string) => `Allow scripts of ${agent} in this browser`,
