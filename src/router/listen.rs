@@ -25,7 +25,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tracing::Instrument as _;
 
 pub use self::raw::{FlushWatch, HeldCharge, ListenSocket, RawHandle, take_over};
@@ -51,8 +51,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// What the listener allows. The defaults are what is served with; tests use shorter times.
 #[derive(Clone, Debug)]
 pub struct ListenLimits {
-    /// How long a request's head may take, the first byte and the wait for the next request on an idle connection included.
+    /// How long the head of a connection's first request may take, the first byte included.
     pub head: Duration,
+    /// How long each further head may take, the wait for it on an idle connection included.
+    pub idle: Duration,
     /// Connections at once.
     pub connections: usize,
     /// How long requests under way may take to finish once the gateway stops; then they are cut.
@@ -63,6 +65,10 @@ pub struct ListenLimits {
     pub strangers: UnauthenticatedConnections,
 }
 
+/// Time between two requests of a connection. A client that keeps connections for longer than the gateway finds some of them closed just
+/// as it sends a request; many keep them for 4 to 15 s.
+const IDLE: Duration = Duration::from_secs(30);
+
 /// How long a client may take nothing of a response that waits for it.
 const WRITE_STALL: Duration = Duration::from_secs(30);
 
@@ -71,6 +77,7 @@ impl ListenLimits {
     pub fn over(ledger: &Ledger) -> Self {
         Self {
             head: Duration::from_secs(5),
+            idle: IDLE,
             connections: MAX_CONNECTIONS,
             drain: Duration::from_secs(5),
             stall: WRITE_STALL,
@@ -295,13 +302,21 @@ async fn connection<I, A>(
 {
     let stranger = Arc::new(limits.strangers.admit(peer.ip()).await);
     let handle = ConnHandle { peer, stranger: Arc::clone(&stranger), raw };
+    let requested = Arc::new(Notify::new());
+    let (first_request, head) = (Arc::clone(&requested), limits.head);
+    let silent = async move {
+        if tokio::time::timeout(head, first_request.notified()).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        requested.notify_one();
         request.extensions_mut().insert(handle.clone());
         tower::ServiceExt::oneshot(app.clone(), request)
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.head)
+        .header_read_timeout(limits.idle)
         .max_buf_size(BUFFER)
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(io), service)
@@ -310,6 +325,7 @@ async fn connection<I, A>(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stranger.cut() => return,
+        () = silent => return,
         () = stopping(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -345,12 +361,13 @@ mod tests {
     }
 
     fn short() -> ListenLimits {
-        ListenLimits { head: Duration::from_millis(300), drain: Duration::from_millis(300), ..ListenLimits::default() }
+        let short = Duration::from_millis(300);
+        ListenLimits { head: short, idle: short, drain: short, ..ListenLimits::default() }
     }
 
     /// No timeouts that a test could meet by accident.
     fn patient() -> ListenLimits {
-        ListenLimits { head: LONG, drain: LONG, ..ListenLimits::default() }
+        ListenLimits { head: LONG, idle: LONG, drain: LONG, ..ListenLimits::default() }
     }
 
     async fn client(served: &Served, text: &str) -> TcpStream {

@@ -416,8 +416,12 @@ async fn transfer_coding_unknown_is_refused_as_such() {
         ("chunked", "422"),
     ] {
         let head = format!("POST /v1/pair HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", front.address);
-        let reply =
-            front.raw(format!("{head}transfer-encoding: {coding}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n").as_bytes()).await;
+        let reply = front
+            .raw(
+                format!("{head}connection: close\r\ntransfer-encoding: {coding}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n")
+                    .as_bytes(),
+            )
+            .await;
         assert!(reply.starts_with(&format!("HTTP/1.1 {status}")), "{coding}: {reply}");
     }
 }
@@ -425,7 +429,7 @@ async fn transfer_coding_unknown_is_refused_as_such() {
 #[tokio::test]
 async fn request_smuggling_finds_no_second_request() {
     let front = Front::with(
-        ListenLimits { head: Duration::from_millis(300), ..ListenLimits::default() },
+        ListenLimits { idle: Duration::from_millis(300), ..ListenLimits::default() },
         GateLimits::default(),
     )
     .await;

@@ -108,8 +108,9 @@ try {
   console.log(`speed: jump to now ${Date.now() - began} ms`);
   // Folding, finding and typing while it streams: how long a press takes to be seen.
   await prompt(ten, 'stream 2000 2');
-  // As Esc from the empty composer does: there letters are commands.
-  await page.locator('plexus-session .scroller').focus();
+  // Esc from the empty composer: letters are commands in the conversation.
+  await page.locator('plexus-session #prompt').click();
+  await page.keyboard.press('Escape');
   for (let n = 0; n < 5; n++) {
     await page.keyboard.press('k');
     await page.keyboard.press('o');
