@@ -628,8 +628,9 @@ impl LogShared {
         while ring.heard.front().is_some_and(|(last, _)| *last < ring.first) {
             ring.heard.pop_front();
         }
-        drop(ring);
+        // Under the ring's lock: a reader that comes back with the cursor of an event from the ring is not ahead of the log.
         self.head.send_replace(last.position);
+        drop(ring);
         self.watchers.notify(events);
     }
 }

@@ -177,6 +177,35 @@ async fn log_readers_joining_while_it_grows_see_no_gap_or_repeat() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn log_cursor_of_a_page_is_never_ahead_of_the_log() {
+    const EVENTS: u64 = 4000;
+    let log = log();
+    let readers = (0..2).map(|_| {
+        let log = log.clone();
+        std::thread::spawn(move || {
+            let mut after = Position::START;
+            while after.0 < EVENTS {
+                let Some(page) = log.read_hot(&Filter::all(), after, LIMIT) else { continue };
+                let back = log.attach(&Filter::all(), &StartAfter::Cursor(log.cursor(page.next)));
+                assert_eq!(
+                    (back.resume, back.after),
+                    (ResumeVerdict::Ok, page.next),
+                    "a client that comes back at once"
+                );
+                after = page.next;
+            }
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    for seq in 0..EVENTS {
+        log.commit(entry(&origin(1), seq, 1, 10)).await.unwrap();
+    }
+    for reader in readers {
+        reader.join().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn log_entry_callback_runs_before_its_events_are_visible() {
     let log = log();
