@@ -39,6 +39,10 @@ pub struct RunChanges {
     pub run: String,
     /// The time of its start, as it was noted.
     pub at: i64,
+    /// The text that the caller gave with its start.
+    pub note: String,
+    /// Whether its start was noted after it had begun.
+    pub late: bool,
     /// The number of paths that differ between its start and its end, or now. A renamed file has two.
     pub files: usize,
 }
@@ -101,7 +105,8 @@ impl FolderStore {
         let steps: Vec<Step<'_>> =
             runs_at.iter().zip(nexts).map(|(run, paths)| Step { run: run.as_deref(), paths }).collect();
         let runs = moments.iter().zip(&steps).filter_map(|(moment, step)| {
-            Some(RunChanges { run: step.run?.to_owned(), at: moment.at, files: step.paths.len() })
+            let (run, note) = (step.run?.to_owned(), moment.note.clone());
+            Some(RunChanges { run, at: moment.at, note, late: moment.late, files: step.paths.len() })
         });
         let runs = runs.collect();
         let (old, new) = match run {

@@ -48,7 +48,7 @@ pub use hunks::{PatchHunk, without_hunk};
 pub use look::{FolderLook, NotKept};
 pub use names::{ObjectName, read_path, shown_path};
 pub use project::{FolderProject, project_of};
-pub use record::{Moment, MomentKind};
+pub use record::{Moment, MomentKind, NewMoment};
 pub use search::{FOUND_MAX, KeptWalks, WalkedFiles, files_of};
 pub use store::{FolderStore, FolderStores, KEPT_FILE_MAX};
 pub use undo::{UndoOrder, UndoResult, UndoStep, UndoneFiles};

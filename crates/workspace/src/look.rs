@@ -5,7 +5,7 @@
 //! that git uses for submodules; its name encodes the reason and changes with the file.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -30,6 +30,8 @@ const PATH_MAX: usize = 4096;
 const INDEX_MAX: u64 = 128 << 20;
 /// Most bytes of one file of ignore rules above the folder; a longer one has no effect.
 const RULES_MAX: u64 = 64 << 10;
+/// The name of a file with ignore rules.
+const RULES: &str = ".gitignore";
 /// Names in each list of a look; further ones are counted.
 const NAMED: usize = 20;
 /// Times that a look begins anew because files vanished under it.
@@ -70,7 +72,7 @@ pub struct FolderLook {
     pub tree: ObjectName,
     /// For each reason, the number of files that are not kept and the first 20 of their paths.
     pub not_kept: Vec<(NotKept, usize, Vec<String>)>,
-    /// Folders below that could not be listed, at most 20. Files below them count as unknown, never as absent.
+    /// Folders below that could not be listed, and files of ignore rules whose folders could not, at most 20. Files below them count as unknown, never as absent.
     pub unlisted: Vec<String>,
 }
 
@@ -81,6 +83,8 @@ pub(crate) struct LookState {
     begun: u64,
     ended: u64,
     last: Option<Result<FolderLook>>,
+    /// Folders whose file of ignore rules kept git waiting.
+    blocked: Vec<PathBuf>,
 }
 
 /// Ends a look for all who wait, also if the thread panics.
@@ -144,6 +148,11 @@ impl FolderStore {
             self.borrow_nothing()?;
         }
         match self.look_once() {
+            // A pipe in the place of a file with ignore rules keeps git waiting.
+            Err(WorkspaceError::Slow(_)) if self.find_blocked_rules() => {
+                self.write_rules(places_of(&self.folder).as_ref())?;
+                self.look_once()
+            }
             // What was borrowed, or a crash, left an index or objects that git does not take. All files are read anew.
             Err(WorkspaceError::Git { .. }) => {
                 if borrows {
@@ -232,11 +241,23 @@ impl FolderStore {
     fn gather(&self) -> Result<Gathered> {
         let doing = "looking at the folder";
         let known = self.run(SHORT, &["diff-files", "-z", "--raw", "--ignore-submodules=all"], None)?;
-        let others = self.run(SHORT, &["ls-files", "-z", "--others", "--exclude-standard"], None)?;
+        let blocked = self.blocked_rules();
+        let mut others = vec![OsString::from("ls-files"), "-z".into(), "--others".into()];
+        if blocked.iter().any(|folder| folder.as_os_str().is_empty()) {
+            // Rules of the folder's own cannot be told from those of the folders below.
+            let mut own = OsString::from("--exclude-from=");
+            own.push(self.place.join("info/exclude"));
+            others.push(own);
+        } else {
+            others.push("--exclude-standard".into());
+        }
+        let others = self.run(SHORT, &others, None)?;
         if known.cut || others.cut {
             return Err(WorkspaceError::TooManyFiles);
         }
-        let mut gathered = Gathered { unlisted: unlisted(&others.stderr), ..Gathered::default() };
+        let blocked = blocked.iter().map(|folder| shown_path(folder.join(RULES).as_os_str().as_bytes()));
+        let unlisted = unlisted(&others.stderr).into_iter().chain(blocked).take(NAMED).collect();
+        let mut gathered = Gathered { unlisted, ..Gathered::default() };
         let known = known.checked(doing)?.stdout;
         let others = others.checked(doing)?.stdout;
         let mut parts = known.split(|byte| *byte == 0);
@@ -247,6 +268,34 @@ impl FolderStore {
             gathered.add(self, path, false)?;
         }
         Ok(gathered)
+    }
+
+    /// The folders, below the first, whose file of ignore rules cannot be read without waiting.
+    fn blocked_rules(&self) -> Vec<PathBuf> {
+        let mut blocked = self.looks.lock().blocked.clone();
+        blocked.retain(|folder| is_blocked(&self.folder.join(folder).join(RULES)));
+        blocked
+    }
+
+    /// Searches the folder for files of ignore rules that cannot be read without waiting. Returns whether there are new ones.
+    fn find_blocked_rules(&self) -> bool {
+        let (mut found, mut pending) = (Vec::new(), vec![PathBuf::new()]);
+        let until = Instant::now() + Duration::from_secs(SHORT);
+        while let Some(below) = pending.pop().filter(|_| Instant::now() < until && found.len() < NAMED) {
+            let Ok(entries) = fs::read_dir(self.folder.join(&below)) else { continue };
+            for entry in entries.flatten() {
+                if entry.file_name() == RULES && is_blocked(&entry.path()) {
+                    found.push(below.clone());
+                } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != ".git" {
+                    pending.push(below.join(entry.file_name()));
+                }
+            }
+        }
+        let known = self.blocked_rules();
+        found.retain(|folder| !known.contains(folder));
+        let any = !found.is_empty();
+        self.looks.lock().blocked = known.into_iter().chain(found).take(NAMED).collect();
+        any
     }
 
     /// Writes the ignore rules that stand above the folder, those of its repository, and our own.
@@ -265,9 +314,11 @@ impl FolderStore {
             }
         }
         rules.push_str(&format!("*{UNDO_SUFFIX}\n"));
-        if let Some(private) = &self.private {
+        let blocked = self.blocked_rules();
+        let below = blocked.iter().filter(|folder| !folder.as_os_str().is_empty());
+        for left_out in self.private.iter().chain(below) {
             let escaped = |c: char| if c.is_alphanumeric() || c == '/' { vec![c] } else { vec!['\\', c] };
-            let path: String = private.to_string_lossy().chars().flat_map(escaped).collect();
+            let path: String = left_out.to_string_lossy().chars().flat_map(escaped).collect();
             rules.push_str(&format!("/{path}/\n"));
         }
         replace(&self.place.join("info/exclude"), rules.as_bytes()).map_err(disk("writing the ignore rules"))
@@ -363,6 +414,11 @@ impl Gathered {
         });
         Ok(FolderLook { tree, not_kept: not_kept.collect(), unlisted: self.unlisted })
     }
+}
+
+/// Whether opening a path may wait for another process.
+fn is_blocked(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -19,9 +19,9 @@ use crate::store::{FolderStore, sync_folder};
 /// Most paths of one moment; the list then says that the author of further files is not known.
 const PATHS: usize = 5000;
 /// Bytes of a session's file beyond which moments have no paths.
-const FILE_SOFT: u64 = 32 << 20;
+const FILE_SOFT: u64 = 4 << 20;
 /// Sessions whose moments are remembered; beyond it all are forgotten, and read again.
-const REMEMBERED: usize = 64;
+const REMEMBERED: usize = 4;
 /// The name of the file.
 const FILE: &str = "moments";
 
@@ -47,9 +47,12 @@ pub struct Moment {
     pub kind: MomentKind,
     /// The time in milliseconds since 1970, as the caller gave it.
     pub at: i64,
+    /// A text of the caller, such as the beginning of the prompt.
+    #[serde(default)]
+    pub note: String,
     /// The tree.
     pub tree: ObjectName,
-    /// Whether a base was not noted before the first run began; true for ever then.
+    /// Whether the look came after the work that it was to precede had begun; true for ever then.
     #[serde(default)]
     pub late: bool,
     /// The paths that differ from the moment before, as [`shown_path`](crate::shown_path) writes them.
@@ -62,13 +65,27 @@ pub struct Moment {
     pub unlisted: Vec<String>,
 }
 
+/// A moment to note.
+#[derive(Clone, Debug)]
+pub struct NewMoment<'a> {
+    /// The kind.
+    pub kind: MomentKind,
+    /// The time in milliseconds since 1970.
+    pub at: i64,
+    /// A text of the caller that is kept with the moment.
+    pub note: &'a str,
+    /// Whether the look came after the work that it was to precede had begun.
+    pub late: bool,
+}
+
 impl FolderStore {
     /// Notes a moment of a session. A second base, a second start of a run and a second end of one have no effect. A session that
     /// begins with a run gets a base that is [`Moment::late`].
     ///
     /// # Errors
     /// [`WorkspaceError::BadId`], [`WorkspaceError::Damaged`], and those of git and the disk; then nothing is noted.
-    pub fn mark(&self, session: &str, kind: MomentKind, at: i64, look: &FolderLook) -> Result<()> {
+    pub fn mark(&self, session: &str, moment: NewMoment<'_>, look: &FolderLook) -> Result<()> {
+        let NewMoment { kind, at, note, late } = moment;
         let _turn = self.turn()?;
         if let MomentKind::RunStart(run) | MomentKind::RunEnd(run) = &kind {
             checked_id(run)?;
@@ -87,8 +104,9 @@ impl FolderStore {
             paths.truncate(if length > FILE_SOFT { 0 } else { PATHS });
             left_off = true;
         }
-        let late = known.is_empty() && kind != MomentKind::Base;
-        let moment = Moment { kind, at, tree: look.tree, late, paths, left_off, unlisted: look.unlisted.clone() };
+        let late = late || (known.is_empty() && kind != MomentKind::Base);
+        let (note, unlisted) = (note.to_owned(), look.unlisted.clone());
+        let moment = Moment { kind, at, note, tree: look.tree, late, paths, left_off, unlisted };
         self.keep_objects(session, &[look.tree])?;
         self.append(session, &moment, length).map_err(disk("noting the state of the folder"))?;
         let moments = known.iter().cloned().chain([moment]).collect();

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::{FolderLook, FolderStore, FolderStores, MomentKind, SessionChanges, UndoOrder, UndoResult, WorkspaceError};
+use crate::{
+    FolderLook, FolderStore, FolderStores, MomentKind, NewMoment, SessionChanges, UndoOrder, UndoResult, WorkspaceError,
+};
 
 /// The session of most tests.
 pub(crate) const SESSION: &str = "s_one";
@@ -68,6 +70,10 @@ impl Rig {
         self.stores.of(&self.work()).unwrap()
     }
 
+    pub(crate) fn stores(&self) -> &FolderStores {
+        &self.stores
+    }
+
     pub(crate) fn try_store(&self) -> Result<Arc<FolderStore>, WorkspaceError> {
         self.stores.of(&self.work())
     }
@@ -78,7 +84,11 @@ impl Rig {
 
     pub(crate) fn mark(&self, kind: MomentKind, at: i64) {
         let store = self.store();
-        store.mark(SESSION, kind, at, &store.look().unwrap()).unwrap();
+        self.mark_look(kind, at, &store.look().unwrap());
+    }
+
+    pub(crate) fn mark_look(&self, kind: MomentKind, at: i64, look: &FolderLook) {
+        self.store().mark(SESSION, NewMoment { kind, at, note: "", late: false }, look).unwrap();
     }
 
     pub(crate) fn begin(&self) {

@@ -82,6 +82,29 @@ impl FolderStores {
 }
 
 impl FolderStores {
+    /// Forgets a session of a folder, which may be gone. No store is made for it.
+    ///
+    /// # Errors
+    /// As [`FolderStore::forget`].
+    pub fn forget(&self, folder: &Path, session: &str) -> Result<()> {
+        let exists = folder.canonicalize();
+        let place = self.home.join(STORES).join(digest_of(exists.as_deref().unwrap_or(folder).as_os_str().as_bytes()));
+        let sessions = place.join("sessions");
+        if !sessions.join(checked_id(session)?).is_dir() {
+            return Ok(());
+        }
+        if exists.is_ok() {
+            return self.of(folder)?.forget(session);
+        }
+        let doing = disk("forgetting a session");
+        fs::remove_dir_all(sessions.join(session)).map_err(&doing)?;
+        // The folder is gone with the objects of its repository: without sessions, nobody asks for the rest.
+        if fs::read_dir(&sessions).is_ok_and(|mut left| left.next().is_none()) {
+            fs::remove_dir_all(place).map_err(doing)?;
+        }
+        Ok(())
+    }
+
     fn slot(&self, folder: &Path) -> OpenStore {
         let mut open = self.open.lock();
         open.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().strong_count() > 0);

@@ -262,7 +262,7 @@ fn files_below_an_unlisted_folder_are_never_added() {
         std::fs::remove_file(rig.path("d/a")).unwrap();
         look.tree = store.look().unwrap().tree;
         look.unlisted = vec!["d/".into()];
-        store.mark(SESSION, MomentKind::Base, 1, &look).unwrap();
+        rig.mark_look(MomentKind::Base, 1, &look);
         rig.write("d/a", "x");
     } else {
         std::fs::set_permissions(rig.path("d"), std::fs::Permissions::from_mode(0o000)).unwrap();
@@ -397,10 +397,10 @@ fn list_of_many_runs_and_files_is_cheap() {
     let store = rig.store();
     let mut look = store.look().unwrap();
     for run in 0..runs {
-        store.mark(SESSION, MomentKind::RunStart(format!("r_{run}")), 1, &look).unwrap();
+        rig.mark_look(MomentKind::RunStart(format!("r_{run}")), 1, &look);
         rig.write(&format!("data/{}", run * 5), format!("run {run}\n"));
         look = store.look().unwrap();
-        store.mark(SESSION, MomentKind::RunEnd(format!("r_{run}")), 1, &look).unwrap();
+        rig.mark_look(MomentKind::RunEnd(format!("r_{run}")), 1, &look);
     }
     rig.write("data/1", "late\n");
     let look = rig.look();
@@ -436,4 +436,49 @@ fn look_at_a_large_repository_is_cheap() {
         store.look().unwrap();
         println!("{name}: {:?}, children {:.2} s", began.elapsed(), children_cpu() - children);
     }
+}
+
+#[test]
+fn session_of_a_folder_that_is_gone_is_forgotten() {
+    let rig = Rig::new();
+    let folder = rig.work().canonicalize().unwrap();
+    rig.write("a", "x");
+    rig.begin();
+    let stores = rig.stores();
+    stores.forget(&folder, "s_other").unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    stores.forget(&folder, SESSION).unwrap();
+    let kept = std::fs::read_dir(rig.base().join("state/workspaces")).unwrap();
+    let folders = kept.flatten().filter(|entry| entry.path().is_dir()).count();
+    assert_eq!(folders, 0);
+    stores.forget(&folder, SESSION).unwrap();
+}
+
+#[test]
+fn rules_that_cannot_be_read_leave_out_their_folder_alone() {
+    let rig = Rig::new();
+    rig.write("a", "x");
+    rig.write("d/b", "x");
+    let pipe = |name: &str| {
+        let path = rig.path(name);
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    };
+    let listed = |look: &crate::FolderLook| {
+        let tree = look.tree.to_string();
+        rig.store().run(20, &["ls-tree", "-r", "--name-only", &tree], None).unwrap().line()
+    };
+    rig.begin();
+    pipe("d/.gitignore");
+    let (store, look) = (rig.store(), rig.look());
+    assert_eq!((listed(&look).as_str(), look.unlisted), ("a\nd/b", vec!["d/.gitignore".to_owned()]));
+    rig.write("c", "x");
+    assert_eq!(listed(&rig.look()), "a\nc\nd/b");
+    pipe(".gitignore");
+    assert_eq!(listed(&rig.look()), "a\nc\nd/b");
+    std::fs::remove_file(rig.path(".gitignore")).unwrap();
+    std::fs::remove_file(rig.path("d/.gitignore")).unwrap();
+    rig.write("d/e", "x");
+    let look = rig.look();
+    assert_eq!((listed(&look).as_str(), look.unlisted), ("a\nc\nd/b\nd/e", vec![]));
+    drop(store);
 }

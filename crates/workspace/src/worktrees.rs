@@ -153,14 +153,18 @@ impl FolderWorktrees {
         Self { file: state_folder.join(FILE), stores, turn: Mutex::default() }
     }
 
-    /// Removes the worktrees that were made and not kept, as a crash leaves them. Returns those that could not be removed.
+    /// Removes the worktrees that were made and not kept, as a crash leaves them, and keeps those that are in use. Returns those that
+    /// could not be removed.
     ///
     /// # Errors
-    /// [`WorkspaceError::Disk`], if the file of worktrees cannot be read.
-    pub fn recover(&self) -> Result<Vec<WorktreeEntry>> {
+    /// [`WorkspaceError::Disk`], if the file of worktrees cannot be read or written.
+    pub fn recover(&self, in_use: &dyn Fn(&Path) -> bool) -> Result<Vec<WorktreeEntry>> {
         let _turn = self.turn.lock();
-        let half = self.read()?.into_iter().filter(|entry| !entry.kept);
-        Ok(half.filter(|entry| self.take_back(entry).is_err()).collect())
+        let mut all = self.read()?;
+        all.iter_mut().filter(|entry| !entry.kept).for_each(|entry| entry.kept = in_use(&entry.path));
+        let half: Vec<WorktreeEntry> = all.iter().filter(|entry| !entry.kept).cloned().collect();
+        self.write(&all)?;
+        Ok(half.into_iter().filter(|entry| self.take_back(entry).is_err()).collect())
     }
 
     /// Makes a branch and a worktree of it for a session in `folder`. It stays only if [`FolderWorktrees::keep`] is called.

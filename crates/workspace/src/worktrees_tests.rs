@@ -25,7 +25,7 @@ fn worktree_is_made_kept_and_removed() {
     assert_eq!(made.cwd, made.entry.path.join("d"));
     assert_eq!(std::fs::read(made.cwd.join("a")).unwrap(), b"a\n");
     all.keep(&made.entry.path).unwrap();
-    assert_eq!(all.recover().unwrap(), []);
+    assert_eq!(all.recover(&|_| false).unwrap(), []);
     assert!(matches!(all.make(&rig.work(), "feature/x", None, 2), Err(WorktreeProblem::BranchExists)));
     assert!(matches!(all.make(&rig.work(), "feature/x/y", None, 2), Err(WorktreeProblem::FolderExists(_))));
     assert!(matches!(all.make(&rig.work(), "--force", None, 2), Err(WorktreeProblem::BadBranch)));
@@ -88,7 +88,7 @@ fn worktree_that_was_not_kept_is_removed_at_the_next_start() {
             _ => {}
         }
         let next = worktrees(&rig);
-        assert_eq!(next.recover().unwrap(), [], "{kill}");
+        assert_eq!(next.recover(&|_| false).unwrap(), [], "{kill}");
         assert!(!path.exists() && next.list().unwrap().is_empty(), "{kill}");
         assert_eq!(branches(&rig), "main\n", "{kill}");
         assert!(!rig.base().join("work.worktrees").exists(), "{kill}");
@@ -100,7 +100,7 @@ fn worktree_that_was_not_kept_is_removed_at_the_next_start() {
     std::fs::write(path.join("mine"), "x").unwrap();
     rig.user_git(&["checkout", "-q", "b"]);
     rig.commit();
-    worktrees(&rig).recover().unwrap();
+    worktrees(&rig).recover(&|_| false).unwrap();
     assert!(path.join("mine").exists() && branches(&rig).contains("b\n"));
 }
 
