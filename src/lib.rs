@@ -249,6 +249,8 @@ impl Gateway {
             Notifier::open(&home, &log, config.push, Arc::clone(&public_addresses)).map_err(StartError::Push)?;
         let launcher = Arc::clone(&runtimes) as _;
         let directory = Directory::open_limited(log.clone(), launcher, rules, ceilings).await.map_err(failed)?;
+        let folders = Arc::new(plexus_workspace::FolderStores::new(&absolute(&home)));
+        directory.keep_changes_in(Arc::clone(&folders));
         equip(&directory, &auth, &absolute(&exe), &absolute(&home));
         let (stop, stopping) = watch::channel(false);
         let state = AppState {
@@ -259,7 +261,7 @@ impl Gateway {
             listeners,
             agents: agents(exe.clone()),
             opened: router::new_session::OpenedSessions::default(),
-            worktrees: sessions::Worktrees::new(&absolute(&home)),
+            worktrees: worktrees(&home, folders, &directory),
             presets: presets(exe),
             started_at: SystemTime::now().into(),
             version: env!("CARGO_PKG_VERSION"),
@@ -456,9 +458,18 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Gives the sessions a place for what changed in their folders, and their agents the tools to draw with.
+/// Opens the worktrees that were made for sessions; those that a crash left are removed meanwhile.
+fn worktrees(home: &Path, folders: Arc<plexus_workspace::FolderStores>, directory: &Directory) -> sessions::Worktrees {
+    let (worktrees, sessions) = (sessions::Worktrees::new(&absolute(home), folders), directory.sessions());
+    let recovered = worktrees.clone();
+    tokio::spawn(async move {
+        recovered.recover(move |path| sessions.iter().any(|info| Path::new(&info.cwd).starts_with(path))).await;
+    });
+    worktrees
+}
+
+/// Gives the agents of sessions the tools to draw with.
 fn equip(directory: &Directory, auth: &Auth, exe: &Path, home: &Path) {
-    directory.keep_changes_in(home.to_owned());
     directory.give_tools(Arc::new(surface_tools::SurfaceTools {
         auth: auth.clone(),
         exe: exe.to_owned(),

@@ -41,16 +41,29 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("auth", &["protocol", "store", "metrics"]),
     // What the machine's clocks say; its record is a private file.
     ("clock", &["protocol", "auth"]),
-    ("sessions", &["protocol", "dialects", "store", "surfaces", "auth", "clock", "metrics", "ledger", "spans"]),
+    (
+        "sessions",
+        &["protocol", "dialects", "store", "surfaces", "workspace", "auth", "clock", "metrics", "ledger", "spans"],
+    ),
     // Runtimes get their own spec from lib; they never read the config. Of the client they use what notices a dead WebSocket.
     ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger", "spans"]),
     // The router reads the log from the store (reads only) and never sees a dialect or a runtime.
     // bridges: the tools that agents draw with, as `/mcp` has them.
-    // terminal: what a page shows of one.
+    // terminal: what a page shows of one. workspace: its errors have codes.
     (
         "router",
         &[
-            "protocol", "store", "surfaces", "bridges", "terminal", "auth", "clock", "sessions", "metrics", "ledger",
+            "protocol",
+            "store",
+            "surfaces",
+            "bridges",
+            "terminal",
+            "workspace",
+            "auth",
+            "clock",
+            "sessions",
+            "metrics",
+            "ledger",
             "spans",
         ],
     ),
@@ -71,6 +84,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "runtimes",
             "router",
             "terminal",
+            "workspace",
             "config",
             "metrics",
             "ledger",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use plexus_protocol::{RunId, SessionInfo, text_block};
+use plexus_workspace::WorkspaceError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -21,16 +22,32 @@ const COMMENTS_BYTES: usize = 64 << 10;
 impl From<ChangesError> for Problem {
     fn from(error: ChangesError) -> Self {
         let (status, code) = match &error {
-            ChangesError::NoChange => (StatusCode::NOT_FOUND, "no_change"),
-            ChangesError::NoPatch => (StatusCode::NOT_FOUND, "patch_not_found"),
-            ChangesError::NoRun => (StatusCode::NOT_FOUND, "run_not_found"),
-            ChangesError::ChangedMeanwhile => (StatusCode::CONFLICT, "changed_meanwhile"),
-            ChangesError::RunUnderWay => (StatusCode::CONFLICT, "run_under_way"),
-            ChangesError::NotUndoable(_) => (StatusCode::CONFLICT, "not_undoable"),
+            ChangesError::Workspace(error) => of_workspace(error),
+            ChangesError::RunUnderWay(_) => (StatusCode::CONFLICT, "run_under_way"),
             ChangesError::Slow => (StatusCode::GATEWAY_TIMEOUT, "folder_slow"),
             ChangesError::Disk(_) => (StatusCode::INTERNAL_SERVER_ERROR, "folder_failed"),
         };
         Self::new(status, code, error.to_string())
+    }
+}
+
+const fn of_workspace(error: &WorkspaceError) -> (StatusCode, &'static str) {
+    match error {
+        WorkspaceError::NoChange => (StatusCode::NOT_FOUND, "no_change"),
+        WorkspaceError::NoPatch => (StatusCode::NOT_FOUND, "patch_not_found"),
+        WorkspaceError::NoRun => (StatusCode::NOT_FOUND, "run_not_found"),
+        WorkspaceError::NoBase => (StatusCode::NOT_FOUND, "no_base"),
+        WorkspaceError::ChangedMeanwhile => (StatusCode::CONFLICT, "changed_meanwhile"),
+        WorkspaceError::NotUndoable(_) => (StatusCode::CONFLICT, "not_undoable"),
+        WorkspaceError::TooManyFiles => (StatusCode::CONFLICT, "too_many_files"),
+        WorkspaceError::Private => (StatusCode::CONFLICT, "private_folder"),
+        WorkspaceError::InUse => (StatusCode::CONFLICT, "folder_in_use"),
+        WorkspaceError::Slow(_) => (StatusCode::GATEWAY_TIMEOUT, "folder_slow"),
+        WorkspaceError::GitMissing(_) => (StatusCode::SERVICE_UNAVAILABLE, "git_missing"),
+        WorkspaceError::Git { .. }
+        | WorkspaceError::Disk { .. }
+        | WorkspaceError::Damaged(_)
+        | WorkspaceError::BadId(_) => (StatusCode::INTERNAL_SERVER_ERROR, "folder_failed"),
     }
 }
 
@@ -66,7 +83,7 @@ pub(super) async fn patch(state: AppState, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     let query = Query::of(&call);
     let (path, run) = (query.get("path").map(Into::into), run(&query)?);
-    Ok(body(StatusCode::OK, "text/x-diff; charset=utf-8", state.directory.changes_patch(&session, path, run).await?))
+    Ok(body(StatusCode::OK, "text/x-diff", state.directory.changes_patch(&session, path, run).await?))
 }
 
 /// A change to undo.

@@ -12,6 +12,8 @@ use utoipa::openapi::{Ref, RefOr};
 
 use crate::auth::{AuthError, Denied, PairingFault};
 use crate::ledger::{Class, LedgerFull};
+use plexus_workspace::{WorkspaceError, WorktreeProblem};
+
 use crate::sessions::{ResumeVerdict, SessionError, WorktreeError, WorktreeLosses};
 use plexus_protocol::schema::Json;
 use plexus_protocol::{Cursor, Receipt, RequestState, Risk, Scope};
@@ -281,21 +283,27 @@ impl From<WorktreeError> for Problem {
     fn from(error: WorktreeError) -> Self {
         let words = error.to_string();
         let (status, code) = match &error {
-            WorktreeError::NoRepository(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_repository"),
-            WorktreeError::BadBranch(_) | WorktreeError::BadBase(_) => (StatusCode::UNPROCESSABLE_ENTITY, "bad_branch"),
-            WorktreeError::BranchExists(_) | WorktreeError::FolderExists(_) => {
-                (StatusCode::CONFLICT, "worktree_exists")
-            }
-            WorktreeError::TooMany => (StatusCode::CONFLICT, "too_many_worktrees"),
-            WorktreeError::Unknown(_) => (StatusCode::NOT_FOUND, "worktree_not_found"),
+            WorktreeError::Problem(problem) => match problem {
+                WorktreeProblem::NoRepository(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_repository"),
+                WorktreeProblem::BadBranch | WorktreeProblem::BadBase => {
+                    (StatusCode::UNPROCESSABLE_ENTITY, "bad_branch")
+                }
+                WorktreeProblem::BranchExists | WorktreeProblem::FolderExists(_) => {
+                    (StatusCode::CONFLICT, "worktree_exists")
+                }
+                WorktreeProblem::TooMany => (StatusCode::CONFLICT, "too_many_worktrees"),
+                WorktreeProblem::Unknown => (StatusCode::NOT_FOUND, "worktree_not_found"),
+                WorktreeProblem::Unsaved(_) => (StatusCode::CONFLICT, "worktree_unsaved"),
+                WorktreeProblem::Folder(WorkspaceError::Slow(_)) => (StatusCode::GATEWAY_TIMEOUT, "git_slow"),
+                WorktreeProblem::Folder(_) => (StatusCode::BAD_GATEWAY, "git_failed"),
+            },
             WorktreeError::InUse(_) => (StatusCode::CONFLICT, "worktree_in_use"),
-            WorktreeError::Unsaved(_) => (StatusCode::CONFLICT, "worktree_unsaved"),
-            WorktreeError::NoGit(_) | WorktreeError::Git { .. } | WorktreeError::Disk { .. } => {
-                (StatusCode::BAD_GATEWAY, "git_failed")
-            }
-            WorktreeError::Slow(_) => (StatusCode::GATEWAY_TIMEOUT, "git_slow"),
+            WorktreeError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         };
-        let unsaved = if let WorktreeError::Unsaved(lost) = error { Some(*lost) } else { None };
+        let unsaved = match error {
+            WorktreeError::Problem(WorktreeProblem::Unsaved(risk)) => Some((*risk).into()),
+            _ => None,
+        };
         Self::new(status, code, words).with(ProblemMembers { unsaved, ..ProblemMembers::default() })
     }
 }

@@ -23,7 +23,7 @@ use super::http::{StartRuntime, free_name, start_spec};
 use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
 use super::{AppState, Problem};
 use crate::auth::{Admin, Caller, Permit, Prompt, Target};
-use crate::sessions::{Directory, Effect, FirstSettings, MadeWorktree, NewWorktree, OpenSession, SessionError};
+use crate::sessions::{Directory, Effect, FirstSettings, NewWorktree, OpenSession, SessionError};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
@@ -160,7 +160,9 @@ async fn open_once(
     match (opened, started) {
         (Ok(session), started) => {
             started.into_iter().for_each(StartedRuntime::keep);
-            made.into_iter().for_each(MadeWorktree::keep);
+            if let Some(made) = made {
+                made.keep().await;
+            }
             Ok(session)
         }
         (Err(problem), Some(started)) => Err(started.remove(problem).await),

@@ -1,440 +1,322 @@
-//! What changed in a session's folder since its first prompt, read from git without running anything.
-//!
-//! An agent wrote what is read here, and may write while it is read. So git's files are parsed by our own code: by position, never
-//! mapped, with bounds, without links, without alternates, and without a look at what a repository configures.
+//! The changes of sessions: when their folders are looked at, and what clients see of it. The folders themselves are the business of
+//! `plexus_workspace`.
 
-mod analysis;
-mod attributes;
-mod beneath;
 mod noting;
-mod objects;
-mod patch;
-mod record;
-mod repository;
 mod review;
-mod told;
-mod undo;
 mod view;
-mod worktree;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::{Directory, Log};
+use super::Directory;
+use super::session::{mint, now};
 use crate::auth::{Approve, Permit};
-use analysis::{Analysis, Change, Contents, analyse, digest_of};
-use attributes::Attributes;
-use patch::{PatchText, Side, shown};
-use plexus_protocol::{RunId, SessionId, SessionInfo};
-use record::{Record, RecordFolder};
+use plexus_protocol::{Resolver, RunId, SessionId, SessionInfo};
+use plexus_workspace::{
+    Comparison, FolderLook, FolderStore, FolderStores, SessionChanges, UndoOrder, WorkspaceError, read_path, shown_path,
+};
 pub use review::ReviewComment;
-use told::ToldEdits;
-pub use undo::UndoWish;
 pub use view::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
     ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, UndoneChange,
 };
 
-/// Most files in a list; further ones are counted.
-const FILES: usize = 2000;
-/// How long a folder that was compared counts as current; calls within it share one comparison.
+/// Time for which a look counts as current; calls within it share it.
 const FRESH: Duration = Duration::from_millis(700);
-/// Folders whose comparison is kept; beyond it all are dropped, and compared again when they are asked for.
-const KEPT: usize = 16;
-/// Sessions whose told edits are kept, at most 8 MiB each; beyond it all are dropped, and read again from the log.
-const TOLD: usize = 4;
-/// Folders compared at a time; others wait. Of one folder only one comparison is made at a time, so that a file system that hangs keeps
-/// one of these threads for each of its folders.
-const WORKERS: usize = 4;
-/// How long a caller waits for its answer; then it is told that the folder is slow.
+/// Folders whose stores stay open; beyond it those that nobody uses are closed.
+const OPEN_FOLDERS: usize = 16;
+/// Calls on one folder at a time; others wait. A file system that hangs keeps this many threads for each of its folders.
+const CALLS: usize = 8;
+/// Time that a caller waits for its answer, before it gets [`ChangesError::Slow`].
 const WAIT: Duration = Duration::from_secs(20);
-/// Bytes of the texts whose lines are counted for one list; further files have no counts.
-const COUNTED: usize = 64 << 20;
-/// Files whose counts are remembered; beyond it all are forgotten, and counted again.
-const COUNTS: usize = 20_000;
-/// Most bytes of a patch of all files; further files are named in its first lines.
-const PATCH: usize = 8 << 20;
-/// Characters of a prompt in the list of runs.
-const PROMPT: usize = 120;
+/// Time for which a folder that is too large to look at is left alone; until then, its list says so again.
+const LEFT_ALONE: Duration = Duration::from_secs(30 * 60);
+/// Time after which the store of a folder in use is packed again.
+const MAINTAINED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is known of the changes of all sessions.
+/// The stores of the folders that sessions work in.
+#[derive(Default)]
 pub(super) struct Changes {
-    home: OnceLock<PathBuf>,
-    kept: Mutex<HashMap<SessionId, Seen>>,
-    /// Held while a session's folder is compared or its record is written: one at a time.
+    stores: OnceLock<Arc<FolderStores>>,
+    folders: dashmap::DashMap<String, Arc<OpenFolder>>,
+    /// Held while a moment of a session is noted, one at a time. A session without an entry was deleted, or was never prompted.
     turns: dashmap::DashMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
-    /// Held while a folder is compared: sessions of the same folder wait for each other. Dropped when nobody waits.
-    folders: dashmap::DashMap<String, Arc<tokio::sync::Mutex<()>>>,
-    workers: Arc<Semaphore>,
+    /// Looks of prompts whose runs have not begun.
+    starts: Mutex<HashMap<SessionId, noting::StartLook>>,
     queued: Mutex<noting::QueuedPrompts>,
-    /// The edits that agents told of in folders that are in no repository.
-    told: Mutex<HashMap<SessionId, Arc<Mutex<ToldEdits>>>>,
-    /// The counts of files that were compared, by digest; `None` for one that differs in line ends alone.
-    counts: Mutex<HashMap<String, Option<Counts>>>,
 }
 
-/// How a file was compared.
-#[derive(Clone, Debug)]
-struct Counts {
-    lines: Option<(usize, usize)>,
-    compared: ChangeCompared,
-    reason: Option<String>,
+/// A folder in use.
+struct OpenFolder {
+    calls: Arc<Semaphore>,
+    store: Mutex<Option<Arc<FolderStore>>>,
+    looked: Mutex<Option<(FolderLook, Instant)>>,
+    /// The end of a look that was too large, and its error.
+    too_large: Mutex<Option<(WorkspaceError, Instant)>>,
+    maintained: Mutex<Instant>,
 }
 
-/// A folder that was compared.
-#[derive(Clone)]
-struct Seen {
-    analysis: Arc<Analysis>,
-    record: Arc<Record>,
-    at: Instant,
+/// The folder of one call.
+struct FolderCall {
+    cwd: String,
+    folder: Arc<OpenFolder>,
+    changes: Arc<Changes>,
+    _slot: OwnedSemaphorePermit,
 }
 
-impl Default for Changes {
-    fn default() -> Self {
-        let workers = Arc::new(Semaphore::new(WORKERS));
-        Self {
-            home: OnceLock::new(),
-            kept: Mutex::default(),
-            turns: dashmap::DashMap::new(),
-            folders: dashmap::DashMap::new(),
-            workers,
-            counts: Mutex::default(),
-            queued: Mutex::default(),
-            told: Mutex::default(),
+impl FolderCall {
+    /// Opens the store. Blocks.
+    fn store(&self) -> Result<Arc<FolderStore>, WorkspaceError> {
+        let mut open = self.folder.store.lock();
+        if let Some(store) = &*open {
+            return Ok(Arc::clone(store));
+        }
+        let private = || WorkspaceError::Private;
+        let store = self.changes.stores.get().ok_or_else(private)?.of(Path::new(&self.cwd))?;
+        *open = Some(Arc::clone(&store));
+        Ok(store)
+    }
+
+    /// Looks at the folder, if that was not done just now. Blocks.
+    fn fresh_look(&self) -> Result<FolderLook, WorkspaceError> {
+        let kept = self.folder.looked.lock().clone();
+        match kept.filter(|(_, at)| at.elapsed() < FRESH) {
+            Some((look, _)) => Ok(look),
+            None => self.look(),
         }
     }
-}
 
-/// A folder's turn; the last one to leave drops its entry.
-struct FolderTurn {
-    held: Option<tokio::sync::OwnedMutexGuard<()>>,
-    changes: Arc<Changes>,
-    cwd: String,
-}
+    /// Looks at the folder. Blocks.
+    fn look(&self) -> Result<FolderLook, WorkspaceError> {
+        let too_large = self.folder.too_large.lock().clone();
+        if let Some((error, _)) = too_large.filter(|(_, at)| at.elapsed() < LEFT_ALONE) {
+            return Err(error);
+        }
+        let begun = Instant::now();
+        let look = self.store()?.look();
+        if let Err(error @ (WorkspaceError::Slow(_) | WorkspaceError::TooManyFiles)) = &look {
+            *self.folder.too_large.lock() = Some((error.clone(), Instant::now()));
+        }
+        let look = look?;
+        *self.folder.looked.lock() = Some((look.clone(), begun));
+        Ok(look)
+    }
 
-impl Drop for FolderTurn {
-    fn drop(&mut self) {
-        drop(self.held.take());
-        self.changes.folders.remove_if(&self.cwd, |_, folder| Arc::strong_count(folder) == 1);
+    fn changes(&self, session: &SessionId, run: Option<&RunId>) -> Result<SessionChanges, WorkspaceError> {
+        let store = self.store()?;
+        if !store.knows(session.as_str())? {
+            return Err(if run.is_some() { WorkspaceError::NoRun } else { WorkspaceError::NoBase });
+        }
+        store.changes(session.as_str(), run.map(RunId::as_str), &self.fresh_look()?)
     }
 }
 
 impl Changes {
-    fn folder(&self, session: &SessionId) -> Option<RecordFolder> {
-        self.home.get().map(|home| RecordFolder::of(home, session))
-    }
-
-    fn turn(&self, session: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(&self.turns.entry(session.clone()).or_default())
-    }
-
-    /// Does work for a session, in its turn and its folder's, and on a thread that may block.
-    fn work<T: Send + 'static>(
-        self: &Arc<Self>,
-        session: &SessionId,
-        cwd: &str,
-        work: impl FnOnce(&Self) -> Result<T, ChangesError> + Send + 'static,
-    ) -> impl Future<Output = Result<T, ChangesError>> + Send + 'static {
-        let (this, turn, workers) = (Arc::clone(self), self.turn(session), Arc::clone(&self.workers));
-        let (session, cwd) = (session.clone(), cwd.to_owned());
-        // Spawned, so that it is done whole if the client leaves.
-        let done = tokio::spawn(async move {
-            let _turn = Arc::clone(&turn).lock_owned().await;
-            // The session was deleted meanwhile: a record of it would stay for ever.
-            if !this.turns.get(&session).is_some_and(|now| Arc::ptr_eq(now.value(), &turn)) {
-                return Err(ChangesError::Slow);
-            }
-            let folder = Arc::clone(&this.folders.entry(cwd.clone()).or_default());
-            let _folder = FolderTurn { held: Some(folder.lock_owned().await), changes: Arc::clone(&this), cwd };
-            let _slot = workers.acquire_owned().await.map_err(|_| ChangesError::Slow)?;
-            let done = tokio::task::spawn_blocking(move || work(&this)).await;
-            done.map_err(|_| ChangesError::Disk("an internal error occurred; see the gateway's log".into()))?
-        });
-        async move {
-            tokio::time::timeout(WAIT, done).await.map_err(|_| ChangesError::Slow)?.map_err(|_| ChangesError::Slow)?
+    fn folder(&self, cwd: &str) -> Arc<OpenFolder> {
+        if self.folders.len() >= OPEN_FOLDERS && !self.folders.contains_key(cwd) {
+            self.folders.retain(|_, folder| Arc::strong_count(folder) > 1);
         }
-    }
-
-    /// Compares a folder, if that was not done just now. Blocks; the session's turn is held.
-    fn seen(&self, log: &Log, session: &SessionId, cwd: &Path) -> Seen {
-        if let Some(seen) = self.kept.lock().get(session).filter(|seen| seen.at.elapsed() < FRESH) {
-            return seen.clone();
-        }
-        let record = self.folder(session).map(|folder| folder.load()).unwrap_or_default();
-        let mut analysis = analyse(cwd, &record, self.home.get().map(PathBuf::as_path));
-        if analysis.wants_told() {
-            self.add_told(log, session, cwd, &mut analysis);
-        }
-        let seen = Seen { analysis: Arc::new(analysis), record: Arc::new(record), at: Instant::now() };
-        let mut kept = self.kept.lock();
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(session.clone(), seen.clone());
-        seen
-    }
-
-    /// Where git says nothing, the edits that the agent told of are what changed.
-    fn add_told(&self, log: &Log, session: &SessionId, cwd: &Path, analysis: &mut Analysis) {
-        let told = {
-            let mut all = self.told.lock();
-            if all.len() >= TOLD && !all.contains_key(session) {
-                all.clear();
-            }
-            Arc::clone(all.entry(session.clone()).or_default())
+        let new = || {
+            let calls = Arc::new(Semaphore::new(CALLS));
+            let maintained = Mutex::new(Instant::now());
+            let (store, looked, too_large) = (Mutex::default(), Mutex::default(), Mutex::default());
+            Arc::new(OpenFolder { calls, store, looked, too_large, maintained })
         };
-        let mut edits = told.lock();
-        edits.read(log, session, cwd, &analysis.root);
-        if edits.is_empty() {
-            return;
+        Arc::clone(&self.folders.entry(cwd.to_owned()).or_insert_with(new))
+    }
+
+    /// Does work on a folder, on a thread that may block.
+    fn start<T: Send + 'static>(
+        self: &Arc<Self>,
+        cwd: &str,
+        work: impl FnOnce(&FolderCall) -> Result<T, ChangesError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, ChangesError>> + Send + 'static {
+        let (changes, cwd) = (Arc::clone(self), cwd.to_owned());
+        async move {
+            let folder = changes.folder(&cwd);
+            let slot = Arc::clone(&folder.calls).acquire_owned().await.map_err(|_| ChangesError::Slow)?;
+            let call = FolderCall { cwd, folder, changes, _slot: slot };
+            let done = tokio::task::spawn_blocking(move || work(&call)).await;
+            done.map_err(|_| ChangesError::Disk("an internal error occurred; see the gateway's log".into()))?
         }
-        analysis.source = ChangesSource::Tools;
-        analysis.notes.extend(edits.notes());
-        drop(edits);
-        analysis.told = Some(told);
     }
 
-    /// The next look at the folder compares it again.
-    fn stale(&self, session: &SessionId) {
-        self.kept.lock().remove(session);
+    /// As [`start`](Self::start), for a caller that waits [`WAIT`] at most. The work is done whole if the caller leaves.
+    async fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        cwd: &str,
+        work: impl FnOnce(&FolderCall) -> Result<T, ChangesError> + Send + 'static,
+    ) -> Result<T, ChangesError> {
+        let done = tokio::spawn(self.start(cwd, work));
+        tokio::time::timeout(WAIT, done).await.map_err(|_| ChangesError::Slow)?.map_err(|_| ChangesError::Slow)?
     }
 
-    /// The session is gone, and what was kept of it.
-    pub(super) async fn forget(&self, session: &SessionId) {
-        // What waits for its turn finds that there is none any more; what has its turn is done first.
+    /// As [`work`](Self::work), after what happened in the session so far was noted.
+    async fn of_session<T: Send + 'static>(
+        self: &Arc<Self>,
+        info: &SessionInfo,
+        work: impl FnOnce(&FolderCall) -> Result<T, ChangesError> + Send + 'static,
+    ) -> Result<T, ChangesError> {
+        let turn = self.turns.get(&info.session_id).map(|turn| Arc::clone(turn.value()));
+        if let Some(turn) = turn {
+            drop(tokio::time::timeout(WAIT, turn.lock()).await.map_err(|_| ChangesError::Slow)?);
+        }
+        self.work(&info.cwd, work).await
+    }
+
+    /// Forgets a deleted session.
+    pub(super) async fn forget(self: &Arc<Self>, session: &SessionId, cwd: &str) {
+        // Moments that wait for their turn are not noted any more.
         let turn = self.turns.remove(session).map(|(_, turn)| turn);
-        let _done = match turn {
+        let _noted = match turn {
             Some(turn) => tokio::time::timeout(WAIT, turn.lock_owned()).await.ok(),
             None => None,
         };
-        self.stale(session);
-        self.told.lock().remove(session);
-        if let Some(folder) = self.folder(session) {
-            folder.remove();
+        self.starts.lock().remove(session);
+        if self.stores.get().is_none() {
+            return;
+        }
+        let id = session.clone();
+        let forgotten = self.work(cwd, move |call| {
+            let Some(stores) = call.changes.stores.get() else { return Ok(()) };
+            stores.forget(Path::new(&call.cwd), id.as_str())?;
+            call.changes.maintain(&call.cwd);
+            Ok(())
+        });
+        if let Err(error) = forgotten.await {
+            tracing::warn!(%error, %session, "the states of a folder that were kept for a deleted session could not be removed");
         }
     }
-}
 
-/// One file's comparison; `None` if it differs in line ends alone.
-fn compare(contents: &Contents, attributes: &mut Attributes<'_>, change: &Change) -> (Option<Counts>, usize) {
-    match contents.texts(change, attributes) {
-        Ok(None) => (None, 0),
-        Ok(Some(texts)) => {
-            let compared = super::diff::diff(&texts.old, &texts.new);
-            let lines = Some((compared.added, compared.removed));
-            (Some(Counts { lines, compared: ChangeCompared::Text, reason: None }), texts.old.len() + texts.new.len())
-        }
-        Err((compared, reason)) => (Some(Counts { lines: None, compared, reason: Some(reason) }), 0),
-    }
-}
-
-fn list(changes: &Changes, log: &Log, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
-    let session = &info.session_id;
-    let Seen { analysis, record, .. } = changes.seen(log, session, Path::new(&info.cwd));
-    let mut view = ChangesView {
-        session_id: session.clone(),
-        source: analysis.source,
-        root: info.cwd.clone(),
-        base: None,
-        rev: String::new(),
-        files: Vec::new(),
-        left_off: 0,
-        runs: Vec::new(),
-        notes: analysis.notes.clone(),
-    };
-    let (found, left_off) = analysis.changes(&record, run)?;
-    view.left_off = left_off;
-    view.runs = analysis.runs(&record);
-    if analysis.source == ChangesSource::Git {
-        let at = record.base.as_ref().map_or(info.created_at, |base| base.at);
-        view.base = Some(ChangesBase { commit: analysis.commit.map(objects::ObjectId::hex), at });
-        let late = "how the folder was at the first prompt was not noted in time: changes from before may be listed, and some of the agent's may not";
-        if record.base.as_ref().map_or(info.prompted_at.is_some(), |base| base.late) {
-            view.notes.push(ChangesNote { code: "baseline_late", text: late.into() });
-        }
-    }
-    if found.iter().any(|change| change.told.as_ref().is_some_and(|told| told.apart)) {
-        let text = "some files are not as the edits left them: the edits are shown one after another, with line numbers of their own";
-        view.notes.push(ChangesNote { code: "edits_apart", text: text.into() });
-    }
-    if analysis.source != ChangesSource::None {
-        let contents = Contents::of(&analysis.root, changes.folder(session))?;
-        let mut attributes = Attributes::of(&contents.folder);
-        let mut budget = COUNTED;
-        for change in &found {
-            let digest = change.digest();
-            let known = changes.counts.lock().get(&digest).cloned();
-            let counts = match known {
-                Some(known) => known,
-                None if view.files.len() >= FILES || budget == 0 => {
-                    let reason = "there are too many changes to count the lines of all".to_owned();
-                    Some(Counts { lines: None, compared: ChangeCompared::Text, reason: Some(reason) })
-                }
-                None => {
-                    let (counts, bytes) = compare(&contents, &mut attributes, change);
-                    budget = budget.saturating_sub(bytes);
-                    let mut known = changes.counts.lock();
-                    if known.len() >= COUNTS {
-                        known.clear();
-                    }
-                    known.insert(digest.clone(), counts.clone());
-                    counts
-                }
-            };
-            let Some(counts) = counts else { continue };
-            if view.files.len() >= FILES {
-                view.left_off += 1;
-            } else {
-                view.files.push(file_of(change, digest, counts));
+    /// Packs the store of a folder later, if it is open.
+    fn maintain(self: &Arc<Self>, cwd: &str) {
+        let work = self.start(cwd, |call| {
+            *call.folder.maintained.lock() = Instant::now();
+            let open = call.folder.store.lock().clone();
+            Ok(open.map_or(Ok(()), |store| store.maintain())?)
+        });
+        tokio::spawn(async move {
+            if let Err(error) = work.await {
+                tracing::warn!(%error, "the states that are kept of a folder could not be packed");
             }
+        });
+    }
+}
+
+/// A digest of text, as 32 hexadecimal digits.
+fn digest_of(text: &str) -> String {
+    data_encoding::HEXLOWER.encode(&Sha256::digest(text)[..16])
+}
+
+fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
+    let mut view = ChangesView::empty(info);
+    let found = call.changes(&info.session_id, run).and_then(|found| Ok((found, call.fresh_look()?)));
+    let (found, look) = match found {
+        Ok(found) => found,
+        // These are no failures: the list says what to do.
+        Err(error) => {
+            view.notes.push(ChangesNote::of_error(&error).ok_or(error)?);
+            view.rev = digest_of(&format!("{view:?}"));
+            return Ok(view);
         }
-    }
-    if record.bounded {
-        let text = "some files had no room for a copy: they have no diff against how they were";
-        view.notes.push(ChangesNote { code: "copies_bounded", text: text.into() });
-    }
-    let rest = (&view.runs, &view.notes, &view.base, view.left_off, record.undone.len());
-    view.rev = digest_of(&format!("{:?} {rest:?}", view.files));
+    };
+    view.add(&found, &look);
+    view.rev = digest_of(&format!("{view:?}"));
     Ok(view)
 }
 
-fn file_of(change: &Change, digest: String, counts: Counts) -> ChangedFile {
-    ChangedFile {
-        path: shown(&change.path),
-        from: change.from.as_deref().map(shown),
-        status: change.status(),
-        added: counts.lines.map(|lines| lines.0),
-        removed: counts.lines.map(|lines| lines.1),
-        compared: counts.compared,
-        reason: counts.reason,
-        digest,
-        by: change.by,
-        runs: change.runs.clone(),
-    }
-}
-
-/// The change at a path.
-fn change_at(
-    changes: &Changes,
-    log: &Log,
-    info: &SessionInfo,
-    path: &str,
-    run: Option<&RunId>,
-) -> Result<(Seen, Change), ChangesError> {
-    let seen = changes.seen(log, &info.session_id, Path::new(&info.cwd));
-    let change = seen.analysis.change(&seen.record, run, path)?;
-    Ok((seen, change))
-}
-
-/// The patch of a change, or why there is none. `Ok(None)`: no change.
-fn patch_of(
-    contents: &Contents,
-    attributes: &mut Attributes<'_>,
-    change: &Change,
-) -> Result<Option<PatchText>, (ChangeCompared, String)> {
-    let Some(texts) = contents.texts(change, attributes)? else { return Ok(None) };
-    let side = |path, state: &Option<worktree::FileState>, text| {
-        state.as_ref().map(|state| Side { path, mode: state.mode, text })
-    };
-    let old = side(change.from.as_deref().unwrap_or(&change.path), &change.old, texts.old.as_str());
-    Ok(Some(patch::patch(old, side(&change.path, &change.new, texts.new.as_str()), None)))
-}
-
-fn file(
-    changes: &Changes,
-    log: &Log,
-    info: &SessionInfo,
-    path: &str,
-    run: Option<&RunId>,
-) -> Result<ChangeDiff, ChangesError> {
-    let (seen, change) = change_at(changes, log, info, path, run)?;
-    let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
-    let mut attributes = Attributes::of(&contents.folder);
-    let (text, compared, reason) = match patch_of(&contents, &mut attributes, &change) {
-        Ok(None) => return Err(ChangesError::NoChange),
-        Ok(Some(text)) => (text, ChangeCompared::Text, None),
-        Err((compared, reason)) => (PatchText::default(), compared, Some(reason)),
-    };
-    // From `---` on: the rest of a patch's header is told by the other members.
-    let diff = text.text.find("--- ").map_or_else(String::new, |at| text.text[at..].to_owned());
-    let hunk = |(index, ((old_start, old_lines), (new_start, new_lines)))| ChangeHunk {
-        index,
-        old_start,
-        old_lines,
-        new_start,
-        new_lines,
-    };
-    Ok(ChangeDiff {
-        path: shown(&change.path),
-        from: change.from.as_deref().map(shown),
-        status: change.status(),
-        compared,
-        reason,
-        digest: change.digest(),
-        diff,
-        truncated: text.truncated,
-        hunks: text.hunks.into_iter().enumerate().map(hunk).collect(),
-    })
+fn file(call: &FolderCall, info: &SessionInfo, path: &str, run: Option<&RunId>) -> Result<ChangeDiff, ChangesError> {
+    let found = call.changes(&info.session_id, run)?;
+    let change = &found.at(&read_path(path))?.file;
+    let patch = call.store()?.file_patch(found.old, found.new, change)?;
+    Ok(ChangeDiff::of(change, &patch))
 }
 
 fn whole_patch(
-    changes: &Changes,
-    log: &Log,
+    call: &FolderCall,
     info: &SessionInfo,
     path: Option<&str>,
     run: Option<&RunId>,
-) -> Result<String, ChangesError> {
-    let seen = changes.seen(log, &info.session_id, Path::new(&info.cwd));
-    let found = match path {
-        Some(path) => vec![seen.analysis.change(&seen.record, run, path)?],
-        None => seen.analysis.changes(&seen.record, run)?.0,
+) -> Result<Vec<u8>, ChangesError> {
+    let found = match call.changes(&info.session_id, run) {
+        // Nothing was prompted, so nothing changed.
+        Err(WorkspaceError::NoBase) if path.is_none() => return Ok(Vec::new()),
+        found => found?,
     };
-    let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
-    let mut attributes = Attributes::of(&contents.folder);
-    let (mut left_out, mut text) = (String::new(), String::new());
-    for change in &found {
-        let why = match patch_of(&contents, &mut attributes, change) {
-            Ok(None) => continue,
-            Ok(Some(one)) if one.truncated || text.len() + one.text.len() > PATCH => {
-                "the patch would be too long".to_owned()
+    let only = path.map(|path| found.at(&read_path(path))).transpose()?.map(|change| &change.file);
+    let patch = call.store()?.whole_patch(found.old, found.new, only)?;
+    let why = |path: &[u8]| {
+        let change = found.at(path).ok().map(|change| change.file.compared);
+        match change {
+            Some(Comparison::Text | Comparison::Uncounted | Comparison::Binary | Comparison::Link) | None => {
+                "the patch would be too long"
             }
-            Ok(Some(one)) => {
-                text.push_str(&one.text);
-                continue;
-            }
-            Err((_, reason)) => reason,
-        };
-        // A name may have line breaks of its own.
-        left_out.push_str(&format!("# left out: {}: {why}\n", shown(&change.path).escape_debug()));
-    }
-    Ok(left_out + &text)
+            Some(other) => other.reason().unwrap_or_default(),
+        }
+    };
+    // A name may have line breaks of its own.
+    let line = |path: &Vec<u8>| format!("# left out: {}: {}\n", shown_path(path).escape_debug(), why(path));
+    let head: String = patch.left_out.iter().map(line).collect();
+    Ok([head.into_bytes(), patch.bytes].concat())
+}
+
+/// A wish to undo a change.
+#[derive(Clone, Debug)]
+pub struct UndoWish {
+    /// The path of the file in the list.
+    pub path: String,
+    /// The digest of the change when it was shown.
+    pub digest: String,
+    /// The number of one hunk; all of the file if absent.
+    pub hunk: Option<usize>,
+    /// Whether running runs are no obstacle.
+    pub during_run: bool,
+}
+
+fn undo(call: &FolderCall, session: &SessionId, wish: &UndoWish, by: &Resolver) -> Result<UndoneChange, ChangesError> {
+    let store = call.store()?;
+    let look = call.look()?;
+    let found = store.changes(session.as_str(), None, &look)?;
+    let (patch_id, note) = (mint("u_"), serde_json::to_string(by).unwrap_or_default());
+    let order = UndoOrder {
+        session: session.as_str(),
+        patch_id: &patch_id,
+        path: &read_path(&wish.path),
+        digest: &wish.digest,
+        hunk: wish.hunk,
+        at: now().as_millis(),
+        note: &note,
+    };
+    let undone = store.undo(&found, &order);
+    *call.folder.looked.lock() = None;
+    let undone = undone?;
+    let patch = String::from_utf8_lossy(&undone.patch).into_owned();
+    Ok(UndoneChange { path: undone.undone.path, patch_id, patch })
 }
 
 impl Directory {
-    /// Sets the state folder, where what sessions began with is kept. Later calls have no effect.
-    pub fn keep_changes_in(&self, home: PathBuf) {
-        let _ = self.shared.changes.home.set(home);
+    /// Sets where the states of folders are kept. Later calls have no effect.
+    pub fn keep_changes_in(&self, stores: Arc<FolderStores>) {
+        let _ = self.shared.changes.stores.set(stores);
     }
 
-    /// What changed in a session's folder since its first prompt, or in one of its runs.
+    /// Lists the changes in a session's folder since its first prompt, or in one of its runs.
     ///
     /// # Errors
     /// [`ChangesError`].
     pub async fn changes(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
-        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
-        self.shared
-            .changes
-            .work(&info.session_id, &info.cwd, move |changes| list(changes, &log, &of, run.as_ref()))
-            .await
+        let of = Arc::clone(info);
+        self.shared.changes.of_session(info, move |call| list(call, &of, run.as_ref())).await
     }
 
-    /// The diff of one file.
+    /// Makes the diff of one file.
     ///
     /// # Errors
     /// [`ChangesError`].
@@ -444,14 +326,11 @@ impl Directory {
         path: String,
         run: Option<RunId>,
     ) -> Result<ChangeDiff, ChangesError> {
-        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
-        self.shared
-            .changes
-            .work(&info.session_id, &info.cwd, move |changes| file(changes, &log, &of, &path, run.as_ref()))
-            .await
+        let of = Arc::clone(info);
+        self.shared.changes.of_session(info, move |call| file(call, &of, &path, run.as_ref())).await
     }
 
-    /// A patch of one file or of all, which `git apply` takes.
+    /// Makes a patch of one file or of all, which `git apply` takes. Its bytes have the encodings of the files.
     ///
     /// # Errors
     /// [`ChangesError`].
@@ -460,46 +339,59 @@ impl Directory {
         info: &Arc<SessionInfo>,
         path: Option<String>,
         run: Option<RunId>,
-    ) -> Result<String, ChangesError> {
-        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
-        self.shared
-            .changes
-            .work(&info.session_id, &info.cwd, move |changes| {
-                whole_patch(changes, &log, &of, path.as_deref(), run.as_ref())
-            })
-            .await
+    ) -> Result<Vec<u8>, ChangesError> {
+        let of = Arc::clone(info);
+        self.shared.changes.of_session(info, move |call| whole_patch(call, &of, path.as_deref(), run.as_ref())).await
+    }
+
+    /// Returns the sessions with running runs whose folder contains this one, or is within it.
+    fn running_in(&self, cwd: &str) -> Vec<String> {
+        let folder = Path::new(cwd);
+        let touches = |other: &Path| other.starts_with(folder) || folder.starts_with(other);
+        let infos = self.shared.sessions.iter().map(|handle| handle.info());
+        let running = infos.filter(|info| info.run_id.is_some() && touches(Path::new(&info.cwd)));
+        running.map(|info| info.title.clone().unwrap_or_else(|| info.session_id.to_string())).collect()
+    }
+
+    fn refuse_while_running(&self, info: &SessionInfo, during_run: bool) -> Result<(), ChangesError> {
+        let running = if during_run { Vec::new() } else { self.running_in(&info.cwd) };
+        if running.is_empty() { Ok(()) } else { Err(ChangesError::RunUnderWay(running)) }
     }
 
     /// Undoes a change of a file, or a hunk of it.
     ///
     /// # Errors
-    /// [`ChangesError`]; nothing was written, but for a file that was renamed, of which the old one may be back already.
+    /// [`ChangesError`]; nothing was written, but see [`FolderStore::undo`] on errors of the disk.
     pub async fn undo_change(
         &self,
         permit: &Permit<Approve>,
         info: &Arc<SessionInfo>,
         wish: UndoWish,
     ) -> Result<UndoneChange, ChangesError> {
-        let (log, of, by) = (self.shared.log.clone(), Arc::clone(info), permit.device().resolver());
-        self.shared
-            .changes
-            .work(&info.session_id, &info.cwd, move |changes| undo::undo(changes, &log, &of, &wish, by))
-            .await
+        self.refuse_while_running(info, wish.during_run)?;
+        let (session, by) = (info.session_id.clone(), permit.device().resolver());
+        self.shared.changes.of_session(info, move |call| undo(call, &session, &wish, &by)).await
     }
 
-    /// What was undone and can be brought back, newest first.
+    /// Lists the undone changes that can be brought back, newest first.
     ///
     /// # Errors
-    /// [`ChangesError::Slow`].
+    /// [`ChangesError`].
     pub async fn undone_changes(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
-        let of = Arc::clone(info);
-        self.shared.changes.work(&info.session_id, &info.cwd, move |changes| Ok(undo::undone(changes, &of))).await
+        let session = info.session_id.clone();
+        let undone = move |call: &FolderCall| match call.store() {
+            Ok(store) => Ok(store.undone(session.as_str())?.iter().map(KeptPatch::of).collect()),
+            // Then nothing was undone, either.
+            Err(WorkspaceError::GitMissing(_) | WorkspaceError::Private) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        };
+        self.shared.changes.of_session(info, undone).await
     }
 
-    /// Brings back what was undone.
+    /// Brings back an undone change.
     ///
     /// # Errors
-    /// [`ChangesError`]
+    /// [`ChangesError`].
     pub async fn redo_change(
         &self,
         _permit: &Permit<Approve>,
@@ -507,25 +399,27 @@ impl Directory {
         patch_id: String,
         during_run: bool,
     ) -> Result<KeptPatch, ChangesError> {
-        let of = Arc::clone(info);
-        self.shared
-            .changes
-            .work(&info.session_id, &info.cwd, move |changes| undo::redo(changes, &of, &patch_id, during_run))
-            .await
+        self.refuse_while_running(info, during_run)?;
+        let session = info.session_id.clone();
+        let redo = move |call: &FolderCall| {
+            let redone = call.store()?.redo(session.as_str(), &patch_id);
+            *call.folder.looked.lock() = None;
+            Ok(KeptPatch::of(&redone?))
+        };
+        self.shared.changes.of_session(info, redo).await
     }
 
-    /// The prompt that comments on changed lines make.
+    /// Makes one prompt of comments on changed lines.
     ///
     /// # Errors
-    /// [`ChangesError`]
+    /// [`ChangesError`].
     pub async fn review_prompt(
         &self,
         info: &Arc<SessionInfo>,
         first: String,
         comments: Vec<ReviewComment>,
     ) -> Result<String, ChangesError> {
-        let (log, of) = (self.shared.log.clone(), Arc::clone(info));
-        let work = move |changes: &Changes| review::prompt(changes, &log, &of, &first, &comments);
-        self.shared.changes.work(&info.session_id, &info.cwd, work).await
+        let session = info.session_id.clone();
+        self.shared.changes.of_session(info, move |call| review::prompt(call, &session, &first, &comments)).await
     }
 }

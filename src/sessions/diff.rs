@@ -306,36 +306,6 @@ impl Diff<'_> {
     }
 }
 
-/// A hunk as text: the first line (from 1; without lines the one before) and the number of lines on either side.
-pub(super) struct HunkText {
-    pub(super) old: (usize, usize),
-    pub(super) new: (usize, usize),
-    /// With its header, as patches have it.
-    pub(super) text: String,
-}
-
-/// The hunks of a diff as patches have them.
-pub(super) fn hunk_texts(diff: &Diff<'_>) -> Vec<HunkText> {
-    let at = |(start, count): (usize, usize)| (if count == 0 { start - 1 } else { start }, count);
-    let one = |hunk: &Hunk<'_>| {
-        let (old, new) = (at(hunk.old), at(hunk.new));
-        let mut text = format!("@@ -{},{} +{},{} @@\n", old.0, old.1, new.0, new.1);
-        for (mark, line) in &hunk.lines {
-            text.push(match mark {
-                Mark::Same => ' ',
-                Mark::Removed => '-',
-                Mark::Added => '+',
-            });
-            text.push_str(line);
-            if !line.ends_with('\n') {
-                text.push_str("\n\\ No newline at end of file\n");
-            }
-        }
-        HunkText { old, new, text }
-    };
-    diff.hunks.iter().map(one).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -532,7 +532,7 @@ impl Directory {
         let charge = self.shared.ledger.get().map(|ledger| ledger.session(id.as_str(), runtime.as_str()).charge(bytes));
         let text = prompts::first_text(&content);
         if let Some(session) = self.session(id).filter(|session| session.run_id.is_none()) {
-            self.shared.changes.before_prompt(id, session.cwd.clone(), &text).await;
+            self.shared.changes.before_prompt(id, &session.cwd, &text).await;
         }
         let command = |reply| SessionCommand::Prompt { content, by, once, again, charge, reply };
         let accepted = send_command(&commands, command).await?;

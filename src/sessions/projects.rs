@@ -3,11 +3,8 @@
 //! Reads are shared: sessions in the same folder cost one. They are done on threads that may block, few at a time, so that a
 //! file system that hangs holds up nothing but news of projects.
 
-mod git;
-#[cfg(test)]
-mod git_tests;
-
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::Directory;
+use super::display::label;
 use super::session::{SessionCommand, SessionHandle};
 use plexus_protocol::{Project, SessionId, SessionState};
 
@@ -31,6 +29,9 @@ const READS: usize = 4;
 const READ_WAIT: Duration = Duration::from_secs(10);
 /// Folders that are remembered; beyond it those that were read longest ago are forgotten, and read again when they are needed.
 const FOLDERS: usize = 4096;
+
+/// Longest name that is shown, in bytes; the rest is left out.
+const NAME_MAX: usize = 200;
 
 /// The projects of the folders that sessions work in. Cheap to clone; clones share them.
 #[derive(Clone)]
@@ -73,7 +74,7 @@ impl Projects {
         let work = move || {
             let _slot = slot;
             let read = |cwd: String| {
-                let project = git::project_of(&cwd);
+                let project = project_of(&cwd);
                 let mut known = known.write();
                 known.insert(cwd, KnownProject { project: project.clone(), read_at: Instant::now() });
                 if known.len() > FOLDERS {
@@ -93,6 +94,18 @@ impl Projects {
             return read.ok().flatten()?.pop();
         }
         self.known(cwd)
+    }
+}
+
+/// Reads the project of a folder from the disk, with names that are safe to show.
+fn project_of(cwd: &str) -> Project {
+    let found = plexus_workspace::project_of(Path::new(cwd));
+    let shown = |name: String| label(&name, NAME_MAX);
+    Project {
+        name: shown(found.name),
+        root: found.root.to_string_lossy().into_owned(),
+        branch: found.branch.map(shown),
+        worktree: found.worktree.map(shown),
     }
 }
 

@@ -368,7 +368,10 @@ impl Front {
             }),
             agents: Arc::new(Vec::new),
             opened: plexus::router::new_session::OpenedSessions::default(),
-            worktrees: plexus::sessions::Worktrees::new(home.path()),
+            worktrees: plexus::sessions::Worktrees::new(
+                home.path(),
+                Arc::new(plexus_workspace::FolderStores::new(home.path())),
+            ),
             epoch,
             hosts,
             url: format!("http://{address}"),

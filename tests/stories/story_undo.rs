@@ -5,7 +5,7 @@ use crate::common;
 
 use std::path::Path;
 
-use common::gateway::Gateway;
+use common::gateway::{Gateway, demo};
 use common::moments::until_so;
 use common::repository::{git, repository};
 use serde_json::{Value, json};
@@ -136,66 +136,106 @@ async fn changes_know_their_runs_and_are_undone_and_brought_back() {
 
     let (status, _) = gateway.delete(&format!("/v1/sessions/{session}")).await;
     assert_eq!(status, 204);
-    assert!(!gateway.home.join("changes").join(&session).exists(), "what was kept is gone with the session");
+    let stores = std::fs::read_dir(gateway.home.join("workspaces")).unwrap().flatten();
+    let kept = stores.filter(|store| store.path().join("sessions").join(&session).exists()).count();
+    assert_eq!(kept, 0, "what was kept is gone with the session");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_without_git_are_the_edits_that_the_agent_told() {
+async fn changes_without_a_repository_are_listed_and_undone() {
     let gateway = Gateway::demo().await;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().canonicalize().unwrap();
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("secret"), "CANARY\n").unwrap();
+    std::fs::write(folder.join("mixed.txt"), "one\r\ntwo\nthree").unwrap();
+    std::fs::write(folder.join("gone.bin"), b"\0bytes").unwrap();
     let (_, made) = gateway.post("/v1/sessions", json!({ "runtime_id": "demo", "cwd": folder })).await;
     let session = made["session_id"].as_str().unwrap().to_owned();
     let base = format!("/v1/sessions/{session}/changes");
-    assert_eq!(list(&gateway, &session, "").await["source"], "none");
+    let before = list(&gateway, &session, "").await;
+    assert_eq!((before["source"].as_str(), before["notes"][0]["code"].as_str()), (Some("none"), Some("no_base")));
 
-    let run = gateway.prompt(&session, "diff").await;
-    gateway.until_ended(&session, &run).await;
-    // The demo tells of an edit and writes nothing: the edit is all that is known.
-    let apart = async || list(&gateway, &session, "").await["notes"].to_string().contains("edits_apart");
-    until_so("the edit is shown by itself", apart).await;
-    let (status, refused) = {
-        let all = list(&gateway, &session, "").await;
-        let body = json!({ "path": "demo.txt", "digest": found(&all, "demo.txt").unwrap()["digest"] });
-        gateway.post(&format!("{base}/undo"), body).await
-    };
-    assert_eq!((status, refused["code"].as_str()), (409, Some("not_undoable")), "{refused}");
-
-    std::fs::write(folder.join("demo.txt"), "zero\none\n2\nthree\nfour\n").unwrap();
-    let placed = async || !list(&gateway, &session, "").await["notes"].to_string().contains("edits_apart");
-    until_so("the edit is found in the file", placed).await;
+    let first = run(&gateway, &session, "hang", || {
+        edit(&folder.join("mixed.txt"), "two", "2");
+        std::fs::remove_file(folder.join("gone.bin")).unwrap();
+        // What the agent does with git hides nothing.
+        repository(&folder);
+        git(&folder, &["add", "."]);
+        git(&folder, &["commit", "-q", "-m", "by the agent"]);
+    })
+    .await;
     let all = list(&gateway, &session, "").await;
-    assert_eq!(all["source"], "tools", "{all}");
-    assert!(all["notes"].to_string().contains("told_edits"), "{all}");
-    assert_eq!((all["runs"][0]["run_id"].as_str(), &all["runs"][0]["files"]), (Some(run.as_str()), &json!(1)));
-    let file = found(&all, "demo.txt").unwrap();
-    assert_eq!(
-        (&file["status"], &file["added"], &file["removed"]),
-        (&json!("modified"), &json!(2), &json!(1)),
-        "{file}"
-    );
-    let (_, diff) = gateway.get(&format!("{base}/file?path=demo.txt&run={run}")).await;
-    assert!(diff["diff"].as_str().unwrap().contains("@@ -1,4 +1,5 @@\n zero\n one\n-two\n+2\n"), "{diff}");
+    assert_eq!(all["source"], "git", "{all}");
+    assert_eq!((all["runs"][0]["run_id"].as_str(), &all["runs"][0]["files"]), (Some(first.as_str()), &json!(2)));
+    let mixed = found(&all, "mixed.txt").unwrap();
+    assert_eq!((&mixed["added"], &mixed["removed"]), (&json!(1), &json!(1)), "{all}");
+    assert_eq!(found(&all, "gone.bin").unwrap()["compared"], "binary", "{all}");
+    for path in ["mixed.txt", "gone.bin"] {
+        let body = json!({ "path": path, "digest": found(&all, path).unwrap()["digest"] });
+        let (status, undone) = gateway.post(&format!("{base}/undo"), body).await;
+        assert_eq!(status, 200, "{undone}");
+    }
+    // Byte for byte, also what is no text.
+    assert_eq!(std::fs::read(folder.join("mixed.txt")).unwrap(), b"one\r\ntwo\nthree");
+    assert_eq!(std::fs::read(folder.join("gone.bin")).unwrap(), b"\0bytes");
 
-    let comments = json!([{ "path": "demo.txt", "side": "new", "line": 3, "text": "Why a digit?" }]);
-    let (status, sent) = gateway.post(&format!("{base}/review"), json!({ "comments": comments })).await;
-    assert_eq!(status, 202, "{sent}");
-    gateway.until_ended(&session, sent["run_id"].as_str().unwrap()).await;
-    let body = json!({ "path": "demo.txt", "digest": file["digest"] });
-    let (status, undone) = gateway.post(&format!("{base}/undo"), body).await;
-    assert_eq!(status, 200, "{undone}");
-    assert_eq!(std::fs::read_to_string(folder.join("demo.txt")).unwrap(), "zero\none\ntwo\nthree\n");
-    assert!(found(&list(&gateway, &session, "").await, "demo.txt").is_none(), "it was undone");
-    let body = json!({ "patch_id": undone["patch_id"] });
-    let (status, redone) = gateway.post(&format!("{base}/redo"), body).await;
-    assert_eq!(status, 200, "{redone}");
-    assert!(found(&list(&gateway, &session, "").await, "demo.txt").is_some());
-
-    std::fs::remove_file(folder.join("demo.txt")).unwrap();
-    std::os::unix::fs::symlink(outside.path().join("secret"), folder.join("demo.txt")).unwrap();
-    until_so("a link is no file of the folder", apart).await;
-    let (_, diff) = gateway.get(&format!("{base}/file?path=demo.txt")).await;
+    std::fs::remove_file(folder.join("mixed.txt")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), folder.join("mixed.txt")).unwrap();
+    let linked = async || {
+        let all = list(&gateway, &session, "").await;
+        found(&all, "mixed.txt").is_some_and(|file| file["compared"] == "link")
+    };
+    until_so("the link is seen", linked).await;
+    let (_, diff) = gateway.get(&format!("{base}/file?path=mixed.txt")).await;
     assert!(!diff.to_string().contains("CANARY"), "{diff}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn undo_names_the_runs_of_all_sessions_in_the_folder() {
+    let gateway = Gateway::demo().await;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().canonicalize().unwrap();
+    std::fs::create_dir(folder.join("below")).unwrap();
+    std::fs::write(folder.join("a.txt"), "one\n").unwrap();
+    let open = async |title: &str, cwd: &Path| {
+        let body = json!({ "runtime_id": "demo", "cwd": cwd, "title": title });
+        gateway.post("/v1/sessions", body).await.1["session_id"].as_str().unwrap().to_owned()
+    };
+    let session = open("mine", &folder).await;
+    run(&gateway, &session, "hang", || edit(&folder.join("a.txt"), "one", "two")).await;
+    let other = open("the other one", &folder.join("below")).await;
+    let running = gateway.prompt(&other, "hang").await;
+    let body = async || {
+        let all = list(&gateway, &session, "").await;
+        json!({ "path": "a.txt", "digest": found(&all, "a.txt").unwrap()["digest"] })
+    };
+    let undo = format!("/v1/sessions/{session}/changes/undo");
+    let (status, refused) = gateway.post(&undo, body().await).await;
+    assert_eq!((status, refused["code"].as_str()), (409, Some("run_under_way")), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("the other one"), "{refused}");
+    gateway.post(&format!("/v1/sessions/{other}/cancel"), json!({})).await;
+    gateway.until_ended(&other, &running).await;
+    assert_eq!(gateway.post(&undo, body().await).await.0, 200);
+    assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "one\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_without_git_say_how_to_install_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let empty = dir.path().join("bin");
+    std::fs::create_dir(&empty).unwrap();
+    let path = [("PATH", empty.to_str().unwrap())];
+    let gateway = Gateway::start_with(tempfile::tempdir().unwrap(), &demo(), &path).await;
+    let (_, made) = gateway.post("/v1/sessions", json!({ "runtime_id": "demo", "cwd": dir.path() })).await;
+    let session = made["session_id"].as_str().unwrap().to_owned();
+    let run = gateway.prompt(&session, "say hello").await;
+    gateway.until_ended(&session, &run).await;
+    let all = list(&gateway, &session, "").await;
+    assert_eq!(
+        (all["source"].as_str(), all["notes"][0]["code"].as_str()),
+        (Some("none"), Some("git_missing")),
+        "{all}"
+    );
+    assert!(all["notes"][0]["text"].as_str().unwrap().contains("apt install git"), "{all}");
 }

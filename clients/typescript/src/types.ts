@@ -238,7 +238,7 @@ export interface CeilingsView {
 }
 
 /** How a file is compared. */
-export type ChangeCompared = 'text' | 'binary' | 'large' | 'filtered' | 'link' | 'unreadable';
+export type ChangeCompared = 'text' | 'binary' | 'large' | 'link' | 'unreadable';
 
 /** The diff of a file. */
 export interface ChangeDiff {
@@ -310,20 +310,20 @@ export interface ChangedFile {
 export interface ChangedRun {
   /** When it began. */
   at: Timestamp;
-  /** Files that changed in it. */
+  /** Paths that changed in it; a renamed file has two. */
   files: number;
+  /** Whether its start was noted after it had begun: some of its changes may count as those of others. */
+  late?: boolean;
   /** The first 120 characters of its prompt; empty if it was prompted elsewhere. */
   prompt: string;
   /** The run. */
   run_id: RunId;
 }
 
-/** What files are compared with: a commit, and what was not committed at the first prompt. */
+/** The moment that files are compared with. */
 export interface ChangesBase {
-  /** When that was so. */
+  /** The time of the look at the folder: before the first prompt, unless the note `baseline_late` is there. */
   at: Timestamp;
-  /** The commit; absent if nothing was committed. */
-  commit?: string;
 }
 
 /** What was left out of an answer. */
@@ -342,12 +342,12 @@ export interface ChangesReview {
   text?: string | null;
 }
 
-/** What changes are read from. */
-export type ChangesSource = 'git' | 'tools' | 'none';
+/** The source of a list of changes. */
+export type ChangesSource = 'git' | 'none';
 
 /** Every file that changed since the first prompt of a session. */
 export interface ChangesView {
-  /** What files are compared with; absent without a repository. */
+  /** The moment that files are compared with; absent before the first prompt. */
   base?: ChangesBase;
   /** The files, by path, at most 2,000. */
   files: ChangedFile[];
@@ -355,7 +355,7 @@ export interface ChangesView {
   left_off: number;
   /** What was left out, and why. */
   notes: ChangesNote[];
-  /** Another text as soon as anything else here is another. */
+  /** A digest of all other members. */
   rev: string;
   /** The session's folder. */
   root: string;
@@ -363,7 +363,7 @@ export interface ChangesView {
   runs: ChangedRun[];
   /** The session. */
   session_id: SessionId;
-  /** What the changes are read from. */
+  /** Whether changes are known. */
   source: ChangesSource;
 }
 
@@ -2611,9 +2611,7 @@ export interface UndoChange {
 
 /** What was undone. */
 export interface UndoneChange {
-  /** Where the patch is kept; absent if it could not be. */
-  kept?: string;
-  /** The patch. */
+  /** The patch; empty for a file that is not compared by lines. */
   patch: string;
   /** Names the patch that brings the change back. */
   patch_id: string;
@@ -2695,7 +2693,7 @@ export interface WorktreeLosses {
   changed: number;
   /** The first lines of the newest of them, at most 20. */
   commits: string[];
-  /** Names this state. A removal that gives it as `lost` loses exactly this. */
+  /** Names this state, to the content of each file. A removal that gives it as `lost` loses exactly this. */
   digest: string;
   /** The names of the first of them, at most 20. */
   files: string[];

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use plexus_protocol::SessionInfo;
+use plexus_protocol::SessionId;
+use plexus_workspace::{Comparison, read_path};
 
-use super::analysis::{Contents, Texts};
-use super::attributes::Attributes;
+use super::FolderCall;
 use super::view::ChangesError;
-use super::{Changes, change_at};
-use crate::sessions::Log;
 
 /// Most lines that one comment quotes; the rest is counted.
 const QUOTED: usize = 20;
@@ -31,25 +29,34 @@ pub struct ReviewComment {
     pub text: String,
 }
 
-/// The prompt of a review.
+/// Both sides of a file.
+struct Texts {
+    old: String,
+    new: String,
+}
+
+/// Makes the prompt of a review.
 pub(super) fn prompt(
-    changes: &Changes,
-    log: &Log,
-    info: &SessionInfo,
+    call: &FolderCall,
+    session: &SessionId,
     first: &str,
     comments: &[ReviewComment],
 ) -> Result<String, ChangesError> {
     let mut texts: BTreeMap<&str, Option<Texts>> = BTreeMap::new();
+    let (found, store) = (call.changes(session, None)?, call.store()?);
+    let texts_of = |path: &str| {
+        let file = &found.at(&read_path(path)).ok()?.file;
+        matches!(file.compared, Comparison::Text | Comparison::Uncounted).then_some(())?;
+        let content = |side: Option<plexus_workspace::FileSide>| match side {
+            Some(side) => Some(String::from_utf8_lossy(&store.content(side).ok()?).into_owned()),
+            None => Some(String::new()),
+        };
+        Some(Texts { old: content(file.old)?, new: content(file.new)? })
+    };
     for comment in comments {
-        texts.entry(&comment.path).or_insert_with(|| texts_of(changes, log, info, &comment.path).ok().flatten());
+        texts.entry(&comment.path).or_insert_with(|| texts_of(&comment.path));
     }
     Ok(composed(first, comments, &texts))
-}
-
-fn texts_of(changes: &Changes, log: &Log, info: &SessionInfo, path: &str) -> Result<Option<Texts>, ChangesError> {
-    let (seen, change) = change_at(changes, log, info, path, None)?;
-    let contents = Contents::of(&seen.analysis.root, changes.folder(&info.session_id))?;
-    Ok(contents.texts(&change, &mut Attributes::of(&contents.folder)).ok().flatten())
 }
 
 fn composed(first: &str, comments: &[ReviewComment], texts: &BTreeMap<&str, Option<Texts>>) -> String {
@@ -108,7 +115,7 @@ mod tests {
             comment("a.rs", false, 99, 99, "Where did it go?"),
             comment("b.rs", true, 1, 1, "This was better."),
         ];
-        let of = |old: &str, new: &str| Some(Texts { old: old.into(), new: new.into(), returns: false });
+        let of = |old: &str, new: &str| Some(Texts { old: old.into(), new: new.into() });
         let texts = BTreeMap::from([("a.rs", of("", "x\n")), ("b.rs", of("old\n", "one\ntwo\nthree\n"))]);
         let expected = "Look:\n\n## a.rs\n\nLine 99:\n(this line is not there any more)\n\nWhere did it go?\n\n## b.rs\n\n\
                         Line 1 (as it was before):\n> old\n\nThis was better.\n\nLines 2 to 3:\n> two\n> three\n\nToo long.";

@@ -37,7 +37,7 @@ impl Directory {
     }
 
     async fn forget_unlisted(&self, mut handle: SessionHandle) -> Result<(), SessionError> {
-        let id = handle.origin.session_id.clone();
+        let (id, cwd) = (handle.origin.session_id.clone(), handle.info().cwd.clone());
         self.shared.reopening.remove(&id);
         if let Some(commands) = handle.commands.take() {
             // An error means that the task has ended already.
@@ -47,7 +47,7 @@ impl Directory {
             Ok(swept) => {
                 self.shared.request_sessions.retain(|_, session| *session != id);
                 self.shared.folds.forget(&id);
-                self.shared.changes.forget(&id).await;
+                self.shared.changes.forget(&id, &cwd).await;
                 self.report_forgotten(handle.origin);
                 // An error means that the gateway stops; the next one continues.
                 let _ = swept.await;

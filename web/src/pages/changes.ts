@@ -195,7 +195,7 @@ export class PlexusChanges extends PlexusElement {
     return html`<div class="page"><header><a class="btn ghost icon" href=${plexus.href({ page: 'session', session_id: this.sessionId })} aria-label=${t.back} title="${t.back} (u)">${icon('back')}</a><h1 tabindex="-1">${t.title} ${of}</h1></header>
       ${this.forbidden ? empty('lock', t.forbidden) : html`
       ${this.problem ? html`<p class="note danger" role="alert">${text.shell.failed(this.problem)} <button class="compact" @click=${() => void this.#read()}>${text.common.retry}</button></p>` : nothing}
-      ${!list ? (this.problem ? nothing : html`<p class="mute">${text.common.loading}</p>`) : list.source === 'none' ? empty('file', t.noSource, t.noSourceText) : this.#all(list)}
+      ${!list ? (this.problem ? nothing : html`<p class="mute">${text.common.loading}</p>`) : list.source === 'none' ? html`${empty('file', t.noSource, t.noSourceText)}${this.#notes(list)}` : this.#all(list)}
       ${this.#undoneList()}${this.#bar()}`}</div>`;
   }
 

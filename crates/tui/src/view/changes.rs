@@ -235,8 +235,8 @@ impl Draw<'_> {
             None if screen.problem.is_empty() => ("connecting …".to_owned(), ""),
             None => (format!("The changes could not be read: {}", screen.problem), "R: try again"),
             Some(list) if !list.known => (
-                "The changes of this session are not known.".to_owned(),
-                "Its folder is not in a git repository, and its agent has told of no edits.",
+                "No changes are known.".to_owned(),
+                "Files that this session changes appear here after its first prompt.",
             ),
             Some(list) if !list.files.is_empty() => {
                 ("No changed file has this in its name.".to_owned(), "Esc: all files")

@@ -1,0 +1,229 @@
+//! Git worktrees that the gateway makes for new sessions, as clients see them. They are made by `plexus_workspace`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use plexus_workspace::{FolderStores, FolderWorktrees, WorktreeEntry, WorktreeProblem, WorktreeReady, WorktreeRisk};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::display::label;
+use super::session::now;
+use plexus_protocol::Timestamp;
+
+/// Longest name of a file or commit that is shown, in bytes; the rest is left out.
+const NAME_MAX: usize = 200;
+/// Worktrees that are looked at at a time.
+const LOOKS: usize = 4;
+
+/// A worktree to make for a session.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWorktree {
+    /// The branch to make.
+    #[schema(min_length = 1, max_length = 200)]
+    pub branch: String,
+    /// Where the branch begins: a branch, tag or commit; what is checked out in the session's folder if absent.
+    #[schema(min_length = 1, max_length = 200)]
+    pub base: Option<String>,
+}
+
+/// A worktree, as it is now.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct WorktreeView {
+    /// Its folder.
+    pub path: String,
+    /// The repository's main folder.
+    pub root: String,
+    /// The branch that was made with it.
+    pub branch: String,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// Whether its folder is gone.
+    pub missing: bool,
+    /// What would be lost with it: changed files, and commits that are on no other branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<WorktreeLosses>,
+    /// Why its state cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What is in a worktree only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorktreeLosses {
+    /// Changed and new files that are not committed; ignored files are not counted.
+    pub changed: usize,
+    /// The names of the first of them, at most 20.
+    pub files: Vec<String>,
+    /// Commits of the branch that are on no other branch, remote or tag. They are lost only with the branch.
+    pub ahead: usize,
+    /// The first lines of the newest of them, at most 20.
+    pub commits: Vec<String>,
+    /// Names this state, to the content of each file. A removal that gives it as `lost` loses exactly this.
+    pub digest: String,
+}
+
+impl From<WorktreeRisk> for WorktreeLosses {
+    fn from(risk: WorktreeRisk) -> Self {
+        let labels = |names: &[String]| names.iter().map(|name| label(name, NAME_MAX)).collect();
+        Self {
+            changed: risk.changed,
+            files: labels(&risk.files),
+            ahead: risk.ahead,
+            commits: labels(&risk.commits),
+            digest: risk.consent,
+        }
+    }
+}
+
+/// The reason why a worktree was not made, listed or removed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// It was not made or removed.
+    #[error(transparent)]
+    Problem(#[from] WorktreeProblem),
+    /// Sessions work in it.
+    #[error("{} in this worktree: archive or delete {} first", worked(.0), if .0.len() == 1 { "it" } else { "them" })]
+    InUse(Vec<String>),
+    /// The gateway stops.
+    #[error("the gateway is stopping")]
+    Stopping,
+}
+
+fn worked(sessions: &[String]) -> String {
+    let verb = if sessions.len() == 1 { "works" } else { "work" };
+    format!("{} {verb}", sessions.join(", "))
+}
+
+/// The worktrees that the gateway made. Cheap to clone.
+#[derive(Clone)]
+pub struct Worktrees {
+    all: Arc<FolderWorktrees>,
+}
+
+/// A worktree that was just made: removed with this value, unless it is kept.
+pub struct MadeWorktree {
+    worktrees: Worktrees,
+    made: WorktreeReady,
+    kept: bool,
+}
+
+impl MadeWorktree {
+    /// The folder in it for a session: what the session's own folder is in the repository.
+    pub fn cwd(&self) -> &Path {
+        &self.made.cwd
+    }
+
+    /// Keeps it. Should that not be written down, the session in it keeps it at the next start.
+    pub async fn keep(mut self) {
+        self.kept = true;
+        let path = self.made.entry.path.clone();
+        if let Err(error) = self.worktrees.blocking(move |all| all.keep(&path)).await {
+            tracing::warn!(%error, "a worktree could not be noted as kept");
+        }
+    }
+}
+
+impl Drop for MadeWorktree {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        if let Ok(tokio) = tokio::runtime::Handle::try_current() {
+            let (worktrees, path) = (self.worktrees.clone(), self.made.entry.path.clone());
+            // Spawned, so that it goes on if the client has left.
+            tokio.spawn(async move {
+                if let Err(error) = worktrees.blocking(move |all| all.discard(&path)).await {
+                    tracing::warn!(%error, "a worktree that was made in vain is left until the next start");
+                }
+            });
+        }
+    }
+}
+
+impl Worktrees {
+    /// The worktrees that are written down in the state folder.
+    pub fn new(home: &Path, stores: Arc<FolderStores>) -> Self {
+        Self { all: Arc::new(FolderWorktrees::new(home, stores)) }
+    }
+
+    /// Does work on a thread that may block. The work is done whole if the caller leaves.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&FolderWorktrees) -> Result<T, WorktreeProblem> + Send + 'static,
+    ) -> Result<T, WorktreeError> {
+        let all = Arc::clone(&self.all);
+        let done = tokio::task::spawn_blocking(move || work(&all)).await;
+        Ok(done.map_err(|_| WorktreeError::Stopping)??)
+    }
+
+    /// Removes the worktrees that a crash left before a session began in them; `in_use` tells which ones have a session.
+    pub async fn recover(&self, in_use: impl Fn(&Path) -> bool + Send + 'static) {
+        match self.blocking(move |all| Ok(all.recover(&in_use)?)).await {
+            Ok(left) => {
+                for entry in left {
+                    tracing::warn!(path = ?entry.path, "a worktree that was made in vain cannot be removed; `plexus worktrees` lists it");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the worktrees that were made in vain cannot be removed"),
+        }
+    }
+
+    /// Makes a branch and a worktree of it for a session in `folder`.
+    ///
+    /// # Errors
+    /// Every [`WorktreeError`] but those of removal; then nothing was made.
+    pub async fn make(&self, folder: &Path, wanted: &NewWorktree) -> Result<MadeWorktree, WorktreeError> {
+        let (this, folder, wanted) = (self.clone(), folder.to_owned(), wanted.clone());
+        let made = self.blocking(move |all| {
+            let made = all.make(&folder, &wanted.branch, wanted.base.as_deref(), now().as_millis())?;
+            // A value that nobody takes removes the worktree.
+            Ok(MadeWorktree { worktrees: this, made, kept: false })
+        });
+        made.await
+    }
+
+    /// Lists the worktrees, newest first, each with its state.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Problem`].
+    pub async fn list(&self) -> Result<Vec<WorktreeView>, WorktreeError> {
+        let all = self.blocking(|all| Ok(all.list()?)).await?;
+        let views = futures_util::stream::iter(all).map(|entry| self.view(entry));
+        Ok(views.buffered(LOOKS).collect().await)
+    }
+
+    async fn view(&self, entry: WorktreeEntry) -> WorktreeView {
+        let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let mut view = WorktreeView {
+            path: shown(&entry.path),
+            root: shown(&entry.root),
+            branch: entry.branch.clone(),
+            made_at: Timestamp::from_millis(entry.at),
+            missing: false,
+            unsaved: None,
+            problem: None,
+        };
+        let looked = self.blocking(move |all| match entry.path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            true => Ok(Some(all.risk(&entry)?)),
+            false => Ok(None),
+        });
+        match looked.await {
+            Ok(Some(risk)) => view.unsaved = Some(risk.into()),
+            Ok(None) => view.missing = true,
+            Err(error) => view.problem = Some(error.to_string()),
+        }
+        view
+    }
+
+    /// Removes a worktree, and its branch if `with_branch`. What would be lost must have been shown: `lost` is its digest.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Problem`].
+    pub async fn remove(&self, path: &Path, with_branch: bool, lost: Option<&str>) -> Result<(), WorktreeError> {
+        let (path, lost) = (path.to_owned(), lost.map(ToOwned::to_owned));
+        self.blocking(move |all| all.remove(&path, with_branch, lost.as_deref())).await
+    }
+}
