@@ -366,7 +366,8 @@ async fn tasks_a_change_of_thirty_files_is_reviewed() {
         assert_eq!(status, 201, "{session}");
         let session = session["session_id"].as_str().unwrap();
         let run = gateway.prompt(session, "sleep 1000").await;
-        tokio::time::sleep(ARMED).await;
+        // The list comes once the folder was looked at for the run.
+        assert_eq!(gateway.get(&format!("/v1/sessions/{session}/changes")).await.0, 200);
         for n in 0..30 {
             std::fs::write(file(n), text(n, "after")).unwrap();
         }

@@ -28,6 +28,8 @@ async fn session_with_changes(gateway: &Gateway, folder: &Path) -> (String, Path
     assert_eq!(status, 201, "{made}");
     let session = made["session_id"].as_str().unwrap().to_owned();
     gateway.until_ended(&session, &gateway.prompt(&session, "echo begun").await).await;
+    // The list comes after the folder was looked at for the run: what is written below belongs to no run.
+    assert_eq!(gateway.get(&format!("/v1/sessions/{session}/changes")).await.0, 200);
     std::fs::write(repo.join("main.txt"), lines(&[(10, "first change"), (50, "second change")])).unwrap();
     std::fs::write(repo.join("new \u{1b}[31mred.txt"), "new\n").unwrap();
     (session, repo)

@@ -30,6 +30,8 @@ const idle = (/** @type {string} */ session) => until('the end of the run', asyn
 const asked = (/** @type {number} */ count) => until(`${count} requests`, async () => { const { requests } = await api('GET', '/v1/requests?state=open'); return requests.length === count && requests; });
 await prompt(busy, 'think ;; plan ;; diff ;; usage ;; ask make test ;; echo the grammar is ambiguous');
 const [first] = await asked(1);
+// The list comes once the folder was looked at for the run.
+await api('GET', `/v1/sessions/${busy}/changes`);
 writeFileSync(join(work, 'parser.txt'), 'one\ntwo and a half\nthree\n');
 await api('POST', `/v1/requests/${first.request_id}/answer`, { option_id: 'allow_once', digest: first.digest });
 await idle(busy);

@@ -119,6 +119,8 @@ try {
   // --- a request that is allowed, and what changed meanwhile ---
   await prompts('ask make deploy');
   const first = await request();
+  // The list comes once the folder was looked at for the run.
+  await api('GET', `/v1/sessions/${session_id}/changes`);
   writeFileSync(join(work, 'deployed.txt'), 'a line of the deployment\n');
   await me.sees('make deploy');
   await armed();

@@ -28,11 +28,13 @@ const PROMPT: usize = 120;
 /// The beginnings of queued prompts.
 pub(super) type QueuedPrompts = HashMap<RunId, String>;
 
-/// The state of a folder before a prompt was sent.
+/// The state of a folder when a prompt was sent.
 pub(super) struct StartLook {
     look: FolderLook,
     prompt: String,
     at: i64,
+    /// Whether the prompt was sent before the look ended.
+    late: bool,
     kept_since: Instant,
 }
 
@@ -48,22 +50,18 @@ impl Changes {
         if self.stores.get().is_none() {
             return;
         }
-        let (prompt, sent) = (beginning(text), Arc::new(AtomicBool::new(false)));
+        let (prompt, at, sent) = (beginning(text), now().as_millis(), Arc::new(AtomicBool::new(false)));
         let was_sent = Arc::clone(&sent);
         let look = self.in_turn(session, cwd, move |call, session| {
-            let (kept_since, look) = (Instant::now(), call.look()?);
-            if was_sent.load(Ordering::Acquire) {
-                // The agent may have begun: the look of the run says that it is late.
-                return Ok(());
-            }
-            let at = now().as_millis();
-            let base = NewMoment { kind: MomentKind::Base, at, note: "", late: false };
+            let look = call.look()?;
+            let late = was_sent.load(Ordering::Acquire);
+            let base = NewMoment { kind: MomentKind::Base, at, note: "", late };
             call.store()?.mark(session.as_str(), base, &look)?;
             let mut starts = call.changes.starts.lock();
             if starts.len() >= STARTS {
                 starts.clear();
             }
-            starts.insert(session.clone(), StartLook { look, prompt, at, kept_since });
+            starts.insert(session.clone(), StartLook { look, prompt, at, late, kept_since: Instant::now() });
             Ok(())
         });
         if tokio::time::timeout(PROMPT_WAIT, look).await.is_err() {
@@ -99,7 +97,7 @@ impl Changes {
             let start = call.changes.starts.lock().remove(session);
             let start = start.filter(|start| queued.is_none() && start.kept_since.elapsed() < START_KEPT);
             let (look, prompt, at, late) = match start {
-                Some(start) => (start.look, start.prompt, start.at, false),
+                Some(start) => (start.look, start.prompt, start.at, start.late),
                 None => {
                     let look = call.look()?;
                     // An agent asks its model first: a look that ends soon precedes its work.
