@@ -7,6 +7,7 @@ mod view;
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -46,11 +47,20 @@ const MAINTAINED: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Changes {
     stores: OnceLock<Arc<FolderStores>>,
     folders: dashmap::DashMap<String, Arc<OpenFolder>>,
-    /// Held while a moment of a session is noted, one at a time. A session without an entry was deleted, or was never prompted.
-    turns: dashmap::DashMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
+    /// A session without an entry was deleted, or was never prompted.
+    turns: dashmap::DashMap<SessionId, Arc<SessionTurn>>,
     /// Looks of prompts whose runs have not begun.
     starts: Mutex<HashMap<SessionId, noting::StartLook>>,
     queued: Mutex<noting::QueuedPrompts>,
+}
+
+/// The noting of one session's moments.
+#[derive(Default)]
+struct SessionTurn {
+    /// Held while a moment is noted, one at a time.
+    noting: Arc<tokio::sync::Mutex<()>>,
+    /// Whether the agent sent anything in the run that is under way: its work may have begun.
+    acted: AtomicBool,
 }
 
 /// A folder in use.
@@ -166,7 +176,7 @@ impl Changes {
     ) -> Result<T, ChangesError> {
         let turn = self.turns.get(&info.session_id).map(|turn| Arc::clone(turn.value()));
         if let Some(turn) = turn {
-            drop(tokio::time::timeout(WAIT, turn.lock()).await.map_err(|_| ChangesError::Slow)?);
+            drop(tokio::time::timeout(WAIT, turn.noting.lock()).await.map_err(|_| ChangesError::Slow)?);
         }
         self.work(&info.cwd, work).await
     }
@@ -176,7 +186,7 @@ impl Changes {
         // Moments that wait for their turn are not noted any more.
         let turn = self.turns.remove(session).map(|(_, turn)| turn);
         let _noted = match turn {
-            Some(turn) => tokio::time::timeout(WAIT, turn.lock_owned()).await.ok(),
+            Some(turn) => tokio::time::timeout(WAIT, Arc::clone(&turn.noting).lock_owned()).await.ok(),
             None => None,
         };
         self.starts.lock().remove(session);

@@ -305,6 +305,16 @@ pub(super) struct Task {
     project_stale: bool,
     /// Notes how the folder is when runs begin and end.
     pub(super) changes: Arc<Changes>,
+    /// Whether the agent sent anything in the run that is under way.
+    acted: bool,
+}
+
+/// Whether an event is output of an agent, which may work on its folder from then on.
+const fn is_output(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::AgentMessageChunk | Kind::AgentThoughtChunk | Kind::ToolCall | Kind::ToolCallUpdate | Kind::RequestOpened
+    )
 }
 
 /// A read of the session's project that is under way.
@@ -352,6 +362,7 @@ impl Task {
             askers: Vec::new(),
             project_stale: false,
             changes: Arc::default(),
+            acted: false,
         }
     }
 
@@ -567,9 +578,14 @@ impl Task {
     async fn perform(&mut self, plan: Plan, since: Option<Position>) {
         self.discharge();
         self.link.conduct().learn(self.state.acted_unasked(), self.state.allowed_always());
-        for event in plan.events.iter().filter(|event| matches!(event.kind, Kind::RunStarted | Kind::RunEnded)) {
-            self.project_stale = true;
-            self.changes.run_news(&self.state.origin.session_id, self.state.cwd(), &event.run_id, event.kind);
+        for event in &plan.events {
+            if matches!(event.kind, Kind::RunStarted | Kind::RunEnded) {
+                (self.project_stale, self.acted) = (true, false);
+                self.changes.run_news(&self.state.origin.session_id, self.state.cwd(), &event.run_id, event.kind);
+            } else if !self.acted && is_output(event.kind) {
+                self.acted = true;
+                self.changes.acted(&self.state.origin.session_id);
+            }
         }
         for command in plan.orders {
             self.order(command).await;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plexus_protocol::{Kind, RunId, SessionId};
@@ -11,10 +11,10 @@ use plexus_workspace::{FolderLook, MomentKind, NewMoment, WorkspaceError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Changes, ChangesError, FolderCall, MAINTAINED};
+use super::{Changes, ChangesError, FolderCall, MAINTAINED, SessionTurn};
 use crate::sessions::session::now;
 
-/// Time that a prompt waits for the look at its folder; then it is sent, and what it begins is marked as late for good.
+/// Time that a prompt waits for the look at its folder; then it is sent. A look that the agent's first output precedes is late for good.
 const PROMPT_WAIT: Duration = Duration::from_millis(300);
 /// Time after which the look of a prompt does not stand for the beginning of a run any more: the prompt was not taken.
 const START_KEPT: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ pub(super) struct StartLook {
     look: FolderLook,
     prompt: String,
     at: i64,
-    /// Whether the prompt was sent before the look ended.
+    /// Whether the agent's work may have begun before the look ended.
     late: bool,
     kept_since: Instant,
 }
@@ -50,11 +50,10 @@ impl Changes {
         if self.stores.get().is_none() {
             return;
         }
-        let (prompt, at, sent) = (beginning(text), now().as_millis(), Arc::new(AtomicBool::new(false)));
-        let was_sent = Arc::clone(&sent);
-        let look = self.in_turn(session, cwd, move |call, session| {
+        let (prompt, at) = (beginning(text), now().as_millis());
+        let look = self.in_turn(session, cwd, move |call, session, turn| {
             let look = call.look()?;
-            let late = was_sent.load(Ordering::Acquire);
+            let late = turn.acted.load(Ordering::Acquire);
             let base = NewMoment { kind: MomentKind::Base, at, note: "", late };
             call.store()?.mark(session.as_str(), base, &look)?;
             let mut starts = call.changes.starts.lock();
@@ -64,8 +63,14 @@ impl Changes {
             starts.insert(session.clone(), StartLook { look, prompt, at, late, kept_since: Instant::now() });
             Ok(())
         });
-        if tokio::time::timeout(PROMPT_WAIT, look).await.is_err() {
-            sent.store(true, Ordering::Release);
+        // The look goes on while the agent asks its model.
+        let _ = tokio::time::timeout(PROMPT_WAIT, look).await;
+    }
+
+    /// Notes the first output of an agent in a run.
+    pub(in crate::sessions) fn acted(&self, session: &SessionId) {
+        if let Some(turn) = self.turns.get(session) {
+            turn.acted.store(true, Ordering::Release);
         }
     }
 
@@ -83,8 +88,9 @@ impl Changes {
         if self.stores.get().is_none() {
             return;
         }
-        let (queued, run, told) = (self.queued.lock().remove(run), run.clone(), Instant::now());
-        let work = self.in_turn(session, cwd, move |call, session| {
+        let (queued, run) = (self.queued.lock().remove(run), run.clone());
+        self.turns.entry(session.clone()).or_default().acted.store(false, Ordering::Release);
+        let work = self.in_turn(session, cwd, move |call, session, turn| {
             let id = run.as_str().to_owned();
             if what == Kind::RunEnded {
                 let ended = NewMoment { kind: MomentKind::RunEnd(id), at: now().as_millis(), note: "", late: false };
@@ -99,9 +105,8 @@ impl Changes {
             let (look, prompt, at, late) = match start {
                 Some(start) => (start.look, start.prompt, start.at, start.late),
                 None => {
-                    let look = call.look()?;
-                    // An agent asks its model first: a look that ends soon precedes its work.
-                    (look, queued.unwrap_or_default(), now().as_millis(), told.elapsed() > PROMPT_WAIT)
+                    let (at, look) = (now().as_millis(), call.look()?);
+                    (look, queued.unwrap_or_default(), at, turn.acted.load(Ordering::Acquire))
                 }
             };
             let began = NewMoment { kind: MomentKind::RunStart(id), at, note: &prompt, late };
@@ -115,17 +120,18 @@ impl Changes {
         self: &Arc<Self>,
         session: &SessionId,
         cwd: &str,
-        work: impl FnOnce(&FolderCall, &SessionId) -> Result<(), WorkspaceError> + Send + 'static,
+        work: impl FnOnce(&FolderCall, &SessionId, &SessionTurn) -> Result<(), WorkspaceError> + Send + 'static,
     ) -> JoinHandle<()> {
         let (changes, turn) = (Arc::clone(self), Arc::clone(&self.turns.entry(session.clone()).or_default()));
         let (session, cwd) = (session.clone(), cwd.to_owned());
         tokio::spawn(async move {
-            let _turn = Arc::clone(&turn).lock_owned().await;
+            let _noting = turn.noting.lock().await;
             // What is noted of a deleted session would stay for ever.
             if !changes.turns.get(&session).is_some_and(|now| Arc::ptr_eq(now.value(), &turn)) {
                 return;
             }
-            match changes.start(&cwd, move |call| Ok(work(call, &session)?)).await {
+            let its = Arc::clone(&turn);
+            match changes.start(&cwd, move |call| Ok(work(call, &session, &its)?)).await {
                 // The list says so.
                 Ok(()) | Err(ChangesError::Workspace(WorkspaceError::GitMissing(_) | WorkspaceError::Private)) => {}
                 Err(error) => {
