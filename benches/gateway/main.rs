@@ -13,6 +13,8 @@ mod agent;
 #[cfg(target_os = "linux")]
 mod approval;
 #[cfg(target_os = "linux")]
+mod changes;
+#[cfg(target_os = "linux")]
 mod clients;
 #[cfg(target_os = "linux")]
 mod fan;

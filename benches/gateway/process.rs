@@ -71,6 +71,14 @@ impl Cpu {
     }
 }
 
+/// CPU time of the children that a process waited for, in nanoseconds.
+pub(crate) fn children_cpu(pid: u32) -> Result<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = stat.rsplit_once(") ").context("stat names its command")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    Ok((fields[13].parse::<u64>()? + fields[14].parse::<u64>()?) * TICK)
+}
+
 /// Private anonymous memory of the process, in bytes.
 pub(crate) fn own_memory(pid: u32) -> Result<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).context("smaps_rollup")?;

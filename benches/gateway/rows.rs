@@ -9,7 +9,9 @@ use super::clients::Wire;
 use super::fan::{LOCKSTEP, Regime};
 use super::gateway::serve_with;
 use super::table::{Measured, Row, markdown, write};
-use super::{abuse, agent, approval, fan, floor, growth, hook, memory, process, start, store, surfaces, terminal};
+use super::{
+    abuse, agent, approval, changes, fan, floor, growth, hook, memory, process, start, store, surfaces, terminal,
+};
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +60,7 @@ fn all() -> Vec<(String, Measure)> {
     all.push(("growth-replay".into(), Box::new(store::replay_of_many)));
     all.push(("store".into(), Box::new(store::store)));
     all.push(("start".into(), Box::new(start::start)));
+    all.push(("changes".into(), Box::new(changes::changes)));
     all.push(("hook".into(), Box::new(hook::hook)));
     all.push(("terminal".into(), Box::new(terminal::terminal)));
     all
