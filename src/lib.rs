@@ -17,7 +17,7 @@ mod spans;
 mod surface_tools;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -291,9 +291,7 @@ impl Gateway {
             ports: port_numbers(&ports),
             proof: state.proof.secret().into(),
         };
-        let file = home.join(GATEWAY_FILE);
-        auth::write_private(&file, &serde_json::to_vec_pretty(&running).unwrap_or_default())
-            .map_err(|error| StartError::File { path: file, error })?;
+        announce(&home, &running)?;
         state.directory.charge_to(&state.ledger);
         state
             .directory
@@ -406,6 +404,37 @@ impl Gateway {
         }
         let _ = std::fs::remove_file(self.home.join(GATEWAY_FILE));
     }
+}
+
+/// Writes [`GATEWAY_FILE`]. On a full disk, the blocks of the file that an earlier gateway left are used; without one the gateway starts
+/// unannounced, since its agents need it.
+fn announce(home: &Path, running: &Running) -> Result<(), StartError> {
+    let (path, text) = (home.join(GATEWAY_FILE), serde_json::to_vec_pretty(running).unwrap_or_default());
+    let full = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let written = match auth::write_private(&path, &text) {
+        Err(error) if full(&error) => overwrite(&path, &text),
+        written => written,
+    };
+    match written {
+        Err(error) if full(&error) => {
+            // Half a file would be worse than none.
+            let _ = std::fs::remove_file(&path);
+            tracing::error!(path = %path.display(), "the disk is full: the commands of this machine do not find the gateway until it is restarted");
+            Ok(())
+        }
+        written => written.map_err(|error| StartError::File { path, error }),
+    }
+}
+
+/// Writes over the content of a file, in place.
+fn overwrite(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = std::fs::File::options().write(true).open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::ErrorKind::StorageFull.into(),
+        _ => error,
+    })?;
+    file.write_all(content)?;
+    file.set_len(content.len() as u64)?;
+    file.sync_all()
 }
 
 /// Reads [`GATEWAY_FILE`] in `home`. The gateway it names may have ended.

@@ -116,6 +116,8 @@ pub(crate) enum Command {
     Link(Link),
     /// Check the installation and suggest fixes
     Doctor(Doctor),
+    /// Repair a damaged database while no gateway runs: what can be read is kept, and so are the damaged files
+    Repair,
     /// Show what a dialect makes of each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
     Replay(Replay),
     /// Print what your shell needs to complete commands, sessions and agents; or write the man pages

@@ -26,6 +26,7 @@ mod mcp;
 mod new;
 mod pair;
 mod phone;
+mod repair;
 mod replay;
 mod resume;
 mod run;
@@ -185,6 +186,7 @@ fn start(command: Command) -> CommandResult {
             Command::Tls(args) => tls::tls(args),
             Command::Link(args) => link::link(args).await,
             Command::Doctor(args) => doctor::doctor(args).await,
+            Command::Repair => repair::repair(),
             Command::Replay(args) => replay::replay(&args),
             // Handled before the Tokio runtime was started.
             Command::Mcp(_)

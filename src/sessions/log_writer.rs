@@ -278,6 +278,7 @@ impl LogWriter {
                 surfaces,
                 spent,
                 sync: entry.sync,
+                reserved: false,
             }));
             pieces.push(CommitNotice { first, kept: entry.kept, heard: entry.heard, done });
         }
@@ -286,36 +287,50 @@ impl LogWriter {
         }
         match self.keep(&batch) {
             Ok(()) => self.notify(&batch.events, pieces),
-            // A full disk concerns all entries; any other error may be caused by one of them.
-            Err(error) if pieces.len() == 1 || matches!(error, StoreError::Full) => {
-                metrics().store_failures.inc();
-                tracing::warn!(%error, events = batch.events.len(), "nothing of a group was kept");
-                let error = Arc::new(error);
-                for piece in pieces {
-                    let _ = piece.done.send(Err(Arc::clone(&error)));
-                }
+            // A full disk concerns all entries, but there is space for answers.
+            Err(StoreError::Full) => {
+                let apart = batch.apart(&shares).into_iter().zip(pieces);
+                let (answers, others): (Vec<_>, Vec<_>) = apart.partition(|(batch, _)| batch.sync);
+                self.refuse(others, StoreError::Full);
+                let reserved = |(batch, piece)| (Batch { reserved: true, ..batch }, piece);
+                self.commit_apart(answers.into_iter().map(reserved).collect());
+            }
+            // Any other error may be caused by one of them.
+            Err(error) if pieces.len() == 1 => {
+                self.refuse(vec![(batch, pieces.remove(0))], error);
             }
             Err(error) => {
                 metrics().store_failures.inc();
                 tracing::warn!(%error, events = batch.events.len(), "a group was refused: each of it is tried by itself");
-                self.commit_apart(batch.apart(&shares), pieces);
+                self.commit_apart(batch.apart(&shares).into_iter().zip(pieces).collect());
             }
         }
     }
 
+    /// Reports that entries were not stored.
+    fn refuse(&self, entries: Vec<(Batch, CommitNotice)>, error: StoreError) {
+        if entries.is_empty() {
+            return;
+        }
+        metrics().store_failures.inc();
+        let events: usize = entries.iter().map(|(batch, _)| batch.events.len()).sum();
+        tracing::warn!(%error, events, "nothing of a group was kept");
+        let error = Arc::new(error);
+        for (_, piece) in entries {
+            let _ = piece.done.send(Err(Arc::clone(&error)));
+        }
+    }
+
     /// Stores the entries of a refused group one by one, at the positions that they were given.
-    fn commit_apart(&mut self, batches: Vec<Batch>, pieces: Vec<CommitNotice>) {
+    fn commit_apart(&mut self, entries: Vec<(Batch, CommitNotice)>) {
         let (mut events, mut told) = (Vec::new(), Vec::new());
-        for (batch, piece) in batches.into_iter().zip(pieces) {
+        for (batch, piece) in entries {
             match self.keep(&batch) {
                 Ok(()) => {
                     events.extend(batch.events);
                     told.push(piece);
                 }
-                Err(error) => {
-                    tracing::warn!(%error, events = batch.events.len(), "an entry was refused");
-                    let _ = piece.done.send(Err(Arc::new(error)));
-                }
+                Err(error) => self.refuse(vec![(batch, piece)], error),
             }
         }
         self.notify(&events, told);

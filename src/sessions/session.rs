@@ -48,6 +48,8 @@ const COMMIT_EVENTS: usize = 2048;
 const BACKLOG: usize = 4096;
 /// Delay before the task tries again to store a runtime's output after the store failed.
 const RETRY: Duration = Duration::from_millis(250);
+/// Longest output, in bytes, that may use the space that is reserved for answers: an answer that waits behind it needs it stored first.
+const BEFORE_ANSWER: usize = 64 << 10;
 
 /// The clock, the rules and the identifiers for a decision made now. A macro, because it borrows what it makes.
 macro_rules! env {
@@ -298,6 +300,8 @@ pub(super) struct Task {
     died: bool,
     /// When the answer that is being decided on was received.
     answered_at: Option<Instant>,
+    /// An answer that came while something before it could not be stored; it is next.
+    answer: Option<SessionCommand>,
     drawing: DrawingQueue,
     /// Agents that wait for the end of a question by a surface.
     askers: Vec<(RequestId, AskReply)>,
@@ -325,6 +329,17 @@ async fn pending_read(read: &mut Option<ProjectRead>) -> Option<Vec<Project>> {
     match read {
         Some(read) => read.await,
         None => std::future::pending().await,
+    }
+}
+
+/// The next command of a client. Cancellation safe.
+async fn next_command(
+    answer: &mut Option<SessionCommand>,
+    commands: &mut mpsc::Receiver<SessionCommand>,
+) -> Option<SessionCommand> {
+    match answer.take() {
+        Some(answer) => Some(answer),
+        None => commands.recv().await,
     }
 }
 
@@ -358,6 +373,7 @@ impl Task {
             charges: Vec::new(),
             died: false,
             answered_at: None,
+            answer: None,
             drawing: DrawingQueue::default(),
             askers: Vec::new(),
             project_stale: false,
@@ -405,7 +421,7 @@ impl Task {
             let next = tokio::select! {
                 // Commands of clients first: a flood of agent output must not delay them.
                 biased;
-                command = self.commands.recv() => match command {
+                command = next_command(&mut self.answer, &mut self.commands) => match command {
                     Some(command) => self.on_command(command).await,
                     None => TaskStep::End,
                 },
@@ -511,21 +527,34 @@ impl Task {
         self.see_ceilings();
         decide(&mut self.state, &mut env!(self.rules), &mut plan);
         let since = self.persister.busy_since;
+        let (synced, mut answer) = (plan.sync, None::<SessionCommand>);
         while let Err(error) = self.persister.keep(&plan, &self.state).await {
+            if let Some(answer) = answer.take() {
+                answer.refuse(storage(&error));
+            }
             if matches!(*error, StoreError::Gone(_)) {
                 // The session was deleted: nothing more is done for it.
                 return;
             }
+            plan.sync = synced;
+            let short = plan.events.iter().map(|event| event.body.len()).sum::<usize>() <= BEFORE_ANSWER;
             // The agent's output is not read meanwhile, so the agent waits; clients get an error. Nothing is lost.
             let retry = tokio::time::sleep(RETRY);
             tokio::pin!(retry);
             loop {
                 tokio::select! {
                     () = &mut retry => break,
-                    Some(command) = self.commands.recv() => command.refuse(storage(&error)),
+                    Some(command) = self.commands.recv() => match command {
+                        SessionCommand::Answer { .. } if short => {
+                            (plan.sync, answer) = (true, Some(command));
+                            break;
+                        }
+                        command => command.refuse(storage(&error)),
+                    },
                 }
             }
         }
+        self.answer = answer;
         self.perform(plan, since).await;
     }
 

@@ -1,5 +1,5 @@
-//! The disk of the state is full: clients get an error, stored events can be read, agents' output waits, and with free space
-//! everything goes on by itself.
+//! The disk of the state is full: clients get an error, answers are taken, stored events can be read, agents' output waits, and with
+//! free space everything goes on by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::gateway::{Gateway, PATIENCE, assert_whole, demo, said};
+use common::gateway::{Gateway, PATIENCE, assert_whole, demo, exe, held_runtime, said};
 use serde_json::{Value, json};
 
 /// The size of the disk, in bytes.
@@ -22,6 +22,9 @@ const SPARE: usize = 1 << 20;
 const CHUNKS: usize = 30_000;
 /// Prompts after which a full disk must have refused one: the database's files have less free space than that.
 const PROMPTS: usize = 100;
+
+/// Denials that are given while the disk is full.
+const DENIALS: usize = 8;
 
 /// A small disk in `dir/home`; when dropped, it is unmounted and `dir` removed.
 struct Disk {
@@ -141,14 +144,14 @@ async fn disk_that_is_full_loses_nothing_and_heals() {
     }
     assert_eq!(refused, 3, "a full disk takes no prompt");
 
-    // The flooding session reports it too, and an answer is refused while the request stays open.
+    // The flooding session reports it too. An answer is taken: there is space for it.
     assert_storage(&gateway.post(&format!("/v1/sessions/{flooding}/prompt"), json!({ "text": "echo no" })).await);
-    assert_storage(&gateway.choose(&request, &option).await);
-    let (status, still) = gateway.get(&format!("/v1/requests/{id}")).await;
-    assert_eq!((status, &still["state"]), (200, &json!("open")), "{still}");
-    gateway.open_request(&asking).await;
-    let lost = ws.call("ui.request.answer", json!({ "request_id": id, "option_id": option })).await.unwrap_err();
-    assert_eq!(lost["data"]["code"], "storage", "{lost}");
+    let (status, won) = gateway.choose(&request, &option).await;
+    assert_eq!((status, &won["won"], &won["option_id"]), (200, &json!(true), &json!(option)), "{won}");
+    let (status, taken) = gateway.get(&format!("/v1/requests/{id}")).await;
+    assert_eq!((status, &taken["state"]), (200, &json!("answered")), "{taken}");
+    let late = ws.call("ui.request.answer", json!({ "request_id": id, "option_id": option })).await.unwrap_err();
+    assert_eq!(late["data"]["code"], "already_resolved", "{late}");
 
     // Reading works on every frontend.
     let (status, sessions) = gateway.get("/v1/sessions").await;
@@ -189,8 +192,6 @@ async fn disk_that_is_full_loses_nothing_and_heals() {
         assert_eq!(number, Ok(n), "in order: {chunk:?}");
     }
     assert!(shown < text.len(), "some of it was held back");
-    let (status, won) = gateway.choose(&request, &option).await;
-    assert_eq!((status, &won["won"], &won["option_id"]), (200, &json!(true), &json!(option)), "{won}");
     let after = gateway.until_ended(&asking, &asked).await;
     assert!(said(&after, Some(&asked)).ends_with("after"), "{:?}", said(&after, Some(&asked)));
     let last = gateway.prompt(&other, "echo works").await;
@@ -226,4 +227,45 @@ async fn disk_that_is_full_loses_nothing_and_heals() {
     }
     let (_, answered) = gateway.get(&format!("/v1/requests/{id}")).await;
     assert_eq!((&answered["state"], &answered["receipt"]["option_id"]), (&json!("answered"), &json!(option)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disk_that_is_full_lets_the_gateway_start_and_takes_denials() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::mount(dir.path()) else { return };
+    let mut gateway = Gateway::start_in(dir, &held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
+    let mut asked = Vec::new();
+    for _ in 0..DENIALS {
+        let session = gateway.session("demo").await;
+        let run = gateway.prompt(&session, "ask rm -rf build ;; echo after").await;
+        asked.push((gateway.open_request(&session).await, session, run));
+    }
+    let named = std::fs::read_to_string(gateway.home.join("gateway.json")).unwrap();
+    disk.fill(0);
+    gateway.kill();
+    gateway.again().await;
+
+    let now: Value = serde_json::from_slice(&std::fs::read(gateway.home.join("gateway.json")).unwrap()).unwrap();
+    let before: Value = serde_json::from_str(&named).unwrap();
+    assert_ne!(now["pid"], before["pid"], "the commands of this machine find the new gateway");
+    let (_, refused) = gateway.post("/v1/sessions", json!({ "runtime_id": "demo" })).await;
+    assert_eq!(refused["code"], "storage", "the disk is still full: {refused}");
+    for (request, ..) in &asked {
+        let (status, denied) = gateway.choose(request, &Gateway::option(request, "reject_once")).await;
+        assert_eq!((status, &denied["won"]), (200, &json!(true)), "{denied}");
+    }
+    // A second crash loses none of them.
+    gateway.kill();
+    gateway.again().await;
+    for (request, ..) in &asked {
+        let (_, kept) = gateway.get(&format!("/v1/requests/{}", request["request_id"].as_str().unwrap())).await;
+        assert_eq!(kept["receipt"]["option_id"], Gateway::option(request, "reject_once"), "{kept}");
+    }
+    std::fs::remove_file(disk.ballast()).unwrap();
+    for (_, session, run) in &asked {
+        let events = gateway.until_ended(session, run).await;
+        assert_whole(&events);
+        let words = said(&events, Some(run));
+        assert_eq!(words.matches("after").count(), 1, "{words:?}");
+    }
 }

@@ -17,7 +17,7 @@ mod search_words;
 mod sqlite;
 
 pub use memory::MemoryStore;
-pub use sqlite::{Durability, SqliteStore};
+pub use sqlite::{Durability, RepairReport, RepairedTable, SqliteStore, repair};
 
 /// One transaction: stored as a whole, or not at all.
 #[derive(Debug, Default)]
@@ -45,6 +45,8 @@ pub struct Batch {
     pub spent: Vec<SpendChange>,
     /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
     pub sync: bool,
+    /// Whether the batch may use the space that is reserved for answers, if the disk is full.
+    pub reserved: bool,
 }
 
 /// The share of one batch in several that were appended.
@@ -112,6 +114,7 @@ impl Batch {
             surfaces: surfaces.by_ref().take(share.surfaces).collect(),
             spent: spent.by_ref().take(share.spent).collect(),
             sync: share.sync,
+            reserved: false,
         };
         shares.iter().map(one).collect()
     }
@@ -421,6 +424,12 @@ pub enum StoreError {
     /// Reading or writing failed. Nothing of the batch was stored.
     #[error("the store failed: {0}")]
     Io(String),
+    /// The database is damaged.
+    #[error(
+        "the database is damaged ({0}): stop the gateway and run `plexus repair`, which keeps the damaged files and \
+         makes a new database of what can be read"
+    )]
+    Corrupt(String),
     /// The store was written by a newer version. It was not changed.
     #[error(
         "the state was written by a newer plexus (schema {found}; this version supports up to {known}): update \

@@ -22,8 +22,13 @@ use plexus_protocol::{
 
 mod across;
 mod checkpoint;
+#[cfg(test)]
+mod disk_tests;
+mod epoch;
 mod open;
 mod readers;
+mod repair;
+mod reserve;
 mod spending;
 mod surfaces;
 mod sweep;
@@ -31,7 +36,10 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
+use epoch::{HeadWitness, begin_epoch};
 use readers::Readers;
+pub use repair::{RepairReport, RepairedTable, repair};
+use reserve::Reserve;
 use sweep::Sweep;
 
 /// Most sessions ever made in one store: 23 bits of the key. A commit that would make one more fails.
@@ -80,6 +88,8 @@ pub struct SqliteStore {
     checkpoint_due: AtomicBool,
     spending_since: Timestamp,
     epoch: Epoch,
+    reserve: Reserve,
+    witness: HeadWitness,
     dir: PathBuf,
     durability: Durability,
     _lock: open::Lock,
@@ -149,8 +159,11 @@ impl SqliteStore {
     /// Opens the store in `dir`, which is created with mode 0700 if absent; the files have mode 0600. Takes time linear in the number of
     /// sessions, not of events.
     ///
-    /// The epoch is made with the store. It is replaced if the machine went down while commits were left to the kernel
-    /// ([`Durability::Process`]): events that clients have seen may be lost, and their positions reused.
+    /// The epoch is made with the store. It is replaced if events that clients have seen may be lost, and their positions reused: if the
+    /// machine went down while commits were left to the kernel ([`Durability::Process`]), or the database is older than its last commit,
+    /// because its write-ahead log is gone.
+    ///
+    /// On a full disk, the space that is reserved for answers is used to open the store.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if a store in `dir` is already open, in this process or another; [`StoreError::Newer`] if the schema is newer
@@ -158,10 +171,18 @@ impl SqliteStore {
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, StoreError> {
         let lock = open::claim(dir)?;
         let fresh = search_words::random_epoch()?;
-        let connection = open::open_writer(dir, &fresh)?;
         let fail = |e: rusqlite::Error| open::translate(dir, &e);
-        let (epoch, mut head, mut event_bytes) = begin_epoch(&connection, durability, &fresh).map_err(fail)?;
+        let begin = || {
+            let connection = open::open_writer(dir, &fresh)?;
+            let begun = begin_epoch(&connection, durability, &fresh).map_err(fail)?;
+            Ok((connection, begun))
+        };
+        let (connection, (mut epoch, mut head, mut event_bytes)) = match begin() {
+            Err(StoreError::Full) if Reserve::release(dir).is_ok() => begin()?,
+            begun => begun?,
+        };
         let (index, sweeps) = load(&connection, &mut head, &mut event_bytes).map_err(fail)?;
+        let witness = HeadWitness::begin(dir, &connection, head, (&mut epoch, &fresh)).map_err(fail)?;
         let spending_since = spending::since(&connection).map_err(fail)?;
         let lookback = connection.query_row("SELECT lookback FROM meta", [], |row| row.get(0)).map_err(fail)?;
         if durability == Durability::Process {
@@ -188,6 +209,8 @@ impl SqliteStore {
             checkpoint_due: AtomicBool::new(false),
             spending_since,
             epoch,
+            reserve: Reserve::open(dir),
+            witness,
             dir: dir.to_owned(),
             durability,
             _lock: lock,
@@ -424,13 +447,19 @@ impl Store for SqliteStore {
             let raised = writer.connection.execute_batch("PRAGMA synchronous = FULL");
             raised.map_err(|e| open::translate(&self.dir, &e))?;
         }
-        let done = self.writing(&mut writer, |connection, scratch| {
-            let (new_sessions, bytes) = self.apply(connection, scratch, batch, &groups)?;
-            if tally {
-                write_tally(connection, head, event_bytes + bytes)?;
-            }
-            Ok((new_sessions, bytes, self.update_lookback(connection, &groups)?))
-        });
+        let mut write = || {
+            self.writing(&mut writer, |connection, scratch| {
+                let (new_sessions, bytes) = self.apply(connection, scratch, batch, &groups)?;
+                if tally {
+                    write_tally(connection, head, event_bytes + bytes)?;
+                }
+                Ok((new_sessions, bytes, self.update_lookback(connection, &groups)?))
+            })
+        };
+        let done = match write() {
+            Err(StoreError::Full) if batch.reserved => self.reserve.release_for(write),
+            done => done,
+        };
         if raise {
             // If this fails, later commits are only slower.
             let _ = writer.connection.execute_batch("PRAGMA synchronous = NORMAL");
@@ -446,6 +475,10 @@ impl Store for SqliteStore {
         self.lookback.store(lookback, Ordering::Release);
         self.event_bytes.store(event_bytes + bytes, Ordering::Relaxed);
         self.head.store(head.0, Ordering::Release);
+        self.witness.note(head);
+        if tally {
+            self.reserve.refill();
+        }
         writer.commits_since_tally = if tally { 0 } else { writer.commits_since_tally + 1 };
         self.maintain(&mut writer, bytes + COMMIT_BYTES, false);
         Ok(())
@@ -741,28 +774,6 @@ impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
-}
-
-/// Reads epoch, head and bytes as last tallied; makes a new epoch if the end of the log may be lost; and marks whether that can happen from
-/// now on.
-fn begin_epoch(connection: &Connection, durability: Durability, fresh: &str) -> rusqlite::Result<(String, u64, u64)> {
-    let (epoch, head, bytes, marked) =
-        connection.query_row("SELECT epoch, head, event_bytes, unsynced_boot FROM meta", [], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Option<String>>(3)?))
-        })?;
-    let boot = boot_id();
-    let lost = matches!((&marked, &boot), (Some(marked), Some(boot)) if marked != boot);
-    let epoch: String = if lost { fresh.into() } else { epoch };
-    let mark = boot.filter(|_| durability == Durability::Process);
-    if lost || mark != marked {
-        connection.execute("UPDATE meta SET epoch = ?1, unsynced_boot = ?2", params![epoch, mark])?;
-    }
-    Ok((epoch, position(head).0, position(bytes).0))
-}
-
-/// The id of the machine's boot, on Linux. Elsewhere a power cut is not detected.
-fn boot_id() -> Option<String> {
-    Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().into())
 }
 
 /// Loads the sessions and their pending removals, and brings head and bytes up to date: by seeks for each session, never by a scan.

@@ -127,11 +127,6 @@ const SWEEPING: &str = "
 CREATE INDEX events_by_position ON events (key & 1099511627775);
 -- How far before an event its block may begin, where another session's block begins in between: 0 as long as none does.
 ALTER TABLE meta ADD COLUMN lookback INTEGER NOT NULL DEFAULT 0;
-UPDATE meta SET lookback = ifnull((
-    SELECT max(last - first) FROM (
-        SELECT key & 1099511627775 AS first, last, lead(key & 1099511627775) OVER (ORDER BY key & 1099511627775) AS next
-        FROM events)
-    WHERE next <= last), 0);
 ALTER TABLE sessions ADD COLUMN doomed INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE prompts (
     session_no INTEGER NOT NULL,
@@ -143,6 +138,15 @@ ALTER TABLE requests ADD COLUMN closed_at INTEGER;
 UPDATE requests SET closed_at = unixepoch() * 1000 WHERE state <> 1;
 CREATE INDEX requests_by_session ON requests (session_id);
 CREATE INDEX requests_by_closing ON requests (closed_at) WHERE closed_at IS NOT NULL;
+";
+
+/// Computes how far before an event its block may begin, after an upgrade or a repair.
+pub(super) const LOOKBACK: &str = "
+UPDATE meta SET lookback = ifnull((
+    SELECT max(last - first) FROM (
+        SELECT key & 1099511627775 AS first, last, lead(key & 1099511627775) OVER (ORDER BY key & 1099511627775) AS next
+        FROM events)
+    WHERE next <= last), 0);
 ";
 
 /// Added by schema 5: surfaces, each as a whole row followed by the rows of its changes.
@@ -190,11 +194,21 @@ impl Drop for Lock {
     }
 }
 
-/// Creates the directory if necessary, takes the lock, and checks the version before anything is changed.
+/// Takes the lock, and checks the version before anything is changed.
 ///
 /// # Errors
-/// [`StoreError::Locked`], [`StoreError::Newer`], [`StoreError::Io`].
+/// [`StoreError::Locked`], [`StoreError::Newer`], [`StoreError::Corrupt`], [`StoreError::Io`].
 pub(super) fn claim(dir: &Path) -> Result<Lock, StoreError> {
+    let lock = lock(dir)?;
+    check_version(&dir.join(DATABASE))?;
+    Ok(lock)
+}
+
+/// Creates the directory if necessary, and takes the lock.
+///
+/// # Errors
+/// [`StoreError::Locked`], [`StoreError::Full`], [`StoreError::Io`].
+pub(super) fn lock(dir: &Path) -> Result<Lock, StoreError> {
     if !dir.is_dir() {
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| io(dir, &e))?;
     }
@@ -210,9 +224,7 @@ pub(super) fn claim(dir: &Path) -> Result<Lock, StoreError> {
             Err(error) => return Err(io(&path, &error.into())),
         }
     }
-    let lock = Lock(file);
-    check_version(&dir.join(DATABASE))?;
-    Ok(lock)
+    Ok(Lock(file))
 }
 
 /// Opens the database for writing; creates it, with `epoch`, if absent.
@@ -255,7 +267,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
             transaction.commit()?;
         } else if let Some(missing @ [_, ..]) = ADDED.get(version_of(&connection)? as usize - 1..) {
             let transaction = connection.transaction()?;
-            transaction.execute_batch(&format!("{} PRAGMA user_version = {SCHEMA};", missing.concat()))?;
+            transaction.execute_batch(&format!("{} {LOOKBACK} PRAGMA user_version = {SCHEMA};", missing.concat()))?;
             transaction.commit()?;
         }
         Ok(connection)
@@ -369,13 +381,13 @@ fn version_of(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0)).map(i32::cast_unsigned)
 }
 
-fn private() -> OpenOptions {
+pub(super) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     options
 }
 
-fn io(path: &Path, error: &std::io::Error) -> StoreError {
+pub(super) fn io(path: &Path, error: &std::io::Error) -> StoreError {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full,
         _ => StoreError::Io(format!("{}: {error}", path.display())),
@@ -389,9 +401,17 @@ fn not_ours(path: &Path) -> StoreError {
 /// Translates an SQLite error. `dir` is where to check for free space: SQLite reports "full" only as such, not for a quota or a failed
 /// growth of its shared memory.
 pub(super) fn translate(dir: &Path, error: &rusqlite::Error) -> StoreError {
-    let rusqlite::Error::SqliteFailure(failure, _) = error else { return StoreError::Io(error.to_string()) };
+    let failure = match error {
+        rusqlite::Error::SqliteFailure(failure, _) => failure,
+        // A damaged page can have rows of other types than ours.
+        rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..) => {
+            return StoreError::Corrupt(error.to_string());
+        }
+        _ => return StoreError::Io(error.to_string()),
+    };
     match failure.code {
         ErrorCode::DiskFull => StoreError::Full,
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt(error.to_string()),
         ErrorCode::SystemIoFailure | ErrorCode::CannotOpen if is_disk_full(dir) => StoreError::Full,
         _ => StoreError::Io(error.to_string()),
     }

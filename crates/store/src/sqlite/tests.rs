@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use proptest::prelude::*;
 use tempfile::tempdir;
 
+use super::epoch::boot_id;
 use super::*;
 use crate::PromptChange;
 use crate::contract::{ALL, commit, event, event_with, follow_model, positions, row, session, step, sweep};
