@@ -55,7 +55,9 @@ impl Writing {
         // Room for the events and for the output made of them. An event longer than a slice needs more room and is read again.
         let mut asked = 2 * SLICE.bytes;
         let (page, room) = loop {
-            let mut room = room(&self.state, &self.caller, &self.account, asked).await?;
+            // What the fold holds is released only at the end: waiting for that room would never end.
+            let free = self.account.most().saturating_sub(self.held.bytes());
+            let mut room = room(&self.state, &self.caller, &self.account, asked.min(free)).await?;
             let page = log.read(&self.filter, self.next, SLICE).await.map_err(std::io::Error::other)?;
             let bytes = 2 * page.events.iter().map(|event| event.weight()).sum::<usize>();
             if stays(&mut room, asked, bytes) {
@@ -87,7 +89,8 @@ impl Writing {
         }
         drop(page);
         let mut room = self.charge_fold(room);
-        if room.resize(piece.len()).is_err() && piece.len() <= self.account.most() {
+        let fits = piece.len().saturating_add(self.held.bytes()) <= self.account.most();
+        if room.resize(piece.len()).is_err() && fits {
             return Err(std::io::Error::other("there is no room"));
         }
         Ok(Some(text(piece, room)))

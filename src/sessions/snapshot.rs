@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
+use super::left_out::shorten;
 use super::page_merge::text_of;
 use plexus_protocol::schema::{JsonObject, words};
 use plexus_protocol::transcript::{
@@ -23,6 +24,18 @@ use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo
 pub const WINDOW: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 /// Longest piece of a message's text, in bytes; the window drops whole pieces.
 const PIECE_MAX: usize = if cfg!(test) { 256 } else { 8 << 10 };
+/// Longest body in [`Snapshot::latest`], in bytes; of a longer one, a part. The event has all of it.
+const LATEST_MAX: usize = 256 << 10;
+/// Longest member of a body of which a part is shown, in bytes.
+const MEMBER_MAX: usize = 64 << 10;
+/// Longest body of which a part is shown, in bytes: reading it takes several times its size. Of a longer one, only its size is.
+const SHORTENED_MAX: usize = 1 << 20;
+/// The members that clients expect to be lists.
+const LISTS: [(Kind, &str); 3] = [
+    (Kind::Plan, "entries"),
+    (Kind::AvailableCommandsUpdate, "availableCommands"),
+    (Kind::ConfigOptionUpdate, "configOptions"),
+];
 /// Bytes that a message or a tool call takes beside its text, about.
 const OVERHEAD: usize = 160;
 
@@ -38,7 +51,9 @@ pub struct Snapshot {
     pub messages: Arc<Vec<SnapshotMessage>>,
     /// The newest tool calls, in order, each with its latest state.
     pub tools: Arc<Vec<SnapshotTool>>,
-    /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind.
+    /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind. Of one that is longer than
+    /// 256 KiB a part is shown, or nothing: `_meta.plexus.left_out` is the number of bytes that are missing, and `_meta.plexus.position` the
+    /// position of the event that has them.
     #[schema(value_type = BTreeMap<String, JsonObject>)]
     pub latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
     /// The open requests; long ones are cut.
@@ -184,15 +199,14 @@ impl Piece {
         if !in_window(event.kind) {
             return None;
         }
-        let mut body = EntryBody::read(event.kind, serde_json::from_slice(&event.body).ok()?);
+        // The window needs only that there was a plan.
+        let read = if event.kind == Kind::Plan { "{}".as_bytes() } else { &event.body };
+        let mut body = EntryBody::read(event.kind, serde_json::from_slice(read).ok()?);
         let bytes = OVERHEAD
             + match &mut body {
                 EntryBody::Message { content: Content::Text(text), .. } => text.len(),
-                // The window needs only that there was a plan, and how a run ended.
-                EntryBody::Plan(entries) => {
-                    entries.clear();
-                    0
-                }
+                EntryBody::Plan(_) => 0,
+                // The window needs only that a run began, and how it ended.
                 EntryBody::RunStarted(body) => {
                     *body = serde_json::Value::Null;
                     0
@@ -294,7 +308,7 @@ impl SnapshotFold {
     /// known already stays.
     fn take_latest(&mut self, event: &Event, newer: bool) {
         if LATEST.contains(&event.kind)
-            && let Some(body) = raw(event)
+            && let Some(body) = latest_body(event)
         {
             match self.latest.get_mut(event.kind.as_str()) {
                 None => {
@@ -490,6 +504,96 @@ fn with_modes(newer: &RawValue, older: &RawValue) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&newer).ok()
 }
 
-fn raw(event: &Event) -> Option<Box<RawValue>> {
-    serde_json::from_slice(&event.body).ok()
+/// The body of an event for [`Snapshot::latest`]: whole, or its beginning. Of a list, whole elements stay.
+fn latest_body(event: &Event) -> Option<Box<RawValue>> {
+    if event.body.len() <= LATEST_MAX {
+        return serde_json::from_slice(&event.body).ok();
+    }
+    let mut body = Members::new();
+    if event.body.len() <= SHORTENED_MAX {
+        body = serde_json::from_slice(&event.body).ok()?;
+    } else if let Some((_, name)) = LISTS.iter().find(|(kind, _)| *kind == event.kind) {
+        body.insert((*name).into(), serde_json::json!([]));
+    }
+    for value in body.values_mut() {
+        let Some(elements) = value.as_array_mut() else { continue };
+        let mut left = MEMBER_MAX;
+        let fits = elements.iter().take_while(|element| {
+            let bytes = size(element) + 1;
+            left = left.saturating_sub(bytes);
+            left > 0
+        });
+        let fits = fits.count();
+        elements.truncate(fits);
+    }
+    shorten(&mut body, MEMBER_MAX);
+    let missing = event.body.len().saturating_sub(body.values().map(size).sum());
+    let meta = body.entry("_meta").or_insert_with(|| serde_json::json!({})).as_object_mut()?;
+    let plexus = meta.entry("plexus").or_insert_with(|| serde_json::json!({})).as_object_mut()?;
+    plexus.insert("left_out".into(), missing.into());
+    plexus.insert("position".into(), event.position.0.into());
+    serde_json::value::to_raw_value(&body).ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use plexus_protocol::{Origin, RuntimeId, SessionId};
+    use serde_json::{Value, json};
+
+    fn event(kind: Kind, body: &Value) -> Event {
+        let origin = Origin {
+            session_id: SessionId::trusted("s_1"),
+            runtime_id: RuntimeId::trusted("demo"),
+            dialect: "acp".into(),
+        };
+        Event {
+            position: Position(7),
+            origin: Arc::new(origin),
+            run_id: RunId::trusted("r_1"),
+            seq: 0,
+            at: Timestamp::from_millis(1),
+            kind,
+            body: serde_json::to_vec(body).unwrap().into(),
+            native: None,
+        }
+    }
+
+    fn latest(kind: Kind, body: &Value) -> Value {
+        let mut fold = SnapshotFold::default();
+        fold.event(&event(kind, body));
+        serde_json::from_str(fold.latest[kind.as_str()].get()).unwrap()
+    }
+
+    #[test]
+    fn snapshot_has_a_part_of_a_long_plan_title_or_command_list() {
+        let entry = |text: &str| json!({ "content": text, "priority": "medium", "status": "pending" });
+        let short = json!({ "sessionUpdate": "plan", "entries": [entry("one"), entry("two")] });
+        assert_eq!(latest(Kind::Plan, &short), short);
+        for length in [300 << 10, 8 << 20] {
+            let long =
+                json!({ "sessionUpdate": "plan", "entries": [entry("one"), entry(&"x".repeat(length)), entry("two")] });
+            let shown = latest(Kind::Plan, &long);
+            let entries = shown["entries"].as_array().unwrap();
+            assert_eq!(entries.len(), usize::from(length < 1 << 20), "whole entries: {entries:?}");
+            let meta = &shown["_meta"]["plexus"];
+            assert!(meta["left_out"].as_u64().unwrap() >= length as u64 && meta["position"] == 7, "{meta}");
+        }
+        let commands: Vec<Value> =
+            (0..4000).map(|n| json!({ "name": format!("c{n}"), "description": "x".repeat(100) })).collect();
+        let shown = latest(Kind::AvailableCommandsUpdate, &json!({ "availableCommands": commands }));
+        let kept = shown["availableCommands"].as_array().unwrap();
+        assert!(kept.len() > 400 && kept[..] == commands[..kept.len()], "{}", kept.len());
+        let shown = latest(Kind::SessionInfoUpdate, &json!({ "title": "ä".repeat(200 << 10) }));
+        assert!(shown["title"].as_str().unwrap().len() <= MEMBER_MAX && shown.to_string().len() < LATEST_MAX);
+    }
+
+    #[test]
+    fn snapshot_keeps_the_choices_of_300_models() {
+        let model = |n: usize| json!({ "value": format!("provider/model-{n}"), "name": format!("Model {n}"), "description": "x".repeat(300) });
+        let option = json!({ "id": "model", "name": "Model", "type": "select", "options": (0..300).map(model).collect::<Vec<_>>() });
+        let body = json!({ "sessionUpdate": "config_option_update", "configOptions": [option] });
+        assert_eq!(latest(Kind::ConfigOptionUpdate, &body), body);
+    }
 }

@@ -25,6 +25,7 @@ mod story_flood;
 mod story_hook;
 mod story_instances;
 mod story_joiners;
+mod story_large;
 mod story_link;
 mod story_log;
 mod story_metrics;
