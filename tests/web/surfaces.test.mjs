@@ -384,6 +384,12 @@ try {
       assert.ok(Date.now() < end, `the counters count: ${packets} packets, ${connections} connections`);
       await page.waitForTimeout(100);
     }
+    // Scripts that are stopped in another tab end here, too.
+    const other = await page.context().newPage();
+    await other.goto(site.base);
+    await other.evaluate(() => localStorage.setItem('plexus.page-scripts', '[]'));
+    await inner.frameLocator('iframe').getByText('still').waitFor();
+    await other.close();
   } finally {
     udp.close();
     tcp.close();

@@ -25,6 +25,8 @@ const SPAN_MS = 10_000;
 
 /** Where this browser keeps the agents whose scripts may run. */
 const ALLOWED = 'plexus.page-scripts';
+/** The event of this tab after that list changed; other tabs get `storage`. */
+const CONSENT = 'plexus-page-scripts';
 
 function allowedAgents(): string[] {
   try {
@@ -36,6 +38,7 @@ function allowedAgents(): string[] {
 function allowScripts(agent: string, on: boolean): void {
   const others = allowedAgents().filter((one) => one !== agent);
   try { localStorage.setItem(ALLOWED, JSON.stringify(on ? [...others, agent] : others)); } catch { /* storage is off: scripts stay off */ }
+  window.dispatchEvent(new Event(CONSENT));
 }
 
 /** The pages that a person loaded: they are loaded again without a press while this page is open. */
@@ -65,6 +68,8 @@ export class PlexusSurfaceHtml extends PlexusElement {
   /** Whether the person is asked about the agent's scripts. */
   declare asks: boolean;
   #taken: number[] = [];
+  /** Whether the page in the frame was loaded with its scripts. */
+  #ran = false;
   /** A double press of what asks must not allow. */
   readonly #asked = new Arming(0);
 
@@ -83,11 +88,15 @@ export class PlexusSurfaceHtml extends PlexusElement {
   override connectedCallback(): void {
     super.connectedCallback();
     window.addEventListener('message', this.#heard);
+    window.addEventListener(CONSENT, this.#consent);
+    window.addEventListener('storage', this.#consent);
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     window.removeEventListener('message', this.#heard);
+    window.removeEventListener(CONSENT, this.#consent);
+    window.removeEventListener('storage', this.#consent);
   }
 
   override render() {
@@ -112,15 +121,20 @@ export class PlexusSurfaceHtml extends PlexusElement {
     return html`<button type="button" class="compact ghost" id="deny-scripts" @click=${() => this.#allow(false)}>${t.denyScripts(agent)}</button>`;
   }
 
-  /** Allows the agent's scripts in this browser, or ends them: the page begins anew. */
+  /** Allows the agent's scripts in this browser, or ends them on all of its pages. */
   #allow(on: boolean): void {
     if (on && !this.#asked.armed(performance.now())) return;
     allowScripts(this.agent, on);
     this.asks = false;
-    const frame = this.#frame;
-    if (frame) frame.src = FRAME;
     this.#load(on || loaded.has(this.key));
   }
+
+  /** Begins the page anew where scripts were allowed or stopped, on this surface, another one, or in another tab. */
+  #consent = (): void => {
+    const frame = this.#frame;
+    if (frame && this.#ran !== this.#scripts) frame.src = FRAME;
+    this.requestUpdate();
+  };
 
   #load(on: boolean): void {
     if (on) loaded.add(this.key); else loaded.delete(this.key);
@@ -139,7 +153,8 @@ export class PlexusSurfaceHtml extends PlexusElement {
 
   /** Sends the text. The frame's origin is opaque, so no target can be named; it is the gateway's file, which no other site may frame. */
   #begin = (): void => {
-    this.#frame?.contentWindow?.postMessage({ html: this.source, scripts: this.#scripts }, '*');
+    this.#ran = this.#scripts;
+    this.#frame?.contentWindow?.postMessage({ html: this.source, scripts: this.#ran }, '*');
   };
 
   /** Whether the person is in the frame, and just pressed something. */
