@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::gateway::{Gateway, PATIENCE, assert_whole, demo, exe, held_runtime, said};
+use common::moments::{Moments, rounds};
 use serde_json::{Value, json};
 
 /// The size of the disk, in bytes.
@@ -267,5 +268,52 @@ async fn disk_that_is_full_lets_the_gateway_start_and_takes_denials() {
         assert_whole(&events);
         let words = said(&events, Some(run));
         assert_eq!(words.matches("after").count(), 1, "{words:?}");
+    }
+}
+
+/// One session that is flooded, one whose requests are answered, and prompts for a third, until the gateway is killed at a random moment
+/// around which the disk becomes full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disk_that_fills_at_any_moment_loses_nothing_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::mount(dir.path()) else { return };
+    let mut moments = Moments::new();
+    let mut gateway = Gateway::start_in(dir, &held_runtime("demo", &[exe(), "agent", "demo"], "")).await;
+    for _ in 0..rounds("full disks", 5, 100) {
+        let (asking, other) = (gateway.session("demo").await, gateway.session("demo").await);
+        let asked = gateway.prompt(&asking, "ask make deploy ;; echo after").await;
+        let request = gateway.open_request(&asking).await;
+        let flood = gateway.prompt(&other, "flood 3000").await;
+        let spare = usize::try_from(moments.below(600)).unwrap() << 10;
+        disk.fill(spare);
+        moments.pass(200).await;
+        let answer = gateway.choose(&request, &Gateway::option(&request, "reject_once")).await;
+        let queued = gateway.post(&format!("/v1/sessions/{other}/prompt"), json!({ "text": "echo more" })).await;
+        moments.pass(100).await;
+        gateway.kill();
+        gateway.again().await;
+
+        let id = request["request_id"].as_str().unwrap();
+        let (_, kept) = gateway.get(&format!("/v1/requests/{id}")).await;
+        match answer.0 {
+            200 => assert_eq!(kept["state"], "answered", "{kept}"),
+            507 => assert_eq!(kept["state"], "open", "{kept}"),
+            _ => panic!("{answer:?}"),
+        }
+        std::fs::remove_file(disk.ballast()).unwrap();
+        if answer.0 == 507 {
+            let (status, won) = gateway.choose(&request, &Gateway::option(&request, "reject_once")).await;
+            assert_eq!(status, 200, "{won}");
+        }
+        let events = gateway.until_ended(&asking, &asked).await;
+        assert_whole(&events);
+        assert_eq!(said(&events, Some(&asked)).matches("after").count(), 1);
+        let last = if queued.0 == 202 { queued.1["run_id"].as_str().unwrap().to_owned() } else { flood.clone() };
+        let events = gateway.until_ended(&other, &last).await;
+        assert_whole(&events);
+        assert_eq!(said(&events, Some(&flood)).matches("chunk-").count(), 3000, "every chunk once");
+        for session in [asking, other] {
+            assert_eq!(gateway.delete(&format!("/v1/sessions/{session}")).await.0, 204);
+        }
     }
 }
