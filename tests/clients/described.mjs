@@ -304,8 +304,8 @@ await call('GET', '/v1/sessions/{id}/changes', { params: { id }, query: '?run=r_
 await call('GET', '/v1/sessions/{id}/changes/file', { params: { id }, query: '?path=none', status: 404 });
 await call('GET', '/v1/sessions/{id}/changes/patch', { params: { id }, status: 200 });
 await call('GET', '/v1/sessions/{id}/changes/undone', { params: { id }, status: 200 });
-await call('POST', '/v1/sessions/{id}/changes/undo', { params: { id }, body: { path: 'none', digest: 'none' }, status: 404 });
-await call('POST', '/v1/sessions/{id}/changes/redo', { params: { id }, body: { patch_id: 'none' }, status: 404 });
+await call('POST', '/v1/sessions/{id}/changes/undo', { params: { id }, body: { path: 'none', digest: 'none', during_run: true }, status: 404 });
+await call('POST', '/v1/sessions/{id}/changes/redo', { params: { id }, body: { patch_id: 'none', during_run: true }, status: 404 });
 await call('POST', '/v1/sessions/{id}/changes/review', { params: { id }, body: { comments: [] }, status: 422 });
 const prompt = (text) => call('POST', '/v1/sessions/{id}/prompt', { params: { id }, body: { text }, status: 202 });
 await prompt('ask2 ;; hang');
