@@ -110,13 +110,15 @@ const stories = {
         window['waits'] = [];
         if (watched) return;
         document.addEventListener('closed', () => {
-          const since = performance.now();
+          const [since, waits] = [performance.now(), window['waits']];
           const look = () => {
+            // After the last card of a round there is no next one.
+            if (window['waits'] !== waits) return;
             const card = window['deep']('plexus-dock')?.shadowRoot.querySelector('plexus-card[data-open]');
             const button = card?.shadowRoot.querySelector('[data-role="allow_once"]');
             const box = button?.getBoundingClientRect();
             const hit = box && box.width && card.shadowRoot.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-            if (card?.armed && hit && (hit === button || button.contains(hit))) window['waits'].push(performance.now() - since);
+            if (card?.armed && hit && (hit === button || button.contains(hit))) waits.push(performance.now() - since);
             else if (performance.now() - since < 30_000) requestAnimationFrame(look);
           };
           requestAnimationFrame(look);
