@@ -545,7 +545,7 @@ impl Task {
                 tokio::select! {
                     () = &mut retry => break,
                     Some(command) = self.commands.recv() => match command {
-                        SessionCommand::Answer { .. } if short => {
+                        SessionCommand::Answer { .. } if short && self.answer.is_none() => {
                             (plan.sync, answer) = (true, Some(command));
                             break;
                         }
@@ -554,7 +554,9 @@ impl Task {
                 }
             }
         }
-        self.answer = answer;
+        if answer.is_some() {
+            self.answer = answer;
+        }
         self.perform(plan, since).await;
     }
 
