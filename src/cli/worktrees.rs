@@ -52,7 +52,7 @@ struct Listed {
     sessions: Vec<String>,
 }
 
-/// What is in a worktree only.
+/// The content that only a worktree has.
 #[derive(Deserialize, Serialize)]
 struct Unsaved {
     changed: usize,

@@ -51,9 +51,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// What the listener allows. The defaults are what is served with; tests use shorter times.
 #[derive(Clone, Debug)]
 pub struct ListenLimits {
-    /// How long the head of a connection's first request may take, the first byte included.
+    /// Time for the head of a connection's first request, the first byte included.
     pub head: Duration,
-    /// How long each further head may take, the wait for it on an idle connection included.
+    /// Time for each further head, the wait for it on an idle connection included.
     pub idle: Duration,
     /// Connections at once.
     pub connections: usize,

@@ -42,7 +42,7 @@ pub struct WorktreeView {
     pub made_at: Timestamp,
     /// Whether its folder is gone.
     pub missing: bool,
-    /// What would be lost with it: changed files, and commits that are on no other branch.
+    /// The changed files, and the commits that are on no other branch: a removal loses them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsaved: Option<WorktreeLosses>,
     /// Why its state cannot be told.
@@ -50,7 +50,7 @@ pub struct WorktreeView {
     pub problem: Option<String>,
 }
 
-/// What is in a worktree only.
+/// The content that only a worktree has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorktreeLosses {
     /// Changed and new files that are not committed; ignored files are not counted.
@@ -81,7 +81,7 @@ impl From<WorktreeRisk> for WorktreeLosses {
 /// The reason why a worktree was not made, listed or removed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WorktreeError {
-    /// It was not made or removed.
+    /// The folder was neither made nor removed.
     #[error(transparent)]
     Problem(#[from] WorktreeProblem),
     /// Sessions work in it.

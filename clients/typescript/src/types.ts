@@ -2685,7 +2685,7 @@ export interface Viewer {
   name: string;
 }
 
-/** What is in a worktree only. */
+/** The content that only a worktree has. */
 export interface WorktreeLosses {
   /** Commits of the branch that are on no other branch, remote or tag. They are lost only with the branch. */
   ahead: number;
@@ -2713,7 +2713,7 @@ export interface WorktreeView {
   problem?: string;
   /** The repository's main folder. */
   root: string;
-  /** What would be lost with it: changed files, and commits that are on no other branch. */
+  /** The changed files, and the commits that are on no other branch: a removal loses them. */
   unsaved?: WorktreeLosses;
 }
 

@@ -66,7 +66,7 @@ pub enum ChangeStatus {
     Modified,
     /// It is gone.
     Deleted,
-    /// It has another path, and the same or a similar content.
+    /// Another path, with the same or a similar content.
     Renamed,
 }
 

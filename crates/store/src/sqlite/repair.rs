@@ -55,8 +55,8 @@ pub struct RepairReport {
 /// Makes a new database in `dir` of everything that can be read of the present one, whose files are kept in a folder beside it. The new
 /// database has a new epoch: clients read everything again. Returns nothing, and changes nothing, if SQLite finds no damage.
 ///
-/// Needs about as much free space as the database has. If it is interrupted, the database is as it was, or repaired; the kept files
-/// are whole.
+/// Needs about as much free space as the database has. After an interruption, the database is repaired, or as it was, perhaps without its
+/// write-ahead log; the kept files have all of it.
 ///
 /// # Errors
 /// [`StoreError::Locked`] while a gateway runs, [`StoreError::Full`], [`StoreError::Io`]; the database is as it was.
