@@ -285,6 +285,8 @@ async fn link_term_starts_an_agent_that_is_typed_in_a_shared_terminal() {
     shell.wrote("with [--fast one two three]", 1).await;
     let text = shell.all();
     assert!(text.contains("in [t_"), "it runs in a shared terminal: {text}");
+    // Until the shell asks again, keys go to the terminal that ends.
+    shell.wrote("ready>", 2).await;
     // In a pipe it is the program itself.
     shell.words("clear; gemini four | cat\n");
     shell.wrote("in [] with [--fast four]", 1).await;
