@@ -201,6 +201,8 @@ impl Acp {
             agent_info: Option<&'a RawValue>,
             #[serde(borrow)]
             agent_capabilities: Option<&'a RawValue>,
+            #[serde(rename = "_meta", borrow)]
+            meta: Option<&'a RawValue>,
         }
         #[derive(Deserialize)]
         struct Info {
@@ -230,10 +232,11 @@ impl Acp {
         if version != "1" {
             return self.fail(format!("the agent speaks ACP version {version}; the gateway speaks version 1"), out);
         }
-        self.agent = hello.agent_info.and_then(object::<Info>).map(|info| match info.version {
+        let info = hello.agent_info.and_then(object::<Info>).map(|info| match info.version {
             Some(version) => format!("{} {version}", info.name),
             None => info.name,
         });
+        self.agent = info.or_else(|| hello.meta.and_then(super::quirks::grok_info));
         self.can = hello.agent_capabilities.map(AgentCapabilities::read).unwrap_or_default();
         let methods = hello.auth_methods.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
         self.methods = methods

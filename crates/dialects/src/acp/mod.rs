@@ -529,6 +529,7 @@ impl Acp {
             RpcMessage::Notification { method, params } => match method.as_ref() {
                 "$/cancel_request" => self.taken_back(frame, params, out),
                 "elicitation/complete" => self.page_done(frame, params, out),
+                method if quirks::repeats(self.agent.as_deref(), method, params) => {}
                 _ => {
                     let native = self.named(params);
                     self.raw(frame, native, "unknown notification", out);

@@ -3,6 +3,10 @@
 //! An agent is known by the beginning of its `agentInfo.name`; one that is in no row has no special case. A row names the versions that
 //! were seen to do it, and the test of what the dialect does about it.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::object;
 use super::reading::CommandField::{self, Input, Text, Title};
 
 /// A special case of one agent.
@@ -53,6 +57,15 @@ pub(super) enum Treatment {
     SpendsInChunks,
     /// Reports that commands run in the folder of its process.
     FixedFolder,
+    /// Logs none of these notifications: messages of ACP have their content, or they are for the agent's own screen.
+    Repeats {
+        /// Their methods.
+        methods: &'static [&'static str],
+        /// The method whose `update` has a type as in `session/update`.
+        update_method: &'static str,
+        /// Those types.
+        updates: &'static [&'static str],
+    },
 }
 
 /// How an agent is told that all tools of an MCP server are allowed.
@@ -214,6 +227,47 @@ quirks! {
         test: "acp_quirk_fast_agent_runs_commands_in_the_folder_of_its_process",
         then: Treatment::FixedFolder
     }
+    {
+        agent: "grok",
+        versions: "1.0.41",
+        what: "sends notifications of its own beside those of ACP, about ten for each prompt",
+        why: "each would be an event that no client can show",
+        test: "acp_quirk_notifications_of_grok_are_not_logged",
+        then: Treatment::Repeats {
+            methods: &[
+                "_x.ai/mcp/init_progress",
+                "_x.ai/mcp/server_status",
+                "_x.ai/mcp/servers_updated",
+                "_x.ai/mcp_initialized",
+                "_x.ai/queue/changed",
+                "_x.ai/session/prompt_complete",
+                "_x.ai/session/setup",
+                "_x.ai/sessions/changed",
+            ],
+            update_method: "_x.ai/session_notification",
+            updates: &[
+                "interaction_resolved",
+                "last_turn_summary",
+                "pending_interaction",
+                "response_completed",
+                "session_summary_generated",
+                "tool_call_delta_chunk",
+                "turn_completed",
+            ],
+        }
+    }
+}
+
+/// The name and version of Grok Build, which sends no `agentInfo`, from `_meta` of its response to `initialize`.
+pub(super) fn grok_info(meta: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Meta {
+        grok_shell: bool,
+        agent_version: String,
+    }
+    let Meta { grok_shell, agent_version } = object(meta)?;
+    grok_shell.then(|| format!("grok {agent_version}"))
 }
 
 fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
@@ -230,7 +284,8 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
         | Treatment::SpendsInChunks
-        | Treatment::FixedFolder => None,
+        | Treatment::FixedFolder
+        | Treatment::Repeats { .. } => None,
     })
 }
 
@@ -244,7 +299,8 @@ pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
         | Treatment::SpendsInChunks
-        | Treatment::FixedFolder => None,
+        | Treatment::FixedFolder
+        | Treatment::Repeats { .. } => None,
     })
 }
 
@@ -258,7 +314,8 @@ pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
         | Treatment::LoadLater { .. }
         | Treatment::SumsUsage
         | Treatment::SpendsInChunks
-        | Treatment::FixedFolder => None,
+        | Treatment::FixedFolder
+        | Treatment::Repeats { .. } => None,
     })
 }
 
@@ -272,7 +329,8 @@ pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
         | Treatment::SpendsInChunks
-        | Treatment::FixedFolder => None,
+        | Treatment::FixedFolder
+        | Treatment::Repeats { .. } => None,
     })
 }
 
@@ -286,7 +344,8 @@ pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
         | Treatment::ReplaysLate { .. }
         | Treatment::SumsUsage
         | Treatment::SpendsInChunks
-        | Treatment::FixedFolder => None,
+        | Treatment::FixedFolder
+        | Treatment::Repeats { .. } => None,
     })
 }
 
@@ -298,6 +357,35 @@ pub(super) fn sums_usage(agent: Option<&str>) -> bool {
 /// Whether commands run in the folder of the agent's process, whatever the folder of the session is.
 pub(super) fn fixed_folder(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::FixedFolder))
+}
+
+/// Whether a notification is not logged, because messages of ACP have its content.
+pub(super) fn repeats(agent: Option<&str>, method: &str, params: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        update: Update<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Update<'a> {
+        #[serde(borrow)]
+        session_update: &'a str,
+    }
+    let kind = || Some(object::<Params<'_>>(params?)?.update.session_update);
+    of(agent).any(|quirk| match quirk.then {
+        Treatment::Repeats { methods, update_method, updates } => {
+            methods.contains(&method) || (method == update_method && kind().is_some_and(|kind| updates.contains(&kind)))
+        }
+        Treatment::Commands { .. }
+        | Treatment::OwnTools(_)
+        | Treatment::AllowedTools(_)
+        | Treatment::LoadLater { .. }
+        | Treatment::ReplaysLate { .. }
+        | Treatment::SumsUsage
+        | Treatment::SpendsInChunks
+        | Treatment::FixedFolder => false,
+    })
 }
 
 /// Whether the tokens of each model call are in a chunk of the agent's message.

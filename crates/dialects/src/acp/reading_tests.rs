@@ -355,3 +355,39 @@ fn acp_permission_options_too_long_to_save_are_cancelled() {
     assert!(!rig.said().iter().any(|said| matches!(said, RuntimeEvent::Asked { .. })));
     assert!(format!("{:?}", rig.sent()).contains("cancelled"));
 }
+
+/// What Grok Build 1.0.41 sends around one command, shortened.
+const GROK: &[&str] = &[
+    r#"{"jsonrpc":"2.0","method":"_x.ai/session/setup","params":{"method":"session/new","phase":"auth","sessionId":null}}"#,
+    r#"{"jsonrpc":"2.0","method":"_x.ai/queue/changed","params":{"sessionId":"s","entries":[]}}"#,
+    r#"{"jsonrpc":"2.0","method":"_x.ai/session_notification","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_delta_chunk","tool_call_id":"t"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"_x.ai/session_notification","params":{"sessionId":"s","update":{"sessionUpdate":"pending_interaction","tool_call_id":"t","kind":"permission"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"_x.ai/session_notification","params":{"sessionId":"s","update":{"sessionUpdate":"turn_completed","usage":{"inputTokens":200}},"_meta":{}}}"#,
+    r#"{"jsonrpc":"2.0","method":"_x.ai/session/prompt_complete","params":{"sessionId":"s","stopReason":"end_turn","agentResult":null}}"#,
+    r#"{"jsonrpc":"2.0","method":"_x.ai/sessions/changed","params":{"upserted":[{"sessionId":"s"}],"removed":[]}}"#,
+];
+
+#[test]
+fn acp_quirk_notifications_of_grok_are_not_logged() {
+    let mut rig = Rig::new(&spec("acp"));
+    let meta = j!({ "grokShell": true, "agentVersion": "1.0.41", "hostname": "desk" });
+    rig.feed(j!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1, "_meta": meta } }).to_string());
+    rig.open(1);
+    rig.feed(r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
+    rig.said();
+    for line in GROK {
+        rig.feed(*line);
+        assert!(rig.said().is_empty(), "{line}");
+    }
+    let call = r#"{"toolCallId":"t","kind":"execute","title":"Execute `sudo rm -rf x`","rawInput":{"variant":"Bash",
+        "command":"sudo rm -rf x","description":"why","is_background":false}}"#;
+    assert_eq!(ask(&mut rig, 0, call).subject, line(COMMAND));
+    rig.said();
+    // A notification that no row names is logged, and so are all of an agent that is not Grok.
+    let other = r#"{"jsonrpc":"2.0","method":"_x.ai/session_notification","params":{"sessionId":"s","update":{"sessionUpdate":"retrying"}}}"#;
+    rig.feed(other);
+    assert_eq!(rig.said().len(), 1);
+    let mut rig = session("another");
+    rig.feed(GROK[1]);
+    assert_eq!(rig.said().len(), 1);
+}

@@ -1,5 +1,5 @@
 //! What an agent tells of its spending: the cost so far in `usage_update`, the tokens of a turn in the response to `session/prompt` (in
-//! `usage`, or as Gemini CLI tells them in `_meta.quota`), and Qwen Code's tokens of a model call in an empty chunk.
+//! `usage`, in `_meta.usage` or as Gemini CLI tells them in `_meta.quota`), and Qwen Code's tokens of a model call in an empty chunk.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,11 +19,11 @@ struct TurnTokens {
     input_tokens: Option<u64>,
     #[serde(deserialize_with = "lenient_tokens")]
     output_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient_tokens")]
+    #[serde(alias = "reasoningTokens", deserialize_with = "lenient_tokens")]
     thought_tokens: Option<u64>,
     #[serde(deserialize_with = "lenient_tokens")]
     cached_read_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient_tokens")]
+    #[serde(alias = "cacheCreationTokens", deserialize_with = "lenient_tokens")]
     cached_write_tokens: Option<u64>,
 }
 
@@ -73,8 +73,11 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
         meta: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    struct Meta {
-        quota: Option<Quota>,
+    struct Meta<'a> {
+        #[serde(borrow)]
+        usage: Option<&'a RawValue>,
+        #[serde(borrow)]
+        quota: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
     struct Quota {
@@ -88,11 +91,13 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
         output_tokens: Option<u64>,
     }
     let turn: Turn<'_> = object(result)?;
-    if let Some(tokens) = turn.usage.and_then(object::<TurnTokens>) {
+    let meta = turn.meta.and_then(object::<Meta<'_>>);
+    let usage = turn.usage.or_else(|| meta.as_ref()?.usage);
+    if let Some(tokens) = usage.and_then(object::<TurnTokens>) {
         let spending = tokens.spending();
         return if quirks::sums_usage(agent) { SpendReport::total(spending) } else { SpendReport::step(spending) };
     }
-    let QuotaTokens { input_tokens, output_tokens } = object::<Meta>(turn.meta?)?.quota?.token_count?;
+    let QuotaTokens { input_tokens, output_tokens } = object::<Quota>(meta?.quota?)?.token_count?;
     SpendReport::step(Spending::of([input_tokens, output_tokens, None, None, None], Vec::new()))
 }
 

@@ -58,6 +58,12 @@ fn acp_usage_of_a_turn_is_read_from_each_agents_form() {
                 "totalTokens": 130 } }),
             step([Some(100), Some(30), Some(40), None, Some(20)]),
         ),
+        (
+            "grok",
+            json!({ "stopReason": "end_turn", "_meta": { "inputTokens": 50, "usage": { "inputTokens": 100, "outputTokens": 10,
+                "totalTokens": 110, "cachedReadTokens": 40, "cacheCreationTokens": 0, "reasoningTokens": 4, "modelCalls": 2 } } }),
+            step([Some(100), Some(10), Some(40), Some(0), Some(4)]),
+        ),
         ("kimi", json!({ "stopReason": "end_turn" }), None),
         ("nonsense", json!({ "usage": { "inputTokens": -1, "outputTokens": 1e300, "totalTokens": "x" } }), None),
         ("nonsense", json!({ "usage": "lots", "_meta": [1] }), None),
