@@ -4,7 +4,7 @@
 // What it is told is in card_kit.mjs. Prints `ok ..` for each story; the first that does not hold ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { DESK, PHONE, api, base, changed, device, enter, go, launch, play, prompt, quiet, request, requests, session, shoot, teller, until } from './card_kit.mjs';
-import { ALONE_MS, axe } from './kit.mjs';
+import { alone, axe } from './kit.mjs';
 
 const browser = await launch();
 const open = async (/** @type {any} */ size) => {
@@ -17,7 +17,7 @@ const { page: phone } = await open(PHONE);
 const other = await device('kitchen tablet', ['watch', 'approve']);
 const elsewhere = (request_id, option_id) => fetch(`${base}/v1/requests/${request_id}/answer`, { method: 'POST', headers: { Authorization: `Bearer ${other.token}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ option_id }) });
 
-/** The next card takes a press within this time of an answer, ms: it includes its guard of 400 ms. */
+/** The next card takes a press within this time of an answer, ms: it includes its guard (`guardMs`). */
 const NEXT_MS = 500;
 const ASKED = ['npm test', 'git push origin main', 'cargo check', 'make deploy', 'touch a'];
 
@@ -37,7 +37,7 @@ const allow = (page, one) => active(page, one).locator('[data-role="allow_once"]
 const states = async (all) => Promise.all(all.map(async (one) => { const now = await request(one.request_id); return now.state === 'answered' ? now.receipt.option_id : now.state; }));
 /** After the time in which an accident would have happened, these are the states. */
 async function stays(page, all, expected) {
-  await page.waitForTimeout(ALONE_MS);
+  await alone(page);
   assert.deepEqual(await states(all), expected);
 }
 /** The centre of the button that allows, of the card that stands there now or stood there last. */
@@ -192,14 +192,14 @@ const stories = {
     const { id, all } = await asking(desk);
     await intoCard(desk, all[0]);
     await allow(desk, all[0]).focus();
-    await desk.waitForTimeout(ALONE_MS);
+    await alone(desk);
     await desk.keyboard.press('Enter');
-    for (const key of ['1', '2', '3']) { await desk.keyboard.press(key); await desk.waitForTimeout(ALONE_MS); }
+    for (const key of ['1', '2', '3']) { await desk.keyboard.press(key); await alone(desk); }
     await field(desk).fill('');
     await go(desk, '#/inbox');
     await desk.locator('plexus-requests [role="row"]').first().waitFor();
     await desk.keyboard.press('j');
-    await desk.waitForTimeout(ALONE_MS);
+    await alone(desk);
     await desk.keyboard.press('1');
     await stays(desk, all, twice);
     await done(id);

@@ -13,10 +13,14 @@ import { join, resolve } from 'node:path';
 /** How long a condition may take to come true, ms; reaching it is a failure. */
 export const PATIENCE_MS = 30_000;
 /** Longer than a key waits for another letter, with the guard of a card that just got the focus, ms. */
-export const ALONE_MS = 700;
+const ALONE_MS = 700;
 export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1440, height: 900 };
 export const THEMES = /** @type {const} */ (['light', 'dark']);
+
+/** Presses nothing until the last key is known to be alone. The page's own clock decides: a busy page runs its timers late, and a key that
+ *  comes before them continues a text. */
+export const alone = (page) => page.evaluate((ms) => new Promise((done) => setTimeout(done, ms)), ALONE_MS);
 
 /** A variable of the environment that must be there. */
 export function need(name) {

@@ -5,7 +5,7 @@
 //
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
-import { ALONE_MS, PATIENCE_MS, axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
+import { alone, PATIENCE_MS, axe, everywhere, fits, ok, settled, shoot, signIn, watch } from './kit.mjs';
 import { HARMLESS, api, base, goesOn, harmless, newSession, output, play, prompt, says, script, show, start, tool } from './session_kit.mjs';
 
 const SHOWCASE = [
@@ -289,7 +289,7 @@ try {
   await page.keyboard.press('o');
   await thought.locator('.prose').waitFor({ state: 'detached' });
   await page.keyboard.press('e');
-  await page.waitForTimeout(ALONE_MS);
+  await alone(page);
   await settled(page);
   assert.ok(await atEnd());
   await page.keyboard.press('Control+f');

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { statSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { ALONE_MS, DESK, PHONE, ok, settled } from './kit.mjs';
+import { alone, DESK, PHONE, ok, settled } from './kit.mjs';
 import { HARMLESS, api, base, goesOn, harmless, newSession, output, play, prompt, says, script, start, tool, whole } from './session_kit.mjs';
 
 /** What a long run may take, ms. */
@@ -81,6 +81,22 @@ try {
   }
   ok('speed: a session of 10,000 events opens at its end');
 
+  // --- upwards with the keyboard, until older rows come in above: the row keeps the focus
+  const up = await tab(ten);
+  await settled(up);
+  await up.locator('plexus-session #prompt').click();
+  await up.keyboard.press('Escape');
+  const rows = () => up.locator('plexus-session .row[aria-setsize]').first().getAttribute('aria-setsize').then(Number);
+  const before = await rows();
+  for (let n = 0; n < 400 && (await rows()) === before; n++) {
+    await up.keyboard.press('k');
+    await settled(up);
+  }
+  assert.ok((await rows()) > before, 'older rows came in');
+  assert.ok(await up.locator('plexus-session .row.selected').evaluate((el) => el.getRootNode().activeElement === el), 'the row keeps the focus');
+  await up.close();
+  ok('speed: a row keeps the focus while older rows come in above it');
+
   // --- 500 updates a second for ten seconds, on top of them; somebody reads along, then reads above
   const page = await tab(ten);
   await page.waitForFunction(() => { const el = document.querySelector('plexus-app')?.shadowRoot?.querySelector('plexus-session-page')?.shadowRoot?.querySelector('plexus-session')?.shadowRoot; return el && !el.querySelector('.top-note[role="status"]'); });
@@ -114,7 +130,7 @@ try {
   for (let n = 0; n < 5; n++) {
     await page.keyboard.press('k');
     await page.keyboard.press('o');
-    await page.waitForTimeout(ALONE_MS);
+    await alone(page);
   }
   await page.locator('plexus-session #prompt').click();
   await page.keyboard.type('typed while it streams', { delay: 20 });
