@@ -128,13 +128,11 @@ export class VirtualList {
   /** The rows were replaced or moved. Known keys keep their heights, and the visible rows their position. */
   reset(): void {
     this.heights.clear();
+    const now = this.renumber();
     if (this.anchor) {
-      const key = this.anchor.key;
-      let n = -1;
-      for (let i = 0, count = this.source.count(); i < count && n < 0; i++) if (this.source.key(i) === key) n = i;
-      this.anchor = n < 0 ? null : { ...this.anchor, n };
+      const n = now.get(this.anchor.key);
+      this.anchor = n === undefined ? null : { ...this.anchor, n };
     }
-    for (const [, row] of this.mounted) row.revision = -1;
   }
 
   /** Rows were added before the others. `now` maps an old row to its new index and the fraction of that row at which it begins. The
@@ -146,7 +144,17 @@ export class VirtualList {
       const there = n >= 0 && n < this.source.count();
       this.anchor = there ? { n, key: this.source.key(n), offset: this.anchor.offset + into * this.source.guess(n) } : null;
     }
-    for (const [, row] of this.mounted) row.revision = -1;
+    this.renumber();
+  }
+
+  /** Gives the rows in the document their new indices, so that they keep the focus and the selection. Returns the index of each key. */
+  private renumber(): Map<string, number> {
+    const now = new Map(Array.from({ length: this.source.count() }, (_, n) => [this.source.key(n), n] as const));
+    for (const [key, row] of this.mounted) {
+      row.revision = -1;
+      row.n = now.get(key) ?? -1;
+    }
+    return now;
   }
 
   /** Moves the visible rows up by `by` px. */
@@ -291,11 +299,10 @@ export class VirtualList {
   private mount(from: number, to: number): void {
     const focus = (this.body.getRootNode() as Document | ShadowRoot).activeElement;
     for (const [key, row] of this.mounted) {
-      // Row numbers change only with `reset` and at the end; a missing key was removed.
-      const stays = row.revision !== -1 || (row.n < this.source.count() && this.source.key(row.n) === key);
-      const inside = row.n >= from && row.n <= to && row.n < this.source.count() && this.source.key(row.n) === key;
+      // Indices change only with `reset`, `prepended` and at the end; a missing key was removed.
+      const stays = row.n >= 0 && row.n < this.source.count() && this.source.key(row.n) === key;
       // The focused row stays in the document, so that the focus is not lost.
-      if (stays && (inside || (focus && row.el.contains(focus) && row.n < this.source.count() && this.source.key(row.n) === key))) continue;
+      if (stays && ((row.n >= from && row.n <= to) || (focus && row.el.contains(focus)))) continue;
       this.mounted.delete(key);
       this.sizes.unobserve(row.el);
       row.el.remove();
