@@ -106,5 +106,6 @@ export const answers = {
       "the answer or choice that shows this number"
     ]
   ],
-  "labelMax": 80
+  "labelMax": 80,
+  "guardMs": 350
 } as const;

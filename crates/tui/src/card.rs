@@ -28,7 +28,7 @@ use super::theme::Theme;
 use super::view_model::{RequestResult, RequestView, RiskView, span};
 
 /// How long a card is shown before a key answers it, in milliseconds: a key meant for something else has no effect.
-pub(crate) const ARM_DELAY: i64 = 400;
+pub(crate) const ARM_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
 /// How long an answered card stays in its place, in milliseconds.
 pub(crate) const LINGER_TIME: i64 = 6_000;
 /// Lines of a card beside its content and options: origin, hint, frame, an empty line.

@@ -2,8 +2,10 @@
 //
 // A card that has just appeared or moved takes no press: the press was meant for what was there before.
 
-/** How long a card must have stood still before it takes an answer, ms. If shorter, a tap meant for something else may hit it. */
-export const ARMING_MS = 400;
+import { answers } from '../../../clients/typescript/src/answers.js';
+
+/** How long a card must have stood still before it takes an answer, ms. */
+export const ARMING_MS = answers.guardMs;
 /** How long a danger button is held down, ms. If shorter, a slow tap would count as a decision. */
 export const HOLD_MS = 900;
 /** How often the positions of open cards are checked, ms. If longer, a move may be noticed too late. */

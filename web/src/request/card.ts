@@ -208,6 +208,8 @@ export class PlexusCard extends PlexusElement {
     }
     this.#watchForm();
     this.#watch();
+    // Elements around the card may be drawn after it and move it: the guard begins with that frame, not with the next check.
+    requestAnimationFrame(this.#watch);
   }
 
   /** The questions of a form are what is asked: they count as read once their end was on the screen. */
