@@ -3,6 +3,9 @@
 //!
 //! A scenario passes (`yes`), or the agent does not support it (`not supported: why`), or it fails, and its agent's test with it.
 //! Each test compares its agent's column of the table with the results; `PLEXUS_WRITE_DOCS=1` writes it instead.
+//!
+//! Every agent plays the scenarios in which agents differ most. The others are divided: a third of the agents plays each of them, and
+//! all do with `PLEXUS_ROUNDS=full`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use crate::common;
@@ -17,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use common::agents::{self, AgentSetup, FakeModel};
 use common::gateway::{Gateway, alive, assert_whole, said};
+use common::moments::rounds;
 use futures_util::future::join_all;
 use plexus_client::FollowStart;
 use serde_json::{Value, json};
@@ -88,34 +92,42 @@ const AGENTS: &[Agent] = &[GEMINI, OPENCODE, OPENCODE_SERVE, CODEX, CODEX_APP, C
 /// What a scenario came to, as the table says it.
 type Verdict = String;
 type Played = Pin<Box<dyn Future<Output = Verdict> + Send>>;
-type Scenario = (&'static str, fn(Arc<Stage>) -> Played);
+type Scenario = (&'static str, Cast, fn(Arc<Stage>) -> Played);
+
+/// The agents that play a scenario if it is not played in full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cast {
+    All,
+    Third,
+}
+use Cast::{All, Third};
 
 /// Every scenario, in the order in which they are played.
 #[rustfmt::skip] // a scenario a line
 const SCENARIOS: &[Scenario] = &[
-    ("streamed text is the same for all clients", |stage| Box::pin(streamed_text(stage))),
-    ("a message of 5,000 chunks arrives completely", |stage| Box::pin(five_thousand_chunks(stage))),
-    ("a client that joins late gets the same text", |stage| Box::pin(late_joiner(stage))),
-    ("approved: the command runs once, whichever client answers first", |stage| Box::pin(approved(stage))),
-    ("rejected: the command does not run", |stage| Box::pin(rejected(stage))),
-    ("rejected with a reason", |stage| Box::pin(rejected_with_a_reason(stage))),
-    ("a command is shown completely, with the same risk for every agent", |stage| Box::pin(judged_alike(stage))),
-    ("a command runs in the folder that its request names, also where the agent itself is elsewhere", |stage| {
+    ("streamed text is the same for all clients", All, |stage| Box::pin(streamed_text(stage))),
+    ("a message of 5,000 chunks arrives completely", Third, |stage| Box::pin(five_thousand_chunks(stage))),
+    ("a client that joins late gets the same text", Third, |stage| Box::pin(late_joiner(stage))),
+    ("approved: the command runs once, whichever client answers first", All, |stage| Box::pin(approved(stage))),
+    ("rejected: the command does not run", All, |stage| Box::pin(rejected(stage))),
+    ("rejected with a reason", Third, |stage| Box::pin(rejected_with_a_reason(stage))),
+    ("a command is shown completely, with the same risk for every agent", Third, |stage| Box::pin(judged_alike(stage))),
+    ("a command runs in the folder that its request names, also where the agent itself is elsewhere", All, |stage| {
         Box::pin(runs_where_it_says(stage))
     }),
-    ("two permission requests in one reply", |stage| Box::pin(two_approvals(stage))),
-    ("cancelled with a permission request open", |stage| Box::pin(cancelled_while_it_asks(stage))),
-    ("cancelled while the model is silent", |stage| Box::pin(cancelled_in_silence(stage))),
-    ("a second prompt waits for the first run", |stage| Box::pin(second_prompt(stage))),
-    ("two sessions at once", |stage| Box::pin(two_sessions(stage))),
-    ("the model refuses (400)", |stage| Box::pin(model_refuses(stage))),
-    ("the model is overloaded (429)", |stage| Box::pin(model_overloaded(stage))),
-    ("the model fails (500)", |stage| Box::pin(model_fails(stage))),
-    ("the model's stream breaks off", |stage| Box::pin(model_breaks(stage))),
-    ("junk between the agent's lines", |stage| Box::pin(junk(stage))),
-    ("killed during a run, restarted, continues", |stage| Box::pin(killed(stage))),
+    ("two permission requests in one reply", Third, |stage| Box::pin(two_approvals(stage))),
+    ("cancelled with a permission request open", All, |stage| Box::pin(cancelled_while_it_asks(stage))),
+    ("cancelled while the model is silent", Third, |stage| Box::pin(cancelled_in_silence(stage))),
+    ("a second prompt waits for the first run", Third, |stage| Box::pin(second_prompt(stage))),
+    ("two sessions at once", Third, |stage| Box::pin(two_sessions(stage))),
+    ("the model refuses (400)", Third, |stage| Box::pin(model_refuses(stage))),
+    ("the model is overloaded (429)", Third, |stage| Box::pin(model_overloaded(stage))),
+    ("the model fails (500)", Third, |stage| Box::pin(model_fails(stage))),
+    ("the model's stream breaks off", Third, |stage| Box::pin(model_breaks(stage))),
+    ("junk between the agent's lines", Third, |stage| Box::pin(junk(stage))),
+    ("killed during a run, restarted, continues", All, |stage| Box::pin(killed(stage))),
     // The last: it forgets the first session.
-    ("a previous conversation is opened by its native id", |stage| Box::pin(opened_by_its_native_id(stage))),
+    ("a previous conversation is opened by its native id", Third, |stage| Box::pin(opened_by_its_native_id(stage))),
 ];
 
 fn yes() -> Verdict {
@@ -920,7 +932,13 @@ async fn play(agent: Agent) {
     let version = runtime["agent"].as_str().unwrap_or("nothing").to_owned();
     let only = std::env::var("STORY_SCENARIO").unwrap_or_default();
     let mut column = Vec::new();
-    for (name, scenario) in SCENARIOS.iter().filter(|(name, _)| name.contains(&only)) {
+    let thirds = rounds("thirds of the agents in a divided scenario", 1, 3);
+    let nth = AGENTS.iter().position(|other| other.name == agent.name).expect("the agent is in the table");
+    let plays = |at: usize, cast: Cast| cast == All || (at + nth) % 3 < thirds;
+    for (at, (name, cast, scenario)) in SCENARIOS.iter().enumerate() {
+        if !(name.contains(&only) && plays(at, *cast)) {
+            continue;
+        }
         let begin = Instant::now();
         // A failure does not keep the others from being played.
         let verdict = tokio::spawn(scenario(Arc::clone(&stage))).await.unwrap_or_else(|why| format!("FAILED: {why}"));
@@ -1023,7 +1041,7 @@ const VERSION: &str = "name and version it reports";
 const BEGIN: &str = "<!-- suite:begin -->\n";
 const END: &str = "<!-- suite:end -->\n";
 /// How to bring the table up to date.
-const FIX: &str = "PLEXUS_WRITE_DOCS=1 cargo test --test real story_suite";
+const FIX: &str = "PLEXUS_WRITE_DOCS=1 PLEXUS_ROUNDS=full cargo test --test real story_suite";
 
 /// The tests of this program run side by side, and each writes its own column.
 static TABLE: Mutex<()> = Mutex::new(());
@@ -1036,7 +1054,7 @@ fn doc() -> PathBuf {
 }
 
 fn rows() -> Vec<&'static str> {
-    std::iter::once(VERSION).chain(SCENARIOS.iter().map(|(name, _)| *name)).collect()
+    std::iter::once(VERSION).chain(SCENARIOS.iter().map(|(name, ..)| *name)).collect()
 }
 
 /// The text before the table, the table's text, the text after.
