@@ -13,7 +13,7 @@ use super::layout::{LayoutContext, layout};
 use super::part::Spot;
 
 /// How long a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
-pub(crate) const PRESS_DELAY: i64 = 400;
+pub(crate) const PRESS_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
 
 /// Where a component stands: its id, and the list item in a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -195,14 +195,14 @@ fn typing_guard_lets_a_single_key_act_after_a_moment_as_of_its_press() {
     stage.open_card("s_1");
     stage.type_text("a");
     assert_eq!(stage.answers(), Vec::<Value>::new(), "it may be the beginning of a text");
-    stage.advance(ARM_DELAY);
+    stage.advance(2 * ARM_DELAY);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })]);
     // A request that changes meanwhile does not take the key.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open_card("s_1");
     stage.type_text("a");
     stage.event("s_1", "request_updated", &ask("q_1", "s_1", "make clean", json!({ "revision": 1, "digest": "d2" })));
-    stage.advance(ARM_DELAY);
+    stage.advance(2 * ARM_DELAY);
     assert_eq!(stage.answers(), Vec::<Value>::new());
     // A key that is held down is no press.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
