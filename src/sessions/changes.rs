@@ -227,6 +227,8 @@ fn digest_of(text: &str) -> String {
 
 fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
     let mut view = ChangesView::empty(info);
+    // A person may have written to the folder just now. What is asked of single files afterwards shares this look.
+    *call.folder.looked.lock() = None;
     let found = call.changes(&info.session_id, run).and_then(|found| Ok((found, call.fresh_look()?)));
     let (found, look) = match found {
         Ok(found) => found,
