@@ -29,7 +29,7 @@ pub use view::{
     ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, UndoneChange,
 };
 
-/// Time for which a look counts as current; calls within it share it.
+/// Time for which the diffs of single files share a look; a list always looks.
 const FRESH: Duration = Duration::from_millis(700);
 /// Folders whose stores stay open; beyond it those that nobody uses are closed.
 const OPEN_FOLDERS: usize = 16;
