@@ -18,10 +18,9 @@ use super::typed_line::{AnswerStep, TypedLine, choices, keys, read_line};
 use super::view::{View, outcome};
 use super::{CommandResult, FAILURE};
 use plexus_client::{ClientEvent, Envelope, FollowStart};
-use plexus_protocol::answers::GUARD_MS;
 
 /// A line that comes sooner after a card appeared was typed for something else, and answers nothing.
-const ARMING: Duration = Duration::from_millis(GUARD_MS as u64);
+const ARMING: Duration = Duration::from_millis(500);
 /// Lines typed ahead; more wait in the terminal.
 const LINES: usize = 16;
 /// Longest label of an option, in characters.

@@ -18,7 +18,7 @@ export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1440, height: 900 };
 export const THEMES = /** @type {const} */ (['light', 'dark']);
 
-/** Presses nothing until the last key is known to be alone. The page's own clock decides: a busy page runs its timers late, and a key that
+/** Waits until the last key is known to be alone. The page's own clock decides: a busy page runs its timers late, and a key that
  *  comes before them continues a text. */
 export const alone = (page) => page.evaluate((ms) => new Promise((done) => setTimeout(done, ms)), ALONE_MS);
 

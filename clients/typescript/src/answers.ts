@@ -107,5 +107,5 @@ export const answers = {
     ]
   ],
   "labelMax": 80,
-  "guardMs": 350
+  "guardMs": 400
 } as const;

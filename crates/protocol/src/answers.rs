@@ -13,9 +13,9 @@ use super::{Answer, Choice, Offer, Request, RequestType, Risk};
 /// Longest agent's label beside a verb, in characters; the rest is cut.
 pub const LABEL_MAX: usize = 80;
 
-/// The time for which a request takes no answer after it appeared, moved, changed or got the focus, in milliseconds. Shorter, and a press
-/// that was meant for what stood there before may answer it; with more, the next request is not ready half a second after an answer.
-pub const GUARD_MS: u16 = 350;
+/// Time for which a request takes no answer after it appeared, moved, changed or got the focus, in milliseconds. With less, a press that was
+/// meant for what stood there before may answer it; with more, the next request is not ready half a second after an answer.
+pub const GUARD_MS: u16 = 400;
 
 /// The meaning of an answer, in the order in which answers are listed and reached by Tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

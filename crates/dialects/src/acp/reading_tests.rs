@@ -356,7 +356,7 @@ fn acp_permission_options_too_long_to_save_are_cancelled() {
     assert!(format!("{:?}", rig.sent()).contains("cancelled"));
 }
 
-/// What Grok Build 1.0.41 sends around one command, shortened.
+/// Notifications of Grok Build 1.0.41 around one command, shortened.
 const GROK: &[&str] = &[
     r#"{"jsonrpc":"2.0","method":"_x.ai/session/setup","params":{"method":"session/new","phase":"auth","sessionId":null}}"#,
     r#"{"jsonrpc":"2.0","method":"_x.ai/queue/changed","params":{"sessionId":"s","entries":[]}}"#,
