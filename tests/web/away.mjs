@@ -8,7 +8,7 @@
 // Prints a line `ok ...` for each passed test; the first failure ends it with exit code 1.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { PATIENCE_MS, PHONE, axe, caller, everywhere, launch, live, need, ok, signIn } from './kit.mjs';
+import { PATIENCE_MS, PHONE, axe, caller, everywhere, launch, live, need, ok, signIn, within } from './kit.mjs';
 import { otherVersion, relay } from './relay.mjs';
 
 const gateway = need('PLEXUS_URL').replace(/\/$/, '');
@@ -18,21 +18,25 @@ const dist = join(import.meta.dirname, '../../web/dist');
 
 const api = caller(gateway, () => token);
 
-const cachesOf = (page) => page.evaluate(async () => (await caches.keys()).sort());
-/** Until something that has to be waited for is so, in the page. */
+/** An evaluation of something that can be asked again. One is lost where the service worker changes under it. */
+const ask = (page, fn, arg) => within(5_000, page.evaluate(fn, arg), 'an evaluation while the service worker may change');
+/** Until something that has to be waited for is so, in the page; returns it. */
 async function until(page, what, fn, arg) {
   for (const end = Date.now() + PATIENCE_MS; ;) {
-    if (await page.evaluate(fn, arg).catch(() => false)) return;
-    assert.ok(Date.now() < end, `waited in vain until ${what}`);
+    /** @type {unknown} */ let last;
+    const got = await ask(page, fn, arg).catch((error) => { last = error; });
+    if (got) return got;
+    assert.ok(Date.now() < end, `waited in vain until ${what}: ${last ?? got}`);
     await new Promise((done) => setTimeout(done, 50));
   }
 }
+const cachesOf = (page) => until(page, 'the caches are known', async () => (await caches.keys()).sort());
 /** Until the service worker has all of a version. */
 const kept = (page, version) => until(page, `all of ${version} is kept`, async (name) => {
   const names = await caches.keys();
   return names.includes(name) && (await (await caches.open(name)).match('/')) !== undefined && Boolean(navigator.serviceWorker.controller);
 }, `plexus-files-${version}`);
-const versionOf = (page) => page.evaluate(() => document.querySelector('meta[name="plexus-files"]')?.getAttribute('content'));
+const versionOf = (page) => ask(page, () => document.querySelector('meta[name="plexus-files"]')?.getAttribute('content'));
 
 /** The shell, which says that it is offline, and says nothing that it does not know. */
 async function isOffline(page, what) {
@@ -128,15 +132,14 @@ try {
   // What can be sent at once after that needs the value that goes beside every change.
   await page.reload();
   await live(page);
-  const renamed = await page.evaluate(() => fetch('/v1/me').then((r) => r.json()).then((me) => Boolean(me.csrf)));
-  assert.ok(renamed);
+  await until(page, 'the page has a value for its changes', () => fetch('/v1/me').then((r) => r.json()).then((me) => Boolean(me.csrf)));
 
   // --- another version of the files ------------------------------------------------------------------------------------------------------
   const other = otherVersion(dist);
   assert.equal(other.version, mine, 'the gateway serves what is in web/dist');
   // A switch that was looked at in its middle: the worker of one version, the files of the other. Nothing of it is kept.
   door.some = new Map([['/sw.js', other.files.get('/sw.js')]]);
-  await page.evaluate(async () => { await (await navigator.serviceWorker.getRegistration())?.update().catch(() => {}); });
+  await until(page, 'the worker of the other version was looked at', async () => { await (await navigator.serviceWorker.getRegistration())?.update().catch(() => {}); return true; });
   await until(page, 'nothing is being installed', async () => { const r = await navigator.serviceWorker.getRegistration(); return r && !r.installing && !r.waiting; });
   assert.deepEqual(await cachesOf(page), [`plexus-files-${mine}`], 'a half of another version was kept');
   door.some = null;
@@ -147,18 +150,23 @@ try {
   await page.locator('#outdated', { hasText: 'updated' }).waitFor();
   await kept(page, other.next);
   assert.deepEqual(await cachesOf(page), [`plexus-files-${mine}`, `plexus-files-${other.next}`].sort(), 'the open page’s files are kept as long as it is open');
-  const files = await page.evaluate(async () => Promise.all((await (await caches.open((await caches.keys()).find((name) => !name.includes('feed')) ?? '')).keys()).map(async (r) => [new URL(r.url).pathname, (await fetch(r.url)).status])));
+  const files = await until(page, 'the files that are kept were asked for', async () => Promise.all((await (await caches.open((await caches.keys()).find((name) => !name.includes('feed')) ?? '')).keys()).map(async (r) => [new URL(r.url).pathname, (await fetch(r.url)).status])));
   for (const [path, status] of files.filter(([path]) => path.startsWith('/assets/'))) assert.equal(status, 200, `${path} of the open page’s version`);
   await page.evaluate((to) => { location.hash = to; }, session);
   await page.locator('plexus-session', { hasText: 'said-before' }).waitFor();
   if (shots) await page.screenshot({ path: join(shots, 'outdated.png') });
   // Until the new worker is active, which waits for what the old one still answers, the old one may show its own page where the network is slow:
-  // that says again that it is outdated. A page that a service worker serves anew is no navigation that the driver sees the end of.
-  for (const end = Date.now() + 3 * PATIENCE_MS; await versionOf(page).catch(() => null) !== other.next;) {
+  // that says again that it is outdated. A page that a service worker serves anew is no navigation that Playwright sees the end of: the browser
+  // itself is asked which one it shows, and a reload is one that Playwright sees again.
+  const browser = await context.newCDPSession(page);
+  const expression = "document.querySelector('meta[name=\"plexus-files\"]')?.getAttribute('content')";
+  const shown = () => within(5_000, browser.send('Runtime.evaluate', { expression, returnByValue: true }), 'asking the browser').then(({ result }) => result.value, () => null);
+  for (const end = Date.now() + 3 * PATIENCE_MS; await shown() !== other.next;) {
     assert.ok(Date.now() < end, 'waited in vain for the page of the other version');
     await page.locator('#outdated button').click({ noWaitAfter: true, timeout: 2_000 }).catch(() => {});
-    await page.waitForTimeout(500);
+    await new Promise((done) => setTimeout(done, 500));
   }
+  await page.reload();
   await live(page);
   await until(page, 'the old files are gone', async (next) => (await caches.keys()).join() === `plexus-files-${next}`, other.next);
   assert.equal(await page.locator('#outdated').count(), 0);

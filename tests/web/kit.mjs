@@ -12,6 +12,9 @@ import { join, resolve } from 'node:path';
 
 /** How long a condition may take to come true, ms; reaching it is a failure. */
 export const PATIENCE_MS = 30_000;
+/** How long one evaluation in a page may take, ms. Playwright has no limit of its own, and one begun while it misses the end of a navigation
+ *  never ends. */
+const EVALUATION_MS = 120_000;
 /** Longer than a key waits for another letter, with the guard of a card that just got the focus, ms. */
 const ALONE_MS = 700;
 export const PHONE = { width: 390, height: 844 };
@@ -21,6 +24,14 @@ export const THEMES = /** @type {const} */ (['light', 'dark']);
 /** Waits until the last key is known to be alone. The page's own clock decides: a busy page runs its timers late, and a key that
  *  comes before them continues a text. */
 export const alone = (page) => page.evaluate((ms) => new Promise((done) => setTimeout(done, ms)), ALONE_MS);
+
+/** What a promise gives, unless that takes too long: an error then, which names the caller. */
+export function within(ms, promise, what) {
+  const late = new Error(`${what} took more than ${ms} ms`);
+  /** @type {NodeJS.Timeout} */ let timer;
+  const end = new Promise((_, fail) => { timer = setTimeout(() => fail(late), ms); });
+  return Promise.race([promise, end]).finally(() => clearTimeout(timer));
+}
 
 /** A variable of the environment that must be there. */
 export function need(name) {
@@ -93,6 +104,10 @@ export async function launch({ shots } = {}) {
       const context = await browser.newContext({ viewport: DESK, colorScheme: 'light', ...OWN_PAGE, ...more });
       await ownPage(context);
       context.setDefaultTimeout(PATIENCE_MS);
+      context.on('page', (/** @type {any} */ page) => {
+        const evaluate = page.evaluate.bind(page);
+        page.evaluate = (/** @type {any[]} */ ...args) => within(EVALUATION_MS, evaluate(...args), 'an evaluation in the page');
+      });
       return context;
     },
     async close() {
