@@ -1,5 +1,4 @@
-//! The store in one SQLite database: write-ahead log, one writing connection, a few reading ones. One file because it is one `impl Store`
-//! with a statement or two a method; opening and the pool of readers are beside it.
+//! The store in one SQLite database: write-ahead log, one writing connection, a few reading ones. One file, as it is one `impl Store`.
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -7,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::block::{self, Budget, Group, POSITION_MAX};
@@ -21,6 +19,7 @@ use plexus_protocol::{
 };
 
 mod across;
+mod blocks;
 mod checkpoint;
 #[cfg(test)]
 mod disk_tests;
@@ -36,6 +35,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
+use blocks::{Blocks, SHORT_BLOCK};
 use epoch::{HeadWitness, begin_epoch};
 use readers::Readers;
 pub use repair::{RepairReport, RepairedTable, repair};
@@ -82,6 +82,7 @@ pub struct SqliteStore {
     head: AtomicU64,
     /// The widest block, in positions, among commits with overlapping blocks: see `update_lookback`.
     lookback: AtomicU64,
+    blocks: Blocks,
     blocks_read: AtomicU64,
     event_bytes: AtomicU64,
     /// The next commit also copies the write-ahead log into the database, which syncs both.
@@ -204,6 +205,7 @@ impl SqliteStore {
             index: RwLock::new(index),
             head: AtomicU64::new(head),
             lookback: AtomicU64::new(position(lookback).0),
+            blocks: Blocks::default(),
             blocks_read: AtomicU64::new(0),
             event_bytes: AtomicU64::new(event_bytes),
             checkpoint_due: AtomicBool::new(false),
@@ -286,16 +288,12 @@ impl SqliteStore {
             }
         }
         let mut bytes = 0;
-        if !groups.is_empty() {
-            let mut insert =
-                connection.prepare_cached("INSERT INTO events (key, last, at, block) VALUES (?1, ?2, ?3, ?4)")?;
-            for group in groups {
-                let known = self.find(group.session_id, &new_sessions).ok_or_else(|| session_gone(group.session_id))?;
-                block::encode(&group.events, scratch);
-                let (key, last) = (key(known.no, group.first())?, number(group.last())?);
-                insert.execute(params![key, last, group.at().as_millis(), scratch.as_slice()])?;
-                bytes += scratch.len() as u64;
-            }
+        for group in groups {
+            let known = self.find(group.session_id, &new_sessions).ok_or_else(|| session_gone(group.session_id))?;
+            block::encode(&group.events, scratch);
+            let (key, last) = (key(known.no, group.first())?, number(group.last())?);
+            bytes += scratch.len() as u64;
+            self.blocks.put(connection, (key, last, group.at().as_millis()), scratch)?;
         }
         for row in &batch.requests {
             connection
@@ -496,18 +494,19 @@ impl Store for SqliteStore {
         let damaged = self.reading(|connection| {
             // From the last block that begins at or before the first requested event, or else from the session's first block.
             let mut statement = connection.prepare_cached(
-                "SELECT key, last, block FROM events
+                "SELECT key, last, CASE WHEN length(block) <= ?4 THEN block END FROM events
                  WHERE key >= ifnull((SELECT max(key) FROM events WHERE key BETWEEN ?1 AND ?2), ?1) AND key <= ?3
                  ORDER BY key",
             )?;
             let low = no << POSITION_BITS;
-            let mut rows =
-                statement.query(params![low, low | as_sql(after.next()), low | as_sql(Position(POSITION_MAX))])?;
+            let through = low | as_sql(Position(POSITION_MAX));
+            let mut rows = statement.query(params![low, low | as_sql(after.next()), through, SHORT_BLOCK])?;
             let mut budget = Budget::new(limit);
             while !budget.spent()
                 && let Some(row) = rows.next()?
             {
-                let (first, last) = (position(row.get::<_, i64>(0)? - low), position(row.get(1)?));
+                let (key, last) = (row.get::<_, i64>(0)?, position(row.get(1)?));
+                let first = position(key - low);
                 if first > head {
                     break;
                 }
@@ -515,7 +514,7 @@ impl Store for SqliteStore {
                     continue;
                 }
                 self.blocks_read.fetch_add(1, Ordering::Relaxed);
-                let block = Bytes::copy_from_slice(row.get_ref(2)?.as_blob().unwrap_or_default());
+                let block = self.blocks.get(connection, key, row.get_ref(2)?)?;
                 let range = (after, head);
                 if block::decode(&block, &origin, first, range, &mut budget, &mut events).is_err() {
                     if !events.is_empty() {
@@ -541,16 +540,20 @@ impl Store for SqliteStore {
         let Some(KnownSession { no, origin, trimmed }) = self.known(session) else { return Ok(Vec::new()) };
         let mut newest: Vec<Event> = Vec::new();
         let damaged = self.reading(|connection| {
-            let mut statement = connection
-                .prepare_cached("SELECT key, block FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC")?;
+            let mut statement = connection.prepare_cached(
+                "SELECT key, CASE WHEN length(block) <= ?3 THEN block END FROM events WHERE key BETWEEN ?1 AND ?2
+                 ORDER BY key DESC",
+            )?;
             let low = no << POSITION_BITS;
-            let mut rows = statement.query(params![low | as_sql(trimmed.next()), low | as_sql(through)])?;
+            let mut rows =
+                statement.query(params![low | as_sql(trimmed.next()), low | as_sql(through), SHORT_BLOCK])?;
             let mut budget = Budget::new(limit);
             while !budget.spent()
                 && let Some(row) = rows.next()?
             {
-                let first = position(row.get::<_, i64>(0)? - low);
-                let block = Bytes::copy_from_slice(row.get_ref(1)?.as_blob().unwrap_or_default());
+                let key: i64 = row.get(0)?;
+                let first = position(key - low);
+                let block = self.blocks.get(connection, key, row.get_ref(1)?)?;
                 let (mut unlimited, mut events) = (Budget::new(UNLIMITED), Vec::new());
                 let range = (trimmed, through);
                 if block::decode(&block, &origin, first, range, &mut unlimited, &mut events).is_err() {

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use rusqlite::params;
 
 use super::block::{self, Budget};
 use super::{
-    EventsAcross, KnownSession, Origin, POSITION_BITS, POSITION_MAX, Position, ReadLimit, SqliteStore, Store,
-    StoreError, as_sql, position,
+    EventsAcross, KnownSession, Origin, POSITION_BITS, POSITION_MAX, Position, ReadLimit, SHORT_BLOCK, SqliteStore,
+    Store, StoreError, as_sql, position,
 };
 use crate::DamagedBlock;
 use plexus_protocol::Event;
@@ -51,7 +50,9 @@ impl SqliteStore {
                       ORDER BY key & 1099511627775 DESC LIMIT 1), 0)
                  ORDER BY key & 1099511627775",
             )?;
-            let mut row_of = connection.prepare_cached("SELECT last, block FROM events WHERE key = ?1")?;
+            let mut row_of = connection.prepare_cached(
+                "SELECT last, CASE WHEN length(block) <= ?2 AND last > ?3 THEN block END FROM events WHERE key = ?1",
+            )?;
             let begin = Position((after.0 + 1).saturating_sub(lookback));
             let mut keys = keys.query(params![as_sql(begin)])?;
             let (mut checked, mut bytes) = (0, 0);
@@ -69,25 +70,17 @@ impl SqliteStore {
                     break;
                 }
                 let Some((origin, trimmed)) = of(key >> POSITION_BITS) else { continue };
-                let Some((last, block)) = row_of
-                    .query_map([key], |row| {
-                        let last = position(row.get(0)?);
-                        let beyond = last <= after.max(trimmed);
-                        let block: &[u8] = if beyond { &[] } else { row.get_ref(1)?.as_blob().unwrap_or_default() };
-                        Ok((last, Bytes::copy_from_slice(block)))
-                    })?
-                    .next()
-                    .transpose()?
-                else {
-                    // The block was removed meanwhile.
-                    continue;
-                };
-                if last <= after.max(trimmed) {
+                let wanted = (after.max(trimmed), head);
+                let mut rows = row_of.query(params![key, SHORT_BLOCK, as_sql(wanted.0)])?;
+                // Without a row, the block was removed meanwhile.
+                let Some(row) = rows.next()? else { continue };
+                let last = position(row.get(0)?);
+                if last <= wanted.0 {
                     continue;
                 }
+                let block = self.blocks.get(connection, key, row.get_ref(1)?)?;
                 self.blocks_read.fetch_add(1, Ordering::Relaxed);
                 let (read_before, mut budget) = (across.events.len(), Budget::new(limit));
-                let wanted = (after.max(trimmed), head);
                 if block::decode(&block, &origin, first, wanted, &mut budget, &mut across.events).is_err() {
                     let position = first.max(after.next());
                     across.damaged.push(DamagedBlock { origin, position, last: last.min(head) });

@@ -31,8 +31,6 @@ pub(super) const SCHEMA: u32 = 1 + ADDED.len() as u32;
 
 /// Page size in bytes: large enough for several small blocks, small enough that a commit of one event writes little.
 const PAGE_SIZE: u32 = 8192;
-/// How much of the file is read through memory mapping, in bytes. Pages past it are read with system calls.
-const MMAP_BYTES: u64 = 1 << 30;
 /// The writer's page cache, in KiB. A transaction that dirties more spills into the write-ahead log early.
 const WRITER_CACHE_KIB: u32 = 8192;
 /// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to restart the log, so that overlapping reads
@@ -249,7 +247,6 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
         connection.execute_batch(&format!(
             "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
-             PRAGMA mmap_size = {MMAP_BYTES};
              PRAGMA cache_size = -{WRITER_CACHE_KIB};
              PRAGMA wal_autocheckpoint = 0;
              PRAGMA journal_size_limit = {WAL_BYTES_MAX};
@@ -329,7 +326,7 @@ fn rewrite(dir: &Path, connection: Connection, flags: OpenFlags) -> rusqlite::Re
 pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.execute_batch(&format!("PRAGMA mmap_size = {MMAP_BYTES}; PRAGMA temp_store = MEMORY;"))?;
+    connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
     Ok(connection)
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use tempfile::tempdir;
 
@@ -676,4 +677,28 @@ fn sqlite_empty_epoch_or_unknown_state_is_an_error() {
     drop(store);
     raw(dir.path()).execute_batch("UPDATE meta SET epoch = ''").unwrap();
     assert!(matches!(SqliteStore::open(dir.path(), Durability::Process), Err(StoreError::Io(_))));
+}
+
+#[test]
+fn long_blocks_are_read_by_every_read_and_their_damage_is_reported() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    let long = |of: u8| Bytes::from(vec![of; (3 << 20) + 7]);
+    let body = |at: u8| if at.is_multiple_of(2) { long(b'a' + at) } else { Bytes::from("short") };
+    let events: Vec<Arc<Event>> = (1..=4u8).map(|at| event_with(0, at.into(), body(at), None)).collect();
+    commit(&store, events.clone());
+    let is_all = |read: Vec<Event>| read.iter().eq(events.iter().map(|event| &**event));
+    assert!(is_all(store.read(&session(0), Position::START, ALL).unwrap()));
+    assert!(is_all(store.read_before(&session(0), Position(5), ALL).unwrap()));
+    assert!(is_all(store.read_across(&|_| true, Position::START, ALL).unwrap().events));
+    assert_eq!(positions(&store, 0, 3), [4]);
+    drop(store);
+    // Another type of value in a long block.
+    let damage = "UPDATE events SET block = hex(zeroblob(1 << 20)) WHERE key & 1099511627775 = 2";
+    assert_eq!(raw(dir.path()).execute(damage, []).unwrap(), 1);
+    let store = open(dir.path());
+    assert!(matches!(
+        store.read(&session(0), Position(1), ALL),
+        Err(StoreError::Damaged { position: Position(2), .. })
+    ));
 }
