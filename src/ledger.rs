@@ -132,6 +132,12 @@ impl LedgerLimits {
     }
 }
 
+/// Bytes charged for each byte of an agent's output until that is stored: its line, the value read from it, the event, and the
+/// text that the store writes. Measured: a line of 63 MiB takes 211 MiB (docs/limits.md).
+pub const AGENT_FOOTPRINT: usize = 4;
+/// Bytes charged for each byte of a client's body or message until it is processed: its bytes, and the value read from them.
+pub const CLIENT_FOOTPRINT: usize = 2;
+
 /// Most bytes of a device that counts as small. The last part (one in [`RESERVED_PART`]) of the clients' limit is for such
 /// devices.
 const SMALL_DEVICE: usize = 1 << 20;
@@ -148,7 +154,7 @@ impl Default for LedgerLimits {
             strangers: 32 << 20,
             clients: 96 << 20,
             device: 64 << 20,
-            connection: 24 << 20,
+            connection: 36 << 20,
             agents: 96 << 20,
             runtime: 80 << 20,
             session: 32 << 20,

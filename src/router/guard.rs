@@ -38,7 +38,7 @@ use super::listen::{ConnHandle, STRANGER_BODY};
 use super::peer;
 use super::public_address::PublicAddresses;
 use crate::auth::{Auth, Caller, Denied};
-use crate::ledger::{Account, Charge, Charged, Ledger, LedgerFull};
+use crate::ledger::{Account, CLIENT_FOOTPRINT, Charge, Charged, Ledger, LedgerFull};
 use crate::metrics::metrics;
 use crate::sessions::{Effect, check_effect};
 use crate::spans;
@@ -712,7 +712,7 @@ fn grow(all: &mut Vec<u8>, more: usize, limit: usize, charge: &mut Charge) -> Re
     let needed = all.len() + more;
     if needed > all.capacity() {
         let capacity = needed.max(all.capacity().saturating_mul(2)).max(BODY_STEP).min(limit).max(needed);
-        charge.resize(capacity)?;
+        charge.resize(capacity.saturating_mul(CLIENT_FOOTPRINT))?;
         all.reserve_exact(capacity - all.len());
     }
     Ok(())

@@ -35,7 +35,7 @@ use super::rpc::Rpc;
 use super::stop::stopping;
 use super::talk::{Reply, Talk};
 use crate::auth::Caller;
-use crate::ledger::{Account, Charge, LedgerFull};
+use crate::ledger::{Account, CLIENT_FOOTPRINT, Charge, LedgerFull};
 use crate::metrics::metrics;
 use plexus_protocol::Scope;
 use plexus_protocol::codes::close as code;
@@ -200,7 +200,7 @@ impl Assembly {
 
     /// Charges what is about to be read.
     fn room(&mut self, more: usize) -> Result<(), LedgerFull> {
-        let needed = (self.bytes + more).saturating_sub(FREE);
+        let needed = (self.bytes + more).saturating_sub(FREE).saturating_mul(CLIENT_FOOTPRINT);
         // In steps: a message comes in many reads.
         if needed > self.charge.bytes() { self.charge.resize(needed.next_multiple_of(FREE)) } else { Ok(()) }
     }

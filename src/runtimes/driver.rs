@@ -282,10 +282,12 @@ impl Driver {
             }
             // What is not stored yet, and what the transport holds, is charged to the runtime before more is read.
             let (unstored, questions) = (self.unstored_bytes(), self.dialect.held());
-            let held = unstored.saturating_add(gates.held).saturating_add(questions);
             // Too many of its questions wait for people: it waits, too, until one is answered.
             let waits = questions > QUESTIONS_HELD && self.stop.is_none() && !self.closing;
-            let intake = Intake { room: !waits && self.meter.room(held), idle: self.out.is_empty() };
+            let intake = Intake {
+                room: !waits && self.meter.room(unstored, gates.held.saturating_add(questions)),
+                idle: self.out.is_empty(),
+            };
             let starved = gates.reads && !waits && !intake.room;
             let event = tokio::select! {
                 biased;

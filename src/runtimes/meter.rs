@@ -1,17 +1,24 @@
-//! Output of runtimes that the gateway holds is charged to their account before more of it is read.
+//! Output of runtimes that the gateway holds is charged to their account before more of it is read: [`AGENT_FOOTPRINT`] bytes
+//! for each, so that there is room for what becomes of it.
 
 use super::link::ReplyPlace;
-use crate::ledger::{Account, Charge, Exempt, Ledger};
+use crate::ledger::{AGENT_FOOTPRINT, Account, Charge, Exempt, Ledger};
 
 /// The charge for one runtime's output: what is here of a message, and what is not stored yet.
 pub(super) struct RuntimeMeter {
     ledger: Ledger,
     account: Account,
     charge: Charge,
-    /// The runtime goes on though there is no room.
-    exempt: Option<Exempt>,
+    exemption: Option<Exemption>,
     /// What one read may bring, in bytes: this much is charged ahead.
     step: usize,
+}
+
+/// The runtime goes on though there is no room, to the end of its message.
+struct Exemption {
+    _exempt: Exempt,
+    /// The message is whole and being stored. It is exempt until then, and nothing after it is.
+    storing: bool,
 }
 
 /// Room that was waited for.
@@ -21,17 +28,23 @@ impl RuntimeMeter {
     /// For the runtime of that name. `step`: what one read may bring, in bytes.
     pub(super) fn new(ledger: &Ledger, runtime: &str, step: usize) -> Self {
         let account = ledger.runtime(runtime);
-        Self { ledger: ledger.clone(), charge: account.nothing(), account, exempt: None, step }
+        Self { ledger: ledger.clone(), charge: account.nothing(), account, exemption: None, step }
     }
 
-    /// Whether more may be read, where `held` bytes are held now.
-    pub(super) fn room(&mut self, held: usize) -> bool {
-        if held < self.step {
-            self.exempt = None;
+    /// Whether more may be read, where `unstored` bytes are on their way to sessions and `beside` bytes are held besides.
+    pub(super) fn room(&mut self, unstored: usize, beside: usize) -> bool {
+        let held = unstored.saturating_add(beside);
+        if let Some(exemption) = &mut self.exemption {
+            let ended = held < self.step || (exemption.storing && unstored == 0);
+            exemption.storing |= unstored > 0;
+            if ended {
+                self.exemption = None;
+            }
         }
+        let needed = held.saturating_mul(AGENT_FOOTPRINT).saturating_add(self.step);
         // In steps: most output comes and goes within one.
-        let needed = held.saturating_add(self.step).next_multiple_of(self.step);
-        if self.exempt.is_some() && needed > self.charge.bytes() {
+        let needed = needed.next_multiple_of(self.step);
+        if needed > self.charge.bytes() && self.exemption.as_ref().is_some_and(|exemption| !exemption.storing) {
             self.charge.join(self.account.force(needed - self.charge.bytes()));
         }
         needed == self.charge.bytes() || self.charge.resize(needed).is_ok()
@@ -40,13 +53,13 @@ impl RuntimeMeter {
     /// Waits for room for one read more. `alone`: no output of the runtime is on its way to sessions, so that none gives
     /// room back. Then it may be the one runtime that goes on without room, to the end of its message. Cancellation safe.
     pub(super) async fn wait(&self, alone: bool) -> MeteredRoom {
-        wait(&self.ledger, &self.account, self.step, alone).await
+        wait(&self.ledger, &self.account, self.step.saturating_mul(AGENT_FOOTPRINT), alone).await
     }
 
     /// Takes the room that was waited for.
     pub(super) fn take(&mut self, room: MeteredRoom) {
         self.charge.join(room.0);
-        self.exempt = room.1;
+        self.exemption = room.1.map(|exempt| Exemption { _exempt: exempt, storing: false });
     }
 }
 
@@ -76,6 +89,7 @@ impl ReplyCharge {
 
     /// Waits for room for a piece of `bytes`, or to be the one that goes on without.
     pub(super) async fn grow(&mut self, bytes: usize) {
+        let bytes = bytes.saturating_mul(AGENT_FOOTPRINT);
         if self.exempt.is_some() {
             return self.charge.join(self.account.force(bytes));
         }
@@ -98,9 +112,23 @@ mod tests {
     use crate::ledger::LedgerLimits;
 
     const STEP: usize = 1 << 10;
+    /// Bytes of output that are charged as one step.
+    const PART: usize = STEP / AGENT_FOOTPRINT;
 
     fn ledger() -> Ledger {
         Ledger::new(LedgerLimits { runtime: 8 * STEP, agents: 8 * STEP, gateway: 64 * STEP, ..LedgerLimits::default() })
+    }
+
+    async fn soon<T>(what: impl Future<Output = T>) -> T {
+        tokio::time::timeout(Duration::from_secs(5), what).await.expect("there is no room")
+    }
+
+    /// Waits for room for a message in assembly, as the driver does.
+    async fn grow(meter: &mut RuntimeMeter, held: usize) {
+        while !meter.room(0, held) {
+            let room = soon(meter.wait(true)).await;
+            meter.take(room);
+        }
     }
 
     #[tokio::test]
@@ -108,40 +136,59 @@ mod tests {
         let ledger = ledger();
         let (mut one, mut other) = (RuntimeMeter::new(&ledger, "one", STEP), RuntimeMeter::new(&ledger, "other", STEP));
         let mut third = RuntimeMeter::new(&ledger, "third", STEP);
-        assert!(one.room(3 * STEP) && other.room(2 * STEP), "7 of 8 steps are charged");
-        assert!(!one.room(5 * STEP) && third.room(0), "the last one is the third's");
+        assert!(one.room(0, 3 * PART) && other.room(PART, PART), "7 of 8 steps are charged");
+        assert!(!one.room(0, 5 * PART) && third.room(0, 0), "the last one is the third's");
         // Both are in the middle of a message, and nobody gives anything back: the one that asks first goes on.
-        let room = one.wait(true).await;
+        let room = soon(one.wait(true)).await;
         one.take(room);
-        assert!(one.room(9 * STEP));
+        assert!(one.room(0, 9 * PART));
         assert_eq!(ledger.runtime("one").used(), 10 * STEP);
         let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
         assert!(waits.is_err(), "only one does");
         // Who waits for what is on its way is given room by that.
         assert!(tokio::time::timeout(Duration::from_millis(50), other.wait(false)).await.is_err());
-        assert!(one.room(0));
+        assert!(one.room(0, 0));
         assert_eq!(ledger.runtime("one").used(), STEP);
-        let room = other.wait(false).await;
+        drop(third);
+        let room = soon(other.wait(false)).await;
         other.take(room);
-        assert!(other.room(3 * STEP));
-        drop((one, other, third));
+        assert!(other.room(0, 3 * PART));
+        drop((one, other));
         assert_eq!(ledger.runtime("other").used(), 0);
+    }
+
+    #[tokio::test]
+    async fn exemption_is_for_one_message_until_it_is_stored() {
+        let ledger = ledger();
+        let (mut one, mut other) = (RuntimeMeter::new(&ledger, "one", STEP), RuntimeMeter::new(&ledger, "other", STEP));
+        grow(&mut one, 20 * STEP).await;
+        // The message is whole: of the next one nothing is read that would need more.
+        assert!(one.room(20 * STEP, 0));
+        assert!(!one.room(20 * STEP, STEP));
+        // Nobody else goes on without room before it is stored.
+        assert!(!other.room(0, STEP));
+        let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
+        assert!(waits.is_err(), "two long messages are held at once");
+        // What is here of the next message stays; no more of it is read without the exemption.
+        assert!(one.room(0, 2 * STEP));
+        assert!(!one.room(0, 3 * STEP));
+        grow(&mut other, 2 * STEP).await;
     }
 
     #[tokio::test]
     async fn meter_has_a_reply_wait_for_room_and_give_it_back() {
         let ledger = ledger();
         let mut first = ReplyCharge::new(&ledger, "one");
-        first.grow(8 * STEP).await;
+        first.grow(8 * PART).await;
         let mut second = ReplyCharge::new(&ledger, "two");
         // It is the one that goes on without.
-        second.grow(4 * STEP).await;
-        second.grow(4 * STEP).await;
+        second.grow(4 * PART).await;
+        second.grow(4 * PART).await;
         assert_eq!(ledger.runtime("two").used(), 8 * STEP);
         let mut third = ReplyCharge::new(&ledger, "three");
-        assert!(tokio::time::timeout(Duration::from_millis(50), third.grow(1)).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_millis(50), third.grow(PART)).await.is_err());
         drop((first, second));
-        third.grow(1).await;
-        assert_eq!(ledger.runtime("three").used(), 1);
+        third.grow(PART).await;
+        assert_eq!(ledger.runtime("three").used(), STEP);
     }
 }
