@@ -18,8 +18,8 @@ const dist = join(import.meta.dirname, '../../web/dist');
 
 const api = caller(gateway, () => token);
 
-/** An evaluation of something that can be asked again. One is lost where the service worker changes under it. */
-const ask = (page, fn, arg) => within(5_000, page.evaluate(fn, arg), 'an evaluation while the service worker may change');
+/** An evaluation that can be repeated: one may never end while the service worker of the page changes. */
+const ask = (page, fn, arg) => within(page.evaluate(fn, arg), 5_000, 'an evaluation while the service worker may change');
 /** Until something that has to be waited for is so, in the page; returns it. */
 async function until(page, what, fn, arg) {
   for (const end = Date.now() + PATIENCE_MS; ;) {
@@ -160,7 +160,7 @@ try {
   // itself is asked which one it shows, and a reload is one that Playwright sees again.
   const browser = await context.newCDPSession(page);
   const expression = "document.querySelector('meta[name=\"plexus-files\"]')?.getAttribute('content')";
-  const shown = () => within(5_000, browser.send('Runtime.evaluate', { expression, returnByValue: true }), 'asking the browser').then(({ result }) => result.value, () => null);
+  const shown = () => within(browser.send('Runtime.evaluate', { expression, returnByValue: true }), 5_000, 'the browser names the version').then(({ result }) => result.value, () => null);
   for (const end = Date.now() + 3 * PATIENCE_MS; await shown() !== other.next;) {
     assert.ok(Date.now() < end, 'waited in vain for the page of the other version');
     await page.locator('#outdated button').click({ noWaitAfter: true, timeout: 2_000 }).catch(() => {});

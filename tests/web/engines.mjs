@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { launch } from './kit.mjs';
+import { launch, within } from './kit.mjs';
 
 /** Time for a browser to start, ms; reaching it is a failure. */
 const START_MS = 150_000;
@@ -99,13 +99,6 @@ async function window(engine, command, close, { width, height }) {
   const inner = await screen.run(() => ({ width: innerWidth, height: innerHeight }));
   await command('SetWindowRect', { width: 2 * width - inner.width, height: 2 * height - inner.height });
   return screen;
-}
-
-/** Within a time; `what` is said if not. @template T @param {Promise<T>} work @returns {Promise<T>} */
-async function within(work, /** @type {number} */ ms, /** @type {string} */ what) {
-  /** @type {NodeJS.Timeout | undefined} */ let timer;
-  const late = new Promise((_, fail) => { timer = setTimeout(() => fail(new Error(`not within ${ms} ms: ${what}`)), ms); });
-  try { return await Promise.race([work, /** @type {Promise<never>} */ (late)]); } finally { clearTimeout(timer); }
 }
 
 /** A program that runs until it is ended; what it said on stderr is part of the error if it ends by itself. */

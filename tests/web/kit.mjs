@@ -12,8 +12,8 @@ import { join, resolve } from 'node:path';
 
 /** How long a condition may take to come true, ms; reaching it is a failure. */
 export const PATIENCE_MS = 30_000;
-/** How long one evaluation in a page may take, ms. Playwright has no limit of its own, and one begun while it misses the end of a navigation
- *  never ends. */
+/** Maximum duration of one evaluation in a page, ms. Playwright has no limit of its own, and an evaluation that begins while Playwright misses
+ *  the end of a navigation never ends. */
 const EVALUATION_MS = 120_000;
 /** Longer than a key waits for another letter, with the guard of a card that just got the focus, ms. */
 const ALONE_MS = 700;
@@ -25,12 +25,12 @@ export const THEMES = /** @type {const} */ (['light', 'dark']);
  *  comes before them continues a text. */
 export const alone = (page) => page.evaluate((ms) => new Promise((done) => setTimeout(done, ms)), ALONE_MS);
 
-/** What a promise gives, unless that takes too long: an error then, which names the caller. */
-export function within(ms, promise, what) {
-  const late = new Error(`${what} took more than ${ms} ms`);
-  /** @type {NodeJS.Timeout} */ let timer;
+/** The result of `work`; an error with the caller's line if `what` takes longer than `ms`. @template T @param {Promise<T>} work @returns {Promise<T>} */
+export async function within(work, /** @type {number} */ ms, /** @type {string} */ what) {
+  const late = new Error(`not within ${ms} ms: ${what}`);
+  /** @type {NodeJS.Timeout | undefined} */ let timer;
   const end = new Promise((_, fail) => { timer = setTimeout(() => fail(late), ms); });
-  return Promise.race([promise, end]).finally(() => clearTimeout(timer));
+  try { return await Promise.race([work, /** @type {Promise<never>} */ (end)]); } finally { clearTimeout(timer); }
 }
 
 /** A variable of the environment that must be there. */
@@ -106,7 +106,7 @@ export async function launch({ shots } = {}) {
       context.setDefaultTimeout(PATIENCE_MS);
       context.on('page', (/** @type {any} */ page) => {
         const evaluate = page.evaluate.bind(page);
-        page.evaluate = (/** @type {any[]} */ ...args) => within(EVALUATION_MS, evaluate(...args), 'an evaluation in the page');
+        page.evaluate = (/** @type {any[]} */ ...args) => within(evaluate(...args), EVALUATION_MS, 'an evaluation in the page');
       });
       return context;
     },
