@@ -35,7 +35,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
-use blocks::{Blocks, SHORT_BLOCK};
+use blocks::{BlockReader, SHORT_BLOCK};
 use epoch::{HeadWitness, begin_epoch};
 use readers::Readers;
 pub use repair::{RepairReport, RepairedTable, repair};
@@ -82,7 +82,7 @@ pub struct SqliteStore {
     head: AtomicU64,
     /// The widest block, in positions, among commits with overlapping blocks: see `update_lookback`.
     lookback: AtomicU64,
-    blocks: Blocks,
+    blocks: BlockReader,
     blocks_read: AtomicU64,
     event_bytes: AtomicU64,
     /// The next commit also copies the write-ahead log into the database, which syncs both.
@@ -205,7 +205,7 @@ impl SqliteStore {
             index: RwLock::new(index),
             head: AtomicU64::new(head),
             lookback: AtomicU64::new(position(lookback).0),
-            blocks: Blocks::default(),
+            blocks: BlockReader::default(),
             blocks_read: AtomicU64::new(0),
             event_bytes: AtomicU64::new(event_bytes),
             checkpoint_due: AtomicBool::new(false),
@@ -293,7 +293,7 @@ impl SqliteStore {
             block::encode(&group.events, scratch);
             let (key, last) = (key(known.no, group.first())?, number(group.last())?);
             bytes += scratch.len() as u64;
-            self.blocks.put(connection, (key, last, group.at().as_millis()), scratch)?;
+            blocks::put(connection, (key, last, group.at().as_millis()), scratch)?;
         }
         for row in &batch.requests {
             connection

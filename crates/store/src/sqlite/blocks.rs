@@ -1,5 +1,5 @@
-//! The rows of blocks. SQLite holds two copies of a value to write it, and one to return it, so of a long block our own copy is freed before
-//! it is written, and it is read in its place in the file (<https://sqlite.org/c3ref/blob_open.html>).
+//! The rows of blocks. SQLite holds two copies of a value to write it, and one to return it. The caller's copy of a long block is therefore
+//! freed before the block is written, and a long block is read in its place in the file (<https://sqlite.org/c3ref/blob_open.html>).
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -9,33 +9,31 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB};
 /// Bytes of the longest block that is part of a statement. Statements that read blocks return null in place of a longer one.
 pub(super) const SHORT_BLOCK: i64 = 1 << 20;
 
-/// Reads and writes blocks.
+/// Writes the block `key`, whose last event is `last`, of the time `at`. The buffer of a long block is freed.
+pub(super) fn put(
+    connection: &Connection,
+    (key, last, at): (i64, i64, i64),
+    block: &mut Vec<u8>,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached("INSERT INTO events (key, last, at, block) VALUES (?1, ?2, ?3, ?4)")?;
+    for (n, number) in [key, last, at].into_iter().enumerate() {
+        insert.raw_bind_parameter(n + 1, number)?;
+    }
+    insert.raw_bind_parameter(4, block.as_slice())?;
+    if block.len() > SHORT_BLOCK as usize {
+        *block = Vec::new();
+    }
+    insert.raw_execute().map(drop)
+}
+
+/// Reads blocks.
 #[derive(Default)]
-pub(super) struct Blocks {
+pub(super) struct BlockReader {
     /// Held while a long block is read.
     long_read: Mutex<()>,
 }
 
-impl Blocks {
-    /// Writes the block `key`, whose last event is `last`, of the time `at`. Frees a long one.
-    pub(super) fn put(
-        &self,
-        connection: &Connection,
-        (key, last, at): (i64, i64, i64),
-        block: &mut Vec<u8>,
-    ) -> rusqlite::Result<()> {
-        let mut insert =
-            connection.prepare_cached("INSERT INTO events (key, last, at, block) VALUES (?1, ?2, ?3, ?4)")?;
-        for (n, number) in [key, last, at].into_iter().enumerate() {
-            insert.raw_bind_parameter(n + 1, number)?;
-        }
-        insert.raw_bind_parameter(4, block.as_slice())?;
-        if block.len() > SHORT_BLOCK as usize {
-            *block = Vec::new();
-        }
-        insert.raw_execute().map(drop)
-    }
-
+impl BlockReader {
     /// The bytes of the block `key`, of which a statement returned `short`. Long blocks are read one at a time, because a reader learns the
     /// length, and is charged for it, only afterwards. Empty if the column is damaged.
     pub(super) fn get(&self, connection: &Connection, key: i64, short: ValueRef<'_>) -> rusqlite::Result<Bytes> {
