@@ -593,7 +593,7 @@ fn read_limits(root: &mut TableFields<'_, '_>, config: &mut Config) {
         if let Some(bytes) = limits.number("prompt_max", PROMPT_MAX_LEAST, PROMPT_MAX_MOST) {
             config.prompt_max = usize::try_from(bytes).unwrap_or(PROMPT_MAX);
         }
-        let LedgerLimits { gateway, strangers, clients, device, connection, agents, runtime, session } =
+        let LedgerLimits { gateway, strangers, clients, device, connection, agents, runtime, session, exempt: _ } =
             &mut config.limits;
         for (key, limit) in [
             ("gateway", gateway),

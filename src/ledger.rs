@@ -7,6 +7,7 @@
 //! gateway ─┬─ strangers ─── connection      connections without a proof of identity
 //!          ├─ clients ─── device ─── connection
 //!          └─ agents ─── runtime ─── session
+//! exempt                                    one text at a time that is longer than the others allow
 //! ```
 //!
 //! | at the limit of  | what happens                                                                                     |
@@ -47,11 +48,13 @@ pub enum Class {
     Runtime,
     /// One session.
     Session,
+    /// The holder of [`Exempt`].
+    Exempt,
 }
 
 impl Class {
     /// All variants.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Gateway,
         Self::Strangers,
         Self::Clients,
@@ -60,6 +63,7 @@ impl Class {
         Self::Agents,
         Self::Runtime,
         Self::Session,
+        Self::Exempt,
     ];
 
     /// The name in metrics, in the configuration and in refusals.
@@ -73,11 +77,12 @@ impl Class {
             Self::Agents => "agents",
             Self::Runtime => "runtime",
             Self::Session => "session",
+            Self::Exempt => "exempt",
         }
     }
 }
 
-/// The limit of each account, in bytes. The defaults keep a gateway on a machine of 1 GiB below 512 MiB.
+/// The limit of each account, in bytes. The defaults are for a machine of 1 GiB; docs/limits.md has what was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerLimits {
     /// The whole gateway.
@@ -96,6 +101,8 @@ pub struct LedgerLimits {
     pub runtime: usize,
     /// One session.
     pub session: usize,
+    /// The holder of [`Exempt`]: follows from the longest line of an agent, and is never refused.
+    pub exempt: usize,
 }
 
 impl LedgerLimits {
@@ -113,6 +120,7 @@ impl LedgerLimits {
             Class::Agents => self.agents,
             Class::Runtime => self.runtime,
             Class::Session => self.session,
+            Class::Exempt => self.exempt,
         }
     }
 
@@ -127,13 +135,14 @@ impl LedgerLimits {
             clients,
             agents,
             runtime,
+            exempt: line.saturating_mul(AGENT_FOOTPRINT),
             ..self
         }
     }
 }
 
 /// Bytes charged for each byte of an agent's output until that is stored: its line, the value read from it, the event, and the
-/// text that the store writes. Measured: a line of 63 MiB takes 211 MiB (docs/limits.md).
+/// text that the store writes. Measured: a line of 63 MiB takes 276 MiB (docs/limits.md).
 pub const AGENT_FOOTPRINT: usize = 4;
 /// Bytes charged for each byte of a client's body or message until it is processed: its bytes, and the value read from them.
 pub const CLIENT_FOOTPRINT: usize = 2;
@@ -158,6 +167,7 @@ impl Default for LedgerLimits {
             agents: 96 << 20,
             runtime: 80 << 20,
             session: 32 << 20,
+            exempt: AGENT_FOOTPRINT * (64 << 20),
         }
     }
 }
@@ -218,7 +228,8 @@ struct LedgerShared {
     strangers: Account,
     clients: Account,
     agents: Account,
-    exempt: Arc<Semaphore>,
+    exempt: Account,
+    exemption: Arc<Semaphore>,
     named: Mutex<NamedAccounts>,
 }
 
@@ -269,13 +280,15 @@ impl Ledger {
         let strangers = one(Class::Strangers, Some(gateway.clone()));
         let clients = one(Class::Clients, Some(gateway.clone()));
         let agents = one(Class::Agents, Some(gateway));
+        let exempt = one(Class::Exempt, None);
         Self {
             shared: Arc::new(LedgerShared {
                 classes,
                 strangers,
                 clients,
                 agents,
-                exempt: Arc::new(Semaphore::new(1)),
+                exempt,
+                exemption: Arc::new(Semaphore::new(1)),
                 named: Mutex::default(),
                 limits,
             }),
@@ -325,12 +338,13 @@ impl Ledger {
         account
     }
 
-    /// Waits for the exemption, which one agent at a time may hold: with [`Account::force`] it may exceed the limits until its
-    /// line is complete. Without it, several agents in the middle of long lines would wait for each other forever. Cancellation
-    /// safe.
+    /// Waits for the exemption, which one holder at a time has: an agent until its line is stored, because several agents in the middle
+    /// of long lines would wait for each other forever; or an export while it folds an event that is longer than its account.
+    /// Cancellation safe.
     pub async fn exempt(&self) -> Exempt {
         // The semaphore is never closed.
-        Exempt { _permit: Arc::clone(&self.shared.exempt).acquire_owned().await.ok() }
+        let permit = Arc::clone(&self.shared.exemption).acquire_owned().await.ok();
+        Exempt { charge: self.shared.exempt.nothing(), _permit: permit }
     }
 
     /// The sums of all classes.
@@ -440,15 +454,6 @@ impl Account {
         self.charge(bytes)
     }
 
-    /// Charges `bytes` whether there is room or not. The caller holds [`Exempt`].
-    pub fn force(&self, bytes: usize) -> Charge {
-        for node in self.chain() {
-            node.used.fetch_add(bytes, Ordering::AcqRel);
-            node.counters().used.fetch_add(bytes, Ordering::Relaxed);
-        }
-        Charge { account: self.clone(), bytes }
-    }
-
     /// Charges `bytes` as soon as there is room; more than the limit is charged as the limit. The caller must not hold a charge
     /// that others wait for. Cancellation safe.
     pub async fn wait(&self, bytes: usize) -> Charge {
@@ -554,10 +559,33 @@ impl Drop for Charge {
     }
 }
 
-/// The exemption from the limits; one at a time.
+/// The exemption from the limits; one at a time. Its bytes are in no other account: an agent that stops in the middle of a long line
+/// takes nothing from clients and other agents.
 #[derive(Debug)]
 pub struct Exempt {
+    charge: Charge,
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Exempt {
+    /// Bytes charged.
+    pub fn bytes(&self) -> usize {
+        self.charge.bytes
+    }
+
+    /// Changes the charge to `bytes` in all, whatever the limit is.
+    pub fn resize(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(self.charge.bytes);
+        if more == 0 {
+            // Less is never refused.
+            let _ = self.charge.resize(bytes);
+            return;
+        }
+        self.charge.bytes += more;
+        let node = &self.charge.account.0;
+        node.used.fetch_add(more, Ordering::AcqRel);
+        node.counters().used.fetch_add(more, Ordering::Relaxed);
+    }
 }
 
 /// Bytes with the charge for them.

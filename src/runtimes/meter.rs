@@ -16,8 +16,9 @@ pub(super) struct RuntimeMeter {
 
 /// The runtime goes on though there is no room, to the end of its message.
 struct Exemption {
-    _exempt: Exempt,
-    /// The message is whole and being stored. It is exempt until then, and nothing after it is.
+    /// The charge for the message.
+    exempt: Exempt,
+    /// Whether the message is whole and being stored. Nothing more is read without room meanwhile.
     storing: bool,
 }
 
@@ -44,9 +45,13 @@ impl RuntimeMeter {
         let needed = held.saturating_mul(AGENT_FOOTPRINT).saturating_add(self.step);
         // In steps: most output comes and goes within one.
         let needed = needed.next_multiple_of(self.step);
-        if needed > self.charge.bytes() && self.exemption.as_ref().is_some_and(|exemption| !exemption.storing) {
-            self.charge.join(self.account.force(needed - self.charge.bytes()));
-        }
+        let exempt = self.exemption.as_mut().map_or(0, |exemption| {
+            if !exemption.storing {
+                exemption.exempt.resize(needed);
+            }
+            exemption.exempt.bytes()
+        });
+        let needed = needed.saturating_sub(exempt).max(self.step);
         needed == self.charge.bytes() || self.charge.resize(needed).is_ok()
     }
 
@@ -59,7 +64,10 @@ impl RuntimeMeter {
     /// Takes the room that was waited for.
     pub(super) fn take(&mut self, room: MeteredRoom) {
         self.charge.join(room.0);
-        self.exemption = room.1.map(|exempt| Exemption { _exempt: exempt, storing: false });
+        // An exemption that is there stays until its message is stored.
+        if let Some(exempt) = room.1 {
+            self.exemption = Some(Exemption { exempt, storing: false });
+        }
     }
 }
 
@@ -67,7 +75,7 @@ async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> 
     tokio::select! {
         biased;
         charge = account.wait(bytes) => MeteredRoom(charge, None),
-        exempt = ledger.exempt(), if alone => MeteredRoom(account.force(bytes), Some(exempt)),
+        exempt = ledger.exempt(), if alone => MeteredRoom(account.nothing(), Some(exempt)),
     }
 }
 
@@ -90,12 +98,14 @@ impl ReplyCharge {
     /// Waits for room for a piece of `bytes`, or to be the one that goes on without.
     pub(super) async fn grow(&mut self, bytes: usize) {
         let bytes = bytes.saturating_mul(AGENT_FOOTPRINT);
-        if self.exempt.is_some() {
-            return self.charge.join(self.account.force(bytes));
+        if self.exempt.is_none() {
+            let MeteredRoom(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
+            self.charge.join(charge);
+            self.exempt = exempt;
         }
-        let MeteredRoom(charge, exempt) = wait(&self.ledger, &self.account, bytes, true).await;
-        self.charge.join(charge);
-        self.exempt = exempt;
+        if let Some(exempt) = &mut self.exempt {
+            exempt.resize(exempt.bytes() + bytes);
+        }
     }
 
     /// Keeps the reply's place among the events of its connection as long as the charge.
@@ -109,7 +119,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ledger::LedgerLimits;
+    use crate::ledger::{Class, LedgerLimits};
 
     const STEP: usize = 1 << 10;
     /// Bytes of output that are charged as one step.
@@ -117,6 +127,10 @@ mod tests {
 
     fn ledger() -> Ledger {
         Ledger::new(LedgerLimits { runtime: 8 * STEP, agents: 8 * STEP, gateway: 64 * STEP, ..LedgerLimits::default() })
+    }
+
+    fn exempt(ledger: &Ledger) -> usize {
+        ledger.sums()[Class::Exempt as usize].used
     }
 
     async fn soon<T>(what: impl Future<Output = T>) -> T {
@@ -141,19 +155,22 @@ mod tests {
         // Both are in the middle of a message, and nobody gives anything back: the one that asks first goes on.
         let room = soon(one.wait(true)).await;
         one.take(room);
-        assert!(one.room(0, 9 * PART));
-        assert_eq!(ledger.runtime("one").used(), 10 * STEP);
+        // It takes nothing from the others, also where it stops in the middle of its message.
+        assert!(one.room(0, 90 * PART));
+        assert_eq!((ledger.runtime("one").used(), exempt(&ledger)), (STEP, 91 * STEP));
+        assert!(other.room(PART, 3 * PART));
+        // All that is left is too little for a second one.
+        assert!(!other.room(PART, 6 * PART));
         let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
         assert!(waits.is_err(), "only one does");
-        // Who waits for what is on its way is given room by that.
-        assert!(tokio::time::timeout(Duration::from_millis(50), other.wait(false)).await.is_err());
         assert!(one.room(0, 0));
-        assert_eq!(ledger.runtime("one").used(), STEP);
-        drop(third);
+        assert_eq!((ledger.runtime("one").used(), exempt(&ledger)), (STEP, 0));
+        drop((one, third));
+        assert!(other.room(0, 3 * PART));
         let room = soon(other.wait(false)).await;
         other.take(room);
-        assert!(other.room(0, 3 * PART));
-        drop((one, other));
+        assert!(other.room(PART, 6 * PART));
+        drop(other);
         assert_eq!(ledger.runtime("other").used(), 0);
     }
 
@@ -164,13 +181,18 @@ mod tests {
         grow(&mut one, 20 * STEP).await;
         // The message is whole: of the next one nothing is read that would need more.
         assert!(one.room(20 * STEP, 0));
-        assert!(!one.room(20 * STEP, STEP));
+        assert!(one.room(20 * STEP, STEP));
+        assert!(!one.room(20 * STEP, 3 * STEP));
         // Nobody else goes on without room before it is stored.
-        assert!(!other.room(0, STEP));
+        assert!(other.room(0, 3 * PART) && !other.room(0, 2 * STEP));
         let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
         assert!(waits.is_err(), "two long messages are held at once");
-        // What is here of the next message stays; no more of it is read without the exemption.
-        assert!(one.room(0, 2 * STEP));
+        // Room that others give back does not end the exemption.
+        one.take(MeteredRoom(ledger.runtime("one").nothing(), None));
+        let waits = tokio::time::timeout(Duration::from_millis(50), other.wait(true)).await;
+        assert!(waits.is_err(), "the exemption ended before the message was stored");
+        // The next message has the usual room.
+        assert!(one.room(0, 3 * PART));
         assert!(!one.room(0, 3 * STEP));
         grow(&mut other, 2 * STEP).await;
     }
@@ -184,7 +206,7 @@ mod tests {
         // It is the one that goes on without.
         second.grow(4 * PART).await;
         second.grow(4 * PART).await;
-        assert_eq!(ledger.runtime("two").used(), 8 * STEP);
+        assert_eq!((ledger.runtime("two").used(), exempt(&ledger)), (0, 8 * STEP));
         let mut third = ReplyCharge::new(&ledger, "three");
         assert!(tokio::time::timeout(Duration::from_millis(50), third.grow(PART)).await.is_err());
         drop((first, second));

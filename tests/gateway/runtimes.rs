@@ -389,6 +389,35 @@ async fn long_lines_of_many_agents_wait_for_room_without_a_deadlock() {
 }
 
 #[tokio::test]
+async fn agent_that_stops_in_a_long_line_takes_nothing_from_others() {
+    const LONG: usize = 3_000_000;
+    let limits = LedgerLimits {
+        gateway: 2 << 20,
+        clients: 1 << 20,
+        agents: 2 << 20,
+        runtime: 2 << 20,
+        ..LedgerLimits::default()
+    };
+    let ledger = Ledger::new(limits);
+    let fixture = fixture(|settings| settings.ledger = ledger.clone());
+    let launch = |id, script: String| {
+        let spec = RuntimeSpec { id: RuntimeId::trusted(id), ..sh(&hello(&script)) };
+        fixture.runtimes.launch(spec).unwrap()
+    };
+    let stops = launch("stops", format!("head -c {LONG} /dev/zero | tr '\\0' x; cat > /dev/null"));
+    let _stopped = Session::open(&stops, 1);
+    let stopped = async {
+        while ledger.sums()[Class::Exempt as usize].used < LONG {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, stopped).await.expect("the line is not read");
+    let (heard, exit) = Session::open(&launch("talks", "echo said".to_owned()), 1).all().await;
+    assert_eq!((heard.last().map(String::as_str), exit.code), (Some("said"), Some(0)));
+    ledger.connection("phone").charge(900 << 10).expect("clients have their room");
+}
+
+#[tokio::test]
 async fn death_in_the_middle_of_a_line_is_reported() {
     let fixture = fixture(|_| {});
     let link = fixture.runtimes.launch(sh(&hello("printf 'whole\\nhal'; kill -9 $$"))).unwrap();
