@@ -11,7 +11,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
 use super::guard::Call;
-use super::history::{room, stays, text};
+use super::history::{in_time, room, stays, text};
 use super::reply::{parameter, session_of};
 use super::{AppState, Problem, wire};
 use crate::auth::{Caller, Watch};
@@ -54,10 +54,18 @@ impl Writing {
         let log = self.state.directory.log();
         // Room for the events and for the output made of them. An event longer than a slice needs more room and is read again.
         let mut asked = 2 * SLICE.bytes;
+        // Of the events that need more than an account can hold, one is folded at a time, and none beside an agent's line of that kind.
+        let mut turn = None;
         let (page, room) = loop {
             // What the fold holds is released only at the end: waiting for that room would never end.
             let free = self.account.most().saturating_sub(self.held.bytes());
             let mut room = room(&self.state, &self.caller, &self.account, asked.min(free)).await?;
+            // After the room, which clients may hold for long: agents wait for this turn, too.
+            if asked > self.account.most() && turn.is_none() {
+                let mut exempt = in_time(&self.state, &self.caller, self.state.ledger.exempt()).await?;
+                exempt.resize(asked);
+                turn = Some(exempt);
+            }
             let page = log.read(&self.filter, self.next, SLICE).await.map_err(std::io::Error::other)?;
             let bytes = 2 * page.events.iter().map(|event| event.weight()).sum::<usize>();
             if stays(&mut room, asked, bytes) {
@@ -66,12 +74,16 @@ impl Writing {
             asked = bytes;
         };
         let events = page.events.iter().filter(|event| event.position <= self.until);
+        let length = page.events.iter().map(|event| event.weight()).sum();
         let mut piece = Vec::new();
         match &mut self.fold {
-            None => events.for_each(|event| {
-                wire::envelope(&mut piece, log.epoch(), event);
-                piece.push(b'\n');
-            }),
+            None => {
+                piece.reserve(length);
+                events.for_each(|event| {
+                    wire::envelope(&mut piece, log.epoch(), event);
+                    piece.push(b'\n');
+                });
+            }
             Some(fold) => {
                 let mut text = String::new();
                 events.for_each(|event| fold.event(event, &mut text));

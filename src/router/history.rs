@@ -206,24 +206,36 @@ pub(super) fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
 /// Waits for room for the next piece of a streamed response.
 ///
 /// # Errors
-/// No room in time, the device was revoked, or the gateway stops: the response is aborted, so that a client does not take a
-/// part for the whole.
+/// As [`in_time`].
 pub(super) async fn room(
     state: &AppState,
     caller: &Caller,
     account: &Account,
     bytes: usize,
 ) -> Result<Charge, std::io::Error> {
+    in_time(state, caller, account.wait(bytes)).await
+}
+
+/// Waits for what the next piece of a streamed response needs.
+///
+/// # Errors
+/// It did not come in [`PATIENCE`], the device was revoked, or the gateway stops: the response is aborted, so that a client does not
+/// take a part for the whole.
+pub(super) async fn in_time<T>(
+    state: &AppState,
+    caller: &Caller,
+    needed: impl Future<Output = T>,
+) -> Result<T, std::io::Error> {
     let mut stop = state.stop.clone();
-    let room = tokio::select! {
-        room = account.wait(bytes) => room,
+    let needed = tokio::select! {
+        needed = needed => needed,
         () = stopping(&mut stop) => return Err(std::io::Error::other("the gateway is stopping")),
         () = tokio::time::sleep(PATIENCE) => return Err(std::io::Error::other("there is no room")),
     };
     if *stop.borrow() || !state.auth.is_enrolled(caller) {
         return Err(std::io::Error::other("the response was aborted"));
     }
-    Ok(room)
+    Ok(needed)
 }
 
 /// The state of a page of plain events being written.

@@ -199,7 +199,7 @@ impl Export {
         });
         match body {
             EntryBody::Message { role, content, .. } => {
-                self.message(role, placed.first(event.position), at, above, &content.text());
+                self.message(role, placed.first(event.position), at, above, content.into_text());
             }
             EntryBody::Tool { id, update, .. } => self.tool(at, above, id, update),
             EntryBody::Plan(entries) => {
@@ -258,14 +258,14 @@ impl Export {
         self.push(Part { at, above: None, kind: PartKind::Note(heading, text) });
     }
 
-    fn message(&mut self, role: Role, first: Position, at: Timestamp, above: Option<Above>, text: &str) {
+    fn message(&mut self, role: Role, first: Position, at: Timestamp, above: Option<Above>, text: String) {
         match self.parts.back_mut().map(|part| &mut part.kind) {
             // A message that continues after another part gets a heading of its own: its beginning may be written already.
             Some(PartKind::Message(_, last, so_far)) if *last == first && so_far.len() < MESSAGE_MAX => {
                 self.held += text.len();
-                so_far.push_str(text);
+                so_far.push_str(&text);
             }
-            _ => self.push(Part { at, above, kind: PartKind::Message(role, first, text.to_owned()) }),
+            _ => self.push(Part { at, above, kind: PartKind::Message(role, first, text) }),
         }
     }
 
@@ -355,8 +355,8 @@ impl Export {
             self.held = self.held.saturating_sub(first.weight());
             let Some(part) = self.parts.pop_front() else { break };
             match self.format {
-                Format::Markdown => markdown(&part, out),
-                Format::Html => html(&part, out),
+                Format::Markdown => markdown(part, out),
+                Format::Html => html(part, out),
             }
         }
     }
@@ -377,32 +377,40 @@ fn outcome(receipt: &Value) -> String {
     words
 }
 
+/// The text of a long message, sanitized, when `out` has room for it. Of three copies, two are held at a time.
+fn cleaned(text: String, out: &mut String) -> String {
+    let cleaned = clean(&text);
+    drop(text);
+    out.reserve(cleaned.len());
+    cleaned
+}
+
 // === Markdown ===
 
-fn markdown(part: &Part, out: &mut String) {
+fn markdown(part: Part, out: &mut String) {
     out.push('\n');
     let above = part.above.as_ref().map_or_else(String::new, |above| format!(", in {}", plain(&above.title)));
-    match &part.kind {
+    match part.kind {
         PartKind::Message(role, _, text) => {
-            let _ = writeln!(out, "**{}**{above}\n", heading(*role));
-            quoted(&clean(text), out);
+            let _ = writeln!(out, "**{}**{above}\n", heading(role));
+            quoted(&cleaned(text, out), out);
         }
         PartKind::Tool { call, .. } => {
-            let (title, status) = tool_heading(call);
+            let (title, status) = tool_heading(&call);
             let _ = writeln!(out, "**Tool** {} ({}){above}", plain(&title), plain(&status));
-            let output = tool_output(call);
+            let output = tool_output(&call);
             if !output.trim().is_empty() {
                 let _ = write!(out, "\n{}", fence(&clean(&output)));
             }
         }
         PartKind::Surface { title, text, .. } => {
-            let _ = writeln!(out, "**Surface** {}", plain(title));
-            if let Some(text) = text.as_ref().filter(|text| !text.trim().is_empty()) {
-                let _ = write!(out, "\n{}", fence(text));
+            let _ = writeln!(out, "**Surface** {}", plain(&title));
+            if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+                let _ = write!(out, "\n{}", fence(&text));
             }
         }
         PartKind::Note(heading, text) => {
-            let _ = writeln!(out, "*{heading}: {}*", plain(&line(text, NOTE_MAX)));
+            let _ = writeln!(out, "*{heading}: {}*", plain(&line(&text, NOTE_MAX)));
         }
     }
 }
@@ -412,7 +420,12 @@ fn markdown(part: &Part, out: &mut String) {
 /// Escapes text for HTML content and quoted attributes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in clean(text).chars() {
+    escape_cleaned(&clean(text), &mut out);
+    out
+}
+
+fn escape_cleaned(text: &str, out: &mut String) {
+    for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -422,7 +435,6 @@ fn escape(text: &str) -> String {
             c => out.push(c),
         }
     }
-    out
 }
 
 /// The Content-Security-Policy allows neither scripts nor requests.
@@ -448,49 +460,51 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .35
 </style>
 "#;
 
-fn html(part: &Part, out: &mut String) {
+fn html(part: Part, out: &mut String) {
     let at = part.at.to_string();
     let time = format!("<time datetime=\"{at}\">{}</time>", at.get(..16).unwrap_or(&at).replace('T', " "));
     let (above, depth) = part.above.as_ref().map_or_else(Default::default, |above| {
         (format!(", in {}", escape(&above.title)), format!(" style=\"--depth:{}\"", above.depth))
     });
-    let _ = match &part.kind {
+    let _ = match part.kind {
         // Collapsed, as on screen.
-        PartKind::Message(Role::Thought, _, text) => writeln!(
-            out,
-            "<details class=\"thought\"{depth}><summary>Thought{above}{time}</summary><pre dir=\"auto\">{}</pre></details>",
-            escape(text)
-        ),
-        PartKind::Message(role, _, text) => writeln!(
-            out,
-            "<section class=\"{}\"{depth}><h2>{}{above}{time}</h2><pre dir=\"auto\">{}</pre></section>",
-            role.as_str(),
-            heading(*role),
-            escape(text.trim_end())
-        ),
+        PartKind::Message(Role::Thought, _, text) => {
+            let _ = write!(
+                out,
+                "<details class=\"thought\"{depth}><summary>Thought{above}{time}</summary><pre dir=\"auto\">"
+            );
+            escape_cleaned(&cleaned(text, out), out);
+            writeln!(out, "</pre></details>")
+        }
+        PartKind::Message(role, _, text) => {
+            let (class, heading) = (role.as_str(), heading(role));
+            let _ = write!(out, "<section class=\"{class}\"{depth}><h2>{heading}{above}{time}</h2><pre dir=\"auto\">");
+            escape_cleaned(cleaned(text, out).trim_end(), out);
+            writeln!(out, "</pre></section>")
+        }
         PartKind::Tool { call, .. } => {
-            let (title, status) = tool_heading(call);
+            let (title, status) = tool_heading(&call);
             let (title, status) = (escape(&title), escape(&status));
             let head = format!("<section class=\"tool\"{depth}><h2>Tool: {title} ({status}){above}{time}</h2>");
-            match tool_output(call).trim_end() {
+            match tool_output(&call).trim_end() {
                 "" => writeln!(out, "{head}</section>"),
                 output => writeln!(out, "{head}<pre>{}</pre></section>", escape(output)),
             }
         }
         PartKind::Surface { title, text, .. } => {
-            let head = format!("<section class=\"surface\"><h2>Surface: {}{time}</h2>", escape(title));
+            let head = format!("<section class=\"surface\"><h2>Surface: {}{time}</h2>", escape(&title));
             match text.as_deref().map(str::trim_end).unwrap_or_default() {
                 "" => writeln!(out, "{head}</section>"),
                 text => writeln!(out, "{head}<pre>{}</pre></section>", escape(text)),
             }
         }
         PartKind::Note(heading, text) => {
-            let class = match *heading {
+            let class = match heading {
                 "Asked" => "asked",
                 "Error" | "Not understood" => "error",
                 _ => "note",
             };
-            writeln!(out, "<section class=\"{class}\"><h2>{heading}{time}</h2><pre>{}</pre></section>", escape(text))
+            writeln!(out, "<section class=\"{class}\"><h2>{heading}{time}</h2><pre>{}</pre></section>", escape(&text))
         }
     };
 }

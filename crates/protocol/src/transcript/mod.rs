@@ -95,6 +95,14 @@ impl Content {
             Self::Block(block) => block_label(block).into(),
         }
     }
+
+    /// As [`text`](Self::text), without a copy.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Block(block) => block_label(&block),
+        }
+    }
 }
 
 /// A content block that is no text, in one line: `[type name]`. Not made safe to show.
