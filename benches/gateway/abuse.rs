@@ -127,7 +127,7 @@ fn abuses(gateway: &Gateway, session: &str, queue: &str, size: Size) -> Result<V
     let picture = json!({ "type": "image", "mimeType": "image/png", "data": "A".repeat(2 * MIB) });
     each(size.scale(60, 10), &|token| post(token, queue, &json!({ "content": [picture] })));
     // Long prompts at once.
-    let text = "x".repeat(size.scale(7 * MIB, 1));
+    let text = "x".repeat(size.scale(7 * MIB, 10));
     each(size.scale(60, 10), &|token| post(token, queue, &json!({ "text": text })));
     // No abuse.
     let body = " ".repeat(MIB);
@@ -195,7 +195,7 @@ pub(crate) fn abuse(size: Size) -> Result<Vec<Row>> {
         move || pings(client, &stop)
     });
     // An agent's long lines, of which each takes several times its length until it is stored.
-    gateway.control.say(&format!("stream {} {}", size.scale(6, 1), size.scale(60 * MIB, 1)))?;
+    gateway.control.say(&format!("stream {} {}", size.scale(6, 3), size.scale(60 * MIB, 10)))?;
     let abuses = abuses(&gateway, &session, &queue, size)?;
     let held = Arc::new(Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

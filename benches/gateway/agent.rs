@@ -3,7 +3,8 @@
 //! After a prompt it reports `prompted` and takes commands, one a line, until `end`:
 //! `stream N BYTES` writes N chunks as fast as the pipe takes them; `step N BYTES` writes one chunk for each byte that
 //! comes, and says when (`at NANOS`); `ask N` asks for permission once for each byte that comes and says how long the
-//! answer took (`took NANOS`); `tool BYTES` and `edit BYTES` write one long tool call.
+//! answer took (`took NANOS`); `tool BYTES` and `edit BYTES` write one long tool call, `plan BYTES` a plan.
+//! A prompt `do: COMMAND` is a command itself, which is followed without the bench.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -130,9 +131,12 @@ pub(crate) fn run(control: &Path, prompted: bool) -> Result<()> {
                     .as_str()
                     .context("a prompt names its session")?
                     .clone_into(&mut agent.session);
+                let text = message["params"]["prompt"][0]["text"].as_str().unwrap_or_default();
                 // One of many concurrent prompts: answered without a command of the bench.
-                if message["params"]["prompt"][0]["text"] == "at once" {
+                if text.starts_with("at once") {
                     write_line(&agent.chunk(64))?;
+                } else if let Some(command) = text.strip_prefix("do: ") {
+                    agent.follow(command)?;
                 } else if !agent.obey()? {
                     return Ok(());
                 }
@@ -178,16 +182,23 @@ impl Agent {
             if self.control.read_line(&mut command)? == 0 {
                 return Ok(false);
             }
-            let words: Vec<&str> = command.split_whitespace().collect();
-            match words[..] {
-                ["stream", count, bytes] => self.stream(count.parse()?, bytes.parse()?)?,
-                ["step", count, bytes] => self.step(count.parse()?, bytes.parse()?)?,
-                ["tool", bytes] => self.tool(bytes.parse()?, false)?,
-                ["edit", bytes] => self.tool(bytes.parse()?, true)?,
-                ["ask", count] => self.ask(count.parse()?)?,
-                ["end"] => return Ok(true),
-                _ => bail!("the bench said {command:?}"),
+            if command.trim() == "end" {
+                return Ok(true);
             }
+            self.follow(&command)?;
+        }
+    }
+
+    fn follow(&mut self, command: &str) -> Result<()> {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        match words[..] {
+            ["stream", count, bytes] => self.stream(count.parse()?, bytes.parse()?),
+            ["step", count, bytes] => self.step(count.parse()?, bytes.parse()?),
+            ["tool", bytes] => self.tool(bytes.parse()?, false),
+            ["edit", bytes] => self.tool(bytes.parse()?, true),
+            ["plan", bytes] => self.plan(bytes.parse()?),
+            ["ask", count] => self.ask(count.parse()?),
+            _ => bail!("the bench said {command:?}"),
         }
     }
 
@@ -232,6 +243,14 @@ impl Agent {
         };
         let update = json!({ "sessionUpdate": "tool_call", "toolCallId": "call-1", "title": "work", "kind": "edit",
             "status": "completed", "content": [content] });
+        let params = json!({ "sessionId": self.session, "update": update });
+        write_line(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }).to_string())
+    }
+
+    /// A plan of one entry with this many bytes.
+    fn plan(&self, bytes: usize) -> Result<()> {
+        let entry = json!({ "content": "x".repeat(bytes), "priority": "medium", "status": "pending" });
+        let update = json!({ "sessionUpdate": "plan", "entries": [entry] });
         let params = json!({ "sessionId": self.session, "update": update });
         write_line(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }).to_string())
     }

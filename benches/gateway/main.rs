@@ -27,6 +27,8 @@ mod growth;
 #[cfg(target_os = "linux")]
 mod hook;
 #[cfg(target_os = "linux")]
+mod long_texts;
+#[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
 mod process;

@@ -10,7 +10,8 @@ use super::fan::{LOCKSTEP, Regime};
 use super::gateway::serve_with;
 use super::table::{Measured, Row, markdown, write};
 use super::{
-    abuse, agent, approval, changes, fan, floor, growth, hook, memory, process, start, store, surfaces, terminal,
+    abuse, agent, approval, changes, fan, floor, growth, hook, long_texts, memory, process, start, store, surfaces,
+    terminal,
 };
 
 /// The sizes of a run.
@@ -23,6 +24,11 @@ impl Size {
     /// `full`, or `full` divided by `part` in a smoke test.
     pub(crate) fn scale(self, full: usize, part: usize) -> usize {
         if self.quick { (full / part).max(1) } else { full }
+    }
+
+    /// Whether this is a smoke test.
+    pub(crate) fn is_quick(self) -> bool {
+        self.quick
     }
 }
 
@@ -53,6 +59,9 @@ fn all() -> Vec<(String, Measure)> {
     all.push(("memory-idle".into(), Box::new(memory::idle)));
     all.push(("memory-sleeper".into(), Box::new(memory::sleeper)));
     all.push(("abuse".into(), Box::new(abuse::abuse)));
+    for kind in long_texts::KINDS {
+        all.push((format!("long-{}", kind.key), Box::new(move |size| long_texts::long_texts(size, kind))));
+    }
     all.push(("growth-text".into(), Box::new(growth::text)));
     all.push(("growth-sessions".into(), Box::new(growth::sessions)));
     all.push(("growth-prompts".into(), Box::new(growth::prompts)));
