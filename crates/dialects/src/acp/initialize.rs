@@ -238,6 +238,7 @@ impl Acp {
         });
         self.agent = info.or_else(|| hello.meta.and_then(super::quirks::grok_info));
         self.can = hello.agent_capabilities.map(AgentCapabilities::read).unwrap_or_default();
+        self.can.resume &= !super::quirks::loads_only(self.agent.as_deref());
         let methods = hello.auth_methods.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
         self.methods = methods
             .into_iter()

@@ -62,6 +62,13 @@ fn acp_quirk_fast_agent_runs_commands_in_the_folder_of_its_process() {
 }
 
 #[test]
+fn acp_quirk_fast_agent_is_never_told_to_resume() {
+    let mut rig = ready("fast-agent-acp", json(BOTH.as_bytes()));
+    open(&mut rig, true);
+    assert_eq!(rig.sent()[0]["method"], "session/load");
+}
+
+#[test]
 fn acp_open_resumes_by_the_method_that_the_agent_has() {
     for (can, known, method) in [
         (BOTH, true, "session/resume"),

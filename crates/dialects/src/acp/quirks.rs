@@ -51,6 +51,8 @@ pub(super) enum Treatment {
     },
     /// Waits for the beginning of a replay that comes after the response, in seconds at most.
     ReplaysLate { ticks: u32 },
+    /// Reopens conversations by `session/load`, also where `session/resume` would do.
+    LoadsOnly,
     /// Reads the tokens in the response to a prompt as the sum of the session.
     SumsUsage,
     /// Reads the tokens of each model call from the chunk that tells them.
@@ -228,6 +230,14 @@ quirks! {
         then: Treatment::FixedFolder
     }
     {
+        agent: "fast-agent",
+        versions: "0.10.48",
+        what: "replays the past in response to `session/resume`, too",
+        why: "ACP says that a resumed conversation is not replayed, so the log would have its past twice",
+        test: "acp_quirk_fast_agent_is_never_told_to_resume",
+        then: Treatment::LoadsOnly
+    }
+    {
         agent: "grok",
         versions: "1.0.41",
         what: "sends notifications of its own beside those of ACP, about ten for each prompt",
@@ -276,82 +286,39 @@ fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
 
 /// The fields in which an agent says the command, if they are known.
 pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandField]> {
-    of(agent).find_map(|quirk| match quirk.then {
-        Treatment::Commands { places, .. } => Some(places),
-        Treatment::OwnTools(_)
-        | Treatment::AllowedTools(_)
-        | Treatment::LoadLater { .. }
-        | Treatment::ReplaysLate { .. }
-        | Treatment::SumsUsage
-        | Treatment::SpendsInChunks
-        | Treatment::FixedFolder
-        | Treatment::Repeats { .. } => None,
-    })
+    of(agent).find_map(|quirk| if let Treatment::Commands { places, .. } = quirk.then { Some(places) } else { None })
 }
 
 /// How long a load waits for an agent that would lose the conversation, in seconds, and what people are shown.
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
-    of(agent).find_map(|quirk| match quirk.then {
-        Treatment::LoadLater { ticks, told } => Some((ticks, told)),
-        Treatment::Commands { .. }
-        | Treatment::OwnTools(_)
-        | Treatment::AllowedTools(_)
-        | Treatment::ReplaysLate { .. }
-        | Treatment::SumsUsage
-        | Treatment::SpendsInChunks
-        | Treatment::FixedFolder
-        | Treatment::Repeats { .. } => None,
-    })
+    of(agent).find_map(
+        |quirk| if let Treatment::LoadLater { ticks, told } = quirk.then { Some((ticks, told)) } else { None },
+    )
 }
 
 /// How long the beginning of a replay is waited for after the response to a load, in seconds, if the agent replays only then.
 pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
-    of(agent).find_map(|quirk| match quirk.then {
-        Treatment::ReplaysLate { ticks } => Some(ticks),
-        Treatment::Commands { .. }
-        | Treatment::OwnTools(_)
-        | Treatment::AllowedTools(_)
-        | Treatment::LoadLater { .. }
-        | Treatment::SumsUsage
-        | Treatment::SpendsInChunks
-        | Treatment::FixedFolder
-        | Treatment::Repeats { .. } => None,
-    })
+    of(agent).find_map(|quirk| if let Treatment::ReplaysLate { ticks } = quirk.then { Some(ticks) } else { None })
 }
 
 /// Where an agent says which MCP server a tool call is for, if the gateway answers for its own.
 pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
-    of(agent).find_map(|quirk| match quirk.then {
-        Treatment::OwnTools(field) => Some(field),
-        Treatment::Commands { .. }
-        | Treatment::AllowedTools(_)
-        | Treatment::LoadLater { .. }
-        | Treatment::ReplaysLate { .. }
-        | Treatment::SumsUsage
-        | Treatment::SpendsInChunks
-        | Treatment::FixedFolder
-        | Treatment::Repeats { .. } => None,
-    })
+    of(agent).find_map(|quirk| if let Treatment::OwnTools(field) = quirk.then { Some(field) } else { None })
 }
 
 /// How an agent is told which tools are allowed.
 pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
-    of(agent).find_map(|quirk| match quirk.then {
-        Treatment::AllowedTools(how) => Some(how),
-        Treatment::Commands { .. }
-        | Treatment::OwnTools(_)
-        | Treatment::LoadLater { .. }
-        | Treatment::ReplaysLate { .. }
-        | Treatment::SumsUsage
-        | Treatment::SpendsInChunks
-        | Treatment::FixedFolder
-        | Treatment::Repeats { .. } => None,
-    })
+    of(agent).find_map(|quirk| if let Treatment::AllowedTools(how) = quirk.then { Some(how) } else { None })
 }
 
 /// Whether the tokens in the response to a prompt are the sum of the session, and not of the turn.
 pub(super) fn sums_usage(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::SumsUsage))
+}
+
+/// Whether conversations are reopened by `session/load` alone.
+pub(super) fn loads_only(agent: Option<&str>) -> bool {
+    of(agent).any(|quirk| matches!(quirk.then, Treatment::LoadsOnly))
 }
 
 /// Whether commands run in the folder of the agent's process, whatever the folder of the session is.
@@ -373,18 +340,9 @@ pub(super) fn repeats(agent: Option<&str>, method: &str, params: Option<&RawValu
         session_update: &'a str,
     }
     let kind = || Some(object::<Params<'_>>(params?)?.update.session_update);
-    of(agent).any(|quirk| match quirk.then {
-        Treatment::Repeats { methods, update_method, updates } => {
-            methods.contains(&method) || (method == update_method && kind().is_some_and(|kind| updates.contains(&kind)))
-        }
-        Treatment::Commands { .. }
-        | Treatment::OwnTools(_)
-        | Treatment::AllowedTools(_)
-        | Treatment::LoadLater { .. }
-        | Treatment::ReplaysLate { .. }
-        | Treatment::SumsUsage
-        | Treatment::SpendsInChunks
-        | Treatment::FixedFolder => false,
+    of(agent).any(|quirk| {
+        let Treatment::Repeats { methods, update_method, updates } = quirk.then else { return false };
+        methods.contains(&method) || (method == update_method && kind().is_some_and(|kind| updates.contains(&kind)))
     })
 }
 
