@@ -1329,6 +1329,20 @@ fn session_reports_once_that_its_agent_acts_without_asking() {
 }
 
 #[test]
+fn session_reports_a_command_that_its_agent_left_open() {
+    for (status, reports) in [(RunStatus::Completed, 1), (RunStatus::Cancelled, 0), (RunStatus::Error, 0)] {
+        let mut bench = Bench::new();
+        bench.prompt("go");
+        bench.say(tool_event(
+            "1",
+            json!({ "toolCallId": "1", "kind": "execute", "title": "bash", "status": "pending" }),
+        ));
+        bench.end(1, status);
+        assert_eq!(unasked(&bench).len(), reports, "{status:?}");
+    }
+}
+
+#[test]
 fn session_says_nothing_of_an_agent_that_asked_or_was_told_that_it_may() {
     let edits = |bench: &mut Bench| does(bench, "9", "edit", "Edit a.txt", json!({}));
     // It asked before, and the answer may cover this.

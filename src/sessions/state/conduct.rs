@@ -112,12 +112,17 @@ impl SessionStateMachine {
         self.watched.clear();
     }
 
-    /// Watches an event of a tool call; what the call did without asking, once.
-    pub(super) fn watch_conduct(&mut self, draft: &EventDraft) -> Option<String> {
+    /// Whether an action of the agent would be reported.
+    fn watches_conduct(&self) -> bool {
         let Conduct { asks, acted } = &self.core.conduct;
         let own = self.core.run.as_ref().is_some_and(|run| run.ticket.is_some());
         // At a terminal people answer where the gateway may not see it.
-        if *asks || acted.is_some() || self.allowed_always || !own || in_terminal(&self.origin.dialect) {
+        !asks && acted.is_none() && !self.allowed_always && own && !in_terminal(&self.origin.dialect)
+    }
+
+    /// Watches an event of a tool call; what the call did without asking, once.
+    pub(super) fn watch_conduct(&mut self, draft: &EventDraft) -> Option<String> {
+        if !self.watches_conduct() {
             return None;
         }
         let ToolCallRef { id, .. } = draft.tool.as_ref()?;
@@ -128,17 +133,21 @@ impl SessionStateMachine {
         }
         self.watched.entry(id.clone()).or_default().read(update);
         match status.as_deref() {
-            Some("completed") => {
-                let done = self.watched.remove(id)?.effect(&self.core.cwd)?;
-                self.core.conduct.acted = Some(done.clone());
-                Some(done)
-            }
+            Some("completed") => self.note_done(id),
             Some("failed") => {
                 self.watched.remove(id);
                 None
             }
             _ => None,
         }
+    }
+
+    /// A watched call is done; returns its effect in words. A call that the agent left open in a run that it completed counts as
+    /// done: fast-agent says nothing of its commands but that they began.
+    pub(super) fn note_done(&mut self, id: &str) -> Option<String> {
+        let done = self.watched.remove(id)?.effect(&self.core.cwd).filter(|_| self.watches_conduct())?;
+        self.core.conduct.acted = Some(done.clone());
+        Some(done)
     }
 
     /// Notes that the agent has another mode, if the event says so. The mode at its beginning is none of these events.

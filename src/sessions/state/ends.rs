@@ -147,7 +147,9 @@ impl SessionStateMachine {
         };
         let dangling: Vec<String> = self.core.run.iter().flat_map(|run| run.tools.keys().cloned()).collect();
         for id in dangling {
+            let acted = if end.status == RunStatus::Completed { self.note_done(&id) } else { None };
             self.close_tool(&id, why, env, plan);
+            self.report_unasked(acted, env, plan);
         }
         // The runtime's own status counts: it may have completed in spite of a cancel.
         let status = end.status;
