@@ -121,6 +121,7 @@ const TOOLS = {
     ['Bash', (c, tool) => ({ command: c.command, ...why(tool) })],
     ['bash', (c, tool) => ({ command: c.command, ...why(tool) })],
     ['Shell', (c) => ({ command: c.command })],
+    ['run_terminal_command', (c, tool) => ({ command: c.command, ...why(tool) })],
   ],
   write: [
     ['write_file', (c, tool) => ({ ...file(tool, c.path), content: c.content })],

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{OnceLock, mpsc};
@@ -65,7 +66,7 @@ pub fn page_dir() -> PathBuf {
     DIR.get_or_init(|| install(&["web"])).clone()
 }
 
-/// The venv of a PyPI agent (`vibe`, `kimi`), installed if not cached yet; `None`, with a note on stdout, if this machine has no
+/// The venv of a PyPI agent (`vibe`, `kimi`, `fast-agent`), installed if not cached yet; `None`, with a note on stdout, if this machine has no
 /// Python for it.
 ///
 /// # Panics
@@ -292,6 +293,74 @@ pub fn copilot(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSet
             var("COPILOT_PROVIDER_BASE_URL", format!("{}/v1", base_url(model_port))),
             var("COPILOT_PROVIDER_API_KEY", "fake-key"),
             var("COPILOT_MODEL", "gpt-4.1"),
+        ],
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
+/// Grok Build, with an own model and no account.
+pub fn grok(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    AgentSetup {
+        command: vec![grok_program(install_dir), "agent".to_owned(), "--no-leader".to_owned(), "stdio".to_owned()],
+        env: grok_home(home_dir, model_port),
+        auth_method: Some("xai.api_key".to_owned()),
+        session_meta: None,
+    }
+}
+
+/// The native `grok` program, without its launcher.
+pub fn grok_program(install_dir: &Path) -> String {
+    program(install_dir, &format!("@xai-official/grok-{}/bin/grok", npm_platform("win32")))
+}
+
+/// The environment that Grok Build needs.
+pub fn grok_home(home_dir: &Path, model_port: u16) -> Vec<(String, String)> {
+    vec![
+        var("HOME", text(home_dir)),
+        var("XAI_API_KEY", "fake-key"),
+        var("GROK_XAI_API_BASE_URL", format!("{}/v1", base_url(model_port))),
+    ]
+}
+
+/// pi behind pi-acp, with a model of its own. Writes `.pi/agent/models.json` and `settings.json`, and a program that starts pi, into `home_dir`.
+pub fn pi(install_dir: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let models = json!({ "providers": { "fake": {
+        "baseUrl": format!("{}/v1", base_url(model_port)),
+        "api": "openai-completions",
+        "apiKey": "fake-key",
+        "models": [{ "id": "fake-model" }],
+    }}});
+    write(home_dir, ".pi/agent/models.json", &models.to_string());
+    let settings = json!({ "defaultProvider": "fake", "defaultModel": "fake-model", "quietStartup": true });
+    write(home_dir, ".pi/agent/settings.json", &settings.to_string());
+    // The adapter takes the name of a program without arguments, and pi needs a newer Node.js than that of the path.
+    let cli = program(install_dir, "@earendil-works/pi-coding-agent/dist/bundle/cli.js");
+    let pi = write(home_dir, "pi", &format!("#!/bin/sh\nexec {} {cli} \"$@\"\n", node(install_dir)));
+    fs::set_permissions(&pi, fs::Permissions::from_mode(0o755)).expect("chmod in home");
+    AgentSetup {
+        command: vec![node(install_dir), program(install_dir, "pi-acp/dist/index.js")],
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("PI_ACP_PI_COMMAND", text(&pi)),
+            var("PI_OFFLINE", "1"),
+            compile_cache(install_dir),
+        ],
+        auth_method: None,
+        session_meta: None,
+    }
+}
+
+/// fast-agent. It writes `.fast-agent` into the folder in which it starts.
+pub fn fast_agent(venv: &Path, home_dir: &Path, model_port: u16) -> AgentSetup {
+    let (python, program) = (text(&venv.join("bin/python")), text(&venv.join("bin/fast-agent")));
+    let words = [&python, &program, "--no-update-check", "acp", "--shell", "--model", "openai.gpt-4.1"];
+    AgentSetup {
+        command: words.map(str::to_owned).to_vec(),
+        env: vec![
+            var("HOME", text(home_dir)),
+            var("OPENAI_API_KEY", "fake-key"),
+            var("OPENAI_BASE_URL", format!("{}/v1", base_url(model_port))),
         ],
         auth_method: None,
         session_meta: None,

@@ -150,6 +150,11 @@ fn agents_are_installed_and_pointed_at_the_model() {
     assert!(app.env.iter().all(|set| codex.env.contains(set)) && app.command.last().unwrap() == "app-server");
     let copilot = agents::copilot(&install, home.path(), port);
     assert!(copilot.env.contains(&("COPILOT_PROVIDER_BASE_URL".to_owned(), "http://127.0.0.1:18999/v1".to_owned())));
+    let grok = agents::grok(&install, home.path(), port);
+    assert!(grok.env.contains(&("GROK_XAI_API_BASE_URL".to_owned(), "http://127.0.0.1:18999/v1".to_owned())));
+    agents::pi(&install, home.path(), port);
+    let written: Value = serde_json::from_str(&config(".pi/agent/models.json")).unwrap();
+    assert_eq!(written.pointer("/providers/fake/baseUrl"), Some(&json!("http://127.0.0.1:18999/v1")));
 
     let claude = agents::claude(&install, home.path(), port);
     assert!(claude.env.contains(&("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:18999".to_owned())));

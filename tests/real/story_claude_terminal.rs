@@ -4,6 +4,7 @@
 
 use crate::common;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -405,4 +406,48 @@ async fn claude_terminal_and_adapter_show_a_conversation_once() {
     assert!(status == 200 || status == 201, "{opened}");
     assert_eq!(opened["session_id"], json!(terminal));
     drop(claude);
+}
+
+/// Grok Build runs the hooks in Claude Code's settings, and waits for each of them.
+#[tokio::test]
+async fn linked_claude_does_not_change_grok() {
+    let model = FakeModel::start();
+    let install = tokio::task::spawn_blocking(agents::install_dir).await.unwrap();
+    let (home, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let gateway = Gateway::start("").await;
+    link(home.path());
+    // A hook of somebody else beside ours shows that Grok runs them.
+    let (path, ran) = (home.path().join(".claude/settings.json"), home.path().join("ran"));
+    let mut settings: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let hook = json!({ "hooks": [{ "type": "command", "command": format!("touch {}", ran.display()) }] });
+    settings["hooks"]["Stop"].as_array_mut().expect("linked").push(hook);
+    std::fs::write(&path, settings.to_string()).unwrap();
+    let setup = agents::grok(&install, home.path(), model.port());
+    // Its hooks find the gateway where it usually is.
+    std::fs::create_dir_all(home.path().join(".local/share")).unwrap();
+    std::os::unix::fs::symlink(&gateway.home, home.path().join(".local/share/plexus")).unwrap();
+
+    // By hand.
+    let mut by_hand = tokio::process::Command::new(agents::grok_program(&install));
+    by_hand.args(["-p", "FAKE:text said by Grok"]).current_dir(work.path());
+    by_hand.env_remove("PLEXUS_HOME").env_remove("XDG_DATA_HOME").envs(setup.env.clone());
+    by_hand.stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, by_hand.output()).await.expect("Grok ends").unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("said by Grok"), "{output:?}");
+    assert!(ran.exists(), "Grok ran no hook");
+
+    // Through the gateway.
+    let env: BTreeMap<String, String> = setup.env.into_iter().collect();
+    let runtime = json!({
+        "id": "grok", "dialect": "acp", "command": setup.command, "cwd": work.path(), "env": env,
+        "auth_method": setup.auth_method,
+    });
+    let (status, body) = gateway.post("/v1/runtimes", runtime).await;
+    assert_eq!(status, 201, "{body}");
+    let session = gateway.session("grok").await;
+    let run = gateway.prompt(&session, "FAKE:text once").await;
+    assert_eq!(said(&gateway.until_ended(&session, &run).await, Some(&run)).trim(), "once");
+
+    let (_, all) = gateway.get("/v1/sessions").await;
+    assert_eq!(all["sessions"].as_array().unwrap().len(), 1, "Grok counts as a terminal of Claude Code: {all}");
 }

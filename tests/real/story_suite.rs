@@ -38,6 +38,10 @@ struct Agent {
     setup: fn(&Path, &Path, u16) -> AgentSetup,
     /// Whether it is a server that runs by itself and is attached by its address: the last argument is its port.
     serves: bool,
+    /// Whether it asks for anything at all.
+    asks: bool,
+    /// Whether it runs commands in the folder of its process, whatever the folder of the session is.
+    fixed_folder: bool,
     /// Whether it asks for two tool calls of one reply at once.
     asks_at_once: bool,
     /// Whether it ends a turn of which the model failed as if nothing had happened.
@@ -57,6 +61,8 @@ const ACP: Agent = Agent {
     python: None,
     setup: agents::gemini,
     serves: false,
+    asks: true,
+    fixed_folder: false,
     asks_at_once: false,
     hides_failures: false,
     stops_midway: false,
@@ -84,8 +90,22 @@ const KIMI: Agent = Agent {
 };
 const COPILOT: Agent =
     Agent { name: "copilot", setup: agents::copilot, hides_failures: true, stops_midway: true, ..ACP };
+const GROK: Agent = Agent { name: "grok", setup: agents::grok, ..ACP };
+const PI: Agent = Agent { name: "pi-acp", setup: agents::pi, asks: false, ..ACP };
+const FAST_AGENT: Agent = Agent {
+    name: "fast-agent",
+    python: Some("fast-agent"),
+    setup: agents::fast_agent,
+    asks: false,
+    fixed_folder: true,
+    ..ACP
+};
 /// In the order of the table's columns.
-const AGENTS: &[Agent] = &[GEMINI, OPENCODE, OPENCODE_SERVE, CODEX, CODEX_APP, CLAUDE, QWEN, VIBE, KIMI, COPILOT];
+#[rustfmt::skip] // those of one kind a line
+const AGENTS: &[Agent] = &[
+    GEMINI, OPENCODE, OPENCODE_SERVE, CODEX, CODEX_APP, CLAUDE, QWEN, VIBE, KIMI, COPILOT, GROK,
+    PI, FAST_AGENT,
+];
 
 // ------------------------------------------------------------------------------------ scenarios
 
@@ -140,6 +160,16 @@ fn yes_but(how: &str) -> Verdict {
 
 fn not_supported(why: &str) -> Verdict {
     format!("not supported: {why}")
+}
+
+/// The verdict where a scenario is about requests, and the agent makes none.
+fn asks_nobody() -> Verdict {
+    not_supported("it asks for nothing")
+}
+
+/// A script whose command makes a file. Not `touch`, which Grok Build runs without asking.
+fn making(file: &Path) -> String {
+    format!("FAKE:shell echo made > {}", file.display())
 }
 
 /// The words of `FAKE:long N`, as the model says them.
@@ -217,6 +247,15 @@ async fn approved(stage: Arc<Stage>) -> Verdict {
     let session = &stage.session().await;
     let log = stage.file("approved");
     let run = gateway.prompt(session, &format!("FAKE:shell echo ran >> {}", log.display())).await;
+    if !stage.agent.asks {
+        let events = gateway.until_ended(session, &run).await;
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "ran\n", "it ran once");
+        assert_eq!(settled(&events, &run), "completed");
+        assert!(!events.iter().any(|event| event["kind"] == "request_opened"), "{events:#?}");
+        let (_, runtime) = gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
+        assert!(runtime["acted_unasked"].is_string(), "{runtime}");
+        return not_supported("it runs commands without asking, and its runtime says so");
+    }
     let request = gateway.open_request(session).await;
     assert!(request["display"].as_str().unwrap().contains("echo ran >>"), "{request}");
     let option = Gateway::option(&request, "allow_once");
@@ -233,10 +272,13 @@ async fn approved(stage: Arc<Stage>) -> Verdict {
 }
 
 async fn rejected(stage: Arc<Stage>) -> Verdict {
+    if !stage.agent.asks {
+        return asks_nobody();
+    }
     let gateway = &stage.gateway;
     let session = &stage.session().await;
     let file = stage.file("rejected");
-    let run = gateway.prompt(session, &format!("FAKE:shell touch {}", file.display())).await;
+    let run = gateway.prompt(session, &making(&file)).await;
     let request = gateway.open_request(session).await;
     let (status, receipt) = gateway.choose(&request, &Gateway::option(&request, "reject_once")).await;
     assert_eq!((status, &receipt["ok"]), (200, &json!(false)), "{receipt}");
@@ -252,10 +294,13 @@ async fn rejected(stage: Arc<Stage>) -> Verdict {
 }
 
 async fn rejected_with_a_reason(stage: Arc<Stage>) -> Verdict {
+    if !stage.agent.asks {
+        return asks_nobody();
+    }
     let gateway = &stage.gateway;
     let session = &stage.session().await;
     let file = stage.file("reasoned");
-    let run = gateway.prompt(session, &format!("FAKE:shell touch {}", file.display())).await;
+    let run = gateway.prompt(session, &making(&file)).await;
     let request = gateway.open_request(session).await;
     let path = format!("/v1/requests/{}/answer", request["request_id"].as_str().unwrap());
     let option = Gateway::option(&request, "reject_once");
@@ -306,6 +351,10 @@ fn judged(beside: &Path) -> Vec<Judged> {
 
 /// Every request is denied, so nothing runs. The verdict names the commands that an agent runs or refuses without asking.
 async fn judged_alike(stage: Arc<Stage>) -> Verdict {
+    // It would run all of them.
+    if !stage.agent.asks {
+        return asks_nobody();
+    }
     let gateway = &stage.gateway;
     let beside = tempfile::tempdir().unwrap();
     std::fs::write(beside.path().join("script"), format!("touch {}\n", stage.file("made.txt").display())).unwrap();
@@ -321,7 +370,7 @@ async fn judged_alike(stage: Arc<Stage>) -> Verdict {
             let name = format!("`{}`", wanted.command.split(' ').take(2).collect::<Vec<_>>().join(" "));
             let ran =
                 of_run(&events, &run).iter().any(|event| event["event"]["status"] == "completed" && is_tool(event));
-            assert!(!ran || wanted.risk == "low", "nobody was asked for {}: {events:#?}", wanted.command);
+            assert!(!ran || wanted.risk != "danger", "nobody was asked for {}: {events:#?}", wanted.command);
             if ran {
                 passed.push(name)
             } else {
@@ -340,7 +389,8 @@ async fn judged_alike(stage: Arc<Stage>) -> Verdict {
         settled(&events, &run);
     }
     assert!(unlike.is_empty(), "{unlike:#?}");
-    assert!(beside.path().exists() && !stage.file("made.txt").exists());
+    let makes = passed.iter().any(|name| name.contains("touch"));
+    assert!(beside.path().exists() && stage.file("made.txt").exists() == makes);
     let said = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("it {what} {}", names.join(", ")));
     let said: Vec<String> =
         [said("does not ask about", &passed), said("refuses without asking", &refused)].into_iter().flatten().collect();
@@ -355,7 +405,19 @@ async fn runs_where_it_says(stage: Arc<Stage>) -> Verdict {
     let (status, session) = gateway.post("/v1/sessions", wanted).await;
     assert!(status == 200 || status == 201, "{status} {session}");
     let session = session["session_id"].as_str().unwrap();
-    let run = gateway.prompt(session, "FAKE:shell touch here.txt").await;
+    let run = gateway.prompt(session, &making(Path::new("here.txt"))).await;
+    if !stage.agent.asks {
+        let events = gateway.until_ended(session, &run).await;
+        assert_eq!(settled(&events, &run), "completed");
+        let (there, elsewhere) = (folder.path().join("here.txt"), stage.file("here.txt"));
+        assert_eq!((there.is_file(), elsewhere.is_file()), (!stage.agent.fixed_folder, stage.agent.fixed_folder));
+        if stage.agent.fixed_folder {
+            let (_, runtime) = gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
+            assert_eq!(runtime["fixed_folder"], true, "{runtime}");
+            return not_supported("it runs every command in the folder of its process, and its runtime says so");
+        }
+        return yes_but("it asks for nothing");
+    }
     let request = gateway.open_request(session).await;
     let cwd = request["subject"]["cwd"].as_str().unwrap_or_else(|| panic!("{request}"));
     assert!(request["display"].as_str().unwrap().contains(&format!("\nin {cwd}")), "{request}");
@@ -378,10 +440,13 @@ fn is_tool(event: &Value) -> bool {
 }
 
 async fn two_approvals(stage: Arc<Stage>) -> Verdict {
+    if !stage.agent.asks {
+        return asks_nobody();
+    }
     let gateway = &stage.gateway;
     let session = &stage.session().await;
     let files = [stage.file("first"), stage.file("second")];
-    let script = format!("FAKE:shell2 touch {} | touch {}", files[0].display(), files[1].display());
+    let script = format!("FAKE:shell2 echo made > {} | echo made > {}", files[0].display(), files[1].display());
     let run = gateway.prompt(session, &script).await;
     if stage.agent.asks_at_once {
         let mut requests = gateway.open_requests(session, 2).await;
@@ -403,10 +468,13 @@ async fn two_approvals(stage: Arc<Stage>) -> Verdict {
 }
 
 async fn cancelled_while_it_asks(stage: Arc<Stage>) -> Verdict {
+    if !stage.agent.asks {
+        return asks_nobody();
+    }
     let gateway = &stage.gateway;
     let session = &stage.session().await;
     let file = stage.file("cancelled");
-    let run = gateway.prompt(session, &format!("FAKE:shell touch {}", file.display())).await;
+    let run = gateway.prompt(session, &making(&file)).await;
     let request = gateway.open_request(session).await;
     stage.cancel(session).await;
     let events = gateway.until_ended(session, &run).await;
@@ -451,17 +519,20 @@ async fn two_sessions(stage: Arc<Stage>) -> Verdict {
     let (one, two) = (stage.session().await, stage.session().await);
     assert_ne!(one, two);
     let file = stage.file("one");
-    // The first waits for people while the second works from beginning to end.
-    let asks = gateway.prompt(&one, &format!("FAKE:shell touch {}", file.display())).await;
-    let request = gateway.open_request(&one).await;
+    // The first waits, for people or for the model, while the second works from beginning to end.
+    let script = if stage.agent.asks { making(&file) } else { "FAKE:long 400 5".to_owned() };
+    let first = gateway.prompt(&one, &script).await;
+    let request = if stage.agent.asks { Some(gateway.open_request(&one).await) } else { None };
     let talks = gateway.prompt(&two, "FAKE:long 50 1").await;
     let events = gateway.until_ended(&two, &talks).await;
     assert_eq!(said(&events, None), long(50), "nothing of the other session is in it");
     assert_eq!(settled(&events, &talks), "completed");
-    assert_eq!(gateway.choose(&request, &Gateway::option(&request, "allow_once")).await.0, 200);
-    let events = gateway.until_ended(&one, &asks).await;
-    assert!(file.exists());
-    assert_eq!(settled(&events, &asks), "completed");
+    if let Some(request) = &request {
+        assert_eq!(gateway.choose(request, &Gateway::option(request, "allow_once")).await.0, 200);
+    }
+    let events = gateway.until_ended(&one, &first).await;
+    assert_eq!(settled(&events, &first), "completed");
+    assert!(file.exists() || said(&events, None) == long(400), "{events:#?}");
     yes()
 }
 
@@ -528,9 +599,11 @@ async fn junk(stage: Arc<Stage>) -> Verdict {
     attach(gateway, &noisy, stage.agent, &setup, &tag, stage.work.path()).await;
     let session = gateway.session(&noisy).await;
     let file = stage.file("noisy");
-    let run = gateway.prompt(&session, &format!("FAKE:shell touch {} ;; long 40 1", file.display())).await;
-    let request = gateway.open_request(&session).await;
-    assert_eq!(gateway.choose(&request, &Gateway::option(&request, "allow_once")).await.0, 200);
+    let run = gateway.prompt(&session, &format!("{} ;; long 40 1", making(&file))).await;
+    if stage.agent.asks {
+        let request = gateway.open_request(&session).await;
+        assert_eq!(gateway.choose(&request, &Gateway::option(&request, "allow_once")).await.0, 200);
+    }
     let events = gateway.until_ended(&session, &run).await;
     assert_eq!(said(&events, Some(&run)), long(40), "not a byte of it is junk, and none is missing");
     assert_eq!(settled(&events, &run), "completed");
@@ -549,8 +622,12 @@ async fn killed(stage: Arc<Stage>) -> Verdict {
     let gateway = &stage.gateway;
     let session = &stage.first;
     let file = stage.file("killed");
-    let run = gateway.prompt(session, &format!("FAKE:shell touch {}", file.display())).await;
-    let request = gateway.open_request(session).await;
+    let script = if stage.agent.asks { making(&file) } else { "FAKE:stall 3".to_owned() };
+    let run = gateway.prompt(session, &script).await;
+    let request = if stage.agent.asks { Some(gateway.open_request(session).await) } else { None };
+    if request.is_none() {
+        stage.until_said(session, &run, "part-3").await;
+    }
     let (_, runtime) = gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
     let generation = runtime["generation"].as_u64().unwrap();
     stage.kill_agent(&runtime);
@@ -560,12 +637,14 @@ async fn killed(stage: Arc<Stage>) -> Verdict {
     }
     let events = gateway.until_ended(session, &run).await;
     assert_eq!(settled(&events, &run), "error");
-    let resolved = events.iter().rfind(|event| event["kind"] == "request_resolved").unwrap();
-    let state = if stage.agent.serves { "withdrawn" } else { "orphaned" };
-    assert_eq!(resolved["event"]["state"], state, "{resolved}");
-    let (status, late) = gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
-    assert_eq!((status, &late["state"]), (410, &json!(state)), "{late}");
-    assert!(!file.exists());
+    if let Some(request) = request {
+        let resolved = events.iter().rfind(|event| event["kind"] == "request_resolved").unwrap();
+        let state = if stage.agent.serves { "withdrawn" } else { "orphaned" };
+        assert_eq!(resolved["event"]["state"], state, "{resolved}");
+        let (status, late) = gateway.choose(&request, &Gateway::option(&request, "allow_once")).await;
+        assert_eq!((status, &late["state"]), (410, &json!(state)), "{late}");
+        assert!(!file.exists());
+    }
     until("it is started again", || async {
         let (_, runtime) = gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
         // A server is connected again; only a program is another one then.
@@ -1032,6 +1111,21 @@ async fn kimi() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn copilot() {
     play(COPILOT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grok() {
+    play(GROK).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pi_acp() {
+    play(PI).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fast_agent() {
+    play(FAST_AGENT).await;
 }
 
 // ------------------------------------------------------------------------------------ the table
