@@ -136,6 +136,7 @@ const stories = {
       assert.equal(await answerOf(card, 'option:3').locator('small').textContent(), '“Allow just this once”');
       const menu = card.locator('plexus-menu button[aria-haspopup]');
       await (page === phone ? menu.tap() : menu.click());
+      await card.locator('plexus-menu .item').first().waitFor();
       const items = await card.locator('plexus-menu .item').allInnerTexts();
       const lines = items.map((item) => item.split('\n').filter(Boolean));
       assert.deepEqual(lines.map(([verb]) => verb), ['Allow once…', 'Allow once…', 'Answer…', 'Always allow…', 'Always deny…']);
