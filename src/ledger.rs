@@ -142,7 +142,7 @@ impl LedgerLimits {
 }
 
 /// Bytes charged for each byte of an agent's output until that is stored: its line, the value read from it, the event, and the
-/// text that the store writes. Measured: a line of 63 MiB takes 276 MiB (docs/limits.md).
+/// text that the store writes. Measured: a line of 63 MiB takes 209 MiB (docs/limits.md).
 pub const AGENT_FOOTPRINT: usize = 4;
 /// Bytes charged for each byte of a client's body or message until it is processed: its bytes, and the value read from them.
 pub const CLIENT_FOOTPRINT: usize = 2;
