@@ -13,9 +13,9 @@ use super::table::{Row, Target};
 const MIB: usize = 1 << 20;
 /// Runtimes of a gateway. Five of them have no control socket and follow their prompt.
 const AGENTS: usize = 6;
-/// After the last byte: what is in use then has to be used, and is not yet given back.
+/// Time from the last byte to the first measurement.
 const SOON: Duration = Duration::from_secs(5);
-/// The time after which memory must have been given back.
+/// Time from the last byte to the second measurement, when memory must have been given back.
 const LATE: Duration = Duration::from_secs(30);
 
 /// A gateway with six agents, and a session of each.
@@ -45,13 +45,13 @@ impl Scene {
         Ok(Self { gateway, sessions, size })
     }
 
-    /// Has an agent follow a command of the bench, without waiting.
+    /// Starts a run in which an agent follows a command of the bench.
     fn prompt(&self, agent: usize, command: &str) -> Result<()> {
         let prompt = json!({ "text": format!("do: {command}") });
         self.gateway.call("POST", &format!("/v1/sessions/{}/prompt", self.sessions[agent]), &prompt).map(drop)
     }
 
-    /// Has an agent write a text, and waits for its end.
+    /// Runs a command of an agent to its end.
     fn write(&self, agent: usize, command: &str) -> Result<()> {
         self.prompt(agent, command)?;
         self.until_idle(agent)
@@ -70,7 +70,10 @@ impl Scene {
         }
     }
 
-    /// This many requests at once, read to their ends. The gateway may refuse any of them.
+    /// Sends `count` requests at once and reads the responses.
+    ///
+    /// # Errors
+    /// The gateway refused all of them; it may refuse any.
     fn at_once(&self, count: usize, request: impl Fn() -> Result<String> + Sync) -> Result<()> {
         let ends = std::thread::scope(|scope| {
             let requests: Vec<_> = (0..count).map(|_| scope.spawn(|| request().is_ok())).collect();
@@ -136,11 +139,14 @@ impl Scene {
                 self.plan()?;
                 self.lines()
             });
+            // One request, which the gateway may refuse.
             scope.spawn(|| self.snapshot());
-            scope.spawn(|| self.exports());
-            scope.spawn(|| self.readers());
-            scope.spawn(|| self.prompts());
-            agents.join().map_err(|_| anyhow::anyhow!("the agents' thread panicked"))?
+            let clients: [fn(&Self) -> Result<()>; 3] = [Self::exports, Self::readers, Self::prompts];
+            let clients = clients.map(|act| scope.spawn(move || act(self)));
+            for thread in [agents].into_iter().chain(clients) {
+                thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+            }
+            Ok(())
         })
     }
 }
@@ -151,7 +157,7 @@ pub(crate) struct Kind {
     /// The row's name on the command line.
     pub(crate) key: &'static str,
     name: &'static str,
-    /// What was there before.
+    /// Preparation; its memory is part of the peak.
     prepare: fn(&Scene) -> Result<()>,
     act: fn(&Scene) -> Result<()>,
 }
