@@ -40,6 +40,8 @@ struct Agent {
     serves: bool,
     /// Whether it asks for anything at all.
     asks: bool,
+    /// Programs that it takes for harmless, so that it does not ask about them, though they write.
+    harmless: &'static [&'static str],
     /// Whether it runs commands in the folder of its process, whatever the folder of the session is.
     fixed_folder: bool,
     /// Whether it asks for two tool calls of one reply at once.
@@ -62,6 +64,7 @@ const ACP: Agent = Agent {
     setup: agents::gemini,
     serves: false,
     asks: true,
+    harmless: &[],
     fixed_folder: false,
     asks_at_once: false,
     hides_failures: false,
@@ -90,7 +93,7 @@ const KIMI: Agent = Agent {
 };
 const COPILOT: Agent =
     Agent { name: "copilot", setup: agents::copilot, hides_failures: true, stops_midway: true, ..ACP };
-const GROK: Agent = Agent { name: "grok", setup: agents::grok, ..ACP };
+const GROK: Agent = Agent { name: "grok", setup: agents::grok, harmless: &["touch"], ..ACP };
 const PI: Agent = Agent { name: "pi-acp", setup: agents::pi, asks: false, ..ACP };
 const FAST_AGENT: Agent = Agent {
     name: "fast-agent",
@@ -370,7 +373,10 @@ async fn judged_alike(stage: Arc<Stage>) -> Verdict {
             let name = format!("`{}`", wanted.command.split(' ').take(2).collect::<Vec<_>>().join(" "));
             let ran =
                 of_run(&events, &run).iter().any(|event| event["event"]["status"] == "completed" && is_tool(event));
-            assert!(!ran || wanted.risk != "danger", "nobody was asked for {}: {events:#?}", wanted.command);
+            let harmless =
+                wanted.command.split(' ').next().is_some_and(|program| stage.agent.harmless.contains(&program));
+            let may_run = wanted.risk == "low" || harmless;
+            assert!(!ran || may_run, "nobody was asked for {}: {events:#?}", wanted.command);
             if ran {
                 passed.push(name)
             } else {
@@ -532,7 +538,10 @@ async fn two_sessions(stage: Arc<Stage>) -> Verdict {
     }
     let events = gateway.until_ended(&one, &first).await;
     assert_eq!(settled(&events, &first), "completed");
-    assert!(file.exists() || said(&events, None) == long(400), "{events:#?}");
+    match request {
+        Some(_) => assert!(file.exists()),
+        None => assert_eq!(said(&events, None), long(400)),
+    }
     yes()
 }
 
