@@ -219,8 +219,8 @@ pub(super) async fn room(
 /// Waits for what the next piece of a streamed response needs.
 ///
 /// # Errors
-/// It did not come in [`PATIENCE`], the device was revoked, or the gateway stops: the response is aborted, so that a client does not
-/// take a part for the whole.
+/// [`PATIENCE`] passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not take a part
+/// for the whole.
 pub(super) async fn in_time<T>(
     state: &AppState,
     caller: &Caller,

@@ -377,7 +377,7 @@ fn outcome(receipt: &Value) -> String {
     words
 }
 
-/// The text of a long message, sanitized, when `out` has room for it. Of three copies, two are held at a time.
+/// Sanitizes a text and makes room for the result in `out`. The text is freed in between, because it may be long.
 fn cleaned(text: String, out: &mut String) -> String {
     let cleaned = clean(&text);
     drop(text);

@@ -142,8 +142,8 @@ impl SessionStateMachine {
         }
     }
 
-    /// A watched call is done; returns its effect in words. A call that the agent left open in a run that it completed counts as
-    /// done: fast-agent says nothing of its commands but that they began.
+    /// Records a watched call as done; returns its effect in words if that is to be reported. A call that the agent left open in a run
+    /// that it completed counts as done: fast-agent reports only the beginning of a command.
     pub(super) fn note_done(&mut self, id: &str) -> Option<String> {
         let done = self.watched.remove(id)?.effect(&self.core.cwd).filter(|_| self.watches_conduct())?;
         self.core.conduct.acted = Some(done.clone());
