@@ -4,17 +4,17 @@
 //! router on the clients' side. See ARCHITECTURE.md for the map.
 #![forbid(unsafe_code)]
 
-pub mod auth;
-pub mod clock;
 pub mod config;
-pub mod ledger;
-pub mod metrics;
-pub mod router;
-pub mod runtimes;
-pub mod sessions;
 pub mod shared_daemon;
-mod spans;
 mod surface_tools;
+
+pub use plexus_auth as auth;
+pub use plexus_clock as clock;
+pub use plexus_ledger as ledger;
+pub use plexus_metrics as metrics;
+pub use plexus_router as router;
+pub use plexus_runtimes as runtimes;
+pub use plexus_sessions as sessions;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};

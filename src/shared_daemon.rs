@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use crate::runtimes::daemon_socket::{self, DaemonSocket, SocketIdentity, UnsafeSocket};
 use crate::sessions::{Directory, SessionError};
-use crate::spans;
+use plexus_metrics::spans;
 use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 
 /// The time between two looks at the path: a server is attached within two seconds of its start.

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{idempotency_key, json, runtime_of, session_of};
 use super::{AppState, Problem};
-use crate::auth::{Admin, Prompt};
-use crate::sessions::StderrLine;
+use plexus_auth::{Admin, Prompt};
 use plexus_protocol::RunId;
+use plexus_sessions::StderrLine;
 
 type Outcome = Result<Response, Problem>;
 

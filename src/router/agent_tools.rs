@@ -14,9 +14,9 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{Outcome, Query, bad_query, json, session_of};
 use super::{AppState, Problem};
-use crate::auth::{Permit, Prompt};
-use crate::sessions::SessionError;
+use plexus_auth::{Permit, Prompt};
 use plexus_protocol::{Capability, SessionInfo, object};
+use plexus_sessions::SessionError;
 
 /// Most servers, skills or errors in one response; `truncated` says that there are more.
 const ITEMS_MAX: usize = 500;

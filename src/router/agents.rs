@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{Outcome, gateway, json};
 use super::{AppState, Problem};
-use crate::auth::Admin;
+use plexus_auth::Admin;
 
 /// An agent that has a preset.
 #[derive(Clone, Debug, Serialize, ToSchema)]

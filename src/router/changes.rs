@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{Outcome, Query, bad_query, body, idempotency_key, json, session_of};
 use super::{AppState, Problem};
-use crate::auth::{Approve, AuthError, DeviceKind, Permit, Prompt, Right, Watch};
-use crate::sessions::{ChangesError, KeptPatch, ReviewComment, UndoWish};
+use plexus_auth::{Approve, AuthError, DeviceKind, Permit, Prompt, Right, Watch};
+use plexus_sessions::{ChangesError, KeptPatch, ReviewComment, UndoWish};
 
 /// Most comments of one review.
 const COMMENTS: usize = 200;

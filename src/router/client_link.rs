@@ -12,9 +12,9 @@ use super::fanout::{Conn, EventFan, FanKey, Fans, Flow, Subscribe};
 use super::frames::{Encoder, Framing, Projection};
 use super::listen::{ConnHandle, HeldCharge, RawHandle, UpgradedIo, take_over};
 use super::streamed::{Followed, Streamed};
-use crate::ledger::Account;
-use crate::sessions::Filter;
+use plexus_ledger::Account;
 use plexus_protocol::{Cursor, Position};
+use plexus_sessions::Filter;
 
 /// A client's connection. Cheap to clone.
 ///

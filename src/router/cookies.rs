@@ -10,7 +10,7 @@ use http::{Method, Response, header};
 
 use super::Problem;
 use super::headers::only;
-use crate::auth::{Auth, Caller, CookieSite, csrf, same};
+use plexus_auth::{Auth, Caller, CookieSite, csrf, same};
 
 /// The header that must accompany every change authenticated by the cookie.
 pub const CSRF_HEADER: &str = "plexus-csrf";

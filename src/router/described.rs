@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schemas::{CURSOR, ID, RESUMABLE, Shape, WORDS};
-use crate::sessions::FILE_QUERY_MAX;
+use plexus_sessions::FILE_QUERY_MAX;
 
 /// Longest text to search for, in characters.
 pub(super) const QUERY_MAX: usize = 512;

@@ -15,12 +15,12 @@ use super::reply::{
 };
 use super::stop::stopping;
 use super::{AppState, Problem, cookies};
-use crate::auth::{
+use plexus_auth::{
     Admin, AuthError, BegunPairing, Device, DeviceKind, DeviceView, FetchedPairing, Grant, Invitation as PairingOffer,
     PairingState, SHARE_LIFE, Target, browser_id, csrf, short_code,
 };
-use crate::sessions::Effect;
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
+use plexus_sessions::Effect;
 
 /// Default lifetime of a link to a session, in hours.
 const SHARE_HOURS: u64 = 24;
@@ -459,7 +459,7 @@ pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
     let (id, mut stop) = (pairing_id(&call), state.stop.clone());
     tokio::select! {
         view = state.auth.pairing(&permit, &id, known, wait) => json(StatusCode::OK, &view?),
-        () = stopping(&mut stop) => Err(crate::sessions::SessionError::Stopping.into()),
+        () = stopping(&mut stop) => Err(plexus_sessions::SessionError::Stopping.into()),
     }
 }
 

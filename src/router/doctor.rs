@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{bad_query, gateway, json, parameter};
 use super::{AppState, Problem};
-use crate::auth::Admin;
-use crate::clock::{ClockDoubt, STEP_MS};
-use crate::ledger::Near;
+use plexus_auth::Admin;
+use plexus_clock::{ClockDoubt, STEP_MS};
+use plexus_ledger::Near;
 use plexus_protocol::RuntimeInfo;
 
 /// The severity of a check's result.

@@ -10,13 +10,13 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema};
 use utoipa::openapi::{Ref, RefOr};
 
-use crate::auth::{AuthError, Denied, PairingFault};
-use crate::ledger::{Class, LedgerFull};
+use plexus_auth::{AuthError, Denied, PairingFault};
+use plexus_ledger::{Class, LedgerFull};
 use plexus_workspace::{WorkspaceError, WorktreeProblem};
 
-use crate::sessions::{ResumeVerdict, SessionError, WorktreeError, WorktreeLosses};
 use plexus_protocol::schema::Json;
 use plexus_protocol::{Cursor, Receipt, RequestState, Risk, Scope};
+use plexus_sessions::{ResumeVerdict, SessionError, WorktreeError, WorktreeLosses};
 use plexus_store::StoreError;
 use plexus_surfaces::{ActionError, SurfaceError};
 
@@ -434,8 +434,8 @@ impl From<SessionError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sessions::{Refused, TooRisky};
     use plexus_protocol::{DeviceId, RequestId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
+    use plexus_sessions::{Refused, TooRisky};
 
     fn receipt(state: RequestState) -> Box<Receipt> {
         Box::new(Receipt {

@@ -14,10 +14,10 @@ use super::guard::Call;
 use super::history::{in_time, room, stays, text};
 use super::reply::{parameter, session_of};
 use super::{AppState, Problem, wire};
-use crate::auth::{Caller, Watch};
-use crate::ledger::{Account, Charge};
-use crate::sessions::{Export, Filter, Format, StartAfter};
+use plexus_auth::{Caller, Watch};
+use plexus_ledger::{Account, Charge};
 use plexus_protocol::{Position, SessionInfo};
+use plexus_sessions::{Export, Filter, Format, StartAfter};
 use plexus_store::ReadLimit;
 
 /// The events read at once.

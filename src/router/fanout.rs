@@ -22,10 +22,10 @@ use utoipa::ToSchema;
 use self::tail::{Batch, ENVELOPE, Fresh, Tail, spanned};
 use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, SessionView};
 use super::own_frames::OwnFrames;
-use crate::ledger::{Account, Charge};
-use crate::metrics::{Subscribed, Subscriber, metrics};
-use crate::sessions::{Directory, EventWatch, Filter, Log};
+use plexus_ledger::{Account, Charge};
+use plexus_metrics::{Subscribed, Subscriber, metrics};
 use plexus_protocol::{Cursor, Position, SessionId};
+use plexus_sessions::{Directory, EventWatch, Filter, Log};
 use plexus_store::{ReadLimit, StoreError};
 
 /// Bytes of finished frames that a fan keeps while somebody in it is behind; who falls further behind reads the log.

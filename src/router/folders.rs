@@ -16,7 +16,7 @@ use super::guard::Call;
 use super::http::{Files, files_wanted};
 use super::reply::{Outcome, bad_query, gateway, json, parameter};
 use super::{AppState, Problem};
-use crate::auth::{Admin, Target};
+use plexus_auth::{Admin, Target};
 
 /// Most folders returned; `more` says that there are others.
 const FOLDERS_MAX: usize = 500;

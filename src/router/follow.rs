@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use crate::ledger::{Account, Charge};
-use crate::metrics::{Subscribed, Subscriber};
-use crate::sessions::{EventPage, EventWatch, Filter, Log};
+use plexus_ledger::{Account, Charge};
+use plexus_metrics::{Subscribed, Subscriber};
 use plexus_protocol::{Cursor, Position};
+use plexus_sessions::{EventPage, EventWatch, Filter, Log};
 use plexus_store::ReadLimit;
 
 /// Events read at once; they are translated and written before more are read.

@@ -37,13 +37,13 @@ use super::headers::only;
 use super::listen::{ConnHandle, STRANGER_BODY};
 use super::peer;
 use super::public_address::PublicAddresses;
-use crate::auth::{Auth, Caller, Denied};
-use crate::ledger::{Account, CLIENT_FOOTPRINT, Charge, Charged, Ledger, LedgerFull};
-use crate::metrics::metrics;
-use crate::sessions::{Effect, check_effect};
-use crate::spans;
+use plexus_auth::{Auth, Caller, Denied};
+use plexus_ledger::{Account, CLIENT_FOOTPRINT, Charge, Charged, Ledger, LedgerFull};
+use plexus_metrics::metrics;
+use plexus_metrics::spans;
 use plexus_protocol::object::Objects;
 use plexus_protocol::{RuntimeId, Scope};
+use plexus_sessions::{Effect, check_effect};
 use tracing::Instrument as _;
 
 /// The path of the native WebSocket.

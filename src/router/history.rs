@@ -16,10 +16,10 @@ use utoipa::ToSchema;
 use super::guard::Counted;
 use super::stop::stopping;
 use super::{AppState, Problem, wire};
-use crate::auth::Caller;
-use crate::ledger::{Account, Charge, Charged};
-use crate::sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, ResumeVerdict, Snapshot, StartAfter};
+use plexus_auth::Caller;
+use plexus_ledger::{Account, Charge, Charged};
 use plexus_protocol::{Cursor, Position};
+use plexus_sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, ResumeVerdict, Snapshot, StartAfter};
 
 /// About the most bytes of events on one page after a cursor.
 const PAGE_BYTES: usize = 8 << 20;

@@ -24,17 +24,17 @@ use super::schemas::ContentBlock;
 use super::stop::stopping;
 use super::wire::SESSIONS_MAX;
 use super::{AppState, ForwardedWish, Problem, sse, ws};
-use crate::auth::{Admin, Approve, Caller, Prompt, Watch};
-use crate::ledger::Account;
-use crate::metrics::{OTHERS, Standing, Subscriber, metrics};
-use crate::sessions::{
-    CommitEntry, Effect, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
-    StartAfter, WINDOW,
-};
+use plexus_auth::{Admin, Approve, Caller, Prompt, Watch};
+use plexus_ledger::Account;
+use plexus_metrics::{OTHERS, Standing, Subscriber, metrics};
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{
     Answer, Connect, Cursor, Origin, Request, RequestState, RestartPolicy, Risk, RunId, RunStatus, RuntimeId,
     RuntimeSpec, RuntimeState, Serve, SessionId, SessionState, text_block,
+};
+use plexus_sessions::{
+    CommitEntry, Effect, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
+    StartAfter, WINDOW,
 };
 
 /// Default number of events on a page.

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::Problem;
 use super::error::ProblemMembers;
 use super::frames::ws_text;
-use crate::sessions::SessionError;
 use plexus_protocol::codes::ONE_SESSION;
+use plexus_sessions::SessionError;
 
 /// One received message.
 #[derive(Deserialize)]
@@ -101,8 +101,8 @@ impl From<SessionError> for Failure {
     }
 }
 
-impl From<crate::auth::Denied> for Failure {
-    fn from(denied: crate::auth::Denied) -> Self {
+impl From<plexus_auth::Denied> for Failure {
+    fn from(denied: plexus_auth::Denied) -> Self {
         Problem::from(denied).into()
     }
 }

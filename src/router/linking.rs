@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{Outcome, gateway, json, no_such};
 use super::{AppState, Problem};
-use crate::auth::Admin;
+use plexus_auth::Admin;
 use plexus_protocol::{RuntimeId, RuntimeInfo, Timestamp};
 
 /// Whether an agent is linked.

@@ -10,7 +10,7 @@ mod stall;
 pub mod tls;
 pub mod unauthenticated;
 
-use crate::router::stop::stopping;
+use crate::stop::stopping;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -31,9 +31,9 @@ use tracing::Instrument as _;
 pub use self::raw::{FlushWatch, HeldCharge, ListenSocket, RawHandle, take_over};
 use self::tls::TlsSocket;
 use self::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
-use crate::ledger::Ledger;
-use crate::metrics::metrics;
-use crate::spans;
+use plexus_ledger::Ledger;
+use plexus_metrics::metrics;
+use plexus_metrics::spans;
 
 /// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
 pub const STRANGER_BODY: usize = 4 << 10;

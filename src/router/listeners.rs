@@ -19,7 +19,7 @@ use super::listen::{ListenLimits, bind};
 use super::public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
 use super::reply::{Outcome, gateway, json, no_content, no_such};
 use super::{AppState, Hosts, Problem};
-use crate::auth::{Admin, write_private};
+use plexus_auth::{Admin, write_private};
 
 /// The file in the state folder with what was added.
 const LISTENERS_FILE: &str = "listeners.json";

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::reply::bad_query;
 use super::wire::SESSIONS_MAX;
 use super::{AppState, Problem};
-use crate::auth::Caller;
-use crate::sessions::NewsRank;
+use plexus_auth::Caller;
+use plexus_sessions::NewsRank;
 
 /// Runtimes.
 #[derive(Serialize, ToSchema)]

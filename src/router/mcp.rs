@@ -15,8 +15,8 @@ use super::guard::Call;
 use super::reply::{Outcome, body, no_such, session_of};
 use super::surfaces::{NewAsk, NewSurface, SurfaceUpdate, wait_for_ask};
 use super::{AppState, Problem};
-use crate::auth::{Permit, Ui};
-use crate::sessions::SurfaceCall;
+use plexus_auth::{Permit, Ui};
+use plexus_sessions::SurfaceCall;
 
 /// How long a call waits before it is repeated, where the session is drawn in too fast.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -31,10 +31,9 @@ use super::guard::Call;
 use super::talk::{Reply, Talk};
 use super::ws;
 use super::{AppState, PortState, Problem};
-use crate::auth::{Caller, Denied, Grant, Right, Target};
-use crate::ledger::Charge;
-use crate::metrics::Subscriber;
-use crate::sessions::{Directory, Filter, ResumeVerdict, StartAfter, zero_of};
+use plexus_auth::{Caller, Denied, Grant, Right, Target};
+use plexus_ledger::Charge;
+use plexus_metrics::Subscriber;
 use plexus_protocol::transcript::{
     Content, EntryBody, EntryKind, MessageKey, MessagePlacer, NoteKind, Outcome, Placed, Role, ToolCall, ToolContent,
 };
@@ -42,6 +41,7 @@ use plexus_protocol::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
 };
+use plexus_sessions::{Directory, Filter, ResumeVerdict, StartAfter, zero_of};
 use plexus_store::ReadLimit;
 
 /// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.
@@ -92,7 +92,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     let position = match &after {
         None => {
             let head = log.head();
-            if let Some(session) = current::<crate::auth::Watch>(&state, &runtime, &caller) {
+            if let Some(session) = current::<plexus_auth::Watch>(&state, &runtime, &caller) {
                 screen.running.clone_from(&session.run_id);
                 let only = Filter::session(session.session_id.clone());
                 screen.waiting = state.directory.open_requests(&only);

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::ledger::{Account, Charge, Charged};
+use plexus_ledger::{Account, Charge, Charged};
 
 /// Capacity that an empty buffer keeps, in bytes; a larger one is given back.
 const KEPT: usize = 1 << 10;

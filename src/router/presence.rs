@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::auth::{Caller, Device};
+use plexus_auth::{Caller, Device};
 use plexus_protocol::{DeviceId, SessionId};
 
 /// All focused screens. Cheap to clone; clones share everything. Bounded by the number of connections.
@@ -122,12 +122,12 @@ impl Drop for PresenceGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::Auth;
+    use plexus_auth::Auth;
 
     fn caller() -> (Caller, tempfile::TempDir) {
         let home = tempfile::tempdir().unwrap();
         let auth = Auth::open(home.path(), &[], Arc::new(|_| Box::pin(std::future::ready(Ok(()))))).unwrap();
-        (auth.check(&crate::auth::read_token(home.path()).unwrap()).unwrap(), home)
+        (auth.check(&plexus_auth::read_token(home.path()).unwrap()).unwrap(), home)
     }
 
     fn session(name: &str) -> SessionId {

@@ -20,11 +20,11 @@ use super::history::{response, room, stays, text};
 use super::mirror::{current, typed};
 use super::reply as api;
 use super::{AppState, PortState, Problem};
-use crate::auth::{Caller, Permit, Prompt, Right, Target, Watch};
-use crate::ledger::Account;
-use crate::sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
+use plexus_auth::{Caller, Permit, Prompt, Right, Target, Watch};
+use plexus_ledger::Account;
 use plexus_protocol::transcript::{Content, EntryBody, EntryKind, MessageKey, MessagePlacer, Placed, Role};
 use plexus_protocol::{RunId, SessionId, SessionInfo, text_block};
+use plexus_sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
 
 fn not_ready(why: &str) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::guard::Call;
 use super::{AppState, Problem};
-use crate::auth::{Caller, Permit, Right, Target};
-use crate::sessions::{Effect, Filter, KEY_MAX, check_effect};
+use plexus_auth::{Caller, Permit, Right, Target};
+use plexus_sessions::{Effect, Filter, KEY_MAX, check_effect};
 
 /// Longest wait of a long poll, in seconds; a longer one is cut to it.
 const WAIT_MAX: u64 = 60;

@@ -6,8 +6,8 @@ use http::StatusCode;
 use super::AppState;
 use super::guard::Call;
 use super::reply::{Outcome, Query, bad_query, json, runtime_of};
-use crate::auth::Watch;
-use crate::sessions::{RESUMABLE_MAX, ResumableAt};
+use plexus_auth::Watch;
+use plexus_sessions::{RESUMABLE_MAX, ResumableAt};
 
 /// Default number of conversations on a page.
 const PAGE: usize = 100;

@@ -28,13 +28,13 @@ use super::{
     folders, http as api, linking, listeners, mcp, mirror, new_session, notify, openapi, public_address, remote,
     resumable, surfaces, terminals, usage, web, worktrees,
 };
-use crate::auth::{OneTimeCode, PairingView, PhoneTicket};
-use crate::sessions::{
+use plexus_auth::{OneTimeCode, PairingView, PhoneTicket};
+use plexus_protocol::schema::JsonObject;
+use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
+use plexus_sessions::{
     AcceptedPrompt, Acted, AskView, CeilingSettings, CeilingsView, ChangeDiff, ChangesView, Drawn, Effect, KeptPatch,
     ResumablePage, Snapshot, UndoneChange,
 };
-use plexus_protocol::schema::JsonObject;
-use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
 
 /// Longest body of most requests, in bytes; a longer one is refused with 413 before it is read.
 const BODY: usize = 1 << 20;
@@ -441,8 +441,8 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::auth::Auth;
-    use crate::router::{GateLimits, Hosts};
+    use crate::{GateLimits, Hosts};
+    use plexus_auth::Auth;
 
     fn gate(home: &std::path::Path) -> Gate {
         let auth = Auth::open(home, &[], std::sync::Arc::new(|_| Box::pin(std::future::ready(Ok(()))))).unwrap();

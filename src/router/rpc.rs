@@ -45,14 +45,14 @@ use super::presence::{PresenceGuard, Viewer, Viewers};
 use super::talk::{Reply, Talk};
 use super::ui::{Shows, Ui};
 use super::wire;
-use crate::auth::{Approve, Caller, Grant, Permit, Prompt, Target};
-use crate::metrics::metrics;
-use crate::sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
+use plexus_auth::{Approve, Caller, Grant, Permit, Prompt, Target};
+use plexus_metrics::metrics;
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
     Answer, Answers, Capability, Cursor, DeviceId, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId,
     RunInfo, RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
 };
+use plexus_sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
 use plexus_store::ReadLimit;
 
 /// The version of the UI protocol that is spoken.

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
-use crate::sessions::LATEST;
 use plexus_protocol::schema::{Json, JsonObject};
 use plexus_protocol::{ClientServed, ErrorBody, Kind, RawBody, Request, Resolution, RunBody, RuntimeStatusBody};
+use plexus_sessions::LATEST;
 
 /// The pattern of an identifier.
 pub(super) const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
@@ -367,7 +367,7 @@ pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sessions::TITLE_MAX;
+    use plexus_sessions::TITLE_MAX;
 
     fn all() -> Map<String, Value> {
         let of = |document: Value| document["components"]["schemas"].as_object().unwrap().clone();

@@ -19,9 +19,9 @@ use super::listen::ConnHandle;
 use super::rpc::{Hello, Snapshots};
 use super::stop::stopping;
 use super::{AppState, Problem};
-use crate::auth::Caller;
-use crate::metrics::metrics;
-use crate::sessions::{Filter, ResumeVerdict, StartAfter};
+use plexus_auth::Caller;
+use plexus_metrics::metrics;
+use plexus_sessions::{Filter, ResumeVerdict, StartAfter};
 
 /// Between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -26,10 +26,10 @@ use super::follow::Follow;
 use super::frames::{Encoder, Framing};
 use super::listen::ByteStream;
 use super::own_frames::OwnFrames;
-use crate::ledger::{Account, Charge, Charged};
-use crate::metrics::{Subscriber, metrics};
-use crate::sessions::{EventPage, Filter, Log};
+use plexus_ledger::{Account, Charge, Charged};
+use plexus_metrics::{Subscriber, metrics};
 use plexus_protocol::{Cursor, Position};
+use plexus_sessions::{EventPage, Filter, Log};
 
 /// Bytes that are read of a client before its message is taken further.
 const READ: usize = 4 << 10;

@@ -13,10 +13,10 @@ use super::guard::Call;
 use super::reply::{Outcome, Query, bad_query, filter_for, idempotency_key, json, no_such, session_of};
 use super::stop::stopping;
 use super::{AppState, Problem};
-use crate::auth::{Permit, Ui, Watch};
-use crate::sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
+use plexus_auth::{Permit, Ui, Watch};
 use plexus_protocol::schema::{Json, JsonObject};
 use plexus_protocol::{BadDigest, RequestId, SessionId};
+use plexus_sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_surfaces::{ActionRequest, DataChange, Html, Show, Update};
 
 /// Longest wait for an answer, in seconds: below the shortest time after which an agent gives a tool up.
@@ -238,7 +238,7 @@ pub(super) async fn ask_outcome(state: AppState, call: Call) -> Outcome {
 /// What became of a question, at the latest after `wait` seconds or [`ASK_WAIT_MAX`].
 ///
 /// # Errors
-/// Those of [`ask_outcome`](crate::sessions::Directory::ask_outcome); [`SessionError::Stopping`].
+/// Those of [`ask_outcome`](plexus_sessions::Directory::ask_outcome); [`SessionError::Stopping`].
 pub(super) async fn wait_for_ask(
     state: &AppState,
     permit: &Permit<Ui>,

@@ -24,9 +24,9 @@ use super::guard::Call;
 use super::reply::{Outcome, json, no_such};
 use super::talk::{Reply, Talk};
 use super::{AppState, Problem, ws};
-use crate::auth::{Caller, Permit, Target, Type};
-use crate::ledger::Charge;
-use crate::sessions::{Effect, check_effect};
+use plexus_auth::{Caller, Permit, Target, Type};
+use plexus_ledger::Charge;
+use plexus_sessions::{Effect, check_effect};
 
 /// Longest text of one `input`, in bytes; longer text is sent in several.
 const INPUT_MAX: usize = 64 << 10;

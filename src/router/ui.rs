@@ -19,12 +19,12 @@ use super::AppState;
 use super::follow::Follow;
 use super::jsonrpc::{Failure, response};
 use super::wire;
-use crate::auth::{Caller, Prompt, Target};
-use crate::ledger::Account;
-use crate::metrics::Subscriber;
-use crate::sessions::{Filter, OpenSession, SessionError};
 use past::Past;
+use plexus_auth::{Caller, Prompt, Target};
+use plexus_ledger::Account;
+use plexus_metrics::Subscriber;
 use plexus_protocol::{Position, Request, RunId, RunStatus, RuntimeInfo, SessionId, SessionInfo, SessionState};
+use plexus_sessions::{Filter, OpenSession, SessionError};
 use translator::{OWN_DIALECT, Progress, UiFrame, UiTranslator};
 
 /// Default number of sessions in a list.

@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{Outcome, Query, bad_query, json, no_such, session_for};
 use super::{AppState, Problem};
-use crate::auth::{Admin, Target, Watch};
-use crate::sessions::CeilingSettings;
+use plexus_auth::{Admin, Target, Watch};
+use plexus_sessions::CeilingSettings;
 
 /// Days in an answer without `from`.
 const DAYS: i64 = 30;

@@ -17,7 +17,7 @@ use super::Problem;
 use super::guard::Call;
 
 #[derive(Embed)]
-#[folder = "web/dist/"]
+#[folder = "../../web/dist/"]
 struct Files;
 
 /// The content types by file extension; any other extension is a mistake of the build.

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::sessions::PageItem;
 use plexus_protocol::schema::Json;
 pub use plexus_protocol::ui_protocol::{parse_request_name, request_name};
 use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RunId, RuntimeId, SessionId, Timestamp};
+use plexus_sessions::PageItem;
 
 /// Most sessions on a page of a listing.
 pub(super) const SESSIONS_MAX: usize = 1000;

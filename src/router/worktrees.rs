@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::guard::Call;
 use super::reply::{Outcome, gateway, json, no_content, within_limit};
 use super::{AppState, Problem};
-use crate::auth::Admin;
-use crate::sessions::{Effect, WorktreeError, WorktreeView};
+use plexus_auth::Admin;
+use plexus_sessions::{Effect, WorktreeError, WorktreeView};
 
 /// A worktree, and who works in it.
 #[derive(Serialize, ToSchema)]

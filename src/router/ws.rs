@@ -34,9 +34,9 @@ use super::listen::{Upgrade, UpgradedIo};
 use super::rpc::Rpc;
 use super::stop::stopping;
 use super::talk::{Reply, Talk};
-use crate::auth::Caller;
-use crate::ledger::{Account, CLIENT_FOOTPRINT, Charge, LedgerFull};
-use crate::metrics::metrics;
+use plexus_auth::Caller;
+use plexus_ledger::{Account, CLIENT_FOOTPRINT, Charge, LedgerFull};
+use plexus_metrics::metrics;
 use plexus_protocol::Scope;
 use plexus_protocol::codes::close as code;
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::sessions::leads_into;
 use plexus_dialects::ClientToolError;
+use plexus_sessions::leads_into;
 
 /// Largest file that is read or written, in bytes; a larger one is refused.
 const FILE_MAX: u64 = 8 * 1024 * 1024;

@@ -14,10 +14,10 @@ use tokio::task::{JoinSet, spawn_blocking};
 use serde_json::value::RawValue;
 
 use super::{client_files as files, client_terminal as terminal};
-use crate::sessions::{ClientCallReply, ClientRouter};
 use files::FilePlace;
 use plexus_dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork};
 use plexus_protocol::{NativeId, RuntimeId};
+use plexus_sessions::{ClientCallReply, ClientRouter};
 use terminal::{Terminal, TerminalStart};
 
 /// Calls under way at a time; one more is refused at once. Dialects have a bound of their own, below this.

@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::client_tools::ClientTools;
-use crate::sessions::ClientRouter;
 use plexus_dialects::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
 use plexus_protocol::RuntimeId;
+use plexus_sessions::ClientRouter;
 
 /// A condition that is waited for holds long before this, or never.
 const SOON: Duration = Duration::from_secs(30);

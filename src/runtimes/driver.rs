@@ -28,11 +28,11 @@ use super::meter::{MeteredRoom, RuntimeMeter};
 use super::process::Stderr;
 use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, one_session, refusal};
-use crate::metrics::metrics;
-use crate::sessions::stderr_log::LogSource;
-use crate::sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 use plexus_dialects::{Dialect, EventDraft, Outbox, RuntimeCommand, RuntimeError, RuntimeEvent};
+use plexus_metrics::metrics;
 use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
+use plexus_sessions::stderr_log::LogSource;
+use plexus_sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
 /// How often is shown when a runtime was last heard: what is shown may be this old.
 const HEARD_EVERY: Duration = Duration::from_secs(5);

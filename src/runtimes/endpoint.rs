@@ -28,9 +28,9 @@ use super::address::{Address, loopback};
 use super::link::{LinkConnection, LinkHub};
 use super::meter::ReplyCharge;
 use super::sse::{SseItem, SseReader};
-use crate::ledger::Ledger;
 use plexus_client::liveness::{LivenessWatch, Patience, Silence};
 use plexus_dialects::{HttpReply, HttpRequest};
+use plexus_ledger::Ledger;
 use plexus_protocol::RuntimeId;
 use plexus_protocol::text::printable;
 

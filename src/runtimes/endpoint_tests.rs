@@ -12,12 +12,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 
 use super::*;
-use crate::sessions::{RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 use plexus_client::liveness::Patience;
 use plexus_dialects::{
     EventDraft, HttpBase, HttpReply, HttpRequest, OpenedAs, Outbox, RunEnd, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
 use plexus_protocol::{Capabilities, Kind, RunStatus, RuntimeId, RuntimeState, Ticket};
+use plexus_sessions::{RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
 /// A condition that is waited for holds long before this, or never.
 const SOON: Duration = Duration::from_secs(30);
@@ -567,7 +567,7 @@ async fn endpoint_conversations_are_offered_unless_they_are_open() {
     assert_eq!((told.native.as_str(), told.cwd.as_deref()), ("B", Some("/f")));
     assert!(found.try_recv().is_err());
     // Each comes, however many there are.
-    let all = 3 * crate::sessions::FOUND;
+    let all = 3 * plexus_sessions::FOUND;
     for n in 0..all {
         peer.say(&format!("found N{n}")).await;
     }

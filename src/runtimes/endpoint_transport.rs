@@ -19,11 +19,11 @@ use super::fetch_queue::{FetchQueue, WAITING_MAX};
 use super::meter::ReplyCharge;
 use super::recorder::Recording;
 use super::sse::SseItem;
-use crate::sessions::{DriverEnd, RuntimeExit, RuntimeOrder};
 use plexus_dialects::{
     Dialect, EventDraft, HttpBase, HttpReply, HttpRequest, RuntimeCommand, RuntimeEvent, SessionLimit,
 };
 use plexus_protocol::{Connect, Kind, RuntimeSpec, RuntimeState, RuntimeStatusBody};
+use plexus_sessions::{DriverEnd, RuntimeExit, RuntimeOrder};
 
 /// Orders that wait until the endpoint is ready; then its queue fills, and when that is full too it is stuck, and left.
 const ORDERS_MAX: usize = 256;

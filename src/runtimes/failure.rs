@@ -4,9 +4,9 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::sessions::masked;
 use plexus_dialects::{RuntimeError, RuntimeEvent, says_nothing};
 use plexus_protocol::{Kind, RunStatus};
+use plexus_sessions::masked;
 
 /// Bytes of stderr that go with an error.
 const STDERR_TOLD: usize = 600;

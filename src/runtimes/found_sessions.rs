@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 
 use tokio::sync::mpsc;
 
-use crate::sessions::FoundSession;
 use plexus_protocol::NativeId;
+use plexus_sessions::FoundSession;
 
 /// Conversations of one runtime that wait to be opened. Beyond this the runtime's further ones are not shown, and that is said.
 pub(super) const OFFERS_MAX: usize = 16 * 1024;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::process_transport::{HandoverState, SurvivingProcess};
 use super::{RuntimeSettings, Runtimes, holder_reconnect};
-use crate::sessions::{OrphanState, OrphanedRuntime};
 use plexus_holder::wire::Welcome;
 use plexus_holder::{HolderClient, HolderNews, HolderNotFound};
 use plexus_protocol::{RuntimeId, RuntimeSpec};
+use plexus_sessions::{OrphanState, OrphanedRuntime};
 
 /// What an earlier gateway left in the folder of holders.
 pub(super) enum HolderRemains {

@@ -2,7 +2,7 @@
 //! for each, so that there is room for what becomes of it.
 
 use super::link::ReplyPlace;
-use crate::ledger::{AGENT_FOOTPRINT, Account, Charge, Exempt, Ledger};
+use plexus_ledger::{AGENT_FOOTPRINT, Account, Charge, Exempt, Ledger};
 
 /// The charge for one runtime's output: what is here of a message, and what is not stored yet.
 pub(super) struct RuntimeMeter {
@@ -119,7 +119,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ledger::{Class, LedgerLimits};
+    use plexus_ledger::{Class, LedgerLimits};
 
     const STEP: usize = 1 << 10;
     /// Bytes of output that are charged as one step.

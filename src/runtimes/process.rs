@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::presets;
-use crate::sessions::stderr_log::LogSource;
-use crate::sessions::{StderrLog, masked};
 use plexus_holder::Program;
 use plexus_protocol::RuntimeSpec;
 use plexus_protocol::text::printable;
+use plexus_sessions::stderr_log::LogSource;
+use plexus_sessions::{StderrLog, masked};
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;

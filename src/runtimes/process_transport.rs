@@ -5,7 +5,7 @@
 //! - With every frame for the program the holder is given what led to it, both or none: the dialect's whole state, or the
 //!   step that was made since the state before ([`saved_steps`](super::saved_steps)). So a frame costs what it is, however
 //!   much the program's sessions know.
-//! - Sessions store with their events how much of the output those cover ([`Ack`](crate::sessions::Ack)).
+//! - Sessions store with their events how much of the output those cover ([`Ack`](plexus_sessions::Ack)).
 //! - The holder forgets output only up to a state that it has, and only once all sessions have stored what came before.
 //!
 //! The next gateway replays what the holder still has from the oldest state on, takes the same steps at the same places,
@@ -40,10 +40,10 @@ use super::holder_reconnect::{self, Rejoin, Rejoined};
 use super::line_reader::{self, CutLine, LineReader};
 use super::process;
 use super::recorder::Recording;
-use crate::sessions::{AckTracker, DriverEnd, RuntimeExit, RuntimeOrder};
 use plexus_dialects::{Dialect, EventDraft, MakeDialect, RuntimeCommand, RuntimeEvent, SessionLimit};
 use plexus_holder::{HolderClient, HolderNews, WriteError, exit};
 use plexus_protocol::{Connect, ErrorBody, Kind, RuntimeSpec, RuntimeState, Timestamp};
+use plexus_sessions::{AckTracker, DriverEnd, RuntimeExit, RuntimeOrder};
 
 /// How often news on stderr is shown: a runtime that writes a lot there does not keep every client busy.
 const STDERR_EVERY: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use futures_util::FutureExt as _;
 
-use crate::sessions::{RuntimeMessage, SessionSender};
+use plexus_sessions::{RuntimeMessage, SessionSender};
 
 /// What is on its way to sessions, in order.
 #[derive(Default)]

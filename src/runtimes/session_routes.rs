@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use crate::sessions::{ReattachedSession, RuntimeOrder, SessionSender};
 use plexus_dialects::{EventDraft, OpenedAs, RequestKey, RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
+use plexus_sessions::{ReattachedSession, RuntimeOrder, SessionSender};
 
 /// How many events of sessions that are not open yet are kept …
 const EARLY_MAX: usize = 1024;
@@ -380,8 +380,8 @@ mod tests {
     use tokio::sync::mpsc::Receiver;
 
     use super::*;
-    use crate::sessions::RuntimeMessage;
     use plexus_protocol::Kind;
+    use plexus_sessions::RuntimeMessage;
 
     struct Session {
         sender: SessionSender,
@@ -480,7 +480,7 @@ mod tests {
     #[tokio::test]
     async fn routes_show_no_session_what_an_earlier_gateway_asked_for() {
         let (mut routes, a) = (SessionRoutes::default(), session());
-        let start = crate::sessions::ProcessStart { instance: None, generation: 1, mark: None };
+        let start = plexus_sessions::ProcessStart { instance: None, generation: 1, mark: None };
         let sender = a.sender.clone();
         routes.reattach(ReattachedSession {
             native: "A".into(),

@@ -21,8 +21,8 @@ use utoipa::ToSchema;
 use super::SessionError;
 use super::directory::Directory;
 use super::state::SessionStateMachine;
-use crate::auth::{Admin, Permit, write_private};
-use crate::clock::WallClock;
+use plexus_auth::{Admin, Permit, write_private};
+use plexus_clock::WallClock;
 
 /// Most sessions with a ceiling of their own; one more is refused.
 pub const OWN_CEILINGS_MAX: usize = 1000;

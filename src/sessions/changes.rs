@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::Directory;
 use super::session::{mint, now};
-use crate::auth::{Approve, Permit};
+use plexus_auth::{Approve, Permit};
 use plexus_protocol::{Resolver, RunId, SessionId, SessionInfo};
 use plexus_workspace::{
     Comparison, FolderLook, FolderStore, FolderStores, SessionChanges, UndoOrder, WorkspaceError, read_path, shown_path,

@@ -30,10 +30,10 @@ use super::snapshot::{SnapshotFold, WINDOW};
 use super::snapshot_cache::SnapshotCache;
 use super::state::{self, SessionEdit};
 use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, Snapshot, leads_into, policy, prompts};
-use crate::auth::{Admin, Approve, Permit, Prompt, Target};
-use crate::ledger::Ledger;
-use crate::metrics::metrics;
+use plexus_auth::{Admin, Approve, Permit, Prompt, Target};
 use plexus_dialects::McpServer;
+use plexus_ledger::Ledger;
+use plexus_metrics::metrics;
 use plexus_protocol::{
     Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
     RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,

@@ -476,7 +476,7 @@ async fn snapshot_is_bounded_and_shared_by_all_callers() {
     // The page before the snapshot and the snapshot make up the whole text.
     let limit = super::PageLimit { items: 500, bytes: 1 << 20, merge: true, output: usize::MAX };
     let to = super::LogPlace::before(one.before.as_ref().unwrap().position);
-    let mut room = crate::ledger::Ledger::default().connection("phone").nothing();
+    let mut room = plexus_ledger::Ledger::default().connection("phone").nothing();
     let page = directory.log().page_before(id, to, limit, &mut room).await.unwrap();
     let older: String = page
         .items

@@ -8,7 +8,7 @@ use plexus_protocol::{Risk, Scope};
 
 use super::SessionError;
 use super::error::{Refused, TooRisky};
-use crate::auth::{Device, Grant};
+use plexus_auth::{Device, Grant};
 
 /// An action with the effect of an approved command, for which no request is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

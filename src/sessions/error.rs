@@ -1,7 +1,7 @@
 //! The errors of session operations.
 
-use crate::auth::Denied;
-use crate::ledger::LedgerFull;
+use plexus_auth::Denied;
+use plexus_ledger::LedgerFull;
 use plexus_protocol::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
 use plexus_surfaces::{ActionError, SurfaceError};
 

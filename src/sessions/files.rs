@@ -10,7 +10,7 @@ use plexus_workspace::KeptWalks;
 use tokio::sync::Semaphore;
 
 use super::{Directory, SessionError};
-use crate::auth::{Admin, Permit, Prompt};
+use plexus_auth::{Admin, Permit, Prompt};
 
 /// Longest query, in characters; a longer one is refused.
 pub const FILE_QUERY_MAX: usize = 200;

@@ -6,7 +6,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::{Directory, OpenSession, SessionError};
-use crate::auth::{Permit, Prompt};
+use plexus_auth::{Permit, Prompt};
 use plexus_protocol::{SessionId, SessionInfo};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::page_merge::{BackwardsCounter, LogPlace, Merger, PageItem, PageUnit};
 use super::{Filter, Log};
-use crate::ledger::Charge;
+use plexus_ledger::Charge;
 use plexus_protocol::{Event, Position, SessionId};
 use plexus_store::{ReadLimit, StoreError};
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::history::PageLimit;
 use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use super::page_merge::{LogPlace, PageItem};
-use crate::ledger::{Charge, Ledger};
+use plexus_ledger::{Charge, Ledger};
 use plexus_protocol::transcript::{EntryBody, Part, Transcript, name_parent};
 use plexus_protocol::*;
 use plexus_store::{MemoryStore, ReadLimit, SessionRow};

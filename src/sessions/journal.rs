@@ -3,7 +3,7 @@
 use tracing::{Level, debug, enabled};
 
 use super::state::Plan;
-use crate::spans;
+use plexus_metrics::spans;
 use plexus_protocol::Kind;
 
 /// Writes a stored plan to the debug output. Costs one comparison where `debug` is off.

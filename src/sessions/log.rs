@@ -14,8 +14,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::log_writer::{CommitQueue, WriterJob};
 use super::watching::{EventWatch, Watchers};
-use crate::auth::Grant;
-use crate::metrics::metrics;
+use plexus_auth::Grant;
+use plexus_metrics::metrics;
 use plexus_protocol::{Cursor, Epoch, ErrorBody, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
 use plexus_store::{
     DamagedBlock, DeviceChange, EventsAcross, PromptChange, PushChange, ReadLimit, RequestRow, RuntimeMark, SessionRow,
@@ -224,7 +224,7 @@ impl Filter {
     pub fn takes(&self, origin: &Origin) -> bool {
         self.sessions.as_ref().is_none_or(|some| some.contains(&origin.session_id))
             && self.grant.as_ref().is_none_or(|grant| {
-                let target = crate::auth::Target::Session(&origin.session_id, &origin.runtime_id);
+                let target = plexus_auth::Target::Session(&origin.session_id, &origin.runtime_id);
                 grant.covers(Scope::Watch, target)
             })
     }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::log::LogShared;
 use super::{CommitEntry, CommitRows};
-use crate::metrics::metrics;
+use plexus_metrics::metrics;
 use plexus_protocol::{Event, Origin, Position, SessionId, Timestamp};
 use plexus_store::{Batch, StoreError, Trim};
 

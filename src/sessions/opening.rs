@@ -15,9 +15,9 @@ use super::state::{Plan, SessionEdit, SessionStateMachine};
 use super::{
     Directory, OpenSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender,
 };
-use crate::metrics::metrics;
-use crate::spans;
 use plexus_dialects::{EventDraft, McpServer, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
+use plexus_metrics::metrics;
+use plexus_metrics::spans;
 use plexus_protocol::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, SessionId, SessionInfo};
 
 /// Longest folder of a session, in bytes: the limit of Linux for a path.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::SessionError;
 use super::effects::{Effect, check_effect};
-use crate::auth::{Denied, Device, Target};
+use plexus_auth::{Denied, Device, Target};
 use plexus_protocol::{Origin, Scope};
 
 /// Patterns (a method, `name.*` for a family, or `*.name` for a verb) with the scope they need. The first match counts.

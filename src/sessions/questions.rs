@@ -285,7 +285,7 @@ mod tests {
         let request = Request {
             kind: RequestType::Prompt,
             subject: About::Question { questions: vec![age, colour, note] },
-            ..crate::sessions::requests::tests::request()
+            ..crate::requests::tests::request()
         };
         let of = |text: &str| match parse_text(&request, text) {
             Ok(Decision::Answers(answers)) => Ok(serde_json::to_string(&answers).unwrap()),

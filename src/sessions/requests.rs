@@ -131,7 +131,7 @@ fn digest(request: &Request, subject_digest: &str) -> String {
 ///
 /// # Errors
 /// [`SessionError::RiskTooHigh`], [`SessionError::StaleDigest`], [`SessionError::DigestRequired`], [`SessionError::BadAnswer`].
-pub(crate) fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
+pub fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Decision, SessionError> {
     if request.observe_only {
         return Err(SessionError::ObserveOnly);
     }
@@ -412,7 +412,7 @@ pub(super) mod tests {
     use plexus_protocol::answers::{self, AnswerRole, Answerer};
     use plexus_protocol::{About, Item};
 
-    pub(in crate::sessions) fn request() -> Request {
+    pub(crate) fn request() -> Request {
         let offer = Offer { id: "yes".into(), label: "Yes".into(), kind: Choice::AllowOnce, for_session: false };
         Request {
             request_id: RequestId::trusted("q_1"),

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::session::{refused, ticket};
 use super::{Directory, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
-use crate::auth::{Permit, Watch};
+use plexus_auth::{Permit, Watch};
 use plexus_dialects::listing::{self, ConversationList, ListedConversation};
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_protocol::{Capability, NativeId, RuntimeId, RuntimeState, SessionId, Timestamp};

@@ -20,7 +20,7 @@ pub(super) use paths::inside;
 use paths::{acts_later, named};
 use plexus_dialects::RequestSubject;
 use plexus_protocol::Risk;
-pub(crate) use secrets::{masked, masked_by};
+pub use secrets::{masked, masked_by};
 pub(crate) use shell::{RiskVerdict, ShellText, classify};
 use words::SimpleCommand;
 

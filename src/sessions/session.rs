@@ -29,9 +29,9 @@ use super::{
     AcceptedPrompt, OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionRules,
     SessionSender, index,
 };
-use crate::ledger::{Charge, LedgerFull};
-use crate::spans;
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
+use plexus_ledger::{Charge, LedgerFull};
+use plexus_metrics::spans;
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{
     Answer, CallDigest, Kind, Origin, Position, Project, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo,
@@ -54,12 +54,12 @@ const BEFORE_ANSWER: usize = 64 << 10;
 /// The clock, the rules and the identifiers for a decision made now. A macro, because it borrows what it makes.
 macro_rules! env {
     ($rules:expr) => {
-        $crate::sessions::state::DecisionEnv {
-            now: $crate::sessions::session::now(),
+        $crate::state::DecisionEnv {
+            now: $crate::session::now(),
             mono: std::time::Instant::now(),
             rules: $rules,
-            mint: &mut |prefix| $crate::sessions::session::mint(prefix),
-            ticket: &mut || $crate::sessions::session::ticket(),
+            mint: &mut |prefix| $crate::session::mint(prefix),
+            ticket: &mut || $crate::session::ticket(),
         }
     };
 }

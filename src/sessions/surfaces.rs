@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 use super::AskView;
 use super::directory::blocking;
 use super::{Log, SessionError};
-use crate::auth::{Approve, Caller, Permit, Prompt, Target};
-use crate::ledger::Charge;
+use plexus_auth::{Approve, Caller, Permit, Prompt, Target};
+use plexus_ledger::Charge;
 use plexus_protocol::{RequestId, RunId, RuntimeId, SessionId, Timestamp};
 use plexus_store::{SurfaceChange, SurfaceWrite};
 use plexus_surfaces::{

@@ -15,13 +15,13 @@ use super::question::{self, Reply};
 use super::session_registry::SessionMember;
 use super::shape::{self, ClientSupport, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
-use crate::auth::{Admin, Approve, Caller, Permit, Prompt, Target};
-use crate::router::{AppState, Problem};
-use crate::sessions::{Effect, Filter, OpenSession, ResumeVerdict, SessionError, StartAfter, check_effect};
+use crate::{AppState, Problem};
+use plexus_auth::{Admin, Approve, Caller, Permit, Prompt, Target};
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
     Answer, Kind, Position, Request, RequestId, RunId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, Timestamp,
 };
+use plexus_sessions::{Effect, Filter, OpenSession, ResumeVerdict, SessionError, StartAfter, check_effect};
 use plexus_store::ReadLimit;
 
 /// Sessions in one response of `session/list`.

@@ -18,10 +18,10 @@ use tracing::Instrument as _;
 
 use super::outgoing::{Start, Stream, StreamQueue};
 use super::{Peer, Sent};
-use crate::auth::Caller;
-use crate::ledger::Charge;
-use crate::router::stop::stopping;
-use crate::router::{AppState, Problem};
+use crate::stop::stopping;
+use crate::{AppState, Problem};
+use plexus_auth::Caller;
+use plexus_ledger::Charge;
 use plexus_protocol::{DeviceId, SessionId};
 
 /// Most connections of all devices together; a further one is refused with 503.

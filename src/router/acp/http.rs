@@ -25,14 +25,14 @@ use serde_json::{Value, json};
 use super::connections::Connection;
 use super::outgoing::Start;
 use super::{Peer, runtime_of};
-use crate::auth::Caller;
-use crate::router::error::ProblemMembers;
-use crate::router::frames::sse_lines;
-use crate::router::guard::Call;
-use crate::router::{AppState, Problem, sse};
-use crate::sessions::{Filter, ResumeVerdict, StartAfter};
+use crate::error::ProblemMembers;
+use crate::frames::sse_lines;
+use crate::guard::Call;
+use crate::{AppState, Problem, sse};
+use plexus_auth::Caller;
 use plexus_protocol::object;
 use plexus_protocol::{Cursor, Position, RequestId, SessionId};
+use plexus_sessions::{Filter, ResumeVerdict, StartAfter};
 
 /// The header with the connection's identifier.
 const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
@@ -173,7 +173,7 @@ fn accepted() -> Response {
 /// # Errors
 /// 400 for an invalid message or header; 404 for a connection that is unknown or belongs to another device; 429 and 503 at the
 /// bounds of [`connections`](super::connections).
-pub(in crate::router) async fn post(state: AppState, mut call: Call) -> Result<Response, Problem> {
+pub(crate) async fn post(state: AppState, mut call: Call) -> Result<Response, Problem> {
     let charge = std::mem::replace(&mut call.charge, call.account.nothing());
     let caller = call.caller()?.clone();
     let runtime = runtime_of(&state, &caller, &call)?;
@@ -331,7 +331,7 @@ fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Posi
 ///
 /// # Errors
 /// As for [`post`].
-pub(in crate::router) async fn delete(state: AppState, call: Call) -> Result<Response, Problem> {
+pub(crate) async fn delete(state: AppState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?;
     let connection = connection_of(&state, caller, &call.parts)?;
     state.connections.end(&connection);

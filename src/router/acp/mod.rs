@@ -36,7 +36,7 @@ use super::guard::Call;
 use super::talk::{self, Talk};
 use super::ws;
 use super::{AppState, Problem};
-use crate::auth::{Caller, Target};
+use plexus_auth::{Caller, Target};
 use plexus_protocol::{Cursor, RuntimeId, Scope, SessionId};
 
 /// One JSON-RPC message for the client.

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::connections::Connection;
 use super::{Sent, SessionStream};
-use crate::router::frames::sse_data;
-use crate::router::sse::News;
+use crate::frames::sse_data;
+use crate::sse::News;
 use plexus_protocol::{Cursor, Position, SessionId};
 
 /// Messages of a queue that were passed to the socket and are kept for a client that resumes without them; older ones are

@@ -13,12 +13,12 @@ use super::calls::{Ctx, Implementation, Meta, parse, session_of};
 use super::session_stream::SessionStream;
 use super::shape::{self, ClientSupport, Failure, raw};
 use super::shared::{Client, Shared};
-use crate::auth::Caller;
-use crate::metrics::metrics;
-use crate::router::AppState;
-use crate::router::guard::{DEPTH, deeper_than};
-use crate::router::jsonrpc::Incoming;
-use crate::router::wire::parse_request_name;
+use crate::AppState;
+use crate::guard::{DEPTH, deeper_than};
+use crate::jsonrpc::Incoming;
+use crate::wire::parse_request_name;
+use plexus_auth::Caller;
+use plexus_metrics::metrics;
 use plexus_protocol::object;
 use plexus_protocol::{RequestId, RuntimeId, SessionId};
 
@@ -28,10 +28,10 @@ const PROTOCOL: u16 = 1;
 const ID_MAX: usize = 1024;
 
 /// The messages for the client in reply to a message, often none. Dropping it early does not undo the call.
-pub(in crate::router) type Reply = BoxFuture<'static, Vec<Sent>>;
+pub(crate) type Reply = BoxFuture<'static, Vec<Sent>>;
 
 /// One ACP connection.
-pub(in crate::router) struct Peer {
+pub(crate) struct Peer {
     ctx: Ctx,
 }
 
@@ -51,29 +51,29 @@ impl Drop for Peer {
 
 impl Peer {
     /// A new connection. `runtime`: the runtime of its path.
-    pub(in crate::router) fn new(state: AppState, caller: Caller, runtime: Option<RuntimeId>) -> Self {
+    pub(crate) fn new(state: AppState, caller: Caller, runtime: Option<RuntimeId>) -> Self {
         let shared = Arc::new(Shared::new(caller.device()));
         Self { ctx: Ctx { state, caller, runtime, shared } }
     }
 
     /// Whether the client has initialized.
-    pub(in crate::router) fn initialized(&self) -> bool {
+    pub(crate) fn initialized(&self) -> bool {
         self.ctx.shared.with(|tables| tables.client.is_some())
     }
 
     /// The sessions that the client is in.
-    pub(in crate::router) fn sessions(&self) -> Vec<SessionId> {
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
         self.ctx.shared.with(|tables| tables.sessions.keys().cloned().collect())
     }
 
     /// The stream of a session; it waits while the client is not in that session. At most one for each session may be in use.
-    pub(in crate::router) fn session_stream(&self, session: SessionId) -> SessionStream {
+    pub(crate) fn session_stream(&self, session: SessionId) -> SessionStream {
         SessionStream::new(self.ctx.state.clone(), Arc::clone(&self.ctx.shared), session)
     }
 
     /// Handles one message of any kind. Its call begins when the reply is first polled; dropping the reply early does not undo the
     /// call. Each message of the reply names the session whose stream carries it.
-    pub(in crate::router) fn message(&mut self, text: &str) -> Option<Reply> {
+    pub(crate) fn message(&mut self, text: &str) -> Option<Reply> {
         if let Err(error) = serde_json::from_str::<&RawValue>(text) {
             return bad("null", Failure::new(-32700, "parse_error", format!("not JSON: {error}")));
         }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::shape::{self, ClientSupport, Members, notification, own_update, raw};
-use crate::router::wire::request_name;
+use crate::wire::request_name;
 use plexus_protocol::answers::{self, AnswerRole, Answerer, LABEL_MAX};
 use plexus_protocol::object;
 use plexus_protocol::text::line;

@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 use super::client_session::Role;
 use super::shape::{Failure, Members, raw};
 use super::shared::Shared;
-use crate::auth::{Auth, Target};
-use crate::sessions::{ClientCall, ClientCallReply, ClientError, Clients, SessionOwner};
+use plexus_auth::{Auth, Target};
 use plexus_protocol::object;
 use plexus_protocol::{DeviceId, Scope, SessionId};
+use plexus_sessions::{ClientCall, ClientCallReply, ClientError, Clients, SessionOwner};
 
 /// The clients in each session. Cheap to clone.
 #[derive(Clone, Default)]

@@ -16,14 +16,14 @@ use super::client_session::{ClientSessionState, Role, ShownAs};
 use super::question;
 use super::shape::{self, ClientSupport};
 use super::shared::Shared;
-use crate::metrics::Subscriber;
-use crate::router::AppState;
-use crate::router::follow::Follow;
-use crate::sessions::Filter;
+use crate::AppState;
+use crate::follow::Follow;
+use plexus_metrics::Subscriber;
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RequestId, SessionId};
+use plexus_sessions::Filter;
 
 /// Translates a session's log for one client. At most one is in use for each client and session.
-pub(in crate::router) struct SessionStream {
+pub(crate) struct SessionStream {
     state: AppState,
     shared: Arc<Shared>,
     session: SessionId,
@@ -53,19 +53,19 @@ impl SessionStream {
     }
 
     /// The session.
-    pub(in crate::router) fn session(&self) -> &SessionId {
+    pub(crate) fn session(&self) -> &SessionId {
         &self.session
     }
 
     /// The cursor up to which everything was sent; `None` while the client is not in the session.
-    pub(in crate::router) fn cursor(&self) -> Option<Cursor> {
+    pub(crate) fn cursor(&self) -> Option<Cursor> {
         let position =
             self.shared.with(|tables| tables.sessions.get(&self.session).map(ClientSessionState::position))?;
         Some(self.state.directory.log().cursor(position))
     }
 
     /// Goes back to `position`, because later messages did not arrive.
-    pub(in crate::router) fn rewind(&mut self, position: Position) {
+    pub(crate) fn rewind(&mut self, position: Position) {
         self.shared.with(|tables| {
             let Some(state) = tables.sessions.get_mut(&self.session) else { return };
             state.position = position;
@@ -83,7 +83,7 @@ impl SessionStream {
     }
 
     /// The next messages; waits until there are some, also while the client is not in the session. Cancellation safe.
-    pub(in crate::router) async fn next(&mut self) -> Vec<Sent> {
+    pub(crate) async fn next(&mut self) -> Vec<Sent> {
         loop {
             self.changed.borrow_and_update();
             let there = self.sync_state();

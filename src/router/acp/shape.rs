@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::router::error::Problem;
-use crate::router::jsonrpc::FailureData;
-use crate::router::wire;
-use crate::sessions::SessionError;
+use crate::error::Problem;
+use crate::jsonrpc::FailureData;
+use crate::wire;
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId, text_block};
+use plexus_sessions::SessionError;
 use plexus_surfaces::Surface;
 
 /// The capabilities of a client.
@@ -102,8 +102,8 @@ impl From<SessionError> for Failure {
     }
 }
 
-impl From<crate::auth::Denied> for Failure {
-    fn from(denied: crate::auth::Denied) -> Self {
+impl From<plexus_auth::Denied> for Failure {
+    fn from(denied: plexus_auth::Denied) -> Self {
         Problem::from(denied).into()
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::client_session::{ClientSessionState, Entry};
 use super::shape::{self, ClientSupport, Failure};
-use crate::auth::Device;
+use plexus_auth::Device;
 use plexus_protocol::{DeviceId, Risk, SessionId};
 
 /// Most sessions that one connection may be in; a further one is refused.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::translate::is_ours;
-use crate::router::Problem;
+use crate::Problem;
 use plexus_protocol::answers::{self, AnswerAction, AnswerRole, Answerer};
 use plexus_protocol::object;
 use plexus_protocol::schema::JsonObject;

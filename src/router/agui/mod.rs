@@ -36,14 +36,14 @@ use super::guard::Call;
 use super::reply::session_of;
 use super::sse::{self, News};
 use super::{AppState, Problem};
-use crate::auth::{Approve, Caller, Device, Prompt, Target, Watch};
-use crate::ledger::Charge;
-use crate::metrics::Subscriber;
-use crate::sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
+use plexus_auth::{Approve, Caller, Device, Prompt, Target, Watch};
+use plexus_ledger::Charge;
+use plexus_metrics::Subscriber;
 use plexus_protocol::{
     Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, Risk, RunId, SessionId,
     SessionInfo,
 };
+use plexus_sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
 use plexus_store::ReadLimit;
 
 /// Time between the first open request and the interrupt that ends the run, so that the interrupt has all requests that an
@@ -314,7 +314,7 @@ async fn answers(
 /// Sends the answers. A request that another client decided in the meantime is no error; the receipt names the winner.
 async fn decide(
     state: &AppState,
-    permit: &crate::auth::Permit<Approve>,
+    permit: &plexus_auth::Permit<Approve>,
     answers: &mut Answers,
     key: &str,
 ) -> Result<Vec<Value>, Problem> {

@@ -623,7 +623,7 @@ fn input_that_is_not_carried_is_named() {
 
 #[tokio::test]
 async fn log_is_read_once_and_then_only_new_events() {
-    use crate::sessions::{CommitEntry, CommitRows, Log, NewEvent};
+    use plexus_sessions::{CommitEntry, CommitRows, Log, NewEvent};
     use plexus_store::{MemoryStore, SessionRow, Trim};
     let log = Log::open(Arc::new(MemoryStore::new().unwrap())).unwrap();
     let origin = Arc::new(Origin {

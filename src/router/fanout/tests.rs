@@ -7,14 +7,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::router::frames::ws_message;
-use crate::sessions::{CommitEntry, NewEvent};
+use crate::frames::ws_message;
 use plexus_protocol::{Kind, Origin, RunId, RuntimeId, SessionId, Timestamp};
+use plexus_sessions::{CommitEntry, NewEvent};
 use plexus_store::{MemoryStore, SessionRow, Store as _};
 
 const STALL: Duration = Duration::from_secs(30);
 
-pub(in crate::router) fn fans_with(stall: Duration) -> Fans {
+pub(crate) fn fans_with(stall: Duration) -> Fans {
     let store = MemoryStore::new().unwrap();
     let row = |session: &str| SessionRow {
         session_id: SessionId::trusted(session),
@@ -31,11 +31,11 @@ pub(in crate::router) fn fans_with(stall: Duration) -> Fans {
 }
 
 /// Somebody with the usual limits.
-pub(in crate::router) fn account() -> crate::ledger::Account {
-    crate::ledger::Ledger::default().connection("d_1")
+pub(crate) fn account() -> plexus_ledger::Account {
+    plexus_ledger::Ledger::default().connection("d_1")
 }
 
-pub(in crate::router) fn fans() -> Fans {
+pub(crate) fn fans() -> Fans {
     fans_with(STALL)
 }
 
@@ -51,7 +51,7 @@ fn origin(session: &str) -> Arc<Origin> {
     })
 }
 
-pub(in crate::router) async fn append(log: &Log, session: &str, bodies: impl IntoIterator<Item = String>) {
+pub(crate) async fn append(log: &Log, session: &str, bodies: impl IntoIterator<Item = String>) {
     let events = bodies
         .into_iter()
         .map(|body| NewEvent {
@@ -68,11 +68,11 @@ pub(in crate::router) async fn append(log: &Log, session: &str, bodies: impl Int
         .unwrap();
 }
 
-pub(in crate::router) fn body(n: usize, size: usize) -> String {
+pub(crate) fn body(n: usize, size: usize) -> String {
     format!(r#"{{"n":{n},"text":"{}"}}"#, "x".repeat(size))
 }
 
-pub(in crate::router) async fn pair(sndbuf: Option<usize>) -> (Arc<TcpStream>, TcpStream) {
+pub(crate) async fn pair(sndbuf: Option<usize>) -> (Arc<TcpStream>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     if let Some(size) = sndbuf {
         socket2::SockRef::from(&listener).set_recv_buffer_size(size).unwrap();
@@ -117,7 +117,7 @@ fn join(fans: &Fans, conn: &Arc<Conn>, key: FanKey, after: Position) {
 }
 
 /// A JSON-RPC message of a whole frame, or an SSE event's name and data; and what is left.
-pub(in crate::router) fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, usize)> {
+pub(crate) fn parse(framing: Framing, bytes: &[u8]) -> Option<(String, serde_json::Value, usize)> {
     match framing {
         Framing::WebSocket => {
             assert!(

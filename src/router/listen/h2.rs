@@ -1,7 +1,7 @@
 //! HTTP/2, behind TLS only. A request comes to the same service as one of HTTP/1.1, its head put as HTTP/1.1 has it, so
 //! that there is one way through the guard; hyper writes the response.
 
-use crate::router::stop::stopping;
+use crate::stop::stopping;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use super::tls::{Place, Shared, Source};
 use super::unauthenticated::UnauthenticatedConnection;
 use super::{ByteStream, ConnHandle, HEADERS, ListenApp, Slot};
-use crate::router::Problem;
+use crate::Problem;
 
 /// Streams of one connection at once; a client keeps further requests to itself until one ends.
 const STREAMS: u32 = 64;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use crate::metrics::metrics;
+use plexus_metrics::metrics;
 
 /// Fails writes once they have waited for too long.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! the certificate is read again when its files change. hyper serves the decrypted stream, HTTP/1.1 here and HTTP/2 in
 //! `h2`; it writes every response, streams of events too.
 
-use crate::router::stop::stopping;
+use crate::stop::stopping;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -33,7 +33,7 @@ use x509_parser::prelude::FromDer as _;
 
 use super::stall::StallGuard;
 use super::{ListenApp, ListenLimits, Slot, accept, connection, h2};
-use crate::metrics::metrics;
+use plexus_metrics::metrics;
 
 /// Connections by TLS at once; past it new ones wait.
 const CONNECTIONS: usize = 1024;

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::BUFFER;
 use super::STRANGER_BODY;
-use crate::ledger::{Account, Charge, Ledger};
+use plexus_ledger::{Account, Charge, Ledger};
 
 /// What a connection without a proof may hold at most, in bytes: what hyper buffers of it, and the body of one request.
 const EACH: usize = BUFFER + STRANGER_BODY;
@@ -112,7 +112,7 @@ impl UnauthenticatedConnections {
 
 impl UnauthenticatedConnection {
     /// The client of this connection has authenticated.
-    pub(in crate::router) fn proved(&self) {
+    pub(crate) fn proved(&self) {
         lock(&self.queue).remove(self.number);
     }
 
@@ -145,7 +145,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::ledger::LedgerLimits;
+    use plexus_ledger::LedgerLimits;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 

@@ -423,7 +423,7 @@ fn mirror_query_has_a_cursor_and_never_a_token() {
 
 #[test]
 fn mirror_partial_message_is_charged_and_split_without_room() {
-    use crate::ledger::{Ledger, LedgerLimits};
+    use plexus_ledger::{Ledger, LedgerLimits};
     let ledger = Ledger::new(LedgerLimits { connection: 8, ..LedgerLimits::default() });
     let account = ledger.connection("d_1");
     let mut told = Told::new();

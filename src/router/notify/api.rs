@@ -11,14 +11,14 @@ use super::engine::without_rejected_key;
 use super::rule::NO_PROGRESS_MOST;
 use super::sender::{DeliveryTarget, PostOutcome};
 use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, target_of, text};
-use crate::router::guard::Call;
-use crate::router::reply::{json as answer, no_content};
-use crate::router::{AppState, Problem};
+use crate::guard::Call;
+use crate::reply::{json as answer, no_content};
+use crate::{AppState, Problem};
 
 /// A subscription, as a browser's `PushSubscription.toJSON()` gives it.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::router) struct Subscribe {
+pub(crate) struct Subscribe {
     /// Where to push to: `https`, at a known push service.
     #[schema(min_length = 1, max_length = 1024)]
     endpoint: String,
@@ -32,7 +32,7 @@ pub(in crate::router) struct Subscribe {
 /// A subscription's keys, in base64url.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::router) struct SubscribeKeys {
+pub(crate) struct SubscribeKeys {
     p256dh: String,
     auth: String,
 }
@@ -40,7 +40,7 @@ pub(in crate::router) struct SubscribeKeys {
 /// What to change of a device's choices; what is left out stays.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::router) struct PushChoice {
+pub(crate) struct PushChoice {
     /// Whether to hear of requests that open.
     requests: Option<bool>,
     /// Whether to hear of runs that complete.
@@ -59,7 +59,7 @@ pub(in crate::router) struct PushChoice {
 /// Hours in which a device is not disturbed.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::router) struct QuietHours {
+pub(crate) struct QuietHours {
     /// `22:00`
     #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     from: String,
@@ -78,7 +78,7 @@ pub(in crate::router) struct QuietHours {
 /// The body of a test, which is empty.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::router) struct PushTry {}
+pub(crate) struct PushTry {}
 
 /// Distinguishes `null` from absent.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<QuietHours>>, D::Error> {
@@ -93,7 +93,7 @@ fn storage(error: String) -> Problem {
 
 /// What a device subscribes to notifications with, and what it chose.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Push<'a> {
+pub(crate) struct Push<'a> {
     /// The `applicationServerKey`, in base64url.
     public_key: &'a str,
     subscribed: bool,
@@ -104,7 +104,7 @@ pub(in crate::router) struct Push<'a> {
 
 /// A notification was taken.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct PushTried {
+pub(crate) struct PushTried {
     /// The push service's status.
     status: u16,
 }
@@ -127,11 +127,11 @@ fn own_target(call: &Call) -> Result<String, Problem> {
     Ok(target_of(&call.caller()?.device().device_id))
 }
 
-pub(in crate::router) async fn show(state: AppState, call: Call) -> Reply {
+pub(crate) async fn show(state: AppState, call: Call) -> Reply {
     shown(&state, &own_target(&call)?)
 }
 
-pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Reply {
+pub(crate) async fn subscribe(state: AppState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let Subscribe { endpoint, keys: SubscribeKeys { p256dh, auth }, _expiration } = call.json()?;
     let notifier = &state.notifier;
@@ -160,12 +160,12 @@ pub(in crate::router) async fn subscribe(state: AppState, call: Call) -> Reply {
     shown(&state, &target)
 }
 
-pub(in crate::router) async fn unsubscribe(state: AppState, call: Call) -> Reply {
+pub(crate) async fn unsubscribe(state: AppState, call: Call) -> Reply {
     state.notifier.change(&own_target(&call)?, TargetRow::leave).await.map_err(storage)?;
     no_content()
 }
 
-pub(in crate::router) async fn choose(state: AppState, call: Call) -> Reply {
+pub(crate) async fn choose(state: AppState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushChoice { requests, ends, failures, no_progress_minutes, quiet } = call.json()?;
     if no_progress_minutes.is_some_and(|minutes| minutes > NO_PROGRESS_MOST) {
@@ -197,7 +197,7 @@ pub(in crate::router) async fn choose(state: AppState, call: Call) -> Reply {
 }
 
 /// Sends a test at once, whatever the viewers and the quiet hours, and reports the outcome.
-pub(in crate::router) async fn test(state: AppState, call: Call) -> Reply {
+pub(crate) async fn test(state: AppState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushTry {} = call.json()?;
     let Some(subscription) = state.notifier.row(&target).subscription else {

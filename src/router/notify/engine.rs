@@ -13,16 +13,16 @@ use super::rule::{Millis, NewsKind, RuleAction, RuleState, TargetState, ViewerPr
 use super::sender::PostOutcome;
 use super::text::{NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum_withdrawn, summary};
 use super::{Destination, Hours, Notifier, TOLD, TargetRow};
-use crate::auth::Auth;
-use crate::metrics::{Subscriber, metrics};
-use crate::router::AppState;
-use crate::router::follow::Follow;
-use crate::router::stop::stopping;
-use crate::sessions::{Directory, Filter};
+use crate::AppState;
+use crate::follow::Follow;
+use crate::stop::stopping;
+use plexus_auth::Auth;
+use plexus_metrics::{Subscriber, metrics};
 use plexus_protocol::{
     DeviceId, Event, Kind, Position, Receipt, Request, RequestId, RequestState, RunStatus, RuntimeId, SessionId,
     Timestamp,
 };
+use plexus_sessions::{Directory, Filter};
 
 /// The longest sleep: finds sessions and devices that are gone without an event, and clocks that were set.
 const SWEEP: Duration = Duration::from_secs(30);

@@ -41,8 +41,8 @@ use sender::{DeliveryTarget, Sender};
 use text::NotificationMessage;
 
 use super::public_address::PublicAddresses;
-use crate::sessions::{CommitEntry, CommitRows, Log};
 use plexus_protocol::{DeviceId, Origin, RuntimeId, SessionId, Timestamp};
+use plexus_sessions::{CommitEntry, CommitRows, Log};
 use plexus_store::PushChange;
 
 /// How long nobody must have viewed a session before its news is sent, unless the configuration says otherwise.

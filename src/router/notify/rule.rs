@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::text::NotificationText;
-use crate::auth::{Grant, Target};
+use plexus_auth::{Grant, Target};
 use plexus_protocol::{DeviceId, Scope, SessionId};
 
 /// Milliseconds since the gateway started, by a clock that is never set; by the system clock where a name says `wall`.

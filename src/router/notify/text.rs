@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::rule::NewsKind;
-use crate::auth::{Grant, Target};
-use crate::sessions::masked;
+use plexus_auth::{Grant, Target};
 use plexus_protocol::answers::Unavailable;
 use plexus_protocol::text::hides;
 use plexus_protocol::{
     Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
 };
+use plexus_sessions::masked;
 
 /// Longest payload, in bytes of JSON; the body is cut to fit. Encrypted and padded it stays below what services accept.
 pub(super) const PAYLOAD_MAX: usize = 2048;

@@ -1,11 +1,11 @@
 //! The results of the methods, and the notifications to clients.
 
 use super::*;
-use crate::router::wire::Envelope;
+use crate::wire::Envelope;
 
 /// The result of `initialize`.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Initialized<'a> {
+pub(crate) struct Initialized<'a> {
     pub(super) protocol_version: &'static str,
     pub(super) server: Server,
     #[schema(value_type = std::collections::BTreeMap<String, bool>)]
@@ -15,14 +15,14 @@ pub(in crate::router) struct Initialized<'a> {
 
 /// The server's name and version.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Server {
+pub(crate) struct Server {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
 }
 
 /// The result of `session.attach`.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Attached<'a> {
+pub(crate) struct Attached<'a> {
     pub(super) attached: bool,
     /// The subscription: a session, or `*`.
     #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
@@ -35,20 +35,20 @@ pub(in crate::router) struct Attached<'a> {
 
 /// The result of `session.detach`.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Detached {
+pub(crate) struct Detached {
     /// Whether the session was followed.
     pub(super) detached: bool,
 }
 
 /// The result of `presence.update`.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Looking {
+pub(crate) struct Looking {
     pub(super) focused: bool,
 }
 
 /// The result of `session.history`: the events, written one by one, then the end.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct History<'a> {
+pub(crate) struct History<'a> {
     events: Vec<Envelope<'a>>,
     #[serde(flatten)]
     end: CountedEnd<'a>,
@@ -56,7 +56,7 @@ pub(in crate::router) struct History<'a> {
 
 /// The end of the result of `session.history`.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct CountedEnd<'a> {
+pub(crate) struct CountedEnd<'a> {
     pub(super) events_sent: usize,
     #[serde(flatten)]
     pub(super) end: &'a PageEnd,
@@ -64,7 +64,7 @@ pub(in crate::router) struct CountedEnd<'a> {
 
 /// The result of `run.cancel`.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Cancelled {
+pub(crate) struct Cancelled {
     pub(super) ok: bool,
     pub(super) run_id: RunId,
     /// `running` for a run that ends when its runtime reports it; `cancelled` for a queued one, which has ended.
@@ -74,7 +74,7 @@ pub(in crate::router) struct Cancelled {
 /// The viewers of a session changed.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PresenceNote)]
-pub(in crate::router) struct PresenceChanged<'a> {
+pub(crate) struct PresenceChanged<'a> {
     pub(super) session_id: &'a SessionId,
     pub(super) lookers: &'a [Viewer],
 }
@@ -82,27 +82,27 @@ pub(in crate::router) struct PresenceChanged<'a> {
 /// A runtime changed.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RuntimeNote)]
-pub(in crate::router) struct RuntimeUpdated<'a> {
+pub(crate) struct RuntimeUpdated<'a> {
     pub(super) runtime: &'a RuntimeInfo,
 }
 
 /// A runtime was stopped for good.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RuntimeGone)]
-pub(in crate::router) struct RuntimeRemoved<'a> {
+pub(crate) struct RuntimeRemoved<'a> {
     pub(super) runtime_id: &'a RuntimeId,
 }
 
 /// A session was deleted.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SessionGone)]
-pub(in crate::router) struct SessionDeleted<'a> {
+pub(crate) struct SessionDeleted<'a> {
     pub(super) session_id: &'a SessionId,
 }
 
 /// The client's response to a request was not accepted.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct NotTaken<'a> {
+pub(crate) struct NotTaken<'a> {
     #[schema(value_type = RequestId)]
     pub(super) request_id: &'a str,
     pub(super) error: &'a Failure,

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 /// A session's name.
-pub(in crate::router) const SESSION: &str = "s_3qpex3kh3bvb7h4t2nn4q5u6j2";
+pub(crate) const SESSION: &str = "s_3qpex3kh3bvb7h4t2nn4q5u6j2";
 /// A run's name.
-pub(in crate::router) const RUN: &str = "r_5u3dk2vzq7c6tq4m7bq2o6x4pa";
+pub(crate) const RUN: &str = "r_5u3dk2vzq7c6tq4m7bq2o6x4pa";
 /// A request's name.
-pub(in crate::router) const REQUEST: &str = "q_w2o6x4pa5u3dk2vzq7c6tq4m7b";
+pub(crate) const REQUEST: &str = "q_w2o6x4pa5u3dk2vzq7c6tq4m7b";
 /// A time.
-pub(in crate::router) const AT: &str = "2026-01-31T09:30:00.125Z";
+pub(crate) const AT: &str = "2026-01-31T09:30:00.125Z";
 
 /// An example of it.
-pub(in crate::router) fn session() -> Value {
+pub(crate) fn session() -> Value {
     json!({
         "session_id": SESSION, "runtime_id": "demo", "dialect": "acp", "native_id": "demo-1", "title": null,
         "cwd": "/home/me/project", "state": "idle", "doing": null,
@@ -21,7 +21,7 @@ pub(in crate::router) fn session() -> Value {
 }
 
 /// An example of it.
-pub(in crate::router) fn runtime() -> Value {
+pub(crate) fn runtime() -> Value {
     json!({
         "runtime_id": "demo", "dialect": "acp", "state": "ready", "connect": { "command": ["plexus", "agent", "demo"] },
         "cwd": "/home/me/project", "generation": 1, "updated_at": AT,
@@ -29,7 +29,7 @@ pub(in crate::router) fn runtime() -> Value {
 }
 
 /// An example of it.
-pub(in crate::router) fn request() -> Value {
+pub(crate) fn request() -> Value {
     json!({
         "request_id": REQUEST, "session_id": SESSION, "run_id": RUN, "runtime_id": "demo", "generation": 1,
         "type": "permission", "state": "open", "title": "Run touch demo.txt", "display": "touch demo.txt", "warnings": [],
@@ -44,7 +44,7 @@ pub(in crate::router) fn request() -> Value {
 }
 
 /// An example of it.
-pub(in crate::router) fn receipt() -> Value {
+pub(crate) fn receipt() -> Value {
     json!({
         "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true,
         "resolved_by": { "device_id": "d_local", "name": "this machine" }, "at": AT, "cursor": "k3f9:1050", "won": true,
@@ -52,7 +52,7 @@ pub(in crate::router) fn receipt() -> Value {
 }
 
 /// An example of it.
-pub(in crate::router) fn envelope() -> Value {
+pub(crate) fn envelope() -> Value {
     json!({
         "session_id": SESSION, "run_id": RUN, "seq": 7, "cursor": "k3f9:1042", "at": AT, "kind": "agent_message_chunk",
         "event": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "Hello" } },
@@ -61,6 +61,6 @@ pub(in crate::router) fn envelope() -> Value {
 }
 
 /// An example of it.
-pub(in crate::router) fn you() -> Value {
+pub(crate) fn you() -> Value {
     json!({ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin", "type"] })
 }

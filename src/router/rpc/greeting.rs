@@ -4,7 +4,7 @@ use super::*;
 
 /// The first message to a subscriber.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Hello<'a> {
+pub(crate) struct Hello<'a> {
     /// The subscription: a session, or `*`; absent in a stream over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required, nullable = false, pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
@@ -32,7 +32,7 @@ fn briefly<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Re
 
 /// The client's device.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct You<'a> {
+pub(crate) struct You<'a> {
     #[schema(value_type = DeviceId)]
     pub(super) device_id: &'a str,
     pub(super) name: &'a str,
@@ -51,7 +51,7 @@ impl<'a> You<'a> {
 
 impl<'a> Hello<'a> {
     /// `attach` must be made before, so that this state is never older than its head.
-    pub(in crate::router) fn new(
+    pub(crate) fn new(
         state: &'a AppState,
         caller: &'a Caller,
         filter: &Filter,
@@ -80,7 +80,7 @@ impl<'a> Hello<'a> {
 
 /// Snapshots in place of events that cannot be replayed; events follow after `cursor`.
 #[derive(Serialize, ToSchema)]
-pub(in crate::router) struct Snapshots<'a> {
+pub(crate) struct Snapshots<'a> {
     /// The subscription: a session, or `*`; absent in a stream over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required, nullable = false, pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
@@ -94,11 +94,7 @@ pub(in crate::router) struct Snapshots<'a> {
 
 impl<'a> Snapshots<'a> {
     /// The snapshots of these sessions, or of all.
-    pub(in crate::router) fn new(
-        session_id: Option<&'a str>,
-        cursor: Cursor,
-        many: crate::sessions::Snapshots,
-    ) -> Self {
+    pub(crate) fn new(session_id: Option<&'a str>, cursor: Cursor, many: plexus_sessions::Snapshots) -> Self {
         let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
         Self { session_id, cursor, snapshots: many.snapshots, omitted }
     }

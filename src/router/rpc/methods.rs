@@ -5,44 +5,44 @@ use std::sync::LazyLock;
 
 use super::examples::{REQUEST, RUN, SESSION, envelope, receipt, runtime, session, you};
 use super::*;
-use crate::auth::Ui as DrawScope;
-use crate::router::listing::Sessions;
-use crate::router::schemas::Shape;
-use crate::router::surfaces::{Surfaces, wait_for_ask};
-use crate::sessions::{AcceptedPrompt, Acted, AskView, Drawn, Presser, SurfaceCall};
+use crate::listing::Sessions;
+use crate::schemas::Shape;
+use crate::surfaces::{Surfaces, wait_for_ask};
+use plexus_auth::Ui as DrawScope;
 use plexus_protocol::Receipt;
 use plexus_protocol::schema::JsonObject;
+use plexus_sessions::{AcceptedPrompt, Acted, AskView, Drawn, Presser, SurfaceCall};
 
 type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, Failure> + Send + Sync>;
 
 /// A method that clients call.
-pub(in crate::router) struct Method {
+pub(crate) struct Method {
     /// The method's name.
-    pub(in crate::router) name: &'static str,
+    pub(crate) name: &'static str,
     /// The description for people.
-    pub(in crate::router) about: &'static str,
+    pub(crate) about: &'static str,
     /// The params; for a method forwarded to the runtime, besides those of the runtime.
-    pub(in crate::router) takes: Shape,
+    pub(crate) takes: Shape,
     /// The result.
-    pub(in crate::router) gives: Shape,
+    pub(crate) gives: Shape,
     /// Example params.
-    pub(in crate::router) params: Value,
+    pub(crate) params: Value,
     /// An example result.
-    pub(in crate::router) result: Value,
+    pub(crate) result: Value,
     /// The handler; `None` for a method forwarded to the session's runtime.
     run: Option<Run>,
 }
 
 impl Method {
     /// Whether the method is forwarded to the session's runtime.
-    pub(in crate::router) fn is_passed(&self) -> bool {
+    pub(crate) fn is_passed(&self) -> bool {
         self.run.is_none()
     }
 }
 
 /// No parameters; given ones are ignored.
 #[derive(ToSchema)]
-pub(in crate::router) struct Nothing {}
+pub(crate) struct Nothing {}
 
 /// A row of the table: a method with params `P` and result `A`.
 fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
@@ -87,7 +87,7 @@ fn passed(name: &'static str, about: &'static str, params: Value, result: Value)
 }
 
 /// All methods.
-pub(in crate::router) fn methods() -> &'static [Method] {
+pub(crate) fn methods() -> &'static [Method] {
     static METHODS: LazyLock<Vec<Method>> = LazyLock::new(make);
     &METHODS
 }

@@ -3,13 +3,13 @@
 use utoipa::openapi::{RefOr, Schema};
 
 use super::*;
-use crate::router::schemas::ContentBlock;
-use crate::router::surfaces::{NewAsk, NewSurface, SurfaceAction, SurfaceUpdate};
+use crate::schemas::ContentBlock;
+use crate::surfaces::{NewAsk, NewSurface, SurfaceAction, SurfaceUpdate};
 use plexus_protocol::schema::{JsonObject, words};
 
 /// The client's name and capabilities.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct Initialize {
+pub(crate) struct Initialize {
     #[serde(default)]
     pub(super) ui_capabilities: Capabilities,
     /// `0`: this connection speaks only the UI protocol of that version, to the letter.
@@ -47,7 +47,7 @@ fn ends_of_the_log() -> RefOr<Schema> {
 
 /// The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct AttachParams {
+pub(crate) struct AttachParams {
     /// A session, or `*` for all.
     #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     pub(super) session_id: String,
@@ -65,13 +65,13 @@ pub(in crate::router) struct AttachParams {
 
 /// A session; if absent, the only one that is followed. Other members go to its runtime.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct OfSession {
+pub(crate) struct OfSession {
     pub(super) session_id: Option<SessionId>,
 }
 
 /// A page of a listing.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct Listing {
+pub(crate) struct Listing {
     /// Most sessions on the page, up to 1000.
     pub(super) limit: Option<usize>,
     /// The `next` of the page before.
@@ -80,7 +80,7 @@ pub(in crate::router) struct Listing {
 
 /// A session to open, or with `native_id` to resume.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SessionNew {
+pub(crate) struct SessionNew {
     pub(super) runtime_id: RuntimeId,
     #[schema(pattern = "^/")]
     pub(super) cwd: Option<String>,
@@ -90,7 +90,7 @@ pub(in crate::router) struct SessionNew {
 
 /// A new title for a session.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SessionRename {
+pub(crate) struct SessionRename {
     pub(super) session_id: Option<SessionId>,
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(super) title: String,
@@ -98,7 +98,7 @@ pub(in crate::router) struct SessionRename {
 
 /// A surface to show.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SurfaceShow {
+pub(crate) struct SurfaceShow {
     pub(super) session_id: Option<SessionId>,
     /// The same call under the same key draws once.
     pub(super) idempotency_key: Option<String>,
@@ -108,7 +108,7 @@ pub(in crate::router) struct SurfaceShow {
 
 /// A surface to change.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SurfaceChanges {
+pub(crate) struct SurfaceChanges {
     pub(super) session_id: Option<SessionId>,
     /// The same call under the same key draws once.
     pub(super) idempotency_key: Option<String>,
@@ -120,7 +120,7 @@ pub(in crate::router) struct SurfaceChanges {
 
 /// A surface to take down.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SurfaceClose {
+pub(crate) struct SurfaceClose {
     pub(super) session_id: Option<SessionId>,
     /// The surface.
     pub(super) surface: String,
@@ -128,7 +128,7 @@ pub(in crate::router) struct SurfaceClose {
 
 /// A question to ask by a surface.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SurfaceAsk {
+pub(crate) struct SurfaceAsk {
     pub(super) session_id: Option<SessionId>,
     /// The same call under the same key asks once.
     pub(super) idempotency_key: Option<String>,
@@ -138,7 +138,7 @@ pub(in crate::router) struct SurfaceAsk {
 
 /// A question whose answer is waited for.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SurfaceWait {
+pub(crate) struct SurfaceWait {
     pub(super) session_id: Option<SessionId>,
     /// The question.
     pub(super) ask_id: RequestId,
@@ -148,7 +148,7 @@ pub(in crate::router) struct SurfaceWait {
 
 /// What was pressed on a surface.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SurfacePress {
+pub(crate) struct SurfacePress {
     pub(super) session_id: Option<SessionId>,
     /// The surface.
     pub(super) surface: String,
@@ -158,7 +158,7 @@ pub(in crate::router) struct SurfacePress {
 
 /// A session to archive or to restore.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct SessionArchive {
+pub(crate) struct SessionArchive {
     pub(super) session_id: Option<SessionId>,
     /// False restores; true if absent.
     pub(super) archived: Option<bool>,
@@ -166,7 +166,7 @@ pub(in crate::router) struct SessionArchive {
 
 /// A page of events; the first 500 by default.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct HistoryParams {
+pub(crate) struct HistoryParams {
     #[schema(required, nullable = false)]
     pub(super) session_id: Option<SessionId>,
     /// A cursor.
@@ -187,7 +187,7 @@ pub(in crate::router) struct HistoryParams {
 
 /// A prompt: `text`, ACP's `content` blocks, or the UI protocol's `input`.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct StartRun {
+pub(crate) struct StartRun {
     pub(super) session_id: Option<SessionId>,
     pub(super) text: Option<String>,
     #[schema(value_type = Option<Vec<ContentBlock>>)]
@@ -209,7 +209,7 @@ pub(in crate::router) struct StartRun {
 /// A prompt in the UI protocol.
 #[derive(Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(in crate::router) enum Input {
+pub(crate) enum Input {
     /// A prompt of plain text.
     Text {
         /// The text.
@@ -225,7 +225,7 @@ pub(in crate::router) enum Input {
 
 /// The run to cancel: the current one if absent.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct CancelParams {
+pub(crate) struct CancelParams {
     pub(super) run_id: Option<RunId>,
     pub(super) session_id: Option<SessionId>,
     /// The reason, for people and for runtimes that take one.
@@ -234,7 +234,7 @@ pub(in crate::router) struct CancelParams {
 
 /// The session on the client's screen, and whether the screen has the focus.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct Focus {
+pub(crate) struct Focus {
     /// The session shown; `null` for a page without one.
     pub(super) session_id: Option<SessionId>,
     /// Whether the screen has the focus: a hidden page and a locked phone do not.
@@ -243,7 +243,7 @@ pub(in crate::router) struct Focus {
 
 /// The run to repeat: if absent, the current one, else the last.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct RestartParams {
+pub(crate) struct RestartParams {
     pub(super) session_id: Option<SessionId>,
     pub(super) run_id: Option<RunId>,
     pub(super) idempotency_key: Option<String>,
@@ -251,7 +251,7 @@ pub(in crate::router) struct RestartParams {
 
 /// An answer: exactly one of `option_id`, `ok`, `value`, `ids`.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct AnswerParams {
+pub(crate) struct AnswerParams {
     pub(super) request_id: String,
     /// A repeated key returns the same receipt.
     pub(super) idempotency_key: Option<String>,
@@ -261,7 +261,7 @@ pub(in crate::router) struct AnswerParams {
 
 /// An answer in the UI protocol; unknown members are ignored.
 #[derive(Deserialize, ToSchema)]
-pub(in crate::router) struct Said {
+pub(crate) struct Said {
     pub(super) option_id: Option<String>,
     pub(super) ok: Option<bool>,
     #[serde(default, deserialize_with = "given_text")]

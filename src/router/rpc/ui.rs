@@ -177,10 +177,10 @@ impl Rpc {
 fn not_accepted(state: &AppState, caller: &Caller, request: &str, failure: &Failure, shows: Shows) -> Vec<u8> {
     let open = state.directory.open_requests(&filter(caller, None));
     let Some(request) = open.iter().find(|open| open.request_id.as_str() == request) else { return Vec::new() };
-    let mut out = crate::router::ui::not_accepted(&request.run_id, &failure.message);
+    let mut out = crate::ui::not_accepted(&request.run_id, &failure.message);
     if failure.code == -32602 {
         let session = state.directory.session(&request.session_id);
-        out.extend(crate::router::ui::ask(request, session.as_deref(), shows));
+        out.extend(crate::ui::ask(request, session.as_deref(), shows));
     }
     out
 }

@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, DuplexStream};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::router::client_link::{ClientLink, EventFeed, NewSubscription};
-use crate::router::fanout::Conn;
-use crate::router::fanout::tests::{account, append, body, fans, fans_with, pair, parse};
-use crate::router::frames::Projection;
+use crate::client_link::{ClientLink, EventFeed, NewSubscription};
+use crate::fanout::Conn;
+use crate::fanout::tests::{account, append, body, fans, fans_with, pair, parse};
+use crate::frames::Projection;
 
 /// A wait that only a failure uses up.
 const LONG: Duration = Duration::from_secs(60);

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::translator::{Progress, UiFrame, UiTranslator};
-use crate::ledger::{Account, Charge};
-use crate::metrics::Subscriber;
-use crate::router::Problem;
-use crate::router::follow::Follow;
-use crate::router::jsonrpc::Failure;
-use crate::sessions::{Filter, Log, LogPlace, PageLimit, zero_of};
+use crate::Problem;
+use crate::follow::Follow;
+use crate::jsonrpc::Failure;
+use plexus_ledger::{Account, Charge};
+use plexus_metrics::Subscriber;
 use plexus_protocol::{Kind, Position, RunId, SessionId};
+use plexus_sessions::{Filter, Log, LogPlace, PageLimit, zero_of};
 
 /// Most bytes of a history.
 const HISTORY_BYTES: usize = 8 << 20;

@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Shows;
-use crate::router::frames::{ws_message, ws_text};
-use crate::router::wire;
-use crate::sessions::zero_of;
+use crate::frames::{ws_message, ws_text};
+use crate::wire;
 use plexus_protocol::answers::{self, AnswerAction, Answerer};
 use plexus_protocol::ui_protocol::{self, EventNumbers, Members, RuntimeNotification};
 use plexus_protocol::{Choice, Event, Kind, Offer, Request, RequestId, RequestType, Risk, RunId, RunStatus};
+use plexus_sessions::zero_of;
 
 /// The dialect of runtimes of this protocol.
 pub(super) const OWN_DIALECT: &str = "codelia";

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::ProcessTransport;
-use crate::runtimes::driver::{CloseReason, Driver, never};
-use crate::runtimes::presets;
-use crate::sessions::RuntimeExit;
+use crate::driver::{CloseReason, Driver, never};
+use crate::presets;
 use plexus_protocol::{Connect, RestartPolicy, RuntimeState};
+use plexus_sessions::RuntimeExit;
 
 /// How much of a runtime's last output goes into its problem, in bytes.
 const WORDS_SHOWN: usize = 500;

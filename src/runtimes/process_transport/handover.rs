@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::ProcessTransport;
-use crate::runtimes::driver::{Driver, StepCause};
-use crate::runtimes::saved_steps;
+use crate::driver::{Driver, StepCause};
+use crate::saved_steps;
 use plexus_protocol::RuntimeSpec;
 
 /// How long output waits at most, once it is stored, before its holder is told to forget it …
@@ -25,19 +25,19 @@ const STEPS_BYTES: usize = 64 * 1024;
 /// What the next gateway is left: the holder keeps it with the output it knows of. The dialect's own state follows it. The
 /// next gateway may be of another version: what it does not know it ignores, what is missing has its default.
 #[derive(Serialize, Deserialize)]
-pub(in crate::runtimes) struct HandoverState {
+pub(crate) struct HandoverState {
     /// The form of what is written; 0 is that of the release 0.1.0.
     #[serde(default)]
-    pub(in crate::runtimes) form: u32,
-    pub(in crate::runtimes) spec: RuntimeSpec,
-    pub(in crate::runtimes) generation: u64,
+    pub(crate) form: u32,
+    pub(crate) spec: RuntimeSpec,
+    pub(crate) generation: u64,
     #[serde(default)]
-    pub(in crate::runtimes) ready: bool,
+    pub(crate) ready: bool,
     #[serde(default)]
-    pub(in crate::runtimes) agent: Option<String>,
+    pub(crate) agent: Option<String>,
     /// The line that is being skipped: its beginning in hex, and how much of it was dropped.
     #[serde(default)]
-    pub(in crate::runtimes) over: Option<(String, u64)>,
+    pub(crate) over: Option<(String, u64)>,
 }
 
 impl HandoverState {
@@ -56,7 +56,7 @@ impl HandoverState {
     }
 
     /// Reads what [`write`](Self::write) wrote.
-    pub(in crate::runtimes) fn read(blob: &[u8]) -> Option<(Self, &[u8])> {
+    pub(crate) fn read(blob: &[u8]) -> Option<(Self, &[u8])> {
         let (len, rest) = blob.split_first_chunk::<4>()?;
         let (head, dialect) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*len)).ok()?)?;
         let kept: Self = serde_json::from_slice(head).ok()?;

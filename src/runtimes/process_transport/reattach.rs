@@ -11,46 +11,41 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{DialectSource, HandoverState, ProcessTransport, StartMode, drive};
-use crate::runtimes::RuntimeSettings;
-use crate::runtimes::driver::{CloseReason, Driver, StepCause};
-use crate::runtimes::holder_reconnect::{self, Rejoined};
-use crate::runtimes::line_reader::{LineReader, SkippedLine};
-use crate::runtimes::saved_steps::{self, SavedStep, StepEntry};
-use crate::runtimes::session_routes::refusal;
-use crate::sessions::{DriverEnd, ReattachedSession, RuntimeExit, RuntimeMessage, SessionSender};
+use crate::RuntimeSettings;
+use crate::driver::{CloseReason, Driver, StepCause};
+use crate::holder_reconnect::{self, Rejoined};
+use crate::line_reader::{LineReader, SkippedLine};
+use crate::saved_steps::{self, SavedStep, StepEntry};
+use crate::session_routes::refusal;
 use plexus_dialects::{MakeDialect, Outbox, RequestKey, RuntimeCommand, RuntimeEvent};
 use plexus_holder::wire::Welcome;
 use plexus_holder::{HolderClient, HolderNotFound};
 use plexus_protocol::{Decision, RuntimeInfo, RuntimeState};
+use plexus_sessions::{DriverEnd, ReattachedSession, RuntimeExit, RuntimeMessage, SessionSender};
 
 /// How often a holder that did not answer is asked again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A runtime that outlived an earlier gateway, as its holder and its last state tell of it.
-pub(in crate::runtimes) struct SurvivingProcess {
-    pub(in crate::runtimes) holder: HolderClient,
-    pub(in crate::runtimes) welcome: Welcome,
-    pub(in crate::runtimes) generation: u64,
+pub(crate) struct SurvivingProcess {
+    pub(crate) holder: HolderClient,
+    pub(crate) welcome: Welcome,
+    pub(crate) generation: u64,
     /// The sessions that belong to this very process.
-    pub(in crate::runtimes) sessions: Vec<ReattachedSession>,
+    pub(crate) sessions: Vec<ReattachedSession>,
 }
 
 /// A holder that did not answer in time, and who waits for what it holds.
-pub(in crate::runtimes) struct Late {
-    pub(in crate::runtimes) path: PathBuf,
-    pub(in crate::runtimes) find: fn(&str) -> Option<MakeDialect>,
+pub(crate) struct Late {
+    pub(crate) path: PathBuf,
+    pub(crate) find: fn(&str) -> Option<MakeDialect>,
     /// Sessions of its runtime: those that belong to the process that it holds go on, the others end.
-    pub(in crate::runtimes) sessions: Vec<ReattachedSession>,
+    pub(crate) sessions: Vec<ReattachedSession>,
 }
 
 /// Waits for a holder that did not answer in time, for as long as there is one, and says so; then drives its runtime.
 /// Until then no other is started in its place, and its sessions' orders wait.
-pub(in crate::runtimes) async fn drive_late(
-    late: Late,
-    mut end: DriverEnd,
-    settings: Arc<RuntimeSettings>,
-    leave: Arc<Notify>,
-) {
+pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<RuntimeSettings>, leave: Arc<Notify>) {
     let Late { path, find, sessions } = late;
     let mut stopped = false;
     let found = async {

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Changes, ChangesError, FolderCall, MAINTAINED, SessionTurn};
-use crate::sessions::session::now;
+use crate::session::now;
 
 /// Time that a prompt waits for the look at its folder; then it is sent. A look that the agent's first output precedes is late for good.
 const PROMPT_WAIT: Duration = Duration::from_millis(300);
@@ -46,7 +46,7 @@ fn beginning(text: &str) -> String {
 
 impl Changes {
     /// Looks at the folder before a prompt is sent to a session that does nothing. Waits [`PROMPT_WAIT`] at most.
-    pub(in crate::sessions) async fn before_prompt(self: &Arc<Self>, session: &SessionId, cwd: &str, text: &str) {
+    pub(crate) async fn before_prompt(self: &Arc<Self>, session: &SessionId, cwd: &str, text: &str) {
         if self.stores.get().is_none() {
             return;
         }
@@ -68,14 +68,14 @@ impl Changes {
     }
 
     /// Notes the first output of an agent in a run.
-    pub(in crate::sessions) fn acted(&self, session: &SessionId) {
+    pub(crate) fn acted(&self, session: &SessionId) {
         if let Some(turn) = self.turns.get(session) {
             turn.acted.store(true, Ordering::Release);
         }
     }
 
     /// Keeps the beginning of a prompt that waits for its turn.
-    pub(in crate::sessions) fn queued(&self, run: &RunId, text: &str) {
+    pub(crate) fn queued(&self, run: &RunId, text: &str) {
         let mut queued = self.queued.lock();
         if queued.len() >= QUEUED {
             queued.clear();
@@ -84,7 +84,7 @@ impl Changes {
     }
 
     /// Notes that a run began or ended.
-    pub(in crate::sessions) fn run_news(self: &Arc<Self>, session: &SessionId, cwd: &str, run: &RunId, what: Kind) {
+    pub(crate) fn run_news(self: &Arc<Self>, session: &SessionId, cwd: &str, run: &RunId, what: Kind) {
         if self.stores.get().is_none() {
             return;
         }

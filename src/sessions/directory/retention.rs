@@ -1,7 +1,7 @@
 //! Deletion of sessions, and retention.
 
 use super::*;
-use crate::clock::WallClock;
+use plexus_clock::WallClock;
 
 impl Directory {
     /// The number of sessions deleted since the start, as a watch.
@@ -28,7 +28,7 @@ impl Directory {
     }
 
     /// As [`forget_session`](Self::forget_session).
-    pub(in crate::sessions) async fn forget(&self, id: &SessionId) -> Result<(), SessionError> {
+    pub(crate) async fn forget(&self, id: &SessionId) -> Result<(), SessionError> {
         let (_, handle) = self.shared.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let this = self.clone();
         // Spawned, so that it goes on if the client leaves.
@@ -61,7 +61,7 @@ impl Directory {
     }
 
     /// Reports a deleted session to clients.
-    pub(in crate::sessions) fn report_forgotten(&self, session: Arc<Origin>) {
+    pub(crate) fn report_forgotten(&self, session: Arc<Origin>) {
         let mut list = self.shared.forgotten.lock();
         list.push_back(session);
         if list.len() > FORGOTTEN {
@@ -90,7 +90,7 @@ impl Directory {
     /// [`SessionError::Storage`].
     pub async fn begin_day(&self) -> Result<(), SessionError> {
         let shared = Arc::clone(&self.shared);
-        let begin = move || shared.ceilings.begin(shared.log.store().as_ref(), crate::sessions::session::now());
+        let begin = move || shared.ceilings.begin(shared.log.store().as_ref(), crate::session::now());
         blocking(begin).await
     }
 

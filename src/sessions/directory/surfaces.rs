@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{Directory, blocking, checked_key, send_command};
-use crate::auth::{Permit, Ui};
-use crate::ledger::Charge;
-use crate::sessions::session::SessionCommand;
-use crate::sessions::surfaces::{AskWork, Press, WaitingCall};
-use crate::sessions::{Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
+use crate::session::SessionCommand;
+use crate::surfaces::{AskWork, Press, WaitingCall};
+use crate::{Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
+use plexus_auth::{Permit, Ui};
+use plexus_ledger::Charge;
 use plexus_protocol::{CallDigest, RequestId, SessionId};
 use plexus_surfaces::ActionRequest;
 

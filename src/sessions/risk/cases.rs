@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::sessions::place::{SessionFolders, place};
+use crate::place::{SessionFolders, place};
 use plexus_dialects::FolderClaim;
 
 /// The verdict for a subject in a session whose folder is `/w`.

@@ -51,7 +51,7 @@ pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
 }
 
 /// Whether `path`, relative to `cwd`, lies in `folder`, by their text.
-pub(in crate::sessions) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
+pub(crate) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
     if !folder.starts_with('/') {
         return false;
     }

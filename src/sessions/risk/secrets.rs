@@ -89,12 +89,12 @@ fn token_formats() -> Vec<(String, &'static str)> {
 static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+_=-]{24,}").ok());
 
 /// The text with all secrets masked. Masks too much rather than too little.
-pub(crate) fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     masked_by(&text[..text.floor_char_boundary(TEXT_MAX)], &mut |_| MASK.to_owned())
 }
 
 /// The whole text, with each secret replaced by the result of `mask`.
-pub(crate) fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
+pub fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
     let mut text = text.to_owned();
     for (pattern, template) in SECRETS.iter() {
         let Some((head, tail)) = template.split_once(MASK) else { continue };

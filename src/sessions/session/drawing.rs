@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Task, WaitingCall};
-use crate::auth::{Denied, Device};
-use crate::ledger::{Account, Charge};
-use crate::sessions::answer_key::AnswerKey;
-use crate::sessions::state::AskAnswer;
-use crate::sessions::surfaces::{
+use crate::answer_key::AnswerKey;
+use crate::state::AskAnswer;
+use crate::surfaces::{
     Acted, AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX,
 };
-use crate::sessions::{AskView, SessionError, requests, surface_form};
+use crate::{AskView, SessionError, requests, surface_form};
+use plexus_auth::{Denied, Device};
+use plexus_ledger::{Account, Charge};
 use plexus_protocol::{Answer, Decision, Receipt, RequestId, Resolver, Risk, Scope};
 use plexus_surfaces::{Action, ActionRequest, Ask, SurfaceError, SurfaceSet};
 

@@ -9,12 +9,12 @@ use dashmap::DashMap;
 use prometheus::{Histogram, IntCounter};
 
 use super::{SessionHandle, now, view_of};
-use crate::ledger::{Account, Ledger};
-use crate::metrics::metrics;
-use crate::sessions::ceilings::CeilingBook;
-use crate::sessions::state::{ClosedRequests, Plan, SessionStateMachine};
-use crate::sessions::{CommitEntry, CommitRows, Log, journal};
+use crate::ceilings::CeilingBook;
+use crate::state::{ClosedRequests, Plan, SessionStateMachine};
+use crate::{CommitEntry, CommitRows, Log, journal};
 use plexus_dialects::RuntimeCommand;
+use plexus_ledger::{Account, Ledger};
+use plexus_metrics::metrics;
 use plexus_protocol::{Kind, Position, Request, RequestId, RequestState, RunId, SessionId};
 use plexus_store::{PromptChange, RequestRow, SessionRow, StoreError};
 
@@ -22,13 +22,13 @@ use plexus_store::{PromptChange, RequestRow, SessionRow, StoreError};
 const ROW_EVERY: usize = 4096;
 
 /// Stores what a session decided. Also used for sessions without a task (at startup, if the runtime is gone).
-pub(in crate::sessions) struct Persister {
-    pub(in crate::sessions) log: Log,
-    pub(in crate::sessions) handle: SessionHandle,
+pub(crate) struct Persister {
+    pub(crate) log: Log,
+    pub(crate) handle: SessionHandle,
     /// Set once the gateway serves.
     ledger: Arc<OnceLock<Ledger>>,
     /// The session of each open request: set before any client can see the request.
-    pub(in crate::sessions) asked: Arc<DashMap<RequestId, SessionId>>,
+    pub(crate) asked: Arc<DashMap<RequestId, SessionId>>,
     pub(super) receipts: ClosedRequests,
     since_row: usize,
     /// The first event that an unfinished run or an open request needs.
@@ -78,7 +78,7 @@ impl SessionCounts {
 
 impl Persister {
     /// `busy_since`: the first event that an unfinished run or an open request needs.
-    pub(in crate::sessions) fn new(
+    pub(crate) fn new(
         log: Log,
         handle: SessionHandle,
         asked: Arc<DashMap<RequestId, SessionId>>,
@@ -91,25 +91,25 @@ impl Persister {
     }
 
     /// With the ledger that accounts for what the session holds in memory.
-    pub(in crate::sessions) fn charged_to(mut self, ledger: Arc<OnceLock<Ledger>>) -> Self {
+    pub(crate) fn charged_to(mut self, ledger: Arc<OnceLock<Ledger>>) -> Self {
         self.ledger = ledger;
         self
     }
 
     /// With the gateway's ceilings.
-    pub(in crate::sessions) fn counted_in(mut self, ceilings: Arc<CeilingBook>) -> Self {
+    pub(crate) fn counted_in(mut self, ceilings: Arc<CeilingBook>) -> Self {
         self.ceilings = ceilings;
         self
     }
 
     /// The session's account; none before the gateway serves.
-    pub(in crate::sessions) fn account(&self) -> Option<Account> {
+    pub(crate) fn account(&self) -> Option<Account> {
         let origin = &self.handle.origin;
         self.ledger.get().map(|ledger| ledger.session(origin.session_id.as_str(), origin.runtime_id.as_str()))
     }
 
     /// For a session of an earlier gateway: the store has the content of these prompts.
-    pub(in crate::sessions) fn knows(mut self, prompts: BTreeSet<RunId>) -> Self {
+    pub(crate) fn knows(mut self, prompts: BTreeSet<RunId>) -> Self {
         self.prompts = prompts;
         self
     }
@@ -133,11 +133,7 @@ impl Persister {
     }
 
     /// Stores the plan's events and rows, and shows them. The plan is unchanged, so that a failed call can be repeated.
-    pub(in crate::sessions) async fn keep(
-        &mut self,
-        plan: &Plan,
-        state: &SessionStateMachine,
-    ) -> Result<Position, Arc<StoreError>> {
+    pub(crate) async fn keep(&mut self, plan: &Plan, state: &SessionStateMachine) -> Result<Position, Arc<StoreError>> {
         let events = plan.events.len();
         self.since_row += events;
         let dirty = plan.dirty || self.since_row >= ROW_EVERY;
@@ -145,7 +141,6 @@ impl Persister {
             return Ok(self.log.head());
         }
         let origin = Arc::clone(&state.origin);
-        let view = dirty.then(|| view_of(state));
         let unfinished = state.unfinished();
         let busy_since = self.busy_since;
         let row = dirty.then(|| state.row());
@@ -184,35 +179,7 @@ impl Persister {
                 }
             }
         };
-        let kept = {
-            let (handle, asked) = (self.handle.clone(), Arc::clone(&self.asked));
-            let session_id = origin.session_id.clone();
-            let at = state.updated_at().as_millis();
-            let (doing, events) = (plan.doing, plan.events.len() as u64);
-            let changes: Vec<(RequestId, RequestState)> =
-                plan.requests.iter().map(|c| (c.request.request_id.clone(), c.request.state)).collect();
-            move |first: Position| {
-                for (id, state) in changes {
-                    if state == RequestState::Open {
-                        asked.insert(id, session_id.clone());
-                    } else {
-                        asked.remove(&id);
-                    }
-                }
-                if let Some(view) = view {
-                    handle.view.store(Arc::new(view));
-                }
-                if let Some(event) = doing {
-                    handle.doing_at.store(first.0 + event as u64, Ordering::Relaxed);
-                }
-                if handle.updated.swap(at, Ordering::Relaxed) != at {
-                    handle.news.store(first.0 + 1, Ordering::Relaxed);
-                }
-                if let Some(last) = events.checked_sub(1) {
-                    handle.last.store(first.0 + last, Ordering::Relaxed);
-                }
-            }
-        };
+        let kept = self.after_commit(plan, state, dirty);
         let entry = CommitEntry {
             origin,
             events: plan.events.clone(),
@@ -234,6 +201,43 @@ impl Persister {
         self.busy_since = unfinished.then(|| busy_since.unwrap_or(first));
         self.remember_receipts(plan, first);
         Ok(first)
+    }
+
+    /// Returns the function that makes a committed plan visible to readers of the session's handle.
+    fn after_commit(
+        &self,
+        plan: &Plan,
+        state: &SessionStateMachine,
+        dirty: bool,
+    ) -> impl FnOnce(Position) + Send + use<> {
+        let (handle, asked) = (self.handle.clone(), Arc::clone(&self.asked));
+        let session_id = state.origin.session_id.clone();
+        let view = dirty.then(|| view_of(state));
+        let at = state.updated_at().as_millis();
+        let (doing, events) = (plan.doing, plan.events.len() as u64);
+        let changes: Vec<(RequestId, RequestState)> =
+            plan.requests.iter().map(|c| (c.request.request_id.clone(), c.request.state)).collect();
+        move |first: Position| {
+            for (id, state) in changes {
+                if state == RequestState::Open {
+                    asked.insert(id, session_id.clone());
+                } else {
+                    asked.remove(&id);
+                }
+            }
+            if let Some(view) = view {
+                handle.view.store(Arc::new(view));
+            }
+            if let Some(event) = doing {
+                handle.doing_at.store(first.0 + event as u64, Ordering::Relaxed);
+            }
+            if handle.updated.swap(at, Ordering::Relaxed) != at {
+                handle.news.store(first.0 + 1, Ordering::Relaxed);
+            }
+            if let Some(last) = events.checked_sub(1) {
+                handle.last.store(first.0 + last, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Remembers the receipts, for answers that come later.

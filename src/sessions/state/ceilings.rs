@@ -60,23 +60,23 @@ struct CeilingAsk {
 
 impl SessionStateMachine {
     /// Takes what holds now. Everything that the session spent is in it.
-    pub(in crate::sessions) fn see_ceilings(&mut self, facts: Arc<CeilingFacts>) {
+    pub(crate) fn see_ceilings(&mut self, facts: Arc<CeilingFacts>) {
         self.ceilings = facts;
         self.unbooked = Spending::default();
     }
 
     /// What somebody said here about a day.
-    pub(in crate::sessions) fn day_answer(&self) -> Option<&DayAnswer> {
+    pub(crate) fn day_answer(&self) -> Option<&DayAnswer> {
         self.core.ceilings.day.as_ref()
     }
 
     /// Whether it has an open request about today's ceiling.
-    pub(in crate::sessions) fn asks_about_day(&self) -> bool {
+    pub(crate) fn asks_about_day(&self) -> bool {
         self.core.ceilings.asks.values().any(|ask| ask.of == CeilingOf::Day)
     }
 
     /// Whether this is an open request about a ceiling: the gateway's own, of which no runtime knows.
-    pub(in crate::sessions) fn is_ceiling_ask(&self, id: &RequestId) -> bool {
+    pub(crate) fn is_ceiling_ask(&self, id: &RequestId) -> bool {
         self.core.ceilings.asks.contains_key(id)
     }
 
@@ -100,7 +100,7 @@ impl SessionStateMachine {
     }
 
     /// The ceiling that holds prompts, if one does.
-    pub(in crate::sessions) fn held(&self) -> Option<CeilingOf> {
+    pub(crate) fn held(&self) -> Option<CeilingOf> {
         if self.ceilings.is_free() {
             return None;
         }
@@ -109,7 +109,7 @@ impl SessionStateMachine {
 
     /// Whether somebody said that this session is to stop.
     #[cfg(test)]
-    pub(in crate::sessions) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.core.ceilings.stopped
     }
 
@@ -152,7 +152,7 @@ impl SessionStateMachine {
     }
 
     /// Whether it has to ask about today's ceiling, unless another session does.
-    pub(in crate::sessions) fn wants_day(&self) -> bool {
+    pub(crate) fn wants_day(&self) -> bool {
         !self.ceilings.is_free() && self.core.exited.is_none() && self.wants(CeilingOf::Day)
     }
 
@@ -165,7 +165,7 @@ impl SessionStateMachine {
     }
 
     /// Whether [`follow_ceilings`](Self::follow_ceilings) would do anything. `asks_day`: this is the session that asks about today.
-    pub(in crate::sessions) fn ceilings_are_due(&self, asks_day: bool) -> bool {
+    pub(crate) fn ceilings_are_due(&self, asks_day: bool) -> bool {
         let memory = &self.core.ceilings;
         let marked = self.core.queue.iter().any(|queued| queued.ceiling.is_some());
         if self.core.exited.is_some() || (self.ceilings.is_free() && memory.asks.is_empty() && !marked) {
@@ -182,7 +182,7 @@ impl SessionStateMachine {
 
     /// Brings the session in line with the ceilings: withdraws requests that ask nothing any more, asks, says what waits, and starts what
     /// may start.
-    pub(in crate::sessions) fn follow_ceilings(&mut self, asks_day: bool, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn follow_ceilings(&mut self, asks_day: bool, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             return;
         }
@@ -215,7 +215,7 @@ impl SessionStateMachine {
     }
 
     /// When to look again, because the day may be over.
-    pub(in crate::sessions) fn day_look(&self, now: Timestamp) -> Option<std::time::Duration> {
+    pub(crate) fn day_look(&self, now: Timestamp) -> Option<std::time::Duration> {
         let waits =
             self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingOf::Day));
         let left = self.ceilings.day_ends.as_millis().saturating_sub(now.as_millis()).max(0).unsigned_abs();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::sessions::risk::{ShellText, classify};
+use crate::risk::{ShellText, classify};
 
 /// Tool calls in progress that are watched; further ones are not.
 const WATCHED_MAX: usize = 64;
@@ -92,17 +92,17 @@ impl WatchedCall {
 
 impl SessionStateMachine {
     /// Returns the action that the agent did not ask about, if one was reported.
-    pub(in crate::sessions) fn acted_unasked(&self) -> Option<&str> {
+    pub(crate) fn acted_unasked(&self) -> Option<&str> {
         self.core.conduct.acted.as_deref()
     }
 
     /// Whether a person allowed the agent something for good in this session.
-    pub(in crate::sessions) fn allowed_always(&self) -> bool {
+    pub(crate) fn allowed_always(&self) -> bool {
         self.allowed_always
     }
 
     /// A person allowed the agent of this session something for good, here or in another session.
-    pub(in crate::sessions) fn set_allowed_always(&mut self, always: bool) {
+    pub(crate) fn set_allowed_always(&mut self, always: bool) {
         self.allowed_always |= always;
     }
 

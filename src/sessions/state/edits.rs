@@ -4,20 +4,14 @@ use super::*;
 
 /// A person's changes to a session.
 #[derive(Clone, Debug, Default)]
-pub(in crate::sessions) struct SessionEdit {
-    pub(in crate::sessions) title: Option<String>,
-    pub(in crate::sessions) archived: Option<bool>,
+pub(crate) struct SessionEdit {
+    pub(crate) title: Option<String>,
+    pub(crate) archived: Option<bool>,
 }
 
 impl SessionStateMachine {
     /// Renames or archives the session, also one that ended. Adds no event if nothing changes.
-    pub(in crate::sessions) fn edit(
-        &mut self,
-        edit: SessionEdit,
-        by: &Resolver,
-        env: &DecisionEnv<'_>,
-        plan: &mut Plan,
-    ) {
+    pub(crate) fn edit(&mut self, edit: SessionEdit, by: &Resolver, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let title = edit.title.map(|title| display::label(&title, NAME_MAX));
         let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
         let archives = edit.archived.is_some_and(|archived| archived != self.core.archived);
@@ -39,14 +33,14 @@ impl SessionStateMachine {
     }
 
     /// Sets the project of a session that is being opened; whatever opens it is told to clients anyway.
-    pub(in crate::sessions) fn set_project(&mut self, project: Option<Project>) {
+    pub(crate) fn set_project(&mut self, project: Option<Project>) {
         if project.is_some() {
             self.core.project = project;
         }
     }
 
     /// Takes the project as it was read again. If it changed, clients are told; the conversation did not change.
-    pub(in crate::sessions) fn project_read(&mut self, project: Project, env: &DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn project_read(&mut self, project: Project, env: &DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.project.as_ref() == Some(&project) {
             return;
         }

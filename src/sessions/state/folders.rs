@@ -1,7 +1,7 @@
 //! The folders of a session, and the process that it runs in.
 
 use super::*;
-use crate::sessions::place::SessionFolders;
+use crate::place::SessionFolders;
 
 impl SessionCore {
     pub(super) fn folders(&self) -> SessionFolders<'_> {
@@ -15,18 +15,18 @@ impl SessionCore {
 
 impl SessionStateMachine {
     /// Sets the path of the session's folder without symbolic links.
-    pub(in crate::sessions) fn set_resolved_cwd(&mut self, resolved: Option<String>) {
+    pub(crate) fn set_resolved_cwd(&mut self, resolved: Option<String>) {
         self.core.resolved_cwd = resolved.filter(|resolved| *resolved != self.core.cwd);
     }
 
     /// Sets the runtime process that the session runs in, and the folder of its commands where that is the process's own.
-    pub(in crate::sessions) fn set_process(&mut self, instance: Option<String>, commands_in: Option<String>) {
+    pub(crate) fn set_process(&mut self, instance: Option<String>, commands_in: Option<String>) {
         self.set_instance(instance);
         self.core.process_cwd = commands_in;
     }
 
     /// Sets the name of the process that goes on with the session.
-    pub(in crate::sessions) fn set_instance(&mut self, instance: Option<String>) {
+    pub(crate) fn set_instance(&mut self, instance: Option<String>) {
         self.process_changed |= self.core.instance != instance;
         self.core.instance = instance;
     }

@@ -31,19 +31,19 @@ impl SessionStateMachine {
     }
 
     /// The keys of the session's requests, open or answered, and the ticket of its running prompt.
-    pub(in crate::sessions) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
+    pub(crate) fn pending(&self) -> (Vec<RequestKey>, Option<Ticket>) {
         let of_runtime = self.open.iter().filter(|(id, _)| !self.is_own_request(id));
         let open = of_runtime.map(|(_, open)| &open.key);
         let asks = open.chain(self.core.decided.iter().map(|(key, _)| key)).cloned().collect();
         (asks, self.core.run.as_ref().and_then(|run| run.ticket))
     }
 
-    pub(in crate::sessions) fn open_requests(&self) -> Vec<Arc<Request>> {
+    pub(crate) fn open_requests(&self) -> Vec<Arc<Request>> {
         self.open.values().map(|open| Arc::clone(&open.request)).collect()
     }
 
     /// The request that expires next, and when.
-    pub(in crate::sessions) fn deadline(&self) -> Option<(Instant, RequestId)> {
+    pub(crate) fn deadline(&self) -> Option<(Instant, RequestId)> {
         let deadlines = self.open.iter().filter_map(|(id, open)| Some((open.deadline?, id.clone())));
         deadlines.min_by_key(|(at, _)| *at)
     }
@@ -145,7 +145,7 @@ impl SessionStateMachine {
     }
 
     /// The runtime is gone: the session ends, with its runs and requests.
-    pub(in crate::sessions) fn gone(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn gone(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             return;
         }
@@ -186,24 +186,24 @@ impl SessionStateMachine {
     }
 
     /// Ends the pending work of a session that waited for its endpoint: the endpoint is no longer attached, or refuses.
-    pub(in crate::sessions) fn abandon(&mut self, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn abandon(&mut self, why: &str, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() && self.has_pending_work() {
             self.withdraw_all(RunStatus::Error, why, env, plan);
         }
     }
 
     /// Whether the session goes on in its endpoint without the gateway, and has to be opened there again.
-    pub(in crate::sessions) fn continues_in_endpoint(&self) -> bool {
+    pub(crate) fn continues_in_endpoint(&self) -> bool {
         self.core.exited.is_some() && self.core.left && !self.core.archived
     }
 
     /// Whether a run, an open request or a queued prompt is pending.
-    pub(in crate::sessions) fn has_pending_work(&self) -> bool {
+    pub(crate) fn has_pending_work(&self) -> bool {
         self.unfinished() || !self.core.queue.is_empty()
     }
 
     /// The runtime no longer accepts commands.
-    pub(in crate::sessions) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn stuck(&mut self, env: &DecisionEnv<'_>, plan: &mut Plan) {
         let body = RuntimeStatusBody {
             status: "stuck",
             runtime_id: self.origin.runtime_id.as_str(),
@@ -215,7 +215,7 @@ impl SessionStateMachine {
     }
 
     /// Applies an answer: the first one that fits the request wins.
-    pub(in crate::sessions) fn answer(
+    pub(crate) fn answer(
         &mut self,
         id: &RequestId,
         answer: &Answer,
@@ -239,12 +239,12 @@ impl SessionStateMachine {
     }
 
     /// Whether a request is open.
-    pub(in crate::sessions) fn is_open(&self, id: &RequestId) -> bool {
+    pub(crate) fn is_open(&self, id: &RequestId) -> bool {
         self.open.contains_key(id)
     }
 
     /// Ends a request whose deadline passed.
-    pub(in crate::sessions) fn expire(&mut self, id: &RequestId, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn expire(&mut self, id: &RequestId, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         self.resolve(id, &Decision::Expired, Resolver::gateway(), None, true, env, plan);
     }
 }
@@ -252,13 +252,13 @@ impl SessionStateMachine {
 /// The receipts of the requests that closed last, for late answers. Outside of the state, because only stored decisions are
 /// added: one that could not be stored is rolled back with the state.
 #[derive(Default)]
-pub(in crate::sessions) struct ClosedRequests {
+pub(crate) struct ClosedRequests {
     pub(super) closed: VecDeque<(Receipt, Option<String>)>,
 }
 
 impl ClosedRequests {
     /// Adds the receipt of a closed request; `key` is that of the answer that won.
-    pub(in crate::sessions) fn push(&mut self, receipt: Receipt, key: Option<String>) {
+    pub(crate) fn push(&mut self, receipt: Receipt, key: Option<String>) {
         self.closed.push_back((receipt, key));
         if self.closed.len() > RECEIPTS {
             self.closed.pop_front();
@@ -266,12 +266,12 @@ impl ClosedRequests {
     }
 
     /// The receipt of a recently closed request.
-    pub(in crate::sessions) fn get(&self, id: &RequestId) -> Option<&Receipt> {
+    pub(crate) fn get(&self, id: &RequestId) -> Option<&Receipt> {
         self.find(id).map(|(receipt, _)| receipt)
     }
 
     /// The error for an answer to a closed request.
-    pub(in crate::sessions) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> SessionError {
+    pub(crate) fn late(&self, id: &RequestId, key: Option<&AnswerKey>) -> SessionError {
         match self.find(id) {
             Some((receipt, won_with)) => late(receipt.clone(), won_with.as_deref(), key),
             None => SessionError::NoRequest(id.clone()),
@@ -284,7 +284,7 @@ impl ClosedRequests {
 }
 
 /// The error for an answer to a request that `receipt` closed.
-pub(in crate::sessions) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> SessionError {
+pub(crate) fn late(receipt: Receipt, won_with: Option<&str>, key: Option<&AnswerKey>) -> SessionError {
     match receipt.state {
         RequestState::Answered => {
             let won = won_with.zip(key).map_or(Ok(false), |(row, key)| key.won(row, &receipt));

@@ -49,18 +49,18 @@ fn text_of(content: &[Box<RawValue>], most: usize) -> String {
 
 impl SessionStateMachine {
     /// The content of the queued prompts, the next one first.
-    pub(in crate::sessions) fn waiting(&self) -> Vec<(RunId, PromptContent)> {
+    pub(crate) fn waiting(&self) -> Vec<(RunId, PromptContent)> {
         let content = |queued: &QueuedRun| Some((queued.run_id.clone(), queued.content.clone()?));
         self.core.queue.iter().filter_map(content).collect()
     }
 
     /// The runs whose prompts were stored when the session was restored.
-    pub(in crate::sessions) fn stored_prompts(&self) -> BTreeSet<RunId> {
+    pub(crate) fn stored_prompts(&self) -> BTreeSet<RunId> {
         self.stored_prompts.clone()
     }
 
     /// Fills in the stored content of prompts. Content that cannot be read counts as missing.
-    pub(in crate::sessions) fn load_prompts(&mut self, stored: &[(RunId, Vec<u8>)]) {
+    pub(crate) fn load_prompts(&mut self, stored: &[(RunId, Vec<u8>)]) {
         self.stored_prompts = stored.iter().map(|(run_id, _)| run_id.clone()).collect();
         let content = |run_id: &RunId| {
             let (_, content) = stored.iter().find(|(stored, _)| stored == run_id)?;
@@ -105,7 +105,7 @@ impl SessionStateMachine {
     }
 
     /// A prompt: starts a run, or is queued. A prompt with a known idempotency key starts nothing.
-    pub(in crate::sessions) fn prompt(
+    pub(crate) fn prompt(
         &mut self,
         content: PromptContent,
         by: Resolver,
@@ -123,7 +123,7 @@ impl SessionStateMachine {
 
     /// Sends the prompt of a run again. A run under way is cancelled first, and the prompt comes right after it, before the
     /// queued ones.
-    pub(in crate::sessions) fn again(
+    pub(crate) fn again(
         &mut self,
         run_id: &RunId,
         content: PromptContent,
@@ -274,7 +274,7 @@ impl SessionStateMachine {
 
     /// Cancels the current run, or a queued one. Open requests are withdrawn first: some agents hang on an unanswered
     /// request, and one would run the command. Observe-only requests stay open until they end where they came from.
-    pub(in crate::sessions) fn cancel(
+    pub(crate) fn cancel(
         &mut self,
         run_id: Option<&RunId>,
         (by, reason): (&Resolver, Option<&str>),

@@ -11,11 +11,11 @@ const SURFACE_ASKS: usize = 64;
 
 /// A question by a surface, as the session remembers it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::sessions) struct SurfaceAsk {
-    pub(in crate::sessions) surface: String,
+pub(crate) struct SurfaceAsk {
+    pub(crate) surface: String,
     /// The idempotency key of the call that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::sessions) key: Option<String>,
+    pub(crate) key: Option<String>,
     /// Whether its surface still names it as the question that is open.
     #[serde(default)]
     marked: bool,
@@ -39,12 +39,12 @@ struct AskOutcome {
 
 /// The answer to a question by a surface.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::sessions) struct AskAnswer {
+pub(crate) struct AskAnswer {
     /// As it is kept: without what was typed into inputs that show nothing. Null if the person declined.
-    pub(in crate::sessions) kept: Value,
+    pub(crate) kept: Value,
     /// The whole, where it differs; never stored, so a restart of the gateway loses it.
     #[serde(skip)]
-    pub(in crate::sessions) whole: Option<Value>,
+    pub(crate) whole: Option<Value>,
 }
 
 impl AskAnswer {
@@ -71,29 +71,29 @@ pub struct AskView {
 
 impl SessionStateMachine {
     /// Whether this is a question by a surface, open or closed.
-    pub(in crate::sessions) fn surface_of_ask(&self, id: &RequestId) -> Option<&str> {
+    pub(crate) fn surface_of_ask(&self, id: &RequestId) -> Option<&str> {
         self.core.surface_asks.get(id).map(|ask| ask.surface.as_str())
     }
 
     /// The question that was asked under this idempotency key.
-    pub(in crate::sessions) fn known_ask(&self, key: &str) -> Option<AskView> {
+    pub(crate) fn known_ask(&self, key: &str) -> Option<AskView> {
         let known = self.core.surface_asks.iter().find(|(_, ask)| ask.key.as_deref() == Some(key));
         known.and_then(|(id, _)| self.ask_view(id))
     }
 
     /// Whether a question by a surface has ended, and its agent was not told.
-    pub(in crate::sessions) fn is_untold(&self, id: &RequestId) -> bool {
+    pub(crate) fn is_untold(&self, id: &RequestId) -> bool {
         self.core.surface_asks.get(id).and_then(|ask| ask.outcome.as_ref()).is_some_and(|outcome| !outcome.told)
     }
 
     /// Questions that ended while their surfaces still name them: nobody answered.
-    pub(in crate::sessions) fn marked_asks_that_ended(&self) -> Vec<(RequestId, String)> {
+    pub(crate) fn marked_asks_that_ended(&self) -> Vec<(RequestId, String)> {
         let ended = self.core.surface_asks.iter().filter(|(_, ask)| ask.marked && ask.outcome.is_some());
         ended.map(|(id, ask)| (id.clone(), ask.surface.clone())).collect()
     }
 
     /// Notes that a question's surface does not name it any more.
-    pub(in crate::sessions) fn unmark_ask(&mut self, id: &RequestId, plan: &mut Plan) {
+    pub(crate) fn unmark_ask(&mut self, id: &RequestId, plan: &mut Plan) {
         if let Some(ask) = self.core.surface_asks.get_mut(id) {
             ask.marked = false;
             plan.dirty = true;
@@ -101,18 +101,18 @@ impl SessionStateMachine {
     }
 
     /// Forgets what was typed blind into the answers: the agent that asked is gone.
-    pub(in crate::sessions) fn forget_secrets(&mut self) {
+    pub(crate) fn forget_secrets(&mut self) {
         let outcomes = self.core.surface_asks.values_mut().filter_map(|ask| ask.outcome.as_mut());
         outcomes.filter_map(|outcome| outcome.answer.as_mut()).for_each(|answer| answer.whole = None);
     }
 
     /// An open request.
-    pub(in crate::sessions) fn open_request_of(&self, id: &RequestId) -> Option<&Arc<Request>> {
+    pub(crate) fn open_request_of(&self, id: &RequestId) -> Option<&Arc<Request>> {
         self.open.get(id).map(|open| &open.request)
     }
 
     /// What became of a question by a surface so far.
-    pub(in crate::sessions) fn ask_view(&self, id: &RequestId) -> Option<AskView> {
+    pub(crate) fn ask_view(&self, id: &RequestId) -> Option<AskView> {
         let outcome = self.core.surface_asks.get(id)?.outcome.as_ref();
         Some(AskView {
             ask_id: id.clone(),
@@ -123,7 +123,7 @@ impl SessionStateMachine {
     }
 
     /// Opens a question by a surface.
-    pub(in crate::sessions) fn ask_by_surface(
+    pub(crate) fn ask_by_surface(
         &mut self,
         ask: AgentRequest,
         surface: String,
@@ -141,7 +141,7 @@ impl SessionStateMachine {
     }
 
     /// What became of a question by a surface. Once it is closed, its agent has the outcome by this.
-    pub(in crate::sessions) fn fetch_ask(&mut self, id: &RequestId, plan: &mut Plan) -> Option<AskView> {
+    pub(crate) fn fetch_ask(&mut self, id: &RequestId, plan: &mut Plan) -> Option<AskView> {
         let view = self.ask_view(id);
         if let Some(outcome) = self.core.surface_asks.get_mut(id).and_then(|ask| ask.outcome.as_mut())
             && !std::mem::replace(&mut outcome.told, true)
@@ -153,7 +153,7 @@ impl SessionStateMachine {
 
     /// Closes a question by a surface with what the agent is to get. `is_awaited`: somebody waits for the outcome, so that no prompt has
     /// to tell it.
-    pub(in crate::sessions) fn answer_by_surface(
+    pub(crate) fn answer_by_surface(
         &mut self,
         id: &RequestId,
         (decision, answer, is_awaited): (&Decision, AskAnswer, bool),

@@ -96,18 +96,7 @@ impl BridgeState {
     ) {
         let outcome = outcome.map_err(rpc_error);
         match (purpose, outcome) {
-            (CallPurpose::Start { id }, outcome) => {
-                self.starting = self.starting.saturating_sub(1);
-                match outcome {
-                    Ok(result) => {
-                        if let Some(run) = result["run_id"].as_str() {
-                            self.translator.mark_own(run);
-                        }
-                        out.push(reply(&id, &json!({ "run_id": result["run_id"] })));
-                    }
-                    Err(error) => out.push(fail(&id, &error)),
-                }
-            }
+            (CallPurpose::Start { id }, outcome) => self.on_started(&id, outcome, out),
             (CallPurpose::Runtimes { start }, Ok(result)) => self.choose_runtime(start, &result, out),
             (CallPurpose::Open { start, .. }, Ok(result)) => {
                 self.opening = false;
@@ -190,6 +179,20 @@ impl BridgeState {
                 | CallPurpose::Pass { id },
                 Err(error),
             ) => out.push(fail(&id, &error)),
+        }
+    }
+
+    /// Replies to a `run.start` whose call has ended.
+    fn on_started(&mut self, id: &Value, outcome: Result<Value, Value>, out: &mut Vec<BridgeAction>) {
+        self.starting = self.starting.saturating_sub(1);
+        match outcome {
+            Ok(result) => {
+                if let Some(run) = result["run_id"].as_str() {
+                    self.translator.mark_own(run);
+                }
+                out.push(reply(id, &json!({ "run_id": result["run_id"] })));
+            }
+            Err(error) => out.push(fail(id, &error)),
         }
     }
 

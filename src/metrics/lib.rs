@@ -3,6 +3,8 @@
 //! A metric counted for each event, write or byte is an atomic of its own. A metric with labels is looked up where its
 //! subject begins (a subscription, a session's task), not for each event.
 
+pub mod spans;
+
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

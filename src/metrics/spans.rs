@@ -10,33 +10,33 @@ use plexus_protocol::{Origin, RequestId, RunId, RuntimeId};
 use tracing::{Span, error_span};
 
 /// The span of a runtime's driver.
-pub(crate) fn runtime(id: &RuntimeId) -> Span {
+pub fn runtime(id: &RuntimeId) -> Span {
     error_span!(parent: None, "runtime", runtime_id = %id)
 }
 
 /// The span of a session's task.
-pub(crate) fn session(origin: &Origin) -> Span {
+pub fn session(origin: &Origin) -> Span {
     error_span!(parent: None, "session", runtime_id = %origin.runtime_id, session_id = %origin.session_id)
 }
 
 /// The span of one run, inside its session's span.
-pub(crate) fn run(id: &RunId) -> Span {
+pub fn run(id: &RunId) -> Span {
     error_span!("run", run_id = %id)
 }
 
 /// The span of one request, inside its session's span.
-pub(crate) fn request(id: &RequestId) -> Span {
+pub fn request(id: &RequestId) -> Span {
     error_span!("request", request_id = %id)
 }
 
 /// The span of a client's connection. The number counts the connections that this gateway has accepted.
-pub(crate) fn connection(peer: SocketAddr) -> Span {
+pub fn connection(peer: SocketAddr) -> Span {
     static TAKEN: AtomicU64 = AtomicU64::new(0);
     let connection = TAKEN.fetch_add(1, Ordering::Relaxed) + 1;
     error_span!(parent: None, "connection", connection, %peer)
 }
 
 /// The span of an HTTP call. It has the route, never the path, query or headers, which may hold secrets.
-pub(crate) fn http(method: &'static str, route: &str) -> Span {
+pub fn http(method: &'static str, route: &str) -> Span {
     error_span!("http", method, route)
 }

@@ -70,10 +70,10 @@ pub use listen::tls::{Tls, TlsError, TlsLimits, certificate_end, serve_tls};
 pub use listen::{ListenLimits, MAX_CONNECTIONS, bind, serve};
 pub use public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
 
-use crate::auth::{Approve, Auth, Caller, Device, Permit, Target};
-use crate::ledger::{Account, Ledger};
-use crate::sessions::{Directory, SessionError, Worktrees};
+use plexus_auth::{Approve, Auth, Caller, Device, Permit, Target};
+use plexus_ledger::{Account, Ledger};
 use plexus_protocol::{Answer, Epoch, Receipt, RequestId, RuntimeId, RuntimeSpec, Timestamp};
+use plexus_sessions::{Directory, SessionError, Worktrees};
 
 /// `openapi.json` of a gateway of this version.
 pub fn openapi(version: &str) -> serde_json::Value {
@@ -152,7 +152,7 @@ pub struct AppState {
     /// The folder with the sockets of shared terminals.
     pub terminals: PathBuf,
     /// The proof by which the owner's programs recognise this gateway.
-    pub proof: crate::auth::Proof,
+    pub proof: plexus_auth::Proof,
 }
 
 impl AppState {

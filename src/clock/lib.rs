@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use plexus_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::write_private;
+use plexus_auth::write_private;
 
 /// Largest difference between two sources of time that is no step, in milliseconds.
 pub const STEP_MS: i64 = 3_600_000;

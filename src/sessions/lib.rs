@@ -79,9 +79,9 @@ pub use history::{HistoryPage, PageLimit};
 pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, ResumeVerdict, StartAfter};
 pub use page_merge::{LogPlace, PageItem};
 pub use prompts::PROMPT_MAX;
-pub(crate) use requests::judge;
+pub use requests::judge;
 pub use resumable::{ListPosition as ResumableAt, RESUMABLE_MAX, ResumableConversation, ResumablePage};
-pub(crate) use risk::{masked, masked_by};
+pub use risk::{masked, masked_by};
 pub use runtime_link::{
     Ack, AckTracker, DriverEnd, FOUND, FoundSession, Launcher, OrderRejected, OrphanState, OrphanedRuntime,
     ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,

@@ -50,12 +50,12 @@ use tracing::Instrument as _;
 use self::endpoint::EndpointTarget;
 use self::holder_remains::{HolderRemains, clear};
 use self::process_transport::{StartMode, SurvivingProcess};
-use crate::sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
-use crate::spans;
 use plexus_client::liveness::Patience;
 use plexus_dialects::{Dialect, MakeDialect};
 use plexus_holder::{HolderClient, client as holder_client};
+use plexus_metrics::spans;
 use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
+use plexus_sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
 
 pub use presets::{Preset, PresetError, preset, presets};
 
@@ -185,7 +185,7 @@ pub struct RuntimeSettings {
     /// The folder of recordings, if what is said with runtimes is recorded. `PLEXUS_RECORD` of this process.
     pub record: Option<PathBuf>,
     /// What agents make the gateway hold.
-    pub ledger: crate::ledger::Ledger,
+    pub ledger: plexus_ledger::Ledger,
     /// How runtimes reach the clients that do for agents what these ask their client.
     pub clients: ClientRouter,
     /// The helpers of agents' own terminals.
@@ -222,7 +222,7 @@ impl RuntimeSettings {
             silence: SILENCE,
             decided: DECIDED,
             record: std::env::var_os(RECORD).filter(|dir| !dir.is_empty()).map(PathBuf::from),
-            ledger: crate::ledger::Ledger::default(),
+            ledger: plexus_ledger::Ledger::default(),
             clients: ClientRouter::default(),
             links: link::LinkHub::default(),
         }
