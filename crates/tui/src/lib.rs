@@ -38,6 +38,7 @@ mod kept_reviews;
 mod markdown;
 mod mention;
 mod new_session;
+mod pages;
 mod pairing;
 mod qr;
 mod sanitize;
@@ -52,8 +53,9 @@ mod usage;
 mod view;
 mod view_model;
 
-use app::{App, Effect, Msg};
+use app::App;
 use conversation::{ConversationEvent, PageOf};
+use pages::message::{Effect, Msg};
 pub use qr::qr_picture;
 
 use guard::{FrameBuffer, Stdout, TerminalGuard};
@@ -123,11 +125,11 @@ pub async fn run(client: Client, options: AttachOptions) -> anyhow::Result<End> 
         .unwrap_or_default();
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
-    app.reviews.drafts = kept_reviews::read(&dir);
-    (app.address, app.home) = (address, dir.display().to_string());
-    app.here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+    app.changes.reviews.drafts = kept_reviews::read(&dir);
+    (app.shared.environment.address, app.shared.environment.home) = (address, dir.display().to_string());
+    app.shared.environment.start_dir = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
-    guard.plain = app.theme.depth == Depth::Ansi;
+    guard.plain = app.shared.theme.depth == Depth::Ansi;
     let mut shell = Shell::new(client, guard, dir, size)?;
     let first = app.start(session);
     shell.perform(&mut app, first);
@@ -204,7 +206,7 @@ impl Shell {
         // After its end the subscription yields nothing more.
         let mut all_ended = false;
         loop {
-            if app.quit {
+            if app.shared.quit {
                 return Ok(End::Left);
             }
             if std::mem::take(&mut self.suspend) {
@@ -262,9 +264,9 @@ impl Shell {
             for msg in first {
                 // The clock alone changes ages, once a second, and arms cards.
                 stale |= !matches!(msg, Msg::Tick)
-                    || app.card.is_some()
-                    || app.form.is_some()
-                    || now() / 1000 != app.now / 1000;
+                    || app.shared.card.card.is_some()
+                    || app.new_session.form.is_some()
+                    || now() / 1000 != app.shared.now / 1000;
                 let effects = app.update(msg, now());
                 self.perform(app, effects);
             }
@@ -281,7 +283,7 @@ impl Shell {
     }
 
     fn draw(&mut self, app: &App) -> io::Result<()> {
-        let (width, height) = app.size;
+        let (width, height) = app.shared.size;
         let area = Rect::new(0, 0, width.max(1), height.max(1));
         if self.terminal.get_frame().area() != area {
             self.terminal.resize(area)?;
@@ -289,7 +291,7 @@ impl Shell {
         self.terminal.draw(|frame| {
             let buffer = frame.buffer_mut();
             view::draw(app, buffer);
-            sanitize::seal(buffer, app.theme.depth);
+            sanitize::seal(buffer, app.shared.theme.depth);
         })?;
         self.guard.show()
     }
@@ -421,11 +423,13 @@ impl Shell {
                         let _ = tx.send(Msg::Done(tag, outcome.map_err(|why| why.to_string()))).await;
                     });
                 }
-                Effect::ReadImage { place, path, pasted } => self.read_image(&app.here, place, path, pasted),
+                Effect::ReadImage { place, path, pasted } => {
+                    self.read_image(&app.shared.environment.start_dir, place, path, pasted)
+                }
                 Effect::Edit { root, path, line } => self.edit = Some(EditWish { root, path, line }),
                 Effect::KeepReview(session, review) => {
                     if let Err(why) = kept_reviews::keep(&self.dir, &session, review) {
-                        app.say(&format!("the review is kept only until you quit: {why}"), true);
+                        app.shared.say(&format!("the review is kept only until you quit: {why}"), true);
                     }
                 }
                 // The connection closes with the task, and the gateway takes back what was begun.

@@ -11,9 +11,12 @@ use ratatui::layout::Rect;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::app::{App, CallTag, ConnectionView, Effect, Msg, SentPrompt, TuiPage};
+use super::app::App;
 use super::card::{ARM_DELAY, LINGER_TIME};
 use super::conversation::PageOf;
+use super::pages::TuiPage;
+use super::pages::message::{CallTag, Effect, Msg, SentPrompt};
+use super::pages::shared::ConnectionView;
 use super::theme::{Depth, Theme};
 use super::{sanitize, view};
 
@@ -156,9 +159,9 @@ impl Stage {
     }
 
     fn buffer(&self) -> Buffer {
-        let mut buffer = Buffer::empty(Rect::new(0, 0, self.app.size.0, self.app.size.1));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, self.app.shared.size.0, self.app.shared.size.1));
         view::draw(&self.app, &mut buffer);
-        sanitize::seal(&mut buffer, self.app.theme.depth);
+        sanitize::seal(&mut buffer, self.app.shared.theme.depth);
         buffer
     }
 
@@ -184,13 +187,13 @@ impl Stage {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         {
-            let area = Rect::new(0, 0, self.app.size.0, self.app.size.1);
+            let area = Rect::new(0, 0, self.app.shared.size.0, self.app.shared.size.1);
             let options = ratatui::TerminalOptions { viewport: ratatui::Viewport::Fixed(area) };
             let mut terminal = Terminal::with_options(CrosstermBackend::new(&mut bytes), options).unwrap();
             terminal
                 .draw(|frame| {
                     view::draw(&self.app, frame.buffer_mut());
-                    sanitize::seal(frame.buffer_mut(), self.app.theme.depth);
+                    sanitize::seal(frame.buffer_mut(), self.app.shared.theme.depth);
                 })
                 .unwrap();
         }
@@ -280,7 +283,10 @@ fn tui_draws_every_page_at_80x24() {
     stage.type_text("par");
     insta::assert_snapshot!("palette", stage.screen());
     stage.keys(&["Enter"]);
-    assert_eq!((stage.app.page, stage.app.conversation.as_ref().unwrap().session.as_str()), (TuiPage::Session, "s_1"));
+    assert_eq!(
+        (stage.app.shared.page, stage.app.pages.session.conversation.as_ref().unwrap().session.as_str()),
+        (TuiPage::Session, "s_1")
+    );
 }
 
 #[test]
@@ -316,10 +322,13 @@ fn tui_ignores_a_key_that_was_meant_for_another_card() {
     stage.event("s_1", "request_opened", &ask("q_1", "s_1", "make deploy", json!({})));
     stage.advance(10 * ARM_DELAY);
     stage.type_text("yes");
-    assert_eq!((stage.answers(), stage.app.composer.lines().join("")), (vec![], "say yes".to_owned()));
+    assert_eq!((stage.answers(), stage.app.pages.session.composer.lines().join("")), (vec![], "say yes".to_owned()));
     // Pasted text is text.
     stage.msg(Msg::Paste("y\r\nn\r".into()));
-    assert_eq!((stage.answers(), stage.app.composer.lines().join("|")), (vec![], "say yesy|n|".to_owned()));
+    assert_eq!(
+        (stage.answers(), stage.app.pages.session.composer.lines().join("|")),
+        (vec![], "say yesy|n|".to_owned())
+    );
 }
 
 #[test]
@@ -423,13 +432,13 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     stage.type_text("go on");
     stage.keys(&["Enter"]);
     assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Restart(_), .. })));
-    assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (0, "go on".to_owned()));
+    assert_eq!((prompts(&mut stage), stage.app.pages.session.composer.lines().join("")), (0, "go on".to_owned()));
     stage.msg(Msg::Done(CallTag::Restart("demo".into()), Ok((200, json!({})))));
     assert_eq!(prompts(&mut stage), 0);
     for _ in 0..2 {
         stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
     }
-    assert_eq!((prompts(&mut stage), stage.app.composer.lines().join("")), (1, String::new()));
+    assert_eq!((prompts(&mut stage), stage.app.pages.session.composer.lines().join("")), (1, String::new()));
     // If it cannot be restarted, the prompt stays in the composer and is not sent.
     let mut stage = Stage::new(80, 24, &[session("s_1", "Fix the parser", "exited", 1_000)], &[]);
     stage.open("s_1");
@@ -592,7 +601,7 @@ fn tui_declines_a_form_and_keeps_a_partial_one() {
     stage.keys(&["Esc", "C-k"]);
     stage.type_text("inbox");
     stage.keys(&["Enter"]);
-    assert_eq!(stage.app.page, TuiPage::Inbox);
+    assert_eq!(stage.app.shared.page, TuiPage::Inbox);
     stage.keys(&["j"]);
     stage.advance(ARM_DELAY);
     let screen = stage.screen();
@@ -682,7 +691,7 @@ fn tui_loads_older_sessions_where_they_are_searched() {
         }
         assert!(stage.screen().contains(&format!("Task {}", n + 1)), "{n}: {}", stage.screen());
     }
-    assert_eq!((read, stage.app.sessions.len()), (4, 2_000), "the page that is known, and three more");
+    assert_eq!((read, stage.app.shared.sessions.all.len()), (4, 2_000), "the page that is known, and three more");
     // By a filter, on any page; a failed read is repeated with the next key.
     let mut stage = Stage::new(80, 24, &[], &[]);
     stage.msg(Msg::Event(ClientEvent::Hello(hello())));
@@ -707,7 +716,7 @@ fn tui_loads_older_sessions_where_they_are_searched() {
     // A late page of an earlier `hello` is ignored; Esc clears the filter, and only then leaves.
     stage.msg(Msg::Done(CallTag::Older(1), Ok((200, json!({ "sessions": [session("s_x", "Late", "idle", 0)] })))));
     stage.keys(&["Esc"]);
-    assert!(stage.screen().contains("Task 12") && !stage.screen().contains("Late") && !stage.app.quit);
+    assert!(stage.screen().contains("Task 12") && !stage.screen().contains("Late") && !stage.app.shared.quit);
 }
 
 #[test]
@@ -842,10 +851,10 @@ fn tui_shows_a_lost_gateway_with_the_age_of_its_data() {
     stage.advance(1_000);
     stage.msg(Msg::Event(ClientEvent::Lost("closed".into())));
     stage.advance(61_000);
-    assert!(matches!(stage.app.link, ConnectionView::Lost(..)));
+    assert!(matches!(stage.app.shared.link, ConnectionView::Lost(..)));
     let screen = stage.screen();
     assert!(screen.contains("○ offline") && screen.contains("This data is from"), "{screen}");
-    assert_eq!(stage.app.true_at, NOON + 1_000);
+    assert_eq!(stage.app.shared.data_as_of, NOON + 1_000);
     stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": [] }))));
     stage.msg(Msg::Event(ClientEvent::Live));
     assert!(stage.screen().contains("● live"));
@@ -866,9 +875,9 @@ fn tui_has_history_queue_and_slash_commands() {
     assert!(stage.screen().contains("waits 1 and then this · phone"), "{}", stage.screen());
     stage.type_text("draft");
     stage.keys(&["Up"]);
-    assert_eq!(stage.app.composer.lines(), ["earlier", "words"]);
+    assert_eq!(stage.app.pages.session.composer.lines(), ["earlier", "words"]);
     stage.keys(&["Down", "Down"]);
-    assert_eq!(stage.app.composer.lines(), ["draft"]);
+    assert_eq!(stage.app.pages.session.composer.lines(), ["draft"]);
     stage.keys(&["C-c"]);
     stage.type_text("/pl");
     assert!(stage.screen().contains("/plan makes a plan"), "{}", stage.screen());
@@ -884,7 +893,7 @@ fn tui_has_history_queue_and_slash_commands() {
         CallTag::Prompt(Box::new(SentPrompt { session: "s_1".into(), words: "/plan now".into(), images: Vec::new() })),
         Ok((429, json!({ "detail": "too many wait" }))),
     ));
-    assert_eq!(stage.app.composer.lines(), ["/plan now"]);
+    assert_eq!(stage.app.pages.session.composer.lines(), ["/plan now"]);
     stage.keys(&["Esc", "Q"]);
     assert!(
         stage
@@ -909,7 +918,7 @@ fn tui_long_session_costs_a_window_and_rereads_older_events() {
         let (kind, body) = body(n);
         stage.app.update(Msg::SessionEvent(of, event_at("s_1", n + 1, kind, &body, NOON)), NOON);
     }
-    let (blocks, bytes) = stage.app.conversation.as_ref().unwrap().kept();
+    let (blocks, bytes) = stage.app.pages.session.conversation.as_ref().unwrap().kept();
     assert!(blocks <= 3000 && bytes < 32 << 20, "{blocks} blocks, {bytes} bytes");
     assert!(stage.screen().contains("word-199999"), "{}", stage.screen());
     // Scrolled to the first loaded line: the previous page is fetched, and shown from its end.
@@ -977,7 +986,10 @@ fn tui_keeps_the_reading_position_while_events_come() {
     for _ in 0..40 {
         stage.keys(&["PageDown"]);
     }
-    assert!(stage.screen().contains("tool 399") && stage.app.conversation.as_ref().unwrap().scroll_position.follow);
+    assert!(
+        stage.screen().contains("tool 399")
+            && stage.app.pages.session.conversation.as_ref().unwrap().scroll_position.follow
+    );
 }
 
 /// Escape sequences that terminals obey.
@@ -1125,9 +1137,9 @@ fn tui_never_passes_an_agents_escape_sequence_to_the_terminal() {
                 ));
                 stage.keys(&["Esc"]);
                 for page in ["1", "2", "3", "4", "5", "?"] {
-                    stage.app.query_typing = false;
+                    stage.app.pages.search.typing = false;
                     stage.keys(&[page]);
-                    stage.app.query_typing = false;
+                    stage.app.pages.search.typing = false;
                     assert_allowed_bytes(&stage.bytes(), bytes);
                 }
                 stage.keys(&["Esc", ":"]);
@@ -1310,7 +1322,11 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
         screen.contains("words of many chunks") && screen.contains("cargo test") && screen.contains("and more"),
         "{screen}"
     );
-    assert_eq!(stage.app.conversation.as_ref().unwrap().usage, Some((5, 100)), "the latest comes with the snapshot");
+    assert_eq!(
+        stage.app.pages.session.conversation.as_ref().unwrap().usage,
+        Some((5, 100)),
+        "the latest comes with the snapshot"
+    );
     // Up: the previous page.
     stage.keys(&["Esc", "g"]);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:80".into() }));
@@ -1319,7 +1335,7 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     // A place that is not loaded is fetched; where nothing can be read, all events are replayed.
     stage.keys(&["G"]);
     stage.effects.clear();
-    assert!(stage.app.conversation.as_mut().unwrap().seek(40));
+    assert!(stage.app.pages.session.conversation.as_mut().unwrap().seek(40));
     stage.msg(Msg::Tick);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:41".into() }));
     stage.msg(Msg::Opened(of, None));

@@ -294,6 +294,17 @@ pub(crate) struct TriagePlan {
     pub(crate) out: Vec<(String, &'static str)>,
 }
 
+/// The question whether to answer several requests.
+#[derive(Clone, Debug)]
+pub(crate) struct SeveralQuestion {
+    pub(crate) sense: Sense,
+    pub(crate) meant: Vec<MeantRequest>,
+    pub(crate) plan: TriagePlan,
+    /// When it was first shown.
+    pub(crate) shown: i64,
+    pub(crate) scroll: usize,
+}
+
 /// What a request asks, in one line: without the line that names the folder.
 pub(crate) fn asked(ask: &RequestView) -> String {
     let first = ask.display.split('\n').find(|line| !line.trim().is_empty()).unwrap_or(&ask.title);

@@ -25,12 +25,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 use ratatui_textarea::TextArea;
 
-use super::app::{App, ConnectionView, Overlay, PAGES, TuiPage, viewers};
+use super::app::App;
 use super::card::{Card, CardMode};
 use super::conversation::DrawContext;
 use super::help::KEYS;
 use super::input;
 use super::markdown::wrap;
+use super::pages::shared::{ConnectionView, Overlay};
+use super::pages::{PAGES, TuiPage};
 use super::sanitize;
 use super::view_model::{DeviceItem, RiskView, SessionItem, ago, clock, span};
 use pages::runtimes_height;
@@ -55,7 +57,7 @@ const COMPOSER_MAX: usize = 8;
 // === where things are
 
 fn body(app: &App) -> Rect {
-    let (width, height) = app.size;
+    let (width, height) = app.shared.size;
     Rect::new(0, 1, width, height.saturating_sub(2))
 }
 
@@ -73,27 +75,34 @@ struct Rows {
 fn rows(app: &App) -> Rows {
     let panes = panes(app);
     let all = panes.middle;
-    let preview = app.page != TuiPage::Session;
-    let lines = input::rows(&app.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX);
+    let preview = app.shared.page != TuiPage::Session;
+    let lines =
+        input::rows(&app.pages.session.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX);
     // Where there is little room, a question has that of the empty composer.
-    let asked = app.card.as_ref().is_some_and(|card| card.closed_at.is_none()) && !app.writing;
-    let hidden = preview || all.height < LOW && asked && app.composer.is_empty();
+    let asked = app.shared.card.open().is_some() && !app.shared.writing;
+    let hidden = preview || all.height < LOW && asked && app.pages.session.composer.is_empty();
     let composer = if hidden { 0 } else { u16::try_from(lines).unwrap_or(1) + 1 };
-    let session = app.conversation.as_ref().and_then(|conversation| app.sessions.get(&conversation.session));
+    let session = app
+        .pages
+        .session
+        .conversation
+        .as_ref()
+        .and_then(|conversation| app.shared.sessions.all.get(&conversation.session));
     let queued = session.filter(|_| !preview).map_or(0, |session| session.queue.len()).min(3);
     let queue = u16::try_from(queued + if preview { 0 } else { composer::offer_lines(app) }).unwrap_or(0);
     let open = app.surface_is_open();
     // An open surface has the room of the composer as well.
     let below = if open { 0 } else { (composer + queue).min(all.height / 2) };
     let queue = below.saturating_sub(composer);
-    let pinned = app.conversation.as_ref().is_some_and(|conversation| !conversation.surfaces.pinned().is_empty());
+    let pinned =
+        app.pages.session.conversation.as_ref().is_some_and(|conversation| !conversation.surfaces.pinned().is_empty());
     let pins = u16::from(pinned && !open);
     let middle = all.height.saturating_sub(1 + pins + below);
     let most = card_max(app, middle);
-    let card = match (&app.card, app.page) {
+    let card = match (&app.shared.card.card, app.shared.page) {
         (Some(card), TuiPage::Session | TuiPage::Inbox) if panes.detail.width == 0 => {
-            app.requests.get(&card.id).map_or(0, |(ask, _)| {
-                u16::try_from(card.shape(ask, all.width, usize::from(most), &app.theme).height).unwrap_or(most)
+            app.shared.requests.get(&card.id).map_or(0, |(ask, _)| {
+                u16::try_from(card.shape(ask, all.width, usize::from(most), &app.shared.theme).height).unwrap_or(most)
             })
         }
         _ => 0,
@@ -111,7 +120,7 @@ fn rows(app: &App) -> Rows {
 
 /// The most lines of a card: some of the conversation stays visible, but only two lines above a form.
 fn card_max(app: &App, middle: u16) -> u16 {
-    if app.card.as_ref().is_some_and(Card::is_form) {
+    if app.shared.card.card.as_ref().is_some_and(Card::is_form) {
         return middle.saturating_sub(2).max(middle.min(9));
     }
     (middle * 7 / 10).max(middle.min(9))
@@ -119,16 +128,20 @@ fn card_max(app: &App, middle: u16) -> u16 {
 
 /// The room of a card: its width and greatest height.
 pub(crate) fn card_area(app: &App) -> Option<Rect> {
-    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || app.overlay.is_some() || app.form.is_some() {
+    if app.shared.size.0 < WIDTH_MIN
+        || app.shared.size.1 < HEIGHT_MIN
+        || app.shared.overlay.is_some()
+        || app.new_session.form.is_some()
+    {
         return None;
     }
-    app.card.as_ref().filter(|_| app.changes.is_none())?;
+    app.shared.card.card.as_ref().filter(|_| app.changes.screen.is_none())?;
     card_place(app)
 }
 
 /// The area of the conversation.
 pub(crate) fn conversation_area(app: &App) -> Rect {
-    if app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN || panes(app).middle.width == 0 {
+    if app.shared.size.0 < WIDTH_MIN || app.shared.size.1 < HEIGHT_MIN || panes(app).middle.width == 0 {
         return Rect::default();
     }
     let area = rows(app).conversation;
@@ -137,7 +150,7 @@ pub(crate) fn conversation_area(app: &App) -> Rect {
 
 /// The room for the content of the open surface, inside its frame.
 pub(crate) fn surface_area(app: &App) -> Rect {
-    if !app.surface_is_open() || app.size.0 < WIDTH_MIN || app.size.1 < HEIGHT_MIN {
+    if !app.surface_is_open() || app.shared.size.0 < WIDTH_MIN || app.shared.size.1 < HEIGHT_MIN {
         return Rect::default();
     }
     let frame = rows(app).conversation;
@@ -146,12 +159,13 @@ pub(crate) fn surface_area(app: &App) -> Rect {
 }
 
 fn tabs(app: &App) -> Vec<(Option<TuiPage>, Span<'static>)> {
-    let theme = &app.theme;
-    let (open, danger) = app.open_asks();
-    let (wide, narrow) = (app.size.0 >= 76, app.size.0 < NARROW_TABS);
+    let theme = &app.shared.theme;
+    let (open, danger) = app.shared.open_asks();
+    let (wide, narrow) = (app.shared.size.0 >= 76, app.shared.size.0 < NARROW_TABS);
     let mut spans = vec![(None, Span::styled(if narrow { "" } else { " plexus " }, theme.accent))];
     for (n, (page, name)) in PAGES.iter().enumerate() {
-        let here = app.page == *page || (app.page == TuiPage::Session && app.from == *page);
+        let here =
+            app.shared.page == *page || (app.shared.page == TuiPage::Session && app.shared.previous_page == *page);
         let style = if here { theme.text.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { theme.dim };
         spans.push((Some(*page), Span::styled(format!(" {}", n + 1), theme.dim)));
         spans.push((Some(*page), Span::raw(" ")));
@@ -205,9 +219,11 @@ pub(crate) fn draw(app: &App, buf: &mut Buffer) {
     }
     let mut draw = Draw { app, buf };
     draw.top();
-    match app.page {
-        _ if app.form.is_some() => app.form.iter().for_each(|form| draw.form(form)),
-        TuiPage::Session if app.changes.is_some() => app.changes.iter().for_each(|screen| draw.changes(screen)),
+    match app.shared.page {
+        _ if app.new_session.form.is_some() => app.new_session.form.iter().for_each(|form| draw.form(form)),
+        TuiPage::Session if app.changes.screen.is_some() => {
+            app.changes.screen.iter().for_each(|screen| draw.changes(screen))
+        }
         TuiPage::Search => draw.search(),
         TuiPage::Runtimes => draw.runtimes(),
         TuiPage::Devices => draw.devices(),
@@ -234,13 +250,13 @@ impl Draw<'_> {
     }
 
     fn top(&mut self) {
-        let theme = &self.app.theme;
-        let width = self.app.size.0;
+        let theme = &self.app.shared.theme;
+        let width = self.app.shared.size.0;
         self.fill(Rect::new(0, 0, width, 1), theme.bar);
         let spans: Vec<Span<'static>> = tabs(self.app).into_iter().map(|(_, span)| span).collect();
         self.put(0, 0, spans, width);
         let narrow = width < NARROW_TABS;
-        let link = match &self.app.link {
+        let link = match &self.app.shared.link {
             ConnectionView::Live if narrow => vec![Span::styled(" ● ", theme.ok)],
             ConnectionView::Connecting if narrow => vec![Span::styled(" ○ ", theme.warn)],
             ConnectionView::Live => vec![Span::styled(" ● live ", theme.ok)],
@@ -252,19 +268,19 @@ impl Draw<'_> {
 
     fn bottom(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
-        let (width, height) = app.size;
+        let theme = &app.shared.theme;
+        let (width, height) = app.shared.size;
         let y = height - 1;
         self.fill(Rect::new(0, y, width, 1), theme.bar);
-        if let Some((words, bad, _)) = &app.toast {
+        if let Some((words, bad, _)) = &app.shared.toast {
             let style = if *bad { theme.bad } else { theme.ok };
             return self.put(1, y, Span::styled(sanitize::cut(words, usize::from(width) - 2), style), width - 1);
         }
-        if let ConnectionView::Lost(at, why) = &app.link {
+        if let ConnectionView::Lost(at, why) = &app.shared.link {
             let words = format!(
                 "No gateway since {}. This data is from {}. Reconnecting … ({why})",
                 clock(*at),
-                clock(app.true_at)
+                clock(app.shared.data_as_of)
             );
             return self.put(1, y, Span::styled(sanitize::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
         }
@@ -296,7 +312,7 @@ impl Draw<'_> {
         none: &str,
         row: impl Fn(usize) -> Vec<Span<'static>>,
     ) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         self.put(area.x, area.y, Span::styled(heads.to_owned(), theme.dim), area.width);
         if many == 0 {
             let lines = wrap(
@@ -324,9 +340,9 @@ impl Draw<'_> {
 
     fn session(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let rows = rows(app);
-        let Some(conversation) = &app.conversation else {
+        let Some(conversation) = &app.pages.session.conversation else {
             // With three panes it is in the third.
             if rows.card.height > 0 {
                 self.card(rows.card);
@@ -344,11 +360,11 @@ impl Draw<'_> {
         }
         self.pins(rows.pins);
         let area = conversation_area(app);
-        let cx = DrawContext { theme, width: area.width, height: usize::from(area.height), now: app.now };
+        let cx = DrawContext { theme, width: area.width, height: usize::from(area.height), now: app.shared.now };
         let lines = conversation.screen(&cx);
-        let preview = app.page != TuiPage::Session;
+        let preview = app.shared.page != TuiPage::Session;
         if lines.is_empty() && area.height > 2 {
-            let words = match (conversation.live, &app.link) {
+            let words = match (conversation.live, &app.shared.link) {
                 (true, _) if preview => "No messages yet.".to_owned(),
                 (true, _) => "No messages yet. Write a prompt below.".to_owned(),
                 (false, ConnectionView::Live) => format!("reading … {} events", conversation.events),
@@ -368,7 +384,7 @@ impl Draw<'_> {
                 vec![Span::styled(format!(" ↑ {words} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
             self.right(area, spans, area.width);
         }
-        if !conversation.live && conversation.events > 0 && app.link == ConnectionView::Live {
+        if !conversation.live && conversation.events > 0 && app.shared.link == ConnectionView::Live {
             let words = format!(" reading … {} events ", conversation.events);
             let spans = vec![Span::styled(words, theme.warn.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
             self.right(area, spans, area.width);
@@ -384,7 +400,7 @@ impl Draw<'_> {
         if rows.card.height > 0 {
             self.card(rows.card);
         }
-        let session = app.sessions.get(&conversation.session);
+        let session = app.shared.sessions.all.get(&conversation.session);
         let mut y = rows.queue.y;
         for (n, (_, words, by)) in session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate() {
             if y + u16::try_from(composer::offer_lines(app)).unwrap_or(0) >= rows.composer.y {
@@ -406,8 +422,8 @@ impl Draw<'_> {
 
     fn header(&mut self, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
-        let Some(conversation) = &app.conversation else { return };
+        let theme = &app.shared.theme;
+        let Some(conversation) = &app.pages.session.conversation else { return };
         let mut right = Vec::new();
         let mut say = |words: String, style: Style| {
             if !words.is_empty() {
@@ -415,27 +431,27 @@ impl Draw<'_> {
                 right.push(Span::styled(words, style));
             }
         };
-        let names = viewers(app, &conversation.session);
+        let names = app.shared.sessions.viewer_names(&conversation.session);
         let width = usize::from(area.width);
-        let focus = has_panes(app) && app.page == TuiPage::Session;
+        let focus = has_panes(app) && app.shared.page == TuiPage::Session;
         let mut left = vec![if focus { Span::styled("▌", theme.accent) } else { Span::raw(" ") }];
-        if let Some(session) = app.sessions.get(&conversation.session) {
+        if let Some(session) = app.shared.sessions.all.get(&conversation.session) {
             let (mark, style) = state_mark(app, session);
             left.push(Span::styled(format!("{mark} "), style));
             left.push(Span::styled(sanitize::cut(&session.name(), width / 2), theme.text.add_modifier(Modifier::BOLD)));
             left.push(Span::styled(format!("  {} ", session.runtime), theme.dim));
-            if app.runtimes.iter().any(|one| one.id == session.runtime && !one.unasked.is_empty()) {
+            if app.shared.runtimes.iter().any(|one| one.id == session.runtime && !one.unasked.is_empty()) {
                 left.push(Span::styled("acts without asking ", theme.warn));
             }
             if width > 100 {
                 left.push(Span::styled(sanitize::cut(&session.cwd, 40), theme.dim));
             }
             let took = match conversation.running {
-                Some(at) if at > 0 && session.state != "idle" => format!(" {}", span(app.now - at)),
+                Some(at) if at > 0 && session.state != "idle" => format!(" {}", span(app.shared.now - at)),
                 _ => String::new(),
             };
             say(format!("{}{took}", session.state), style);
-            let doing = app.doing.get(&session.id).filter(|_| width > 90 && session.state == "running");
+            let doing = app.shared.sessions.doing.get(&session.id).filter(|_| width > 90 && session.state == "running");
             say(doing.map(|doing| sanitize::cut(doing, 30)).unwrap_or_default(), theme.dim);
         } else {
             left.push(Span::styled(sanitize::line(&conversation.session, 40), theme.dim));
@@ -470,16 +486,16 @@ impl Draw<'_> {
             reason = "a place on a scroll bar, between its ends"
         )]
         let at = if end { rows } else { (place * f32::from(rows)) as u16 };
-        let style = self.app.theme.rule;
+        let style = self.app.shared.theme.rule;
         self.put(area.x + area.width, area.y + at.min(rows), Span::styled("┃", style), 1);
     }
 
     fn window(&mut self, width: u16, height: u16, title: &str) -> Rect {
-        let (w, h) = self.app.size;
+        let (w, h) = self.app.shared.size;
         let (width, height) = (width.min(w - 2), height.min(h - 2));
         let area = Rect::new((w - width) / 2, (h - height) / 3, width, height);
         Clear.render(area, self.buf);
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         Block::bordered()
             .border_type(BorderType::Rounded)
             .border_style(theme.accent.remove_modifier(Modifier::BOLD))
@@ -490,17 +506,17 @@ impl Draw<'_> {
 
     fn overlay(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
-        match &app.overlay {
+        let theme = &app.shared.theme;
+        match &app.shared.overlay {
             None => {}
             Some(Overlay::Help(scroll)) => {
-                let inside = self.window(HELP_WIDTH, app.size.1, "Keys · ↑↓ scroll · Esc");
+                let inside = self.window(HELP_WIDTH, app.shared.size.1, "Keys · ↑↓ scroll · Esc");
                 for (n, line) in (0..inside.height).zip(help_lines(app).into_iter().skip(*scroll)) {
                     self.put(inside.x, inside.y + n, line, inside.width);
                 }
             }
             Some(Overlay::TextPage { title, words, scroll }) => {
-                let inside = self.window(app.size.0, app.size.1, &format!("{title} · ↑↓ scroll · Esc"));
+                let inside = self.window(app.shared.size.0, app.shared.size.1, &format!("{title} · ↑↓ scroll · Esc"));
                 let scroll = (*scroll).min(text_end(app, words));
                 let words = sanitize::text(words);
                 for (n, line) in (0..inside.height).zip(words.split('\n').skip(scroll)) {
@@ -516,7 +532,7 @@ impl Draw<'_> {
             Some(Overlay::Pairing(sheet)) => self.pairing(sheet),
             Some(Overlay::Usage(sheet)) => self.usage(sheet),
             Some(Overlay::Confirm { words, .. }) => {
-                let width = 64.min(app.size.0.saturating_sub(2));
+                let width = 64.min(app.shared.size.0.saturating_sub(2));
                 let room = usize::from(width.saturating_sub(4));
                 let (none, words) = (Span::raw(""), [Span::raw(sanitize::line(words, room * 4))]);
                 let lines = wrap(&words, &none, &none, room);
@@ -540,7 +556,7 @@ impl Draw<'_> {
             }
             Some(Overlay::Palette { area, at }) => {
                 let list = app.palette(&area.lines().join(" "));
-                let inside = self.window(70, app.size.1.saturating_sub(4).min(18), "Commands");
+                let inside = self.window(70, app.shared.size.1.saturating_sub(4).min(18), "Commands");
                 self.put(inside.x, inside.y, Span::styled("› ", theme.accent), 2);
                 self.field(Rect::new(inside.x + 2, inside.y, inside.width - 2, 1), area, true);
                 let at = (*at).min(list.len().saturating_sub(1));
@@ -564,17 +580,17 @@ impl Draw<'_> {
 
 /// The keys that matter now, for the last line.
 fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
-    if let Some(overlay) = &app.overlay {
+    if let Some(overlay) = &app.shared.overlay {
         return overlay_hints(overlay).to_vec();
     }
-    if let Some(form) = &app.form {
+    if let Some(form) = &app.new_session.form {
         return new_session::form_hints(app, form);
     }
-    if let Some(screen) = app.changes.as_ref().filter(|_| app.page == TuiPage::Session) {
+    if let Some(screen) = app.changes.screen.as_ref().filter(|_| app.shared.page == TuiPage::Session) {
         return changes::changes_hints(app, screen).to_vec();
     }
-    let hints: &[(&'static str, &'static str)] = match app.page {
-        TuiPage::Inbox if !app.triage.selected.is_empty() => &[
+    let hints: &[(&'static str, &'static str)] = match app.shared.page {
+        TuiPage::Inbox if !app.pages.inbox.triage.selected.is_empty() => &[
             ("a", "allow once"),
             ("d", "deny"),
             ("r", "deny with a reason"),
@@ -591,7 +607,7 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
             ("?", "keys"),
             ("q", "quit"),
         ],
-        TuiPage::Sessions if app.filtering => &[("Enter", "list"), ("Esc", "all sessions")],
+        TuiPage::Sessions if app.pages.sessions.filtering => &[("Enter", "list"), ("Esc", "all sessions")],
         TuiPage::Sessions => &[
             ("↑↓", "move"),
             ("Enter", "open"),
@@ -603,7 +619,7 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
             ("?", "keys"),
             ("q", "quit"),
         ],
-        TuiPage::Search if app.query_typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
+        TuiPage::Search if app.pages.search.typing => &[("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
         TuiPage::Search => &[("↑↓", "move"), ("Enter", "open"), ("i", "new search"), ("?", "keys"), ("q", "quit")],
         TuiPage::Runtimes => &[
             ("↑↓", "move"),
@@ -623,13 +639,13 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
         TuiPage::Session if app.surface_is_open() => {
             &[("Tab", "next"), ("↑↓", "move"), ("Enter", "press"), ("[ ]", "surfaces"), ("Esc", "back"), ("?", "keys")]
         }
-        TuiPage::Session if app.writing && app.card.as_ref().is_some_and(|card| card.closed_at.is_none()) => {
+        TuiPage::Session if app.shared.writing && app.shared.card.open().is_some() => {
             &[("Esc", "answer the request"), ("Enter", "send"), ("Alt-Enter", "new line")]
         }
-        TuiPage::Session if app.writing => {
+        TuiPage::Session if app.shared.writing => {
             &[("Enter", "send"), ("Alt-Enter", "new line"), ("↑", "earlier"), ("Esc", "read"), ("Ctrl-K", "commands")]
         }
-        TuiPage::Session if app.card_focus => {
+        TuiPage::Session if app.shared.card.focused => {
             &[("a", "allow once"), ("d", "deny"), ("Esc", "write"), ("?", "keys"), ("q", "back")]
         }
         TuiPage::Session => &[
@@ -645,8 +661,8 @@ fn hints(app: &App) -> Vec<(&'static str, &'static str)> {
         ],
     };
     let mut hints = hints.to_vec();
-    if has_panes(app) && (app.page != TuiPage::Session || !app.writing) && !app.surface_is_open() {
-        hints.insert(1, ("Tab", if app.page == TuiPage::Session { "list" } else { "session" }));
+    if has_panes(app) && (app.shared.page != TuiPage::Session || !app.shared.writing) && !app.surface_is_open() {
+        hints.insert(1, ("Tab", if app.shared.page == TuiPage::Session { "list" } else { "session" }));
     }
     hints
 }
@@ -682,7 +698,7 @@ fn cell(words: &str, width: usize, style: Style) -> Span<'static> {
 }
 
 fn state_mark(app: &App, session: &SessionItem) -> (&'static str, Style) {
-    let theme = &app.theme;
+    let theme = &app.shared.theme;
     match session.state.as_str() {
         "waiting" => ("?", theme.warn),
         "running" => ("●", theme.busy),
@@ -692,9 +708,9 @@ fn state_mark(app: &App, session: &SessionItem) -> (&'static str, Style) {
 }
 
 fn help_lines(app: &App) -> Vec<Line<'static>> {
-    let theme = &app.theme;
+    let theme = &app.shared.theme;
     // Within the window's border and its spaces.
-    let width = usize::from(HELP_WIDTH.min(app.size.0.saturating_sub(2)).saturating_sub(4));
+    let width = usize::from(HELP_WIDTH.min(app.shared.size.0.saturating_sub(2)).saturating_sub(4));
     let below = Span::raw(" ".repeat(HELP_KEY + 1));
     let mut lines = Vec::new();
     for (n, (heading, keys)) in KEYS.iter().enumerate() {
@@ -712,10 +728,10 @@ fn help_lines(app: &App) -> Vec<Line<'static>> {
 
 /// How far the help can be scrolled.
 pub(crate) fn help_end(app: &App) -> usize {
-    help_lines(app).len().saturating_sub(usize::from(app.size.1.saturating_sub(4)))
+    help_lines(app).len().saturating_sub(usize::from(app.shared.size.1.saturating_sub(4)))
 }
 
 /// How far this text can be scrolled.
 pub(crate) fn text_end(app: &App, words: &str) -> usize {
-    words.split('\n').count().saturating_sub(usize::from(app.size.1.saturating_sub(4)))
+    words.split('\n').count().saturating_sub(usize::from(app.shared.size.1.saturating_sub(4)))
 }

@@ -11,37 +11,6 @@ const CHORD_TIME: i64 = 1_500;
 /// Longest path in a message, in columns.
 const PATH_MAX: usize = 80;
 
-/// A call of the screen.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ChangesCall {
-    /// The list, read for this time.
-    List(u64),
-    /// The diff of a version of a file.
-    Diff(String, String),
-    /// What was undone.
-    PatchList,
-    /// Undoing the change of a file.
-    Undo(String),
-    /// Bringing back what was undone.
-    Restore(String),
-    /// The comments with these numbers, after this first line.
-    Review(Vec<u64>, String),
-    /// A patch to copy.
-    Patch,
-}
-
-/// Reviews that were not sent yet, and what was pressed before the screen is opened.
-#[derive(Default)]
-pub(crate) struct Reviews {
-    /// By session.
-    pub(crate) drafts: HashMap<String, ReviewDraft>,
-    /// The review that was sent last, and how many there were: one that is sent again has the same key.
-    sent: Option<(String, Value)>,
-    count: u64,
-    /// When `g` was pressed, and where the conversation was.
-    chord: Option<(i64, ScrollPosition)>,
-}
-
 fn shown(path: &str) -> String {
     sanitize::line(path, PATH_MAX)
 }
@@ -49,35 +18,37 @@ fn shown(path: &str) -> String {
 impl App {
     /// Whether the changes of the open session are on the screen.
     pub(crate) fn shows_changes(&self) -> bool {
-        self.changes.is_some() && self.page == TuiPage::Session && self.form.is_none()
+        self.changes.screen.is_some() && self.shared.page == TuiPage::Session && self.new_session.form.is_none()
     }
 
     /// Remembers where the conversation was before `g`: it may begin `g c`.
     pub(super) fn begin_chord(&mut self) {
-        let at = self.conversation.as_ref().map(|conversation| conversation.scroll_position.clone());
-        self.reviews.chord = at.map(|at| (self.now, at));
+        let at = self.pages.session.conversation.as_ref().map(|conversation| conversation.scroll_position.clone());
+        self.changes.reviews.chord = at.map(|at| (self.shared.now, at));
     }
 
     /// Takes the second key of `g c`; true if it was one.
     pub(super) fn end_chord(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
-        let Some((since, at)) = self.reviews.chord.take() else { return false };
-        if key.name() != "c" || !(0..CHORD_TIME).contains(&(self.now - since)) {
+        let Some((since, at)) = self.changes.reviews.chord.take() else { return false };
+        if key.name() != "c" || !(0..CHORD_TIME).contains(&(self.shared.now - since)) {
             return false;
         }
         let put_back = |conversation: &mut Conversation, at: ScrollPosition| conversation.put_back(at);
-        self.conversation.iter_mut().for_each(|conversation| put_back(conversation, at.clone()));
+        self.pages.session.conversation.iter_mut().for_each(|conversation| put_back(conversation, at.clone()));
         self.open_changes(effects);
         true
     }
 
     pub(super) fn open_changes(&mut self, effects: &mut Vec<Effect>) {
-        let Some(conversation) = self.conversation.as_ref().filter(|_| self.page == TuiPage::Session) else {
-            return self.say("open a session first", true);
+        let Some(conversation) =
+            self.pages.session.conversation.as_ref().filter(|_| self.shared.page == TuiPage::Session)
+        else {
+            return self.shared.say("open a session first", true);
         };
         let session = conversation.session.clone();
-        let draft = self.reviews.drafts.get(&session).cloned().unwrap_or_default();
-        self.changes = Some(Box::new(ChangesScreen::new(&session, draft, self.now)));
-        effects.push(get(
+        let draft = self.changes.reviews.drafts.get(&session).cloned().unwrap_or_default();
+        self.changes.screen = Some(Box::new(ChangesScreen::new(&session, draft, self.shared.now)));
+        effects.push(Effect::get(
             CallTag::Changes(session.clone(), ChangesCall::PatchList),
             format!("/v1/sessions/{session}/changes/undone"),
         ));
@@ -86,44 +57,43 @@ impl App {
     /// Back to the conversation. What was written and not sent is kept.
     fn close_changes(&mut self, effects: &mut Vec<Effect>) {
         self.keep_review(effects);
-        let Some(mut screen) = self.changes.take() else { return };
+        let Some(mut screen) = self.changes.screen.take() else { return };
         screen.end_comment(false);
-        self.reviews.drafts.insert(screen.session, screen.draft);
+        self.changes.reviews.drafts.insert(screen.session, screen.draft);
         // The card was not on the screen meanwhile: it arms anew.
-        if let Some(id) = self.card.as_ref().map(|card| card.id.clone()) {
-            self.show_card_of(Some(&id));
-        }
+        self.shared.rearm_card();
     }
 
     fn keep_review(&mut self, effects: &mut Vec<Effect>) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         if let ChangesMode::Review { first, .. } = &screen.mode {
             screen.draft.set_first(&first.lines().join(" "));
         }
         let (session, kept) = (screen.session.clone(), screen.draft.keep());
-        if self.reviews.drafts.get(&session).map_or(Value::Null, ReviewDraft::keep) != kept {
-            self.reviews.drafts.insert(session.clone(), screen.draft.clone());
+        if self.changes.reviews.drafts.get(&session).map_or(Value::Null, ReviewDraft::keep) != kept {
+            self.changes.reviews.drafts.insert(session.clone(), screen.draft.clone());
             effects.push(Effect::KeepReview(session, kept));
         }
     }
 
     /// Something may have changed files of the session on the screen.
     pub(super) fn touch_changes(&mut self, session: Option<&str>) {
-        if let Some(screen) = self.changes.as_mut().filter(|one| session.is_none_or(|id| id == one.session)) {
-            screen.touch(self.now);
+        if let Some(screen) = self.changes.screen.as_mut().filter(|one| session.is_none_or(|id| id == one.session)) {
+            screen.touch(self.shared.now);
         }
     }
 
     /// Reads what the screen needs, after any message.
     pub(super) fn update_changes(&mut self, effects: &mut Vec<Effect>) {
-        let Some(screen) = &self.changes else { return };
-        let open = self.conversation.as_ref().is_some_and(|conversation| conversation.session == screen.session);
-        if !open || self.page != TuiPage::Session {
+        let Some(screen) = &self.changes.screen else { return };
+        let open =
+            self.pages.session.conversation.as_ref().is_some_and(|conversation| conversation.session == screen.session);
+        if !open || self.shared.page != TuiPage::Session {
             return self.close_changes(effects);
         }
         if self.shows_changes()
-            && self.link == ConnectionView::Live
-            && let Some(screen) = &mut self.changes
+            && self.shared.link == ConnectionView::Live
+            && let Some(screen) = &mut self.changes.screen
         {
             let base = format!("/v1/sessions/{}/changes", screen.session);
             let mut query = form_urlencoded::Serializer::new(String::new());
@@ -131,14 +101,14 @@ impl App {
                 query.append_pair("run", &run.id);
             }
             let query = query.finish();
-            if let Some(serial) = screen.list_due(self.now) {
+            if let Some(serial) = screen.list_due(self.shared.now) {
                 let tag = CallTag::Changes(screen.session.clone(), ChangesCall::List(serial));
-                effects.push(get(tag, format!("{base}?{query}")));
+                effects.push(Effect::get(tag, format!("{base}?{query}")));
             }
             if let Some((path, digest)) = screen.diff_due() {
                 let name: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
                 let tag = CallTag::Changes(screen.session.clone(), ChangesCall::Diff(path, digest));
-                effects.push(get(tag, format!("{base}/file?path={name}&{query}")));
+                effects.push(Effect::get(tag, format!("{base}/file?path={name}&{query}")));
             }
         }
         self.settle_changes();
@@ -149,7 +119,7 @@ impl App {
         let areas = view::changes_areas(self);
         let top = view::changes_top(self, &areas);
         let scroll = self.with_diff(|pen| pen.settled(usize::from(areas.lines.height)));
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         screen.top = top;
         if let Some(scroll) = scroll {
             (screen.scroll, screen.reveal) = (scroll, false);
@@ -159,14 +129,14 @@ impl App {
     /// Calls with the diff on the screen.
     fn with_diff<T>(&self, read: impl FnOnce(&DiffPen<'_>) -> T) -> Option<T> {
         let width = usize::from(view::changes_areas(self).lines.width);
-        let screen = self.changes.as_ref()?;
-        Some(read(&DiffPen { screen, diff: screen.diff()?, theme: &self.theme, width }))
+        let screen = self.changes.screen.as_ref()?;
+        Some(read(&DiffPen { screen, diff: screen.diff()?, theme: &self.shared.theme, width }))
     }
 
     fn scroll_changes(&mut self, by: i64) {
         let height = usize::from(view::changes_areas(self).lines.height);
         let scroll = self.with_diff(|pen| pen.scrolled(by, height));
-        if let (Some(screen), Some(scroll)) = (&mut self.changes, scroll) {
+        if let (Some(screen), Some(scroll)) = (&mut self.changes.screen, scroll) {
             screen.scroll = scroll;
         }
     }
@@ -178,7 +148,7 @@ impl App {
         if !self.shows_changes() {
             return false;
         }
-        let Some(screen) = &mut self.changes else { return false };
+        let Some(screen) = &mut self.changes.screen else { return false };
         match &mut screen.mode {
             ChangesMode::Reading => {
                 if !self.changes_reading_key(key, effects) {
@@ -212,8 +182,8 @@ impl App {
 
     fn changes_global_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
-            "?" => self.overlay = Some(Overlay::Help(0)),
-            ":" => self.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 }),
+            "?" => self.shared.overlay = Some(Overlay::Help(0)),
+            ":" => self.shared.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 }),
             name => {
                 let page = name.parse::<usize>().ok().and_then(|n| PAGES.get(n.checked_sub(1)?));
                 if let Some((page, _)) = page {
@@ -225,7 +195,7 @@ impl App {
 
     fn changes_reading_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
         let two = view::changes_areas(self).has_both();
-        let Some(screen) = &mut self.changes else { return false };
+        let Some(screen) = &mut self.changes.screen else { return false };
         match key.name() {
             "Esc" if screen.anchor.is_some() => screen.anchor = None,
             "Esc" if !screen.filter.is_empty() => {
@@ -247,7 +217,7 @@ impl App {
             "X" => self.ask_undo(true),
             "U" => self.list_undone(effects),
             "r" => self.list_runs(),
-            "R" => screen.read_again(self.now),
+            "R" => screen.read_again(self.shared.now),
             "e" => self.edit_changed(effects),
             "y" | "Y" => self.copy_patch(key.name() == "Y", effects),
             _ => return self.changes_move_key(key),
@@ -258,7 +228,7 @@ impl App {
     /// The keys that move in the pane that has them.
     fn changes_move_key(&mut self, key: &Key) -> bool {
         let page = usize::from(view::changes_areas(self).lines.height).saturating_sub(1).max(1);
-        let Some(screen) = &mut self.changes else { return false };
+        let Some(screen) = &mut self.changes.screen else { return false };
         let files = screen.pane == ChangesPane::Files;
         let first = screen.scroll.0;
         match key.name() {
@@ -283,7 +253,7 @@ impl App {
 
     /// After a page was turned, the chosen line is the first one on the screen.
     fn line_on_screen(&mut self) {
-        let Some(screen) = self.changes.as_mut().filter(|screen| screen.row.is_some()) else { return };
+        let Some(screen) = self.changes.screen.as_mut().filter(|screen| screen.row.is_some()) else { return };
         let (first, above) = screen.scroll;
         let from = if above > 0 { first + 1 } else { first };
         if let Some(row) = screen.diff().and_then(|diff| diff.rows.choosable(from, true)) {
@@ -293,7 +263,7 @@ impl App {
 
     /// Pasted text goes to the field that is being typed in.
     pub(super) fn changes_paste(&mut self, words: &str) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         let single = words.replace('\n', " ");
         match &mut screen.mode {
             ChangesMode::Comment { area, .. } => drop(area.insert_str(words)),
@@ -309,28 +279,28 @@ impl App {
     // === comments
 
     fn begin_comment(&mut self) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         if screen.draft.comments.len() >= COMMENTS_MAX {
-            return self.say(&format!("a review has at most {COMMENTS_MAX} comments: S sends them"), true);
+            return self.shared.say(&format!("a review has at most {COMMENTS_MAX} comments: S sends them"), true);
         }
         if screen.begin_comment().is_none() {
-            self.say("choose a line first: n goes to the next changed one, ↑ ↓ from line to line", false);
+            self.shared.say("choose a line first: n goes to the next changed one, ↑ ↓ from line to line", false);
         }
     }
 
     fn add_comment(&mut self, effects: &mut Vec<Effect>) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         if let ChangesMode::Comment { area, .. } = &screen.mode
             && area.lines().iter().map(|line| line.chars().count() + 1).sum::<usize>() > COMMENT_CHARS
         {
-            return self.say(&format!("a comment has at most {COMMENT_CHARS} characters"), true);
+            return self.shared.say(&format!("a comment has at most {COMMENT_CHARS} characters"), true);
         }
         screen.end_comment(true);
         self.keep_review(effects);
     }
 
     fn mark_viewed(&mut self, effects: &mut Vec<Effect>) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         let Some((path, digest)) = screen.file().map(|file| (file.path.clone(), file.digest.clone())) else { return };
         if screen.draft.mark(&path, &digest) {
             screen.step(true, 1);
@@ -339,21 +309,21 @@ impl App {
     }
 
     fn begin_review(&mut self) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         if screen.draft.comments.is_empty() {
-            return self.say("no comments yet: c writes one on the chosen line", false);
+            return self.shared.say("no comments yet: c writes one on the chosen line", false);
         }
         screen.mode = ChangesMode::Review { first: input::area(&screen.draft.first), at: None };
     }
 
     fn review_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         let ChangesMode::Review { first, at } = &mut screen.mode else { return };
         let last = screen.draft.comments.len().saturating_sub(1);
         match (key.name(), *at) {
             ("Esc", _) => {
                 self.keep_review(effects);
-                self.changes.iter_mut().for_each(|screen| screen.mode = ChangesMode::Reading);
+                self.changes.screen.iter_mut().for_each(|screen| screen.mode = ChangesMode::Reading);
             }
             ("C-s", _) | ("Enter", None) => self.send_review(effects),
             ("Down" | "Tab", None) => *at = Some(0),
@@ -383,28 +353,28 @@ impl App {
 
     /// Edits a comment of the list, with its line in sight if it is still there.
     fn edit_listed(&mut self, comment: &PlacedComment) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         let there = screen.show(comment);
         screen.edit_comment(comment);
         if !there {
-            self.say("this file is not in the list any more", false);
+            self.shared.say("this file is not in the list any more", false);
         }
     }
 
     fn send_review(&mut self, effects: &mut Vec<Effect>) {
         self.keep_review(effects);
-        let Some(screen) = self.changes.as_mut().filter(|screen| !screen.sending) else { return };
+        let Some(screen) = self.changes.screen.as_mut().filter(|screen| !screen.sending) else { return };
         screen.sending = true;
         let (session, body) = (screen.session.clone(), screen.draft.wire());
         let ids = screen.draft.comments.iter().map(|one| one.id).collect();
         let tag = CallTag::Changes(session.clone(), ChangesCall::Review(ids, screen.draft.first.clone()));
         // The same review has the same key: one that arrived although no answer came counts once.
         let sent = Some((session.clone(), body.clone()));
-        if self.reviews.sent != sent {
-            self.reviews.count += 1;
-            self.reviews.sent = sent;
+        if self.changes.reviews.sent != sent {
+            self.changes.reviews.count += 1;
+            self.changes.reviews.sent = sent;
         }
-        let key = format!("review-{}", self.reviews.count);
+        let key = format!("review-{}", self.changes.reviews.count);
         effects.push(Effect::Once { tag, path: format!("/v1/sessions/{session}/changes/review"), body, key });
     }
 
@@ -416,12 +386,12 @@ impl App {
         refused: Option<&str>,
         effects: &mut Vec<Effect>,
     ) {
-        let here = self.changes.as_mut().filter(|screen| screen.session == session);
+        let here = self.changes.screen.as_mut().filter(|screen| screen.session == session);
         if let Some(why) = refused {
             here.into_iter().for_each(|screen| screen.sending = false);
-            return self.say(&format!("not sent, and nothing is lost: {why}"), true);
+            return self.shared.say(&format!("not sent, and nothing is lost: {why}"), true);
         }
-        self.reviews.sent = None;
+        self.changes.reviews.sent = None;
         match here {
             Some(screen) => {
                 screen.sending = false;
@@ -432,38 +402,42 @@ impl App {
                 screen.draft.sent(ids, first);
                 let all = screen.draft.comments.is_empty();
                 if is_open && all {
-                    self.conversation.iter_mut().for_each(Conversation::go_to_newest);
+                    self.pages.session.conversation.iter_mut().for_each(Conversation::go_to_newest);
                     self.close_changes(effects);
                 }
                 self.keep_review(effects);
             }
             None => {
-                let draft = self.reviews.drafts.entry(session.to_owned()).or_default();
+                let draft = self.changes.reviews.drafts.entry(session.to_owned()).or_default();
                 draft.sent(ids, first);
                 effects.push(Effect::KeepReview(session.to_owned(), draft.keep()));
             }
         }
         let comments = if ids.len() == 1 { "1 comment".to_owned() } else { format!("{} comments", ids.len()) };
-        self.say(&format!("sent: {comments} as one prompt"), false);
+        self.shared.say(&format!("sent: {comments} as one prompt"), false);
     }
 
     // === undo
 
     /// Whether the agent may be writing.
     fn agent_works(&self, session: &str) -> bool {
-        self.sessions.get(session).is_some_and(|one| matches!(one.state.as_str(), "running" | "waiting"))
+        self.shared.sessions.all.get(session).is_some_and(|one| matches!(one.state.as_str(), "running" | "waiting"))
     }
 
     fn ask_undo(&mut self, part: bool) {
-        let Some(screen) = &self.changes else { return };
+        let Some(screen) = &self.changes.screen else { return };
         let Some(file) = screen.file() else { return };
         if screen.run.is_some() {
-            return self.say("a change is undone as a whole: show the changes of the whole session first (r)", true);
+            return self
+                .shared
+                .say("a change is undone as a whole: show the changes of the whole session first (r)", true);
         }
         let hunk = screen.diff().and_then(|diff| Some((diff.rows.rows.get(screen.row?)?.part, diff.digest.clone())));
         let mut body = json!({ "path": file.path, "digest": file.digest });
         if part {
-            let Some((hunk, digest)) = hunk else { return self.say("choose a part first: n goes to the next", false) };
+            let Some((hunk, digest)) = hunk else {
+                return self.shared.say("choose a part first: n goes to the next", false);
+            };
             // What is shown is what is undone.
             (body["hunk"], body["digest"]) = (hunk.into(), digest.into());
         }
@@ -480,13 +454,13 @@ impl App {
             CallTag::Changes(screen.session.clone(), ChangesCall::Undo(file.path.clone())),
             format!("/v1/sessions/{}/changes/undo", screen.session),
         );
-        self.confirm(words, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
+        self.shared.confirm(words, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
     }
 
     fn list_undone(&mut self, effects: &mut Vec<Effect>) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         if screen.undone.is_empty() {
-            self.say("nothing was undone in this session", false);
+            self.shared.say("nothing was undone in this session", false);
         } else {
             screen.mode = ChangesMode::PatchList(0);
         }
@@ -494,13 +468,13 @@ impl App {
     }
 
     fn read_undone(&mut self, effects: &mut Vec<Effect>) {
-        let Some(screen) = &self.changes else { return };
+        let Some(screen) = &self.changes.screen else { return };
         let path = format!("/v1/sessions/{}/changes/undone", screen.session);
-        effects.push(get(CallTag::Changes(screen.session.clone(), ChangesCall::PatchList), path));
+        effects.push(Effect::get(CallTag::Changes(screen.session.clone(), ChangesCall::PatchList), path));
     }
 
     fn undone_key(&mut self, key: &Key) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         let ChangesMode::PatchList(at) = &mut screen.mode else { return };
         match key.name() {
             "Down" | "j" => *at = (*at + 1).min(screen.undone.len().saturating_sub(1)),
@@ -518,7 +492,7 @@ impl App {
                 let words = format!("Bring back what was undone in {}? {works}The file is changed.", shown(&one.path));
                 let tag = CallTag::Changes(session.clone(), ChangesCall::Restore(one.path));
                 let path = format!("/v1/sessions/{session}/changes/redo");
-                self.confirm(words, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
+                self.shared.confirm(words, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
             }
             "Esc" | "q" | "U" => screen.mode = ChangesMode::Reading,
             _ => {}
@@ -528,17 +502,17 @@ impl App {
     // === runs, patches, the editor
 
     fn list_runs(&mut self) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         let runs = screen.list.as_ref().map(|list| list.runs.as_slice()).unwrap_or_default();
         if runs.is_empty() && screen.run.is_none() {
-            return self.say("no run of this session is known to have changed files", false);
+            return self.shared.say("no run of this session is known to have changed files", false);
         }
         let at = screen.run.as_ref().and_then(|run| runs.iter().position(|one| one.id == run.id));
         screen.mode = ChangesMode::Runs(at.map_or(0, |at| at + 1));
     }
 
     fn runs_key(&mut self, key: &Key) {
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         let ChangesMode::Runs(at) = &mut screen.mode else { return };
         let runs: &[RunItem] = screen.list.as_ref().map(|list| list.runs.as_slice()).unwrap_or_default();
         match key.name() {
@@ -547,7 +521,7 @@ impl App {
             "Enter" => {
                 let run = at.checked_sub(1).and_then(|at| runs.get(at).cloned());
                 screen.mode = ChangesMode::Reading;
-                screen.choose_run(run, self.now);
+                screen.choose_run(run, self.shared.now);
             }
             "Esc" | "q" | "r" => screen.mode = ChangesMode::Reading,
             _ => {}
@@ -555,7 +529,7 @@ impl App {
     }
 
     fn copy_patch(&mut self, all: bool, effects: &mut Vec<Effect>) {
-        let Some(screen) = &self.changes else { return };
+        let Some(screen) = &self.changes.screen else { return };
         let mut query = form_urlencoded::Serializer::new(String::new());
         if let Some(run) = &screen.run {
             query.append_pair("run", &run.id);
@@ -564,7 +538,7 @@ impl App {
             let Some(file) = screen.file() else { return };
             if !file.reason.is_empty() {
                 let words = format!("there is no patch of {}: {}", shown(&file.path), file.reason);
-                return self.say(&words, true);
+                return self.shared.say(&words, true);
             }
             query.append_pair("path", &file.path);
         }
@@ -573,24 +547,24 @@ impl App {
     }
 
     fn on_patch(&mut self, text: &str, effects: &mut Vec<Effect>) {
-        let Some(screen) = &self.changes else { return };
+        let Some(screen) = &self.changes.screen else { return };
         if text.is_empty() {
-            return self.say("there is nothing to copy", false);
+            return self.shared.say("there is nothing to copy", false);
         }
         if text.len() > COPY_MAX {
             let words = format!("too long for the clipboard: plexus changes {} --patch", screen.session);
-            return self.say(&words, true);
+            return self.shared.say(&words, true);
         }
-        self.say(&format!("copied: a patch of {} lines", text.lines().count()), false);
+        self.shared.say(&format!("copied: a patch of {} lines", text.lines().count()), false);
         effects.push(Effect::Copy(text.to_owned()));
     }
 
     /// Opens the selected file in the editor, at the chosen line or the first changed one.
     fn edit_changed(&mut self, effects: &mut Vec<Effect>) {
-        let Some(screen) = &self.changes else { return };
+        let Some(screen) = &self.changes.screen else { return };
         let (Some(file), Some(list)) = (screen.file(), &screen.list) else { return };
         if file.status.0 == 'D' {
-            return self.say("this file was deleted: there is nothing to edit", true);
+            return self.shared.say("this file was deleted: there is nothing to edit", true);
         }
         let line = screen.diff().and_then(|diff| {
             let from = screen.row.or_else(|| diff.rows.enter(0))?;
@@ -602,7 +576,7 @@ impl App {
     /// The editor has ended, or could not be started.
     pub(super) fn on_edited(&mut self, problem: Option<String>) {
         match problem {
-            Some(why) => self.say(&why, true),
+            Some(why) => self.shared.say(&why, true),
             None => self.touch_changes(None),
         }
     }
@@ -620,7 +594,7 @@ impl App {
         if let ChangesCall::Review(ids, first) = &call {
             return self.on_review_reply(session, ids, first, (!good).then_some(why), effects);
         }
-        let Some(screen) = self.changes.as_mut().filter(|screen| screen.session == session) else { return };
+        let Some(screen) = self.changes.screen.as_mut().filter(|screen| screen.session == session) else { return };
         let reply = if good { Ok(value) } else { Err(why) };
         match call {
             ChangesCall::List(serial) => {
@@ -631,7 +605,7 @@ impl App {
             ChangesCall::Diff(path, digest) => {
                 // It changed back meanwhile: the list is what is old.
                 if value["code"] == "no_change" {
-                    screen.touch(self.now);
+                    screen.touch(self.shared.now);
                 }
                 screen.on_diff((path, digest), reply);
             }
@@ -640,21 +614,21 @@ impl App {
             ChangesCall::PatchList | ChangesCall::Review(..) => {}
             ChangesCall::Undo(path) | ChangesCall::Restore(path) if !good => {
                 let words = format!("nothing was changed in {}: {why}", shown(&path));
-                screen.read_again(self.now);
-                self.say(&words, true);
+                screen.read_again(self.shared.now);
+                self.shared.say(&words, true);
             }
             ChangesCall::Undo(path) => {
-                screen.read_again(self.now);
-                self.say(&format!("undone: {}. U brings it back", shown(&path)), false);
+                screen.read_again(self.shared.now);
+                self.shared.say(&format!("undone: {}. U brings it back", shown(&path)), false);
                 self.read_undone(effects);
             }
             ChangesCall::Restore(path) => {
-                screen.read_again(self.now);
-                self.say(&format!("{} has its changes again", shown(&path)), false);
+                screen.read_again(self.shared.now);
+                self.shared.say(&format!("{} has its changes again", shown(&path)), false);
                 self.read_undone(effects);
             }
             ChangesCall::Patch if good => self.on_patch(value["text"].as_str().unwrap_or_default(), effects),
-            ChangesCall::Patch => self.say(&format!("no patch: {why}"), true),
+            ChangesCall::Patch => self.shared.say(&format!("no patch: {why}"), true),
         }
     }
 
@@ -663,7 +637,7 @@ impl App {
     /// The wheel scrolls what is under it.
     pub(super) fn changes_wheel(&mut self, column: u16, row: u16, down: bool) {
         let areas = view::changes_areas(self);
-        let Some(screen) = &mut self.changes else { return };
+        let Some(screen) = &mut self.changes.screen else { return };
         if !matches!(screen.mode, ChangesMode::Reading | ChangesMode::Filter | ChangesMode::Comment { .. }) {
             return;
         }
@@ -679,7 +653,8 @@ impl App {
         let areas = view::changes_areas(self);
         let line = usize::from(row.saturating_sub(areas.lines.y));
         let at = self.with_diff(|pen| pen.at(line)).flatten();
-        let Some(screen) = self.changes.as_mut().filter(|screen| matches!(screen.mode, ChangesMode::Reading)) else {
+        let Some(screen) = self.changes.screen.as_mut().filter(|screen| matches!(screen.mode, ChangesMode::Reading))
+        else {
             return;
         };
         if areas.files.contains((column, row).into()) {

@@ -1,47 +1,24 @@
 //! The palette, and the commands of a session.
 
 use super::*;
-use crate::ceilings::CeilingsView;
-
-/// What follows a confirmation.
-#[derive(Clone, Debug)]
-pub(crate) enum AfterConfirm {
-    Call {
-        tag: CallTag,
-        method: &'static str,
-        path: String,
-        body: Option<Value>,
-    },
-    /// A call whose body has the typed text in this member.
-    With {
-        tag: CallTag,
-        method: &'static str,
-        path: String,
-        member: &'static str,
-    },
-    /// This ceiling is as typed; and the ceilings as they were shown.
-    Ceiling(plexus_protocol::CeilingOf, Box<CeilingsView>),
-    /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
-    Image(String),
-    /// The question whether to deny the selected requests, for the typed reason.
-    DenySeveral,
-}
 
 impl App {
-    pub(super) fn confirm(&mut self, words: String, then: AfterConfirm) {
-        self.overlay = Some(Overlay::Confirm { words, then: Box::new(then) });
-    }
-
     /// The agent's slash commands that match the prompt so far.
     pub(crate) fn slash(&self) -> Vec<(String, String)> {
-        let lines = self.composer.lines();
+        let lines = self.pages.session.composer.lines();
         let Some(begun) = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1) else {
             return Vec::new();
         };
-        if begun.contains(' ') || !self.writing {
+        if begun.contains(' ') || !self.shared.writing {
             return Vec::new();
         }
-        let all = self.conversation.as_ref().map(|conversation| conversation.commands.clone()).unwrap_or_default();
+        let all = self
+            .pages
+            .session
+            .conversation
+            .as_ref()
+            .map(|conversation| conversation.commands.clone())
+            .unwrap_or_default();
         all.into_iter().filter(|(name, _)| name.starts_with(begun)).take(6).collect()
     }
 
@@ -101,7 +78,7 @@ impl App {
                 ));
             }
         }
-        for runtime in &self.runtimes {
+        for runtime in &self.shared.runtimes {
             let name = format!("resume {}", runtime.id);
             if fits(&name) {
                 list.push((rank(&name), name, format!("a past conversation of {}", runtime.id)));
@@ -117,7 +94,7 @@ impl App {
 
     /// The settings that the open session's agent offers.
     fn choices(&self) -> Vec<SettingChoice> {
-        let conversation = self.conversation.as_ref().filter(|_| self.page == TuiPage::Session);
+        let conversation = self.pages.session.conversation.as_ref().filter(|_| self.shared.page == TuiPage::Session);
         conversation.map(|conversation| conversation.settings.choices(&conversation.session)).unwrap_or_default()
     }
 
@@ -127,11 +104,13 @@ impl App {
             return effects.push(Effect::Ask { tag: CallTag::Notice(command), method, params });
         }
         let open_id = self
+            .pages
+            .session
             .conversation
             .as_ref()
-            .filter(|_| self.page == TuiPage::Session)
+            .filter(|_| self.shared.page == TuiPage::Session)
             .map(|conversation| conversation.session.clone());
-        let session = open_id.and_then(|id| self.sessions.get(&id).cloned());
+        let session = open_id.and_then(|id| self.shared.sessions.all.get(&id).cloned());
         if let Some(id) = name.strip_prefix("go ") {
             return self.open(id.to_owned(), effects);
         }
@@ -151,19 +130,19 @@ impl App {
             "settings" => self.open_settings(effects),
             "pair" => self.pair_device(),
             "sign out browsers" => self.sign_out_browsers(),
-            "help" => self.overlay = Some(Overlay::Help(0)),
-            "quit" => self.quit = true,
+            "help" => self.shared.overlay = Some(Overlay::Help(0)),
+            "quit" => self.shared.quit = true,
             "mouse" => {
                 self.mouse = !self.mouse;
                 effects.push(Effect::Mouse(self.mouse));
-                self.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
+                self.shared.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
             "surface" => self.open_surface(),
             "changes" => self.open_changes(effects),
             "image" => self.ask_image(),
-            "doctor" => effects.push(get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
+            "doctor" => effects.push(Effect::get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
             "start" => {
-                self.overlay = Some(Overlay::Input {
+                self.shared.overlay = Some(Overlay::Input {
                     label: "preset: gemini, codex, claude, opencode …",
                     area: input::area(""),
                     then: Box::new(AfterConfirm::With {
@@ -174,17 +153,17 @@ impl App {
                     }),
                 });
             }
-            "resume" => match self.runtimes.as_slice() {
-                [] => self.say("no runtime is attached: start one with `plexus run`", true),
+            "resume" => match self.shared.runtimes.as_slice() {
+                [] => self.shared.say("no runtime is attached: start one with `plexus run`", true),
                 [only] => {
                     let id = only.id.clone();
                     self.open_form(Some(&id), true, effects);
                 }
-                _ => self.overlay = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
+                _ => self.shared.overlay = Some(Overlay::Palette { area: input::area("resume "), at: 0 }),
             },
             "new" => self.open_form(None, false, effects),
             _ => {
-                let Some(session) = session else { return self.say("open a session first", true) };
+                let Some(session) = session else { return self.shared.say("open a session first", true) };
                 self.session_command(name, &session, effects);
             }
         }
@@ -193,8 +172,8 @@ impl App {
     pub(super) fn session_command(&mut self, name: &str, session: &SessionItem, effects: &mut Vec<Effect>) {
         let path = format!("/v1/sessions/{}", session.id);
         match name {
-            "cancel" if session.run.is_empty() => self.say("nothing runs", false),
-            "cancel" => self.confirm(
+            "cancel" if session.run.is_empty() => self.shared.say("nothing runs", false),
+            "cancel" => self.shared.confirm(
                 "Cancel the run? Its open requests are withdrawn.".into(),
                 AfterConfirm::Call {
                     tag: CallTag::Notice("the run is cancelled".into()),
@@ -203,7 +182,7 @@ impl App {
                     body: Some(json!({ "run_id": session.run })),
                 },
             ),
-            "restart" => self.confirm(
+            "restart" => self.shared.confirm(
                 "Repeat the last prompt? The current run is cancelled.".into(),
                 AfterConfirm::Call {
                     tag: CallTag::Notice("run again".into()),
@@ -214,16 +193,16 @@ impl App {
             ),
             "unqueue" => match session.queue.last() {
                 Some((run, ..)) => {
-                    effects.push(post(
+                    effects.push(Effect::post(
                         CallTag::Notice("taken back".into()),
                         format!("{path}/cancel"),
                         json!({ "run_id": run }),
                     ));
                 }
-                None => self.say("no prompt is queued", false),
+                None => self.shared.say("no prompt is queued", false),
             },
             "rename" => {
-                self.overlay = Some(Overlay::Input {
+                self.shared.overlay = Some(Overlay::Input {
                     label: "its title",
                     area: input::area(&session.title),
                     then: Box::new(AfterConfirm::With {
@@ -249,7 +228,7 @@ impl App {
                     key: false,
                 });
             }
-            "delete" => self.confirm(
+            "delete" => self.shared.confirm(
                 format!("Delete {} and all that is stored of it? This cannot be undone.", session.name()),
                 AfterConfirm::Call {
                     tag: CallTag::Notice("the session is deleted".into()),
@@ -258,9 +237,9 @@ impl App {
                     body: None,
                 },
             ),
-            "mcp" => effects.push(get(CallTag::Servers, format!("{path}/mcp"))),
-            "skills" => effects.push(get(CallTag::Skills, format!("{path}/skills"))),
-            "share" => effects.push(post(CallTag::Link, format!("{path}/shares"), json!({}))),
+            "mcp" => effects.push(Effect::get(CallTag::Servers, format!("{path}/mcp"))),
+            "skills" => effects.push(Effect::get(CallTag::Skills, format!("{path}/skills"))),
+            "share" => effects.push(Effect::post(CallTag::Link, format!("{path}/shares"), json!({}))),
             "export md" | "export html" | "export ndjson" => {
                 let format = if name.ends_with("md") {
                     "md"
@@ -271,14 +250,7 @@ impl App {
                 };
                 effects.push(Effect::Export { session: session.id.clone(), format, name: session.name() });
             }
-            "copy" => match self.conversation.as_ref().and_then(Conversation::copied) {
-                Some(words) if words.len() > COPY_MAX => self.say("too long for the clipboard: export it (E)", true),
-                Some(words) => {
-                    self.say(&format!("copied {} lines", words.lines().count()), false);
-                    effects.push(Effect::Copy(words));
-                }
-                None => self.say("nothing to copy here", false),
-            },
+            "copy" => self.copy(effects),
             "thoughts" => {
                 self.with_conversation(|conversation, _| conversation.refold(|folds| folds.thoughts = !folds.thoughts))
             }
@@ -290,13 +262,25 @@ impl App {
         }
     }
 
+    /// Copies the chosen block of the conversation, or its end.
+    fn copy(&mut self, effects: &mut Vec<Effect>) {
+        match self.pages.session.conversation.as_ref().and_then(Conversation::copied) {
+            Some(words) if words.len() > COPY_MAX => self.shared.say("too long for the clipboard: export it (E)", true),
+            Some(words) => {
+                self.shared.say(&format!("copied {} lines", words.lines().count()), false);
+                effects.push(Effect::Copy(words));
+            }
+            None => self.shared.say("nothing to copy here", false),
+        }
+    }
+
     /// A session in a worktree was archived. The worktree may go, if the gateway made it.
     pub(super) fn on_archived(&mut self, folder: String, problem: Option<&str>, effects: &mut Vec<Effect>) {
         match problem {
-            Some(why) => self.say(&format!("not archived: {why}"), true),
+            Some(why) => self.shared.say(&format!("not archived: {why}"), true),
             None => {
-                self.say("archived; e restores it", false);
-                effects.push(get(CallTag::Worktrees(folder), "/v1/worktrees".into()));
+                self.shared.say("archived; e restores it", false);
+                effects.push(Effect::get(CallTag::Worktrees(folder), "/v1/worktrees".into()));
             }
         }
     }
@@ -308,7 +292,9 @@ impl App {
             inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let all = value["worktrees"].as_array().into_iter().flatten();
-        let Some(one) = all.into_iter().find(ours).filter(|_| self.overlay.is_none() && self.form.is_none()) else {
+        let Some(one) =
+            all.into_iter().find(ours).filter(|_| self.shared.overlay.is_none() && self.new_session.form.is_none())
+        else {
             return;
         };
         if one["sessions"].as_array().is_none_or(|sessions| !sessions.is_empty()) {
@@ -323,7 +309,7 @@ impl App {
                 format!(" What was changed and not committed in it is lost: {many} files.")
             }
         };
-        self.confirm(
+        self.shared.confirm(
             format!("Remove its worktree as well? The branch {branch} is kept.{lost}"),
             AfterConfirm::Call {
                 tag: CallTag::Notice("the worktree is removed".into()),

@@ -4,79 +4,60 @@ use super::*;
 use plexus_protocol::Kind;
 
 impl App {
-    /// Adds a session of a listing, which is ordered newest first: it comes after all known ones.
-    fn add_listed(&mut self, mut session: SessionItem) {
-        let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
-        session.place = session.updated.min(oldest.saturating_sub(1));
-        self.places = Some((session.place, newest.max(session.place)));
-        self.sessions_changed = true;
-        self.sessions.insert(session.id.clone(), session);
-    }
-
-    /// Applies a session's update: if it has news, it comes before all known ones.
-    pub(super) fn apply_update(&mut self, mut session: SessionItem) {
-        let (oldest, newest) = self.places.unwrap_or((i64::MAX, i64::MIN));
-        session.place = match self.sessions.get(&session.id) {
-            Some(known) if known.updated == session.updated => known.place,
-            _ => session.updated.max(newest.saturating_add(1)),
-        };
-        self.places = Some((oldest.min(session.place), newest.max(session.place)));
-        self.sessions_changed = true;
-        self.sessions.insert(session.id.clone(), session);
-    }
-
     pub(super) fn on_event(&mut self, client_event: &ClientEvent) {
         match client_event {
             ClientEvent::Hello(hello) => self.on_hello(hello),
             ClientEvent::Snapshot(_) | ClientEvent::Older => {}
             ClientEvent::Live => {
                 self.live = true;
-                self.link = ConnectionView::Live;
-                self.true_at = self.now;
-                self.present = None;
+                self.shared.link = ConnectionView::Live;
+                self.shared.data_as_of = self.shared.now;
+                self.presence.reported = None;
                 self.refreshed = 0;
                 self.touch_changes(None);
                 self.choose_first_page();
             }
             ClientEvent::Lost(why) => {
-                self.present = None;
-                if !matches!(self.link, ConnectionView::Lost(..)) {
-                    self.link = ConnectionView::Lost(self.now, sanitize::line(why, 200));
+                self.presence.reported = None;
+                if !matches!(self.shared.link, ConnectionView::Lost(..)) {
+                    self.shared.link = ConnectionView::Lost(self.shared.now, sanitize::line(why, 200));
                 }
             }
             ClientEvent::Session(value) => {
-                if let Some(session) = SessionItem::read(value).filter(|session| !self.deleted.contains(&session.id)) {
+                if let Some(session) =
+                    SessionItem::read(value).filter(|session| !self.shared.sessions.deleted.contains(&session.id))
+                {
                     if session.state == "idle" || session.state == "exited" {
-                        self.doing.remove(&session.id);
+                        self.shared.sessions.doing.remove(&session.id);
                     }
-                    self.apply_update(session);
+                    self.shared.sessions.apply_update(session);
                 }
             }
             ClientEvent::Runtime(value) => {
                 if let Some(runtime) = RuntimeItem::read(value) {
-                    match self.runtimes.iter_mut().find(|one| one.id == runtime.id) {
+                    match self.shared.runtimes.iter_mut().find(|one| one.id == runtime.id) {
                         Some(one) => *one = runtime,
-                        None => self.runtimes.push(runtime),
+                        None => self.shared.runtimes.push(runtime),
                     }
                 }
             }
             ClientEvent::SessionGone(id) => {
-                if self.sessions.remove(id).is_some()
-                    && self.conversation.as_ref().is_some_and(|conversation| conversation.session == *id)
+                if self.shared.sessions.all.remove(id).is_some()
+                    && self.pages.session.conversation.as_ref().is_some_and(|conversation| conversation.session == *id)
                 {
-                    self.say("this session was deleted", true);
+                    self.shared.say("this session was deleted", true);
                 }
-                self.sessions_changed = true;
-                self.doing.remove(id);
-                self.unread.remove(id);
-                self.deleted.insert(id.clone());
+                self.shared.sessions.changed = true;
+                self.shared.sessions.doing.remove(id);
+                self.shared.sessions.unread.remove(id);
+                self.shared.sessions.deleted.insert(id.clone());
             }
-            ClientEvent::RuntimeGone(id) => self.runtimes.retain(|one| one.id != *id),
+            ClientEvent::RuntimeGone(id) => self.shared.runtimes.retain(|one| one.id != *id),
             ClientEvent::Presence(value) => {
                 let list = value["lookers"].as_array().into_iter().flatten().map(|one| field(&one["name"]));
-                let list: Vec<String> = list.filter(|name| *name != self.me).take(5).collect();
+                let list: Vec<String> = list.filter(|name| *name != self.shared.device_name).take(5).collect();
                 if let Some(session) = value["session_id"].as_str() {
-                    self.viewers.insert(session.to_owned(), list);
+                    self.shared.sessions.viewers.insert(session.to_owned(), list);
                 }
             }
             ClientEvent::Event(event) => self.on_log_event(event),
@@ -85,33 +66,34 @@ impl App {
 
     /// Applies `hello`: the current state of everything.
     fn on_hello(&mut self, hello: &Value) {
-        self.sessions.clear();
-        self.sessions_changed = true;
-        self.triage.touch();
-        self.places = None;
+        self.shared.sessions.all.clear();
+        self.shared.sessions.changed = true;
+        self.pages.inbox.triage.touch();
+        self.shared.sessions.positions = None;
         for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
-            self.add_listed(session);
+            self.shared.sessions.add_listed(session);
         }
-        self.deleted.clear();
-        self.omitted = hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-        self.older = (self.omitted > 0).then(String::new);
-        self.greeting += 1;
-        (self.reading, self.seek_target) = (false, None);
+        self.shared.sessions.deleted.clear();
+        self.shared.sessions.omitted =
+            hello["sessions_omitted"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        self.shared.sessions.older = (self.shared.sessions.omitted > 0).then(String::new);
+        self.shared.sessions.greeting += 1;
+        (self.shared.sessions.reading, self.shared.sessions.requested) = (false, None);
         let open: BTreeMap<String, RequestView> = hello["requests"]
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|one| RequestView::read(one, self.device))
+            .filter_map(|one| RequestView::read(one, self.shared.device))
             .map(|ask| (ask.id.clone(), ask))
             .collect();
         // A request that is no longer open was closed while the connection was lost; the replay says how.
-        for (id, (_, outcome)) in &mut self.requests {
+        for (id, (_, outcome)) in &mut self.shared.requests {
             if outcome.is_none() && !open.contains_key(id) {
                 let words = json!({ "state": "closed" });
-                *outcome = Some(RequestResult { at: self.now, ..RequestResult::read(&words, None) });
+                *outcome = Some(RequestResult { at: self.shared.now, ..RequestResult::read(&words, None) });
             }
         }
-        self.form_drafts.retain(|id, _| open.contains_key(id));
+        self.shared.card.drafts.retain(|id, _| open.contains_key(id));
         for ask in open.into_values() {
             self.on_request(ask);
         }
@@ -128,65 +110,73 @@ impl App {
         }
         match kind {
             Some(Kind::RequestOpened) => {
-                if let Some(ask) = RequestView::read(body, self.device)
+                if let Some(ask) = RequestView::read(body, self.shared.device)
                     && self.live
                 {
                     self.on_request(ask);
                 }
             }
             Some(Kind::RequestUpdated) => {
-                if let Some(ask) = RequestView::read(body, self.device).filter(|ask| self.is_open(&ask.id)) {
+                if let Some(ask) =
+                    RequestView::read(body, self.shared.device).filter(|ask| self.shared.is_open(&ask.id))
+                {
                     self.on_request(ask);
                 }
             }
             Some(Kind::RequestResolved) => {
-                if let Some((ask, outcome)) = body["request_id"].as_str().and_then(|id| self.requests.get_mut(id)) {
+                if let Some((ask, outcome)) =
+                    body["request_id"].as_str().and_then(|id| self.shared.requests.get_mut(id))
+                {
                     *outcome = Some(RequestResult::read(body, Some(ask)));
-                    self.triage.touch();
+                    self.pages.inbox.triage.touch();
                 }
                 if let Some(id) = body["request_id"].as_str() {
-                    self.form_drafts.remove(id);
+                    self.shared.card.drafts.remove(id);
                 }
                 self.forget();
             }
             Some(Kind::ToolCall | Kind::ToolCallUpdate) => {
                 let title = field(&body["title"]);
                 if body["status"] == "completed" || body["status"] == "failed" {
-                    self.doing.remove(&event.session_id);
+                    self.shared.sessions.doing.remove(&event.session_id);
                 } else if !title.is_empty() {
-                    self.doing.insert(event.session_id.clone(), title);
+                    self.shared.sessions.doing.insert(event.session_id.clone(), title);
                 }
             }
             Some(Kind::AgentThoughtChunk) => {
-                self.doing.insert(event.session_id.clone(), "thinking".into());
+                self.shared.sessions.doing.insert(event.session_id.clone(), "thinking".into());
             }
             Some(Kind::AgentMessageChunk) => {
-                self.doing.insert(event.session_id.clone(), "writing".into());
+                self.shared.sessions.doing.insert(event.session_id.clone(), "writing".into());
             }
             Some(Kind::RunEnded) => {
-                self.doing.remove(&event.session_id);
+                self.shared.sessions.doing.remove(&event.session_id);
             }
             _ => {}
         }
         if matches!(kind, Some(Kind::RequestOpened | Kind::RunEnded | Kind::Error)) {
-            *self.unread.entry(event.session_id.clone()).or_default() += 1;
+            *self.shared.sessions.unread.entry(event.session_id.clone()).or_default() += 1;
         }
     }
 
     /// Drops the oldest closed requests.
     fn forget(&mut self) {
-        let mut closed: Vec<(i64, String)> =
-            self.requests.iter().filter_map(|(id, (_, outcome))| Some((outcome.as_ref()?.at, id.clone()))).collect();
+        let mut closed: Vec<(i64, String)> = self
+            .shared
+            .requests
+            .iter()
+            .filter_map(|(id, (_, outcome))| Some((outcome.as_ref()?.at, id.clone())))
+            .collect();
         if closed.len() > CLOSED_MAX {
             closed.sort();
             for (_, id) in closed.drain(..CLOSED_MAX / 2) {
-                self.requests.remove(&id);
+                self.shared.requests.remove(&id);
             }
         }
     }
 
     pub(super) fn on_session_event(&mut self, client_event: &ClientEvent) {
-        let Some(conversation) = &mut self.conversation else { return };
+        let Some(conversation) = &mut self.pages.session.conversation else { return };
         match client_event {
             ClientEvent::Event(event) => {
                 let at = event.at.map_or(0, |at| at.as_millis());
@@ -212,23 +202,25 @@ impl App {
     /// Applies an open request: the newest revision counts, and the whole request rather than its beginning. A request that changes while
     /// it is shown has to be read again.
     pub(super) fn on_request(&mut self, ask: RequestView) {
-        if let Some((known, None)) = self.requests.get(&ask.id) {
+        if let Some((known, None)) = self.shared.requests.get(&ask.id) {
             let is_repeated_part = ask.revision == known.revision && ask.partial && !known.partial;
             if ask.revision < known.revision || is_repeated_part {
                 return;
             }
-            if let Some(card) = self.card.as_mut().filter(|card| card.id == ask.id && ask.revision > known.revision) {
-                *card = Card::new(&ask, self.now);
+            if let Some(card) =
+                self.shared.card.card.as_mut().filter(|card| card.id == ask.id && ask.revision > known.revision)
+            {
+                *card = Card::new(&ask, self.shared.now);
                 card.changed = true;
             }
         }
-        self.requests.insert(ask.id.clone(), (ask, None));
-        self.triage.touch();
+        self.shared.requests.insert(ask.id.clone(), (ask, None));
+        self.pages.inbox.triage.touch();
     }
 
     /// The open session's first page has arrived.
     pub(super) fn on_opened(&mut self, opening: Option<(PageOf, Value, String)>, effects: &mut Vec<Effect>) {
-        let Some(conversation) = &mut self.conversation else { return };
+        let Some(conversation) = &mut self.pages.session.conversation else { return };
         let after = opening.map(|(page, snapshot, next)| {
             conversation.open(&page, &snapshot);
             next
@@ -238,21 +230,21 @@ impl App {
 
     pub(super) fn on_page(&mut self, page: Result<PageOf, String>) {
         let area = view::conversation_area(self);
-        let Some(conversation) = &mut self.conversation else { return };
+        let Some(conversation) = &mut self.pages.session.conversation else { return };
         match page {
             Ok(page) => {
                 let pen = DrawContext {
-                    theme: &self.theme,
+                    theme: &self.shared.theme,
                     width: area.width,
                     height: usize::from(area.height),
-                    now: self.now,
+                    now: self.shared.now,
                 };
                 conversation.page(&page, usize::from(area.height), &pen);
             }
             Err(why) => {
                 conversation.fetching = false;
                 conversation.scroll_position.follow = false;
-                self.say(&why, true);
+                self.shared.say(&why, true);
             }
         }
     }
@@ -273,51 +265,37 @@ impl App {
         match tag {
             CallTag::Me if good => self.set_device(&value),
             CallTag::Me => {}
-            CallTag::Restart(runtime) if good => self.say(&format!("{runtime} is restarting; sent when ready"), false),
-            CallTag::Restart(_) => {
-                self.pending_restart = None;
-                self.say(&format!("not restarted: {why}"), true);
+            CallTag::Restart(runtime) if good => {
+                self.shared.say(&format!("{runtime} is restarting; sent when ready"), false)
             }
-            CallTag::Older(greeting) if greeting != self.greeting => {}
+            CallTag::Restart(_) => {
+                self.pages.session.pending_restart = None;
+                self.shared.say(&format!("not restarted: {why}"), true);
+            }
+            CallTag::Older(greeting) if greeting != self.shared.sessions.greeting => {}
             CallTag::Older(_) if good => self.add_older_sessions(&value),
             // The next key asks for it again.
             CallTag::Older(_) => {
-                self.say(&format!("older sessions could not be read: {why}"), true);
-                self.list_errors.insert("sessions", why);
+                self.shared.say(&format!("older sessions could not be read: {why}"), true);
+                self.shared.sessions.older_failed = true;
             }
             CallTag::Session => {
                 if let Some(session) = SessionItem::read(&value).filter(|_| good)
-                    && !self.sessions.contains_key(&session.id)
+                    && !self.shared.sessions.all.contains_key(&session.id)
                 {
-                    self.add_listed(session);
+                    self.shared.sessions.add_listed(session);
                 }
             }
-            CallTag::Runtimes => {
-                if let Some(all) = self.list_of("runtimes", &value["runtimes"], good, why, RuntimeItem::read) {
-                    self.runtimes = all;
-                    self.runtimes_read = true;
-                }
-            }
-            CallTag::Devices => {
-                if let Some(all) = self.list_of("devices", &value["devices"], good, why, DeviceItem::read) {
-                    self.devices = all;
-                }
-            }
-            CallTag::Search(words) => {
-                if let Some(hits) = self.list_of("search", &value["hits"], good, why, SearchItem::read) {
-                    self.hits = hits;
-                    self.at.insert(TuiPage::Search, 0);
-                    self.query_typing = self.hits.is_empty();
-                }
-                self.searched = Some(words);
+            CallTag::Runtimes | CallTag::Devices | CallTag::Search(_) => {
+                self.on_list_reply(tag, &value, good.then_some(()).ok_or(why));
             }
             CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why, effects),
             CallTag::FullRequest(id) => {
-                self.on_full_request(&id, RequestView::read(&value, self.device).filter(|_| good), &why);
+                self.on_full_request(&id, RequestView::read(&value, self.shared.device).filter(|_| good), &why);
             }
             CallTag::Prompt(_) if good => self.on_prompt_reply(&value),
             CallTag::Prompt(sent) => self.take_back(*sent, &why),
-            CallTag::Files(asked) => self.files.on_reply(asked, good.then_some(&value).ok_or(&*why)),
+            CallTag::Files(asked) => self.pages.session.files.on_reply(asked, good.then_some(&value).ok_or(&*why)),
             CallTag::Changes(session, call) => self.on_changes_reply(&session, call, (good, &value), &why, effects),
             CallTag::Form(call) => self.on_form_reply(call, (status, &value), &why, effects),
             CallTag::Pairing(serial, call) => self.on_pairing_reply((serial, call), (status, &value), &why, effects),
@@ -328,18 +306,12 @@ impl App {
             // It is still listed by `plexus worktrees`.
             CallTag::Worktrees(_) => {}
             CallTag::Settings(facts) => self.on_settings_reply(*facts, good.then_some(value).ok_or(why), effects),
-            CallTag::TextPage(title) if good => self.show_text(title, &value),
-            CallTag::TextPage(_) => self.say(&why, true),
-            CallTag::Servers if good => self.show_list("MCP servers", agent_lists::servers(&value)),
-            CallTag::Servers => self.say(&format!("MCP status unavailable: {why}"), true),
-            CallTag::Skills if good => {
-                let words = agent_lists::skills(&value, usize::from(self.size.0).saturating_sub(6));
-                self.show_list("skills", words);
+            CallTag::TextPage(_) | CallTag::Servers | CallTag::Skills => {
+                self.on_text_reply(&tag, good.then_some(&value).ok_or(&*why));
             }
-            CallTag::Skills => self.say(&format!("Skills list unavailable: {why}"), true),
             CallTag::Link => match value["url"].as_str().filter(|_| good) {
                 Some(url) => self.show_link(sanitize::line(url, LINK_MAX), effects),
-                None => self.say(&format!("no link: {why}"), true),
+                None => self.shared.say(&format!("no link: {why}"), true),
             },
             CallTag::Action { session, surface } => {
                 let stale = value["code"] == "stale_surface";
@@ -348,41 +320,67 @@ impl App {
             CallTag::Surfaces(session) => self.on_surfaces(&session, good.then_some(&value["surfaces"])),
             CallTag::Notice(words) => {
                 if good {
-                    self.say(&words, false);
+                    self.shared.say(&words, false);
                 } else {
-                    self.say(&format!("{words}: not done: {why}"), true);
+                    self.shared.say(&format!("{words}: not done: {why}"), true);
                 }
                 self.refresh(effects);
             }
         }
     }
 
+    /// Applies the reply to the call for the list of a page.
+    fn on_list_reply(&mut self, tag: CallTag, value: &Value, reply: Result<(), String>) {
+        match tag {
+            CallTag::Runtimes => {
+                if let Some(all) = items(&mut self.pages.runtimes.problem, &value["runtimes"], reply, RuntimeItem::read)
+                {
+                    self.shared.runtimes = all;
+                    self.pages.runtimes.read = true;
+                }
+            }
+            CallTag::Devices => {
+                if let Some(all) = items(&mut self.pages.devices.problem, &value["devices"], reply, DeviceItem::read) {
+                    self.pages.devices.devices = all;
+                }
+            }
+            CallTag::Search(words) => {
+                if let Some(hits) = items(&mut self.pages.search.problem, &value["hits"], reply, SearchItem::read) {
+                    self.pages.search.hits = hits;
+                    self.pages.search.list.at = Some(0);
+                    self.pages.search.typing = self.pages.search.hits.is_empty();
+                }
+                self.pages.search.searched = Some(words);
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows the reply to a call whose reply is read as text.
+    fn on_text_reply(&mut self, tag: &CallTag, reply: Result<&Value, &str>) {
+        match (tag, reply) {
+            (CallTag::TextPage(title), Ok(value)) => self.show_text(title, value),
+            (CallTag::Servers, Ok(value)) => self.show_list("MCP servers", agent_lists::servers(value)),
+            (CallTag::Servers, Err(why)) => self.shared.say(&format!("MCP status unavailable: {why}"), true),
+            (CallTag::Skills, Ok(value)) => {
+                let words = agent_lists::skills(value, usize::from(self.shared.size.0).saturating_sub(6));
+                self.show_list("skills", words);
+            }
+            (CallTag::Skills, Err(why)) => self.shared.say(&format!("Skills list unavailable: {why}"), true),
+            (_, Err(why)) => self.shared.say(why, true),
+            (_, Ok(_)) => {}
+        }
+    }
+
     /// Applies the permissions of this device.
     fn set_device(&mut self, me: &Value) {
-        self.me = field(&me["name"]);
+        self.shared.device_name = field(&me["name"]);
         let scopes = me["scopes"].as_array();
-        self.device = Answerer {
+        self.shared.device = Answerer {
             may_approve: scopes.is_none_or(|all| all.iter().any(|scope| scope == "approve")),
             approve_up_to: serde_json::from_value(me["approve_up_to"].clone()).ok(),
         };
-        self.requests.values_mut().for_each(|(ask, _)| ask.set_device(self.device));
-    }
-
-    /// The items of a page's list; on an error the page shows the message.
-    fn list_of<T>(
-        &mut self,
-        page: &'static str,
-        list: &Value,
-        good: bool,
-        why: String,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        if good {
-            self.list_errors.remove(page);
-            return Some(list.as_array().into_iter().flatten().filter_map(read).collect());
-        }
-        self.list_errors.insert(page, why);
-        None
+        self.shared.requests.values_mut().for_each(|(ask, _)| ask.set_device(self.shared.device));
     }
 
     /// Shows and copies a share link.
@@ -392,19 +390,19 @@ impl App {
              it under Devices."
         );
         effects.push(Effect::Copy(url));
-        self.overlay = Some(Overlay::TextPage { title: "link".into(), words, scroll: 0 });
+        self.shared.overlay = Some(Overlay::TextPage { title: "link".into(), words, scroll: 0 });
     }
 
     /// Applies the reply to an answer: a receipt, of this client or the winner, or a refusal.
     fn on_answer_reply(&mut self, id: &str, status: u16, value: &Value, why: &str, effects: &mut Vec<Effect>) {
         let good = (200..300).contains(&status);
         if value.get("resolved_by").is_some()
-            && let Some((ask, outcome @ None)) = self.requests.get_mut(id)
+            && let Some((ask, outcome @ None)) = self.shared.requests.get_mut(id)
         {
             *outcome = Some(RequestResult::read(value, Some(ask)));
-            self.triage.touch();
+            self.pages.inbox.triage.touch();
         }
-        if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+        if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
             card.sent = false;
             if !good && value.get("resolved_by").is_none() {
                 card.problem = format!("not answered: {why}");
@@ -415,10 +413,11 @@ impl App {
             return;
         }
         if late {
-            let words = RequestResult::read(value, self.requests.get(id).map(|(ask, _)| ask)).words(self.now);
-            self.say(&format!("too late: {words}"), false);
+            let words =
+                RequestResult::read(value, self.shared.requests.get(id).map(|(ask, _)| ask)).words(self.shared.now);
+            self.shared.say(&format!("too late: {words}"), false);
         } else if !good {
-            self.say(&format!("not answered: {why}"), true);
+            self.shared.say(&format!("not answered: {why}"), true);
         }
     }
 
@@ -437,44 +436,46 @@ impl App {
         });
         let words: Vec<String> = lines.chain(checks).collect();
         let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
-        self.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: usize::MAX });
+        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: usize::MAX });
     }
 
     /// A prompt was accepted.
     fn on_prompt_reply(&mut self, value: &Value) {
         if value["queued"] == true {
             let ahead = value["ahead"].as_u64().unwrap_or_default();
-            self.say(&format!("queued: {ahead} before it"), false);
+            self.shared.say(&format!("queued: {ahead} before it"), false);
         }
     }
 
     /// Applies a whole request of which only the beginning was known.
     fn on_full_request(&mut self, id: &str, ask: Option<RequestView>, why: &str) {
         match ask.filter(|ask| ask.id == id && !ask.partial) {
-            Some(ask) if self.is_open(id) => {
-                if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+            Some(ask) if self.shared.is_open(id) => {
+                if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
                     card.fetching = false;
                     card.read = false;
                 }
                 self.on_request(ask);
             }
             Some(_) => {}
-            None => self.say(&format!("the complete request could not be loaded: {why}"), true),
+            None => self.shared.say(&format!("the complete request could not be loaded: {why}"), true),
         }
     }
 
     fn show_list(&mut self, title: &str, words: String) {
-        self.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: 0 });
+        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: 0 });
     }
 
     /// Applies a page of older sessions.
     fn add_older_sessions(&mut self, value: &Value) {
-        self.reading = false;
-        self.older = value["next"].as_str().map(str::to_owned);
+        self.shared.sessions.reading = false;
+        self.shared.sessions.older = value["next"].as_str().map(str::to_owned);
         for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
             // The known state is newer.
-            if !self.deleted.contains(&session.id) && !self.sessions.contains_key(&session.id) {
-                self.add_listed(session);
+            if !self.shared.sessions.deleted.contains(&session.id)
+                && !self.shared.sessions.all.contains_key(&session.id)
+            {
+                self.shared.sessions.add_listed(session);
             }
         }
     }
@@ -483,11 +484,11 @@ impl App {
     pub(super) fn load_rest(&mut self, effects: &mut Vec<Effect>) {
         let mut wanted = Err("open a session first");
         self.with_conversation(|conversation, pen| wanted = conversation.load_rest(pen));
-        match (wanted, &self.conversation) {
+        match (wanted, &self.pages.session.conversation) {
             (Ok(call), Some(conversation)) => {
                 effects.push(Effect::Whole { session: conversation.session.clone(), call });
             }
-            (Err(why), _) => self.say(why, false),
+            (Err(why), _) => self.shared.say(why, false),
             (Ok(_), None) => {}
         }
     }
@@ -495,8 +496,19 @@ impl App {
     /// The rest of a tool call was loaded, or why it was not.
     pub(super) fn on_rest(&mut self, block: u64, loaded: Result<(Vec<ConversationEvent>, u64), String>) {
         if let Err(why) = &loaded {
-            self.say(why, true);
+            self.shared.say(why, true);
         }
         self.with_conversation(|conversation, _| conversation.on_rest(block, loaded.ok()));
     }
+}
+
+/// The items of a page's list; on an error the page shows the message.
+fn items<T>(
+    problem: &mut Option<String>,
+    list: &Value,
+    reply: Result<(), String>,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Option<Vec<T>> {
+    *problem = reply.err();
+    problem.is_none().then(|| list.as_array().into_iter().flatten().filter_map(read).collect())
 }

@@ -6,61 +6,44 @@ use crate::attachments::{pasted_path, prompt_body};
 use crate::mention::OFFERS_MAX;
 use crate::new_session::{FormField, FormOutcome, NewSessionForm, WakeStep};
 
-/// A call of the form.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum FormCall {
-    Agents,
-    Recent,
-    /// The folders for the question of this number.
-    Folders(u64),
-    /// The files for the question of this number.
-    Files(u64),
-    /// The newest session of the agent, whose settings are offered.
-    Offers(String),
-    /// The conversations of a runtime.
-    Past(String),
-    /// The start of an agent for its conversations, of this number.
-    Wake(u64),
-    /// The start of this number.
-    Start(u64),
-    /// A setting of the session that was opened.
-    Setting(u64),
-    /// The first prompt of it.
-    Prompt(u64),
-}
-
 impl App {
     /// Opens the form, for this agent if one is named.
     pub(super) fn open_form(&mut self, agent: Option<&str>, earlier: bool, effects: &mut Vec<Effect>) {
-        self.undecided = false;
-        let mut form = NewSessionForm::new(&self.here, &self.form_prompt, &self.runtimes, self.attempts);
-        form.images = std::mem::take(&mut self.form_images);
+        self.no_page_chosen = false;
+        let mut form = NewSessionForm::new(
+            &self.shared.environment.start_dir,
+            &self.new_session.prompt,
+            &self.shared.runtimes,
+            self.new_session.attempts,
+        );
+        form.images = std::mem::take(&mut self.new_session.images);
         if let Some(agent) = agent {
             form.choose(agent, earlier);
         }
-        self.form = Some(form);
-        effects.push(get(CallTag::Form(FormCall::Agents), "/v1/agents".into()));
-        effects.push(get(CallTag::Form(FormCall::Recent), "/v1/folders".into()));
+        self.new_session.form = Some(form);
+        effects.push(Effect::get(CallTag::Form(FormCall::Agents), "/v1/agents".into()));
+        effects.push(Effect::get(CallTag::Form(FormCall::Recent), "/v1/folders".into()));
     }
 
     fn close_form(&mut self) {
-        if let Some(form) = self.form.take() {
-            self.attempts = form.attempt();
-            self.form_prompt = form.prompt.lines().join("\n");
-            self.form_images = form.images;
+        if let Some(form) = self.new_session.form.take() {
+            self.new_session.attempts = form.attempt();
+            self.new_session.prompt = form.prompt.lines().join("\n");
+            self.new_session.images = form.images;
         }
         // The card was not on the screen meanwhile: it arms anew.
-        if let Some(id) = self.card.as_ref().map(|card| card.id.clone()) {
-            self.show_card_of(Some(&id));
-        }
+        self.shared.rearm_card();
     }
 
     /// Opens the form at the start, if there is neither an agent nor a session.
     fn offer_first_session(&mut self, effects: &mut Vec<Effect>) {
-        if self.link != ConnectionView::Live || !self.runtimes_read || !std::mem::take(&mut self.first) {
+        if self.shared.link != ConnectionView::Live
+            || !self.pages.runtimes.read
+            || !std::mem::take(&mut self.offers_first_session)
+        {
             return;
         }
-        if self.sessions.is_empty() && !self.runtimes.iter().any(RuntimeItem::takes_sessions) {
+        if self.shared.sessions.all.is_empty() && !self.shared.runtimes.iter().any(RuntimeItem::takes_sessions) {
             self.open_form(None, false, effects);
         }
     }
@@ -68,34 +51,34 @@ impl App {
     /// Reads what the form needs, after any message.
     pub(super) fn update_form(&mut self, effects: &mut Vec<Effect>) {
         self.offer_first_session(effects);
-        let Some(mut form) = self.form.take() else { return };
-        if let WakeStep::Remove(runtime) = form.watch_wake(self.now, &self.runtimes) {
+        let Some(mut form) = self.new_session.form.take() else { return };
+        if let WakeStep::Remove(runtime) = form.watch_wake(self.shared.now, &self.shared.runtimes) {
             effects.push(remove(&runtime));
         }
         if form.start.is_none() {
-            let choice = form.choice(&self.runtimes);
+            let choice = form.choice(&self.shared.runtimes);
             let of_agent =
                 |one: &&SessionItem| choice.as_ref().is_some_and(|choice| one.runtime == choice.name) && !one.linked;
-            let newest = self.sessions.values().filter(of_agent).max_by_key(|one| (one.place, &one.id));
+            let newest = self.shared.sessions.all.values().filter(of_agent).max_by_key(|one| (one.place, &one.id));
             if let Some(session) = form.told_due(newest.map(|one| one.id.clone())) {
                 let path = format!("/v1/sessions/{session}/snapshot?max_bytes=0");
-                effects.push(get(CallTag::Form(FormCall::Offers(session)), path));
+                effects.push(Effect::get(CallTag::Form(FormCall::Offers(session)), path));
             }
-            if let Some(runtime) = form.past_due(&self.runtimes) {
+            if let Some(runtime) = form.past_due(&self.shared.runtimes) {
                 let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000");
-                effects.push(get(CallTag::Form(FormCall::Past(runtime)), path));
+                effects.push(Effect::get(CallTag::Form(FormCall::Past(runtime)), path));
             }
-            if let Some((asked, query)) = form.folders_due(self.now) {
-                effects.push(get(CallTag::Form(FormCall::Folders(asked)), format!("/v1/folders?{query}")));
+            if let Some((asked, query)) = form.folders_due(self.shared.now) {
+                effects.push(Effect::get(CallTag::Form(FormCall::Folders(asked)), format!("/v1/folders?{query}")));
             }
-            if let Some((asked, query)) = form.files.due(self.now) {
+            if let Some((asked, query)) = form.files.due(self.shared.now) {
                 match self.form_files(&form, &query) {
-                    Ok(path) => effects.push(get(CallTag::Form(FormCall::Files(asked)), path)),
+                    Ok(path) => effects.push(Effect::get(CallTag::Form(FormCall::Files(asked)), path)),
                     Err(why) => form.files.on_reply(asked, Err(why)),
                 }
             }
         }
-        self.form = Some(form);
+        self.new_session.form = Some(form);
     }
 
     /// The question for files of the chosen folder. Whoever may not see the machine's folders asks a session that works in it.
@@ -109,36 +92,36 @@ impl App {
             path.append_pair("under", &folder).append_pair("query", query);
             return Ok(path.finish());
         }
-        let session = self.sessions.values().find(|one| one.cwd == folder);
+        let session = self.shared.sessions.all.values().find(|one| one.cwd == folder);
         session.map(|one| files_path(&one.id, query)).ok_or("no session works in this folder yet")
     }
 
     /// Pasted text: in the prompt, the path of an image attaches it.
     pub(super) fn form_paste(&mut self, words: &str, effects: &mut Vec<Effect>) {
-        let Some(form) = &mut self.form else { return };
+        let Some(form) = &mut self.new_session.form else { return };
         match pasted_path(words).filter(|_| form.focus == FormField::Prompt && form.start.is_none()) {
             Some(path) => {
                 effects.push(Effect::ReadImage { place: String::new(), path, pasted: Some(words.to_owned()) });
             }
-            None => form.paste(words, self.now),
+            None => form.paste(words, self.shared.now),
         }
     }
 
     pub(super) fn form_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let Some(form) = &mut self.form else { return };
-        let outcome = form.key(key, self.now, &self.runtimes);
+        let Some(form) = &mut self.new_session.form else { return };
+        let outcome = form.key(key, self.shared.now, &self.shared.runtimes);
         self.form_outcome(outcome, effects);
     }
 
     pub(super) fn form_click(&mut self, column: u16, row: u16, effects: &mut Vec<Effect>) {
         let Some(hit) = view::form_hit(self, column, row) else { return };
-        let Some(form) = &mut self.form else { return };
-        let outcome = form.click(hit, self.now, &self.runtimes);
+        let Some(form) = &mut self.new_session.form else { return };
+        let outcome = form.click(hit, self.shared.now, &self.shared.runtimes);
         self.form_outcome(outcome, effects);
     }
 
     fn form_outcome(&mut self, outcome: FormOutcome, effects: &mut Vec<Effect>) {
-        let Some(form) = &mut self.form else { return };
+        let Some(form) = &mut self.new_session.form else { return };
         match outcome {
             FormOutcome::Stay => {}
             FormOutcome::Close => self.close_form(),
@@ -149,9 +132,9 @@ impl App {
             }
             FormOutcome::Image => self.ask_image(),
             FormOutcome::Wake => {
-                if let Some((attempt, body)) = form.begin_wake(self.now, &self.runtimes) {
+                if let Some((attempt, body)) = form.begin_wake(self.shared.now, &self.shared.runtimes) {
                     // Not given up half-way: what was started has to be known to be removed.
-                    effects.push(post(CallTag::Form(FormCall::Wake(attempt)), "/v1/runtimes".into(), body));
+                    effects.push(Effect::post(CallTag::Form(FormCall::Wake(attempt)), "/v1/runtimes".into(), body));
                 }
             }
             FormOutcome::Cancel => {
@@ -163,19 +146,19 @@ impl App {
                 form.fail("Cancelled. Nothing was left behind.".to_owned(), "");
             }
             FormOutcome::Copy(command) => {
-                self.say(&format!("copied: {command}"), false);
+                self.shared.say(&format!("copied: {command}"), false);
                 effects.push(Effect::Copy(command));
             }
             FormOutcome::Problem => {
                 if let Some(problem) = &form.problem {
                     let words = format!("{}\n\n{}", problem.words, problem.said);
-                    self.overlay = Some(Overlay::TextPage { title: "not started".into(), words, scroll: 0 });
+                    self.shared.overlay = Some(Overlay::TextPage { title: "not started".into(), words, scroll: 0 });
                 }
             }
-            FormOutcome::Start => match form.wish(&self.runtimes) {
+            FormOutcome::Start => match form.wish(&self.shared.runtimes) {
                 Err(why) => form.fail(why, ""),
                 Ok((wish, words)) => {
-                    let attempt = form.begin(&wish, words, self.now, &self.runtimes);
+                    let attempt = form.begin(&wish, words, self.shared.now, &self.shared.runtimes);
                     effects.push(Effect::Start {
                         tag: CallTag::Form(FormCall::Start(attempt)),
                         path: "/v1/sessions".into(),
@@ -194,7 +177,7 @@ impl App {
         if let FormCall::Wake(attempt) = call {
             return self.on_wake(attempt, good.then_some(value).ok_or(why), effects);
         }
-        let Some(form) = &mut self.form else { return };
+        let Some(form) = &mut self.new_session.form else { return };
         match call {
             FormCall::Wake(_) => {}
             FormCall::Agents => form.on_agents(if good { Ok(value) } else { Err((status, why)) }),
@@ -215,7 +198,7 @@ impl App {
                     }
                     form.settled();
                     if let Some(session) = SessionItem::read(value) {
-                        self.apply_update(session);
+                        self.shared.sessions.apply_update(session);
                     }
                     self.next_of_start(effects);
                 }
@@ -240,7 +223,11 @@ impl App {
 
     /// The agent of the attempt is starting; or it cannot be started.
     fn on_wake(&mut self, attempt: u64, reply: Result<&Value, &str>, effects: &mut Vec<Effect>) {
-        let form = self.form.as_mut().filter(|form| form.start.as_ref().is_some_and(|start| start.attempt == attempt));
+        let form = self
+            .new_session
+            .form
+            .as_mut()
+            .filter(|form| form.start.as_ref().is_some_and(|start| start.attempt == attempt));
         let runtime = reply.map(|value| value["runtime_id"].as_str().unwrap_or_default().to_owned());
         match (form, runtime) {
             (Some(form), Ok(runtime)) => {
@@ -257,9 +244,9 @@ impl App {
 
     /// The next setting of the session that was opened, or its prompt.
     fn next_of_start(&mut self, effects: &mut Vec<Effect>) {
-        let Some(form) = &mut self.form else { return };
+        let Some(form) = &mut self.new_session.form else { return };
         let words = form.prompt.lines().join("\n");
-        let earlier = form.is_earlier(&self.runtimes);
+        let earlier = form.is_earlier(&self.shared.runtimes);
         let Some(start) = &mut form.start else { return };
         let Some(session) = start.session.clone() else { return };
         let attempt = start.attempt;
@@ -283,19 +270,19 @@ impl App {
 
     /// Goes to the session. A prompt that was not sent is in its composer.
     fn opened_by_form(&mut self, problem: &str, effects: &mut Vec<Effect>) {
-        let Some(form) = &self.form else { return };
+        let Some(form) = &self.new_session.form else { return };
         let Some(session) = form.start.as_ref().and_then(|start| start.session.clone()) else { return };
         let words = form.prompt.lines().join("\n");
         self.close_form();
-        self.form_prompt.clear();
-        let images = std::mem::take(&mut self.form_images);
+        self.new_session.prompt.clear();
+        let images = std::mem::take(&mut self.new_session.images);
         if !images.is_empty() {
-            self.images.insert(session.clone(), images);
+            self.pages.session.images.insert(session.clone(), images);
         }
         self.open(session, effects);
         if !problem.is_empty() {
-            self.composer = input::area(&words);
-            self.say(problem, true);
+            self.pages.session.composer = input::area(&words);
+            self.shared.say(problem, true);
         }
     }
 }

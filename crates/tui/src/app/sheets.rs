@@ -17,11 +17,11 @@ impl App {
 
     pub(super) fn pair_device(&mut self) {
         let serial = self.next_sheet();
-        self.overlay = Some(Overlay::Pairing(Box::new(PairingSheet::new(serial))));
+        self.shared.overlay = Some(Overlay::Pairing(Box::new(PairingSheet::new(serial))));
     }
 
     pub(super) fn pairing_key(&mut self, mut sheet: PairingSheet, key: &Key, effects: &mut Vec<Effect>) {
-        let outcome = sheet.key(key.name(), self.now);
+        let outcome = sheet.key(key.name(), self.shared.now);
         self.pairing_outcome(sheet, outcome, effects);
     }
 
@@ -31,7 +31,7 @@ impl App {
             PairOutcome::Close => return self.end_pairing(&sheet, effects),
             outcome => effects.extend(pairing_effect(serial, outcome)),
         }
-        self.overlay = Some(Overlay::Pairing(Box::new(sheet)));
+        self.shared.overlay = Some(Overlay::Pairing(Box::new(sheet)));
     }
 
     /// Closes the pairing: a code that was not used is taken back.
@@ -47,14 +47,14 @@ impl App {
         why: &str,
         effects: &mut Vec<Effect>,
     ) {
-        match self.overlay.take() {
+        match self.shared.overlay.take() {
             Some(Overlay::Pairing(mut sheet)) if sheet.serial == serial => {
-                let outcome = sheet.on_reply(&call, status, value, why, self.now);
+                let outcome = sheet.on_reply(&call, status, value, why, self.shared.now);
                 self.pairing_outcome(*sheet, outcome, effects);
                 self.refresh(effects);
             }
             other => {
-                self.overlay = other;
+                self.shared.overlay = other;
                 // It was closed before its code came.
                 if let (PairCall::Begin, Some(id)) = (call, value["pairing_id"].as_str()) {
                     effects.extend(pairing_effect(serial, revoke(id)));
@@ -65,13 +65,13 @@ impl App {
 
     /// Repeats a poll that failed.
     pub(super) fn tick_pairing(&mut self, effects: &mut Vec<Effect>) {
-        if let Some(Overlay::Pairing(sheet)) = &mut self.overlay {
-            effects.extend(pairing_effect(sheet.serial, sheet.on_tick(self.now)));
+        if let Some(Overlay::Pairing(sheet)) = &mut self.shared.overlay {
+            effects.extend(pairing_effect(sheet.serial, sheet.on_tick(self.shared.now)));
         }
     }
 
     pub(super) fn sign_out_browsers(&mut self) {
-        self.confirm(
+        self.shared.confirm(
             "Sign out all browsers of this machine? Each needs `plexus open` again.".into(),
             AfterConfirm::Call {
                 tag: CallTag::Notice("the browsers of this machine are signed out".into()),
@@ -93,15 +93,15 @@ impl App {
         sheet.serial = self.next_sheet();
         let zone = jiff::tz::TimeZone::system();
         for part in [UsagePart::Days, UsagePart::Rows, UsagePart::Ceilings] {
-            effects.push(get(CallTag::Usage(sheet.serial, part), sheet.path(part, self.now, &zone)));
+            effects.push(Effect::get(CallTag::Usage(sheet.serial, part), sheet.path(part, self.shared.now, &zone)));
         }
-        self.overlay = Some(Overlay::Usage(Box::new(sheet)));
+        self.shared.overlay = Some(Overlay::Usage(Box::new(sheet)));
     }
 
     pub(super) fn usage_key(&mut self, mut sheet: UsageSheet, key: &Key, effects: &mut Vec<Effect>) {
         match sheet.key(key.name(), view::usage_end(self, &sheet)) {
             UsageOutcome::Close => {}
-            UsageOutcome::Stay => self.overlay = Some(Overlay::Usage(Box::new(sheet))),
+            UsageOutcome::Stay => self.shared.overlay = Some(Overlay::Usage(Box::new(sheet))),
             UsageOutcome::Read => self.read_usage(sheet, effects),
             UsageOutcome::Set(of) => {
                 let Some(known) = &sheet.ceilings else { return };
@@ -112,7 +112,7 @@ impl App {
     }
 
     pub(super) fn on_usage_reply(&mut self, serial: u64, part: UsagePart, reply: Result<&Value, &str>) {
-        if let Some(Overlay::Usage(sheet)) = &mut self.overlay
+        if let Some(Overlay::Usage(sheet)) = &mut self.shared.overlay
             && sheet.serial == serial
         {
             sheet.on_reply(part, reply);
@@ -126,14 +126,14 @@ impl App {
             CeilingOf::Session => "each session: 5 USD, 2M tokens · none · configured",
         };
         let then = Box::new(AfterConfirm::Ceiling(of, Box::new(known)));
-        self.overlay = Some(Overlay::Input { label, area: input::area(words), then });
+        self.shared.overlay = Some(Overlay::Input { label, area: input::area(words), then });
     }
 
     /// Sets a ceiling to what was typed, or asks again.
     pub(super) fn set_ceiling(&mut self, of: CeilingOf, known: CeilingsView, words: &str, effects: &mut Vec<Effect>) {
         match known.set(of, words) {
             Err(why) => {
-                self.say(&why, true);
+                self.shared.say(&why, true);
                 self.ask_ceiling(of, known, words);
             }
             Ok(body) => effects.push(Effect::Call {
@@ -149,10 +149,10 @@ impl App {
     /// A ceiling was set, or not: what was spent is shown again.
     pub(super) fn on_ceilings(&mut self, problem: Option<&str>, effects: &mut Vec<Effect>) {
         match problem {
-            None => self.say("the ceiling is set", false),
-            Some(why) => self.say(&format!("the ceiling was not set: {why}"), true),
+            None => self.shared.say("the ceiling is set", false),
+            Some(why) => self.shared.say(&format!("the ceiling was not set: {why}"), true),
         }
-        if self.overlay.is_none() {
+        if self.shared.overlay.is_none() {
             self.open_usage(effects);
         }
     }
@@ -160,9 +160,12 @@ impl App {
     // === settings
 
     pub(super) fn open_settings(&mut self, effects: &mut Vec<Effect>) {
-        let facts =
-            SettingsFacts { address: self.address.clone(), home: self.home.clone(), ..SettingsFacts::default() };
-        effects.push(get(CallTag::Settings(Box::new(facts)), "/v1/me".into()));
+        let facts = SettingsFacts {
+            address: self.shared.environment.address.clone(),
+            home: self.shared.environment.home.clone(),
+            ..SettingsFacts::default()
+        };
+        effects.push(Effect::get(CallTag::Settings(Box::new(facts)), "/v1/me".into()));
     }
 
     /// Shows the facts, once it is known who this is and, for an administrator, how the gateway is reached.
@@ -175,17 +178,17 @@ impl App {
         if facts.me.is_null() {
             match reply {
                 Ok(me) => facts.me = me,
-                Err(why) => return self.say(&format!("the settings could not be read: {why}"), true),
+                Err(why) => return self.shared.say(&format!("the settings could not be read: {why}"), true),
             }
             if facts.administers() {
-                return effects.push(get(CallTag::Settings(Box::new(facts)), "/v1/listeners".into()));
+                return effects.push(Effect::get(CallTag::Settings(Box::new(facts)), "/v1/listeners".into()));
             }
         } else {
             facts.listeners = Some(reply);
         }
-        let width = usize::from(self.size.0).saturating_sub(6);
-        let words = facts::facts(&facts, self.now, width);
-        self.overlay = Some(Overlay::TextPage { title: "Settings".into(), words, scroll: 0 });
+        let width = usize::from(self.shared.size.0).saturating_sub(6);
+        let words = facts::facts(&facts, self.shared.now, width);
+        self.shared.overlay = Some(Overlay::TextPage { title: "Settings".into(), words, scroll: 0 });
     }
 }
 

@@ -1,64 +1,44 @@
 //! Answers to several requests at once: the keys of the selection, the confirmation, and the answers on their way.
 
-use std::collections::VecDeque;
-
 use super::*;
-use crate::triage::{InboxRow, MeantRequest, Sense, TriagePlan};
+use crate::pages::inbox::SeveralAnswers;
+use crate::triage::{InboxRow, Sense, SeveralQuestion};
 
 /// Answers on their way at the same time: the gateway stores each before it replies.
 const AT_ONCE: usize = 6;
-
-/// The question whether to answer several requests.
-#[derive(Clone, Debug)]
-pub(crate) struct SeveralQuestion {
-    pub(crate) sense: Sense,
-    meant: Vec<MeantRequest>,
-    pub(crate) plan: TriagePlan,
-    /// When it was first shown.
-    pub(crate) shown: i64,
-    pub(crate) scroll: usize,
-}
-
-/// Answers to several requests that are being sent.
-#[derive(Debug, Default)]
-pub(crate) struct SeveralAnswers {
-    allow: bool,
-    queue: VecDeque<(String, Value)>,
-    flying: BTreeSet<String>,
-    done: usize,
-    /// Answered by somebody else first.
-    late: usize,
-    /// Not answered, with the last reason.
-    failed: (usize, String),
-}
 
 impl App {
     /// Handles a key of the selection in the inbox; true if it took the key.
     pub(super) fn triage_key(&mut self, key: &Key) -> bool {
         let at = self.inbox_at();
-        let selected = !self.triage.selected.is_empty();
-        let picks = self.card_focus
-            && self.card.as_ref().is_some_and(|card| matches!(card.mode, CardMode::Pick { .. }) || card.is_form());
+        let selected = !self.pages.inbox.triage.selected.is_empty();
+        let picks = self.shared.card.focused
+            && self
+                .shared
+                .card
+                .card
+                .as_ref()
+                .is_some_and(|card| matches!(card.mode, CardMode::Pick { .. }) || card.is_form());
         match key.name() {
-            "x" => self.triage.toggle(at, &self.requests),
-            " " if !picks => self.triage.toggle(at, &self.requests),
-            "C-a" => self.triage.select_all(&self.requests),
-            "X" if selected => self.triage.selected.clear(),
-            "Esc" if selected => self.triage.selected.clear(),
+            "x" => self.pages.inbox.triage.toggle(at, &self.shared.requests),
+            " " if !picks => self.pages.inbox.triage.toggle(at, &self.shared.requests),
+            "C-a" => self.pages.inbox.triage.select_all(&self.shared.requests),
+            "X" if selected => self.pages.inbox.triage.selected.clear(),
+            "Esc" if selected => self.pages.inbox.triage.selected.clear(),
             "a" if selected => self.ask_several(Sense::Allow),
             "d" if selected => self.ask_several(Sense::Deny { reason: String::new() }),
             "r" if selected => {
-                self.overlay = Some(Overlay::Input {
+                self.shared.overlay = Some(Overlay::Input {
                     label: "reason of all denials",
                     area: input::area(""),
                     then: Box::new(AfterConfirm::DenySeveral),
                 });
             }
             "A" | "N" | "e" | "m" if selected => {
-                self.say("several are selected: a allows once, d denies, X clears the selection", false);
+                self.shared.say("several are selected: a allows once, d denies, X clears the selection", false);
             }
-            "a" | "d" | "A" | "r" if matches!(self.triage.rows.get(at), Some(InboxRow::Group { .. })) => {
-                self.say("this is a group: x selects its requests, Enter folds it", false);
+            "a" | "d" | "A" | "r" if matches!(self.pages.inbox.triage.rows.get(at), Some(InboxRow::Group { .. })) => {
+                self.shared.say("this is a group: x selects its requests, Enter folds it", false);
             }
             _ => return false,
         }
@@ -67,17 +47,17 @@ impl App {
 
     /// Asks whether to answer all selected requests.
     pub(super) fn ask_several(&mut self, sense: Sense) {
-        let meant = self.triage.meant(&self.requests);
-        let plan = self.triage.plan(&meant, &sense, &self.requests);
-        let question = SeveralQuestion { sense, meant, plan, shown: self.now, scroll: 0 };
-        self.overlay = Some(Overlay::Several(Box::new(question)));
+        let meant = self.pages.inbox.triage.meant(&self.shared.requests);
+        let plan = self.pages.inbox.triage.plan(&meant, &sense, &self.shared.requests);
+        let question = SeveralQuestion { sense, meant, plan, shown: self.shared.now, scroll: 0 };
+        self.shared.overlay = Some(Overlay::Several(Box::new(question)));
     }
 
     /// Handles a key of that question.
     pub(super) fn several_key(&mut self, mut question: SeveralQuestion, key: &Key, effects: &mut Vec<Effect>) {
         let end = view::several_end(self, &question);
         match key.name() {
-            "y" if self.now - question.shown >= ARM_DELAY && !question.plan.will.is_empty() => {
+            "y" if self.shared.now - question.shown >= ARM_DELAY && !question.plan.will.is_empty() => {
                 return self.answer_several(&question, effects);
             }
             "n" | "Esc" | "q" => return,
@@ -87,40 +67,40 @@ impl App {
             "PageUp" => question.scroll = question.scroll.saturating_sub(10),
             _ => {}
         }
-        self.overlay = Some(Overlay::Several(Box::new(question)));
+        self.shared.overlay = Some(Overlay::Several(Box::new(question)));
     }
 
     /// Sends the answers, except to what changed since the question.
     fn answer_several(&mut self, question: &SeveralQuestion, effects: &mut Vec<Effect>) {
-        if self.several.is_some() {
-            return self.say("the answers before these are still on their way", true);
+        if self.pages.inbox.several.is_some() {
+            return self.shared.say("the answers before these are still on their way", true);
         }
-        let plan = self.triage.plan(&question.meant, &question.sense, &self.requests);
+        let plan = self.pages.inbox.triage.plan(&question.meant, &question.sense, &self.shared.requests);
         let confirmed: BTreeSet<&String> = question.plan.will.iter().map(|(id, _)| id).collect();
         let queue = plan.will.into_iter().filter(|(id, _)| confirmed.contains(id)).collect();
-        self.several =
+        self.pages.inbox.several =
             Some(SeveralAnswers { allow: question.sense == Sense::Allow, queue, ..SeveralAnswers::default() });
         self.send_several(effects);
     }
 
     /// Sends the next answers, and sums up after the last one.
     fn send_several(&mut self, effects: &mut Vec<Effect>) {
-        let Some(mut several) = self.several.take() else { return };
+        let Some(mut several) = self.pages.inbox.several.take() else { return };
         while several.flying.len() < AT_ONCE
             && let Some((id, body)) = several.queue.pop_front()
         {
-            if !self.is_open(&id) {
+            if !self.shared.is_open(&id) {
                 several.late += 1;
                 continue;
             }
-            if let Some(card) = self.card.as_mut().filter(|card| card.id == id) {
+            if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
                 card.sent = true;
             }
             several.flying.insert(id.clone());
             effects.push(answer(id, body));
         }
         if !several.flying.is_empty() {
-            self.several = Some(several);
+            self.pages.inbox.several = Some(several);
             return;
         }
         let did = if several.allow { "allowed" } else { "denied" };
@@ -132,7 +112,7 @@ impl App {
         if *failed > 0 {
             words.push_str(&format!(" · {failed} not answered: {why}"));
         }
-        self.say(&words, *failed > 0);
+        self.shared.say(&words, *failed > 0);
     }
 
     /// Counts the reply to one of several answers; false if it belongs to none.
@@ -144,7 +124,9 @@ impl App {
         why: &str,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let Some(several) = self.several.as_mut().filter(|several| several.flying.contains(id)) else { return false };
+        let Some(several) = self.pages.inbox.several.as_mut().filter(|several| several.flying.contains(id)) else {
+            return false;
+        };
         several.flying.remove(id);
         match (good, late) {
             (true, _) => several.done += 1,

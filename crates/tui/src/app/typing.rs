@@ -30,7 +30,7 @@ pub(crate) struct TypingGuard {
 impl App {
     /// Handles a key: a letter outside of a text field waits until it is known to be no text.
     pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
-        let (now, text) = (self.now, self.takes_text());
+        let (now, text) = (self.shared.now, self.takes_text());
         // A negative difference means that the clock was set back.
         let within = |since: i64, most: i64| (0..most).contains(&(now - since));
         if !key.is_letter() {
@@ -77,7 +77,7 @@ impl App {
 
     /// Has a letter act that no other one followed.
     pub(super) fn release_key(&mut self, effects: &mut Vec<Effect>) {
-        let now = self.now;
+        let now = self.shared.now;
         if let Some((key, at)) = self.guard.held.take_if(|(_, at)| !(0..HOLD).contains(&(now - *at))) {
             self.act_at(&key, at, effects);
         }
@@ -91,41 +91,43 @@ impl App {
 
     /// Acts as of the time of the press: what has appeared since does not take the key.
     fn act_at(&mut self, key: &Key, at: i64, effects: &mut Vec<Effect>) {
-        let now = std::mem::replace(&mut self.now, at);
+        let now = std::mem::replace(&mut self.shared.now, at);
         self.act(key, effects);
-        self.now = now;
+        self.shared.now = now;
     }
 
     /// Takes letters for text: in a session they go to the composer, elsewhere nowhere.
     fn typed_outside(&mut self) {
         self.guard.typing = true;
         let run = std::mem::take(&mut self.guard.run);
-        let composer =
-            self.page == TuiPage::Session && self.overlay.is_none() && !self.shows_changes() && !self.surface_is_open();
+        let composer = self.shared.page == TuiPage::Session
+            && self.shared.overlay.is_none()
+            && !self.shows_changes()
+            && !self.surface_is_open();
         if composer {
-            self.write();
-            self.composer.insert_str(run);
+            self.shared.write();
+            self.pages.session.composer.insert_str(run);
         } else {
-            self.say("letters typed in a row are no commands here; ? lists the keys", false);
+            self.shared.say("letters typed in a row are no commands here; ? lists the keys", false);
         }
     }
 
     /// Whether a letter only moves where it is pressed.
     fn moves(&self, key: &Key) -> bool {
         let name = key.name();
-        let reads = matches!(self.overlay, Some(Overlay::Help(_) | Overlay::TextPage { .. }));
-        match &self.overlay {
+        let reads = matches!(self.shared.overlay, Some(Overlay::Help(_) | Overlay::TextPage { .. }));
+        match &self.shared.overlay {
             Some(_) if reads => READING_MOVES.contains(&name),
             Some(_) => MOVES.contains(&name),
             None if self.shows_changes() => MOVES.contains(&name) || CHANGES_MOVES.contains(&name),
             // A slash in a session may begin a command of the agent.
-            None => MOVES.contains(&name) || name == "/" && self.page != TuiPage::Session,
+            None => MOVES.contains(&name) || name == "/" && self.shared.page != TuiPage::Session,
         }
     }
 
     /// Whether letters go into a text field.
     fn takes_text(&self) -> bool {
-        match &self.overlay {
+        match &self.shared.overlay {
             Some(Overlay::Palette { .. } | Overlay::Input { .. }) => return true,
             Some(
                 Overlay::Help(_)
@@ -137,67 +139,42 @@ impl App {
             ) => return false,
             None => {}
         }
-        if self.form.is_some() {
+        if self.new_session.form.is_some() {
             return true;
         }
         if self.shows_changes() {
-            return self.changes.as_ref().is_some_and(|screen| screen.takes_text());
+            return self.changes.screen.as_ref().is_some_and(|screen| screen.takes_text());
         }
-        if self.surface_takes_letters() || self.card_takes_text() {
+        if self.surface_takes_letters() || self.shared.card_takes_text() {
             return true;
         }
-        match self.page {
-            TuiPage::Session => self.writing,
-            TuiPage::Search => self.query_typing,
-            TuiPage::Sessions => self.filtering,
+        match self.shared.page {
+            TuiPage::Session => self.shared.writing,
+            TuiPage::Search => self.pages.search.typing,
+            TuiPage::Sessions => self.pages.sessions.filtering,
             TuiPage::Inbox | TuiPage::Runtimes | TuiPage::Devices => false,
         }
     }
 
-    /// Whether the card has the focus and letters go into a text on it.
-    pub(super) fn card_takes_text(&self) -> bool {
-        self.card_focus
-            && self
-                .card
-                .as_ref()
-                .is_some_and(|card| self.requests.get(&card.id).is_some_and(|(ask, _)| card.is_typing(ask)))
-    }
-
     // === the focus
-
-    /// Gives the focus to the composer.
-    pub(super) fn write(&mut self) {
-        self.writing = true;
-        self.card_focus = false;
-    }
-
-    /// Gives the focus to the card on the screen, if it is open: its guard begins anew.
-    pub(super) fn focus_card(&mut self) {
-        self.writing &= self.page != TuiPage::Session;
-        let now = self.now;
-        if let Some(card) = self.card.as_mut().filter(|card| card.closed_at.is_none())
-            && !std::mem::replace(&mut self.card_focus, true)
-        {
-            card.focus(now);
-        }
-    }
 
     /// Takes the focus from a card that is gone. A card that was answered gives it to the next one; after the last one, the composer has it
     /// if it came from there.
     pub(super) fn update_focus(&mut self) {
-        let here = matches!(self.page, TuiPage::Session | TuiPage::Inbox) && self.form.is_none();
-        let open = self.card.as_ref().is_some_and(|card| card.closed_at.is_none());
-        if here && (open || !self.card_focus) {
+        let here = matches!(self.shared.page, TuiPage::Session | TuiPage::Inbox) && self.new_session.form.is_none();
+        let open = self.shared.card.open().is_some();
+        if here && (open || !self.shared.card.focused) {
             return;
         }
         // A key meant for the request does not get into the next prompt.
-        let closed = self.card.as_ref().and_then(|card| card.closed_at);
-        if here && closed.is_some_and(|at| (0..ARM_DELAY).contains(&(self.now - at))) {
+        let closed = self.shared.card.card.as_ref().and_then(|card| card.closed_at);
+        if here && closed.is_some_and(|at| (0..ARM_DELAY).contains(&(self.shared.now - at))) {
             return;
         }
-        self.card_focus = false;
-        self.writing |=
-            self.page == TuiPage::Session && std::mem::take(&mut self.from_composer) && !self.surface_is_open();
+        self.shared.card.focused = false;
+        self.shared.writing |= self.shared.page == TuiPage::Session
+            && std::mem::take(&mut self.shared.card.from_composer)
+            && !self.surface_is_open();
     }
 
     /// Has the letter that waits act at once.

@@ -1,8 +1,8 @@
 //! The form of a new session: keys and replies in, calls and screens out.
 
 use super::*;
-use crate::app::FormCall;
 use crate::new_session::FormField;
+use crate::pages::message::FormCall;
 
 fn agents() -> Value {
     json!({ "agents": [
@@ -46,7 +46,7 @@ fn started(stage: &mut Stage) -> Vec<(String, Value, String)> {
 }
 
 fn focus(stage: &Stage) -> FormField {
-    stage.app.form.as_ref().unwrap().focus
+    stage.app.new_session.form.as_ref().unwrap().focus
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn new_session_of_a_running_agent_needs_only_its_prompt() {
     let prompt = ("/v1/sessions/s_9/prompt".to_owned(), json!({ "text": "say hello" }), "new-1-prompt".to_owned());
     assert_eq!(started(&mut stage), [prompt]);
     stage.msg(Msg::Done(CallTag::Form(FormCall::Prompt(1)), Ok((202, json!({})))));
-    assert!(stage.app.form.is_none() && stage.app.page == TuiPage::Session);
+    assert!(stage.app.new_session.form.is_none() && stage.app.shared.page == TuiPage::Session);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_9".into()))), "{:?}", stage.effects);
-    assert_eq!(stage.app.composer.lines().join(""), "", "it was sent");
+    assert_eq!(stage.app.pages.session.composer.lines().join(""), "", "it was sent");
 }
 
 #[test]
@@ -100,7 +100,10 @@ fn new_session_starts_an_installed_agent_with_its_settings() {
     // In another mode than the chosen one, it is not sent.
     stage.msg(Msg::Done(CallTag::Form(FormCall::Setting(1)), Err("no such mode".into())));
     assert!(started(&mut stage).is_empty());
-    assert_eq!((stage.app.page, stage.app.composer.lines().join("")), (TuiPage::Session, "go".to_owned()));
+    assert_eq!(
+        (stage.app.shared.page, stage.app.pages.session.composer.lines().join("")),
+        (TuiPage::Session, "go".to_owned())
+    );
     assert!(stage.screen().contains("the prompt was not sent: no such mode"), "{}", stage.screen());
 }
 
@@ -183,7 +186,7 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         stage.keys(&["Enter"]);
         assert_eq!(started(&mut stage)[0].2, "new-2");
         stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_8", "", "idle", 0)))));
-        assert!(stage.app.form.is_some(), "the reply to another attempt");
+        assert!(stage.app.new_session.form.is_some(), "the reply to another attempt");
         stage.msg(Msg::Done(CallTag::Form(FormCall::Start(2)), Err("lost".into())));
         stage.keys(&["Enter"]);
         assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), wish, "new-2".to_owned())]);
@@ -191,7 +194,7 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         stage.keys(&["Esc"]);
         assert!(stage.effects.contains(&Effect::GiveUp) && stage.screen().contains("Nothing was left behind"));
         stage.keys(&["Esc"]);
-        assert!(stage.app.form.is_none() && !stage.app.quit);
+        assert!(stage.app.new_session.form.is_none() && !stage.app.shared.quit);
         stage.keys(&["N"]);
         assert!(stage.screen().contains("do it"), "{}", stage.screen());
     }
@@ -223,14 +226,14 @@ fn new_session_completes_the_folder_as_far_as_it_is_certain() {
     assert!(!stage.screen().contains("stale"));
     stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packages", "packs"])))));
     stage.keys(&["Tab"]);
-    assert_eq!(stage.app.form.as_ref().unwrap().folder_text(), "/home/you/project/pack");
+    assert_eq!(stage.app.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/pack");
     // A name that is typed and completed at once waits for the answer.
     stage.type_text("s");
     stage.keys(&["Tab"]);
     let (n, path) = asked(&mut stage).unwrap();
     assert!(path.ends_with("prefix=packs"), "{path}");
     stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packs"])))));
-    assert_eq!(stage.app.form.as_ref().unwrap().folder_text(), "/home/you/project/packs/");
+    assert_eq!(stage.app.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/packs/");
     stage.keys(&["Enter", "Enter", "Enter"]);
     assert_eq!(started(&mut stage)[0].1["cwd"], "/home/you/project/packs");
 }
@@ -409,12 +412,12 @@ fn new_session_is_the_first_screen_without_agents_and_sessions() {
     assert!(first.screen().contains("only an administrator"), "{}", first.screen());
     first.keys(&["Esc"]);
     first.msg(Msg::Done(CallTag::Runtimes, Ok((200, none.clone()))));
-    assert!(first.app.form.is_none());
+    assert!(first.app.new_session.form.is_none());
     for stage in [start(&sessions(), &none), start(&[], &runtimes())] {
-        assert!(stage.app.form.is_none());
+        assert!(stage.app.new_session.form.is_none());
     }
     // In the inbox, where no card takes the key.
     let mut stage = start(&sessions(), &runtimes());
     stage.keys(&["1", "N"]);
-    assert!(stage.app.form.is_some());
+    assert!(stage.app.new_session.form.is_some());
 }

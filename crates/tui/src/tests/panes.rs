@@ -60,9 +60,9 @@ fn panes_show_the_selected_session_once_the_selection_rests() {
     let screen = stage.screen();
     assert!(screen.contains("write to the agent") && screen.contains("▌○ Fix the parser"), "{screen}");
     stage.keys(&["Tab"]);
-    assert_eq!(stage.app.page, TuiPage::Sessions, "and back");
+    assert_eq!(stage.app.shared.page, TuiPage::Sessions, "and back");
     stage.keys(&["Right", "Esc", "Left"]);
-    assert_eq!(stage.app.page, TuiPage::Sessions);
+    assert_eq!(stage.app.shared.page, TuiPage::Sessions);
     // From 180 columns, plan and tools are at the right.
     stage.msg(Msg::Resize(200, 50));
     let screen = stage.screen();
@@ -88,7 +88,7 @@ fn panes_put_the_card_beside_the_conversation() {
         stage.type_text("why");
         assert!(stage.screen().contains("› why"), "{}", stage.screen());
         stage.keys(&["Esc", "Enter"]);
-        assert_eq!(stage.app.page, TuiPage::Session);
+        assert_eq!(stage.app.shared.page, TuiPage::Session);
         stage.advance(ARM_DELAY);
         stage.keys(&["a"]);
         assert_eq!(stage.answers().len(), 1, "{}", stage.screen());
@@ -108,7 +108,7 @@ fn panes_list_sessions_by_project_and_fold_them() {
         let screen = stage.screen();
         assert!(screen.contains("▸ parser") && !screen.contains("Fix the parser"), "{screen}");
         stage.keys(&["Right", "j", "Right"]);
-        assert_eq!(stage.app.conversation.as_ref().unwrap().session, "s_3", "Right opens a row");
+        assert_eq!(stage.app.pages.session.conversation.as_ref().unwrap().session, "s_3", "Right opens a row");
     }
     // A filter finds what is folded.
     let mut stage = Stage::new(80, 24, &projects(), &[]);
@@ -143,10 +143,10 @@ fn panes_mouse_selects_rows_panes_and_buttons() {
     // With panes, a click into the session goes there.
     let mut stage = Stage::new(120, 40, &sessions(), &[]);
     mouse(&mut stage, click, (90, 20));
-    assert_eq!(stage.app.page, TuiPage::Session);
+    assert_eq!(stage.app.shared.page, TuiPage::Session);
     let at = place(&stage, "Upgrade the database");
     mouse(&mut stage, click, at);
-    assert_eq!((stage.app.page, stage.app.selected_session().as_deref()), (TuiPage::Sessions, Some("s_2")));
+    assert_eq!((stage.app.shared.page, stage.app.selected_session().as_deref()), (TuiPage::Sessions, Some("s_2")));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
     mouse(&mut stage, click, at);
     assert_eq!(stage.app.selected_session().as_deref(), Some("s_2"));
     mouse(&mut stage, click, at);
-    assert_eq!(stage.app.page, TuiPage::Session);
+    assert_eq!(stage.app.shared.page, TuiPage::Session);
     // Devices, more than the screen has lines for: the clicked line is the one that is drawn there.
     let mut stage = Stage::new(80, 16, &[], &[]);
     stage.keys(&["5"]);
@@ -171,7 +171,7 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
     stage.keys(&["G"]);
     let at = place(&stage, "phone-33");
     mouse(&mut stage, click, at);
-    assert_eq!(stage.app.chosen.get(&TuiPage::Devices).map(String::as_str), Some("d_33"), "{}", stage.screen());
+    assert_eq!(stage.app.pages.devices.list.chosen.as_deref(), Some("d_33"), "{}", stage.screen());
     // Results of a search.
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.keys(&["3"]);
@@ -179,10 +179,15 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
     stage.msg(Msg::Done(CallTag::Search("x".into()), Ok((200, json!({ "hits": hits })))));
     let at = place(&stage, "found-2");
     mouse(&mut stage, click, at);
-    assert_eq!((stage.app.page, stage.app.row_index(TuiPage::Search)), (TuiPage::Search, 1), "{}", stage.screen());
+    assert_eq!(
+        (stage.app.shared.page, stage.app.row_index(TuiPage::Search)),
+        (TuiPage::Search, 1),
+        "{}",
+        stage.screen()
+    );
     mouse(&mut stage, click, at);
-    let opened = stage.app.conversation.as_ref().map(|conversation| conversation.session.as_str());
-    assert_eq!((stage.app.page, opened), (TuiPage::Session, Some("s_2")));
+    let opened = stage.app.pages.session.conversation.as_ref().map(|conversation| conversation.session.as_str());
+    assert_eq!((stage.app.shared.page, opened), (TuiPage::Session, Some("s_2")));
 }
 
 #[test]
@@ -194,7 +199,7 @@ fn panes_request_never_takes_the_keys_from_the_composer() {
         stage.open("s_1");
         stage.advance(ARM_DELAY);
         stage.keys(&["a"]);
-        assert_eq!((stage.answers().len(), stage.app.composer.lines().concat()), (0, "a".to_owned()));
+        assert_eq!((stage.answers().len(), stage.app.pages.session.composer.lines().concat()), (0, "a".to_owned()));
         // The session is opened before anything is known of it.
         let app = App::new(Theme::new(Depth::True, false), (width, height), NOON, BTreeMap::new());
         let mut stage = Stage { app, now: NOON, place: 1, effects: Vec::new() };
@@ -203,16 +208,16 @@ fn panes_request_never_takes_the_keys_from_the_composer() {
         stage.msg(Msg::Event(ClientEvent::Live));
         stage.advance(ARM_DELAY);
         stage.keys(&["a"]);
-        assert_eq!((stage.answers().len(), stage.app.composer.lines().concat()), (0, "a".to_owned()));
+        assert_eq!((stage.answers().len(), stage.app.pages.session.composer.lines().concat()), (0, "a".to_owned()));
         // It comes while the composer is empty: a line says how to answer it.
         let mut stage = Stage::new(width, height, &sessions(), &[]);
         stage.open("s_1");
         stage.event("s_1", "request_opened", &question);
         stage.advance(ARM_DELAY);
-        assert!(stage.app.writing);
+        assert!(stage.app.shared.writing);
         assert!(stage.screen().contains("gemini asks: Esc, then a"), "{}", stage.screen());
         stage.keys(&["Esc", "a"]);
-        assert_eq!((stage.answers().len(), stage.app.writing), (0, false), "not within the first moment");
+        assert_eq!((stage.answers().len(), stage.app.shared.writing), (0, false), "not within the first moment");
         stage.advance(ARM_DELAY);
         stage.keys(&["d"]);
         assert_eq!(stage.answers().len(), 1);
@@ -221,17 +226,21 @@ fn panes_request_never_takes_the_keys_from_the_composer() {
             "resolved_by": { "device_id": "d_local", "name": "me" } });
         stage.event("s_1", "request_resolved", &over);
         stage.keys(&["d"]);
-        assert_eq!((stage.app.writing, stage.app.composer.lines().concat()), (false, String::new()), "a second press");
+        assert_eq!(
+            (stage.app.shared.writing, stage.app.pages.session.composer.lines().concat()),
+            (false, String::new()),
+            "a second press"
+        );
         stage.advance(ARM_DELAY);
         stage.type_text("next");
-        assert_eq!(stage.app.composer.lines().concat(), "next");
+        assert_eq!(stage.app.pages.session.composer.lines().concat(), "next");
         // With something typed, too; `Esc` goes to the card and back.
         stage.event("s_1", "request_opened", &ask("q_2", "s_1", "make clean", json!({})));
         stage.advance(LINGER_TIME);
         stage.advance(ARM_DELAY);
         stage.keys(&["Esc", "Esc"]);
         stage.type_text("!");
-        assert_eq!(stage.app.composer.lines().concat(), "next!");
+        assert_eq!(stage.app.pages.session.composer.lines().concat(), "next!");
         stage.keys(&["Esc"]);
         stage.advance(ARM_DELAY);
         stage.keys(&["a"]);

@@ -45,7 +45,7 @@ fn prompt_completes_files_after_an_at_sign() {
     assert!(screen.contains("@main.rs  src") && screen.contains("there are more files"), "{screen}");
     assert!(!screen.contains('\u{202e}'));
     stage.keys(&["Down", "Up", "Enter"]);
-    assert_eq!(stage.app.composer.lines(), ["see @src/main.rs "]);
+    assert_eq!(stage.app.pages.session.composer.lines(), ["see @src/main.rs "]);
     assert!(prompts(&mut stage).is_empty() && !stage.screen().contains("there are more files"));
     stage.keys(&["Enter"]);
     assert_eq!(prompts(&mut stage), [json!({ "text": "see @src/main.rs " })]);
@@ -56,9 +56,9 @@ fn prompt_completes_files_after_an_at_sign() {
     stage.msg(Msg::Done(CallTag::Files(n), Ok((200, json!({ "files": [], "truncated": false })))));
     assert!(stage.screen().contains("no file fits"), "{}", stage.screen());
     stage.keys(&["Esc"]);
-    assert!(stage.app.writing && !stage.screen().contains("no file fits"));
+    assert!(stage.app.shared.writing && !stage.screen().contains("no file fits"));
     stage.keys(&["Esc"]);
-    assert!(!stage.app.writing);
+    assert!(!stage.app.shared.writing);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn prompt_sends_images_that_are_listed_and_removable() {
         path: "/tmp/x/one.png".into(),
         pasted: Some("'/tmp/x/one.png'".into()),
     };
-    assert!(stage.effects.contains(&wanted) && stage.app.composer.is_empty(), "{:?}", stage.effects);
+    assert!(stage.effects.contains(&wanted) && stage.app.pages.session.composer.is_empty(), "{:?}", stage.effects);
     stage.msg(Msg::ImageRead("s_1".into(), Some("'/tmp/x/one.png'".into()), read("one.png")));
     stage.keys(&["C-t"]);
     stage.type_text("two.png");
@@ -92,7 +92,7 @@ fn prompt_sends_images_that_are_listed_and_removable() {
     // One that cannot be read says why; what was pasted stays text.
     stage.msg(Msg::ImageRead("s_1".into(), Some("/tmp/none.png".into()), read("none.png")));
     assert!(stage.screen().contains("none.png cannot be read"), "{}", stage.screen());
-    assert_eq!(stage.app.composer.lines(), ["/tmp/none.png"]);
+    assert_eq!(stage.app.pages.session.composer.lines(), ["/tmp/none.png"]);
     stage.keys(&["Enter"]);
     let sent = prompts(&mut stage).pop().unwrap();
     assert_eq!(sent["content"][0], json!({ "type": "text", "text": "/tmp/none.png" }));
@@ -102,9 +102,9 @@ fn prompt_sends_images_that_are_listed_and_removable() {
     let sent = SentPrompt { session: "s_1".into(), words: "look".into(), images: vec![read("one.png").unwrap()] };
     stage.open("s_2");
     stage.msg(Msg::Done(CallTag::Prompt(Box::new(sent)), Ok((429, json!({ "detail": "too many wait" })))));
-    assert!(stage.app.composer.is_empty() && stage.screen().contains("too many wait"));
+    assert!(stage.app.pages.session.composer.is_empty() && stage.screen().contains("too many wait"));
     stage.open("s_1");
-    assert_eq!(stage.app.composer.lines(), ["look"]);
+    assert_eq!(stage.app.pages.session.composer.lines(), ["look"]);
     assert!(stage.screen().contains("+ one.png"), "{}", stage.screen());
 }
 

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 
 use super::*;
-use crate::app::Overlay;
+use crate::pages::shared::Overlay;
 use crate::pairing::PairCall;
 use crate::usage::{UsagePart, UsageSheet};
 
@@ -70,7 +70,7 @@ fn pairing_shows_a_code_and_confirms_the_number() {
     stage.msg(Msg::Done(confirmed[0].3.clone(), Ok((200, state("confirmed")))));
     assert!(stage.screen().contains("is paired"), "{}", stage.screen());
     stage.keys(&["Enter"]);
-    assert!(stage.app.overlay.is_none() && pairings(&mut stage).is_empty(), "nothing is taken back");
+    assert!(stage.app.shared.overlay.is_none() && pairings(&mut stage).is_empty(), "nothing is taken back");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn pairing_grants_what_was_chosen_and_survives_failures() {
     stage.msg(Msg::Done(poll, Ok((410, json!({})))));
     assert!(stage.screen().contains("expired"), "{}", stage.screen());
     stage.keys(&["Enter"]);
-    assert!(matches!(stage.app.overlay, Some(Overlay::Pairing(_))), "it begins again");
+    assert!(matches!(stage.app.shared.overlay, Some(Overlay::Pairing(_))), "it begins again");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn usage_asks_again_for_other_days_and_rows() {
     }
     assert!(stage.screen().contains("Nothing was told for these days"), "{}", stage.screen());
     stage.keys(&["Esc"]);
-    assert!(stage.app.overlay.is_none());
+    assert!(stage.app.shared.overlay.is_none());
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn settings_ask_for_the_addresses_only_as_an_administrator() {
 fn pairing_reply_without_its_sheet_is_ignored() {
     let mut stage = Stage::new(80, 24, &[], &[]);
     stage.msg(Msg::Done(CallTag::Pairing(7, PairCall::Poll), Ok((200, json!({ "state": "joined", "number": 1 })))));
-    assert!(stage.app.overlay.is_none());
+    assert!(stage.app.shared.overlay.is_none());
 }
 
 #[test]
@@ -284,7 +284,9 @@ fn usage_shows_ceilings_to_administrators_and_sets_them() {
     let money = json!({ "costs": [{ "amount": 5.0, "currency": "USD" }] });
     assert_eq!((set[0].0, set[0].2.as_ref().unwrap()), ("PUT", &json!({ "day": money, "sessions": {} })));
     stage.msg(Msg::Done(set[0].3.clone(), Ok((200, json!({})))));
-    assert!(matches!(stage.app.overlay, Some(Overlay::Usage(_))) && stage.screen().contains("the ceiling is set"));
+    assert!(
+        matches!(stage.app.shared.overlay, Some(Overlay::Usage(_))) && stage.screen().contains("the ceiling is set")
+    );
 }
 
 #[test]
@@ -311,7 +313,7 @@ fn archive_offers_to_remove_a_worktree_that_no_session_needs() {
         assert_eq!(list.1, "/v1/worktrees");
         stage.msg(Msg::Done(list.3, Ok((200, listed(sessions, changed)))));
         if asks.is_empty() {
-            assert!(stage.app.overlay.is_none(), "{}", stage.screen());
+            assert!(stage.app.shared.overlay.is_none(), "{}", stage.screen());
             continue;
         }
         assert!(stage.screen().contains(asks), "{}", stage.screen());

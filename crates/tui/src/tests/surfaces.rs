@@ -114,10 +114,10 @@ fn tui_surface_answers_its_own_question_without_a_card() {
     let question = json!({ "type": "prompt", "title": "Whom to tell?", "options": [] });
     stage.event("s_1", "request_opened", &ask("q_1", "s_1", "Whom to tell?", question));
     stage.keys(&["Esc"]);
-    assert!(stage.app.card.is_some(), "in the conversation it is a request: {}", stage.screen());
-    stage.app.card = None;
+    assert!(stage.app.shared.card.card.is_some(), "in the conversation it is a request: {}", stage.screen());
+    stage.app.shared.card.card = None;
     let mut effects = Vec::new();
-    stage.app.writing = false;
+    stage.app.shared.writing = false;
     stage.msg(Msg::Tick);
     let palette = |stage: &mut Stage| {
         stage.keys(&["C-k"]);
@@ -126,7 +126,7 @@ fn tui_surface_answers_its_own_question_without_a_card() {
     };
     palette(&mut stage);
     effects.append(&mut stage.effects);
-    assert!(stage.app.card.is_none() && stage.screen().contains("it asks you"), "{}", stage.screen());
+    assert!(stage.app.shared.card.card.is_none() && stage.screen().contains("it asks you"), "{}", stage.screen());
     assert!(stage.screen().contains("[ Send ] answers"), "{}", stage.screen());
     // Another request is still drawn over it.
     stage.event("s_1", "request_opened", &ask("q_2", "s_1", "make deploy", json!({})));

@@ -73,12 +73,12 @@ fn triage_starts_in_the_inbox_only_if_something_waits() {
         stage.app.start(None);
         stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": requests }))));
         stage.msg(Msg::Event(ClientEvent::Live));
-        assert_eq!(stage.app.page, page);
+        assert_eq!(stage.app.shared.page, page);
         // A later request, or a connection that comes back, moves nobody.
         stage.keys(&["2"]);
         stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions(), "requests": asks(2) }))));
         stage.msg(Msg::Event(ClientEvent::Live));
-        assert_eq!(stage.app.page, TuiPage::Sessions);
+        assert_eq!(stage.app.shared.page, TuiPage::Sessions);
     }
 }
 
@@ -107,9 +107,13 @@ fn triage_groups_the_same_command_and_the_same_session() {
     assert!(screen.contains("▸ "), "{screen}");
     stage.keys(&["Right", "x"]);
     assert!(stage.screen().contains("selected"), "{}", stage.screen());
-    assert!(stage.app.triage.selected.len() >= 2, "all of the group: {:?}", stage.app.triage.selected);
+    assert!(
+        stage.app.pages.inbox.triage.selected.len() >= 2,
+        "all of the group: {:?}",
+        stage.app.pages.inbox.triage.selected
+    );
     stage.keys(&["x"]);
-    assert!(stage.app.triage.selected.is_empty());
+    assert!(stage.app.pages.inbox.triage.selected.is_empty());
     // A letter that answers does nothing on a heading.
     stage.advance(ARM_DELAY);
     stage.keys(&["a", "d"]);
@@ -150,7 +154,7 @@ fn triage_allows_several_only_after_each_was_read() {
     assert_eq!(sent(&mut stage), [("q_0001".to_owned(), json!({ "option_id": "o1", "digest": "d1" }))]);
     receipt(&mut stage, "q_0001", 200);
     assert!(stage.screen().contains("allowed 1"), "{}", stage.screen());
-    assert_eq!(stage.app.triage.selected.len(), 2, "what was left out stays selected");
+    assert_eq!(stage.app.pages.inbox.triage.selected.len(), 2, "what was left out stays selected");
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn triage_leaves_out_what_changed_since_the_question() {
 fn triage_denies_many_a_few_at_a_time_and_sums_up() {
     let mut stage = inbox(80, 40, &asks(40));
     stage.keys(&["C-a"]);
-    assert_eq!(stage.app.triage.selected.len(), 40);
+    assert_eq!(stage.app.pages.inbox.triage.selected.len(), 40);
     stage.keys(&["r"]);
     stage.type_text("not today");
     stage.keys(&["Enter"]);

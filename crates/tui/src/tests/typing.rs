@@ -3,7 +3,7 @@
 use plexus_protocol::answers::AnswerRole;
 
 use super::*;
-use crate::app::Overlay;
+use crate::pages::shared::Overlay;
 
 /// Milliseconds between two letters of a person who types.
 const PACE: i64 = 120;
@@ -56,14 +56,14 @@ const PLACES: &[Place] = &[
     ("a confirmation", |stage| {
         stage.open("s_2");
         stage.keys(&["Esc", "x"]);
-        assert!(matches!(stage.app.overlay, Some(Overlay::Confirm { .. })));
+        assert!(matches!(stage.app.shared.overlay, Some(Overlay::Confirm { .. })));
     }),
     ("the help", |stage| stage.keys(&["?"])),
     ("the usage", |stage| stage.keys(&["U"])),
     ("the changes", |stage| {
         stage.open("s_2");
         stage.keys(&["Esc", "g", "c"]);
-        assert!(stage.app.changes.is_some());
+        assert!(stage.app.changes.screen.is_some());
     }),
     ("a surface", |stage| {
         stage.open("s_1");
@@ -76,12 +76,17 @@ const PLACES: &[Place] = &[
 fn standing(stage: &Stage) -> (TuiPage, Option<std::mem::Discriminant<Overlay>>, bool, bool, Option<String>, bool) {
     let app = &stage.app;
     (
-        app.page,
-        app.overlay.as_ref().map(std::mem::discriminant),
-        app.form.is_some(),
-        app.changes.is_some(),
-        app.conversation.as_ref().filter(|_| app.page == TuiPage::Session).map(|one| one.session.clone()),
-        app.quit,
+        app.shared.page,
+        app.shared.overlay.as_ref().map(std::mem::discriminant),
+        app.new_session.form.is_some(),
+        app.changes.screen.is_some(),
+        app.pages
+            .session
+            .conversation
+            .as_ref()
+            .filter(|_| app.shared.page == TuiPage::Session)
+            .map(|one| one.session.clone()),
+        app.shared.quit,
     )
 }
 
@@ -130,7 +135,7 @@ fn types(place: &Place, size: (u16, u16), sentence: &str) {
         stage.advance(PACE);
         stage.type_text(&letter.to_string());
     }
-    if stage.app.page != TuiPage::Session {
+    if stage.app.shared.page != TuiPage::Session {
         stage.advance(PACE);
         stage.msg(Msg::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)));
     }
@@ -183,8 +188,8 @@ fn typing_in_a_session_goes_into_its_composer_from_the_first_letter() {
                 stage.advance(PACE);
                 stage.type_text(&letter.to_string());
             }
-            assert_eq!(stage.app.composer.lines().concat(), sentence, "{}", place.0);
-            assert!(stage.app.writing);
+            assert_eq!(stage.app.pages.session.composer.lines().concat(), sentence, "{}", place.0);
+            assert!(stage.app.shared.writing);
         }
     }
 }
@@ -228,9 +233,9 @@ fn typing_before_a_dialog_opened_confirms_nothing_in_it() {
     stage.msg(Msg::Done(tag, Ok((200, json!({ "worktrees": [worktree] })))));
     stage.type_text("y");
     stage.advance(2 * ARM_DELAY);
-    assert!(matches!(stage.app.overlay, Some(Overlay::Confirm { .. })), "{}", stage.screen());
+    assert!(matches!(stage.app.shared.overlay, Some(Overlay::Confirm { .. })), "{}", stage.screen());
     stage.keys(&["Esc"]);
-    assert!(stage.app.overlay.is_none());
+    assert!(stage.app.shared.overlay.is_none());
 }
 
 #[test]

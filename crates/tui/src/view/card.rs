@@ -9,8 +9,8 @@ use plexus_protocol::answers::AnswerAction;
 pub(crate) fn option_at(app: &App, column: u16, row: u16) -> Option<char> {
     card_area(app)?;
     let area = card_rect(app)?;
-    let card = app.card.as_ref()?;
-    let (ask, None) = app.requests.get(&card.id)? else { return None };
+    let card = app.shared.card.card.as_ref()?;
+    let (ask, None) = app.shared.requests.get(&card.id)? else { return None };
     let (lines, places) = option_places(card, ask, usize::from(area.width).saturating_sub(4));
     let first = (area.y + area.height).checked_sub(2 + u16::try_from(lines).ok()?)?;
     let line = usize::from(row.checked_sub(first)?);
@@ -22,23 +22,24 @@ pub(crate) fn option_at(app: &App, column: u16, row: u16) -> Option<char> {
 impl Draw<'_> {
     pub(super) fn card(&mut self, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
-        let Some(card) = &app.card else { return };
-        let Some((ask, outcome)) = app.requests.get(&card.id) else { return };
+        let theme = &app.shared.theme;
+        let Some(card) = &app.shared.card.card else { return };
+        let Some((ask, outcome)) = app.shared.requests.get(&card.id) else { return };
         let shape = card.shape(ask, area.width, usize::from(area.height), theme);
-        let mut from = app.session_label(&ask.session);
-        let names = viewers(app, &ask.session);
+        let mut from = app.shared.sessions.label(&ask.session);
+        let names = app.shared.sessions.viewer_names(&ask.session);
         if !names.is_empty() {
             from = format!("{from} · also here: {}", names.join(", "));
         }
         let inner_width = usize::from(area.width).saturating_sub(4);
-        let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.now));
-        if !app.card_focus && outcome.is_none() && !ask.observe {
-            let (key, hint) = match (app.page == TuiPage::Session && app.writing, area.width < NARROW_TABS) {
-                (true, true) => ("Esc", " answers it: you are writing"),
-                (true, false) => ("Esc", " answers it: letters go into your prompt now"),
-                (false, _) => ("a", " chooses it; then the keys answer"),
-            };
+        let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.shared.now));
+        if !app.shared.card.focused && outcome.is_none() && !ask.observe {
+            let (key, hint) =
+                match (app.shared.page == TuiPage::Session && app.shared.writing, area.width < NARROW_TABS) {
+                    (true, true) => ("Esc", " answers it: you are writing"),
+                    (true, false) => ("Esc", " answers it: letters go into your prompt now"),
+                    (false, _) => ("a", " chooses it; then the keys answer"),
+                };
             words.hint = vec![Span::styled(key, theme.accent), Span::styled(hint, theme.dim)];
         }
         let style = match (outcome, ask.risk) {
@@ -48,7 +49,7 @@ impl Draw<'_> {
         };
         Clear.render(area, self.buf);
         Block::bordered().border_type(BorderType::Rounded).border_style(style).render(area, self.buf);
-        let waiting = app.open_asks().0;
+        let waiting = app.shared.open_asks().0;
         let more = match waiting - usize::from(outcome.is_none() && waiting > 0) {
             0 => String::new(),
             many if area.width < NARROW_TABS => format!(" +{many} ] "),
@@ -109,14 +110,18 @@ impl Draw<'_> {
     /// What is typed or picked on the card; returns the first line below it.
     fn card_input(&mut self, area: Rect, card: &Card, ask: &crate::view_model::RequestView) -> u16 {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let (x, width, end, inner_width) = (area.x, area.width, area.y + area.height, usize::from(area.width));
         let mut y = area.y;
         match &card.mode {
             CardMode::Reason(text) | CardMode::Edit(text) | CardMode::Text(text) => {
                 let high = u16::try_from(input::rows(text, inner_width.saturating_sub(3)).clamp(1, 6)).unwrap_or(1);
                 self.put(x, y, Span::styled("› ", theme.accent), 2);
-                self.field(Rect::new(x + 2, y, width.saturating_sub(2), high.min(area.height)), text, app.card_focus);
+                self.field(
+                    Rect::new(x + 2, y, width.saturating_sub(2), high.min(area.height)),
+                    text,
+                    app.shared.card.focused,
+                );
                 y += high;
             }
             CardMode::Menu { at } => {

@@ -61,7 +61,9 @@ fn notes(screen: &ChangesScreen) -> Vec<String> {
 
 /// The areas of the screen.
 pub(crate) fn changes_areas(app: &App) -> ChangesAreas {
-    let Some(screen) = app.changes.as_ref().filter(|_| app.size.0 >= WIDTH_MIN && app.size.1 >= HEIGHT_MIN) else {
+    let Some(screen) =
+        app.changes.screen.as_ref().filter(|_| app.shared.size.0 >= WIDTH_MIN && app.shared.size.1 >= HEIGHT_MIN)
+    else {
         return ChangesAreas::default();
     };
     let all = body(app);
@@ -105,7 +107,7 @@ pub(crate) fn changes_areas(app: &App) -> ChangesAreas {
 
 /// The first file on the screen: as before, unless the selected one would not be on it.
 pub(crate) fn changes_top(app: &App, areas: &ChangesAreas) -> usize {
-    let Some(screen) = &app.changes else { return 0 };
+    let Some(screen) = &app.changes.screen else { return 0 };
     let room = usize::from(areas.files.height).max(1);
     let end = screen.fit.len().saturating_sub(room);
     screen.top.min(screen.at).max((screen.at + 1).saturating_sub(room)).min(end)
@@ -164,7 +166,7 @@ impl Draw<'_> {
     /// The changes of the open session.
     pub(super) fn changes(&mut self, screen: &ChangesScreen) {
         let areas = changes_areas(self.app);
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         self.changes_head(screen, areas.head);
         for (y, words) in (areas.notes.y..areas.notes.y + areas.notes.height).zip(notes(screen)) {
             let words = sanitize::cut(&words, usize::from(areas.notes.width).saturating_sub(3));
@@ -191,7 +193,7 @@ impl Draw<'_> {
 
     fn changes_head(&mut self, screen: &ChangesScreen, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let width = usize::from(area.width);
         let mut right = Vec::new();
         let filter = screen.filter.lines().join(" ");
@@ -216,7 +218,7 @@ impl Draw<'_> {
             left.push(Span::styled(format!(" +{added}"), theme.ok));
             left.push(Span::styled(format!(" -{removed} "), theme.bad.remove_modifier(Modifier::BOLD)));
         }
-        if let Some(session) = app.sessions.get(&screen.session) {
+        if let Some(session) = app.shared.sessions.all.get(&screen.session) {
             if session.open > 0 {
                 left.push(Span::styled("? asks you: u ", theme.warn.add_modifier(Modifier::BOLD)));
             }
@@ -229,9 +231,11 @@ impl Draw<'_> {
     /// Why there is no file to show.
     fn no_changes(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let (head, text) = match &screen.list {
-            None if screen.problem.is_empty() && app.link == ConnectionView::Live => ("reading …".to_owned(), ""),
+            None if screen.problem.is_empty() && app.shared.link == ConnectionView::Live => {
+                ("reading …".to_owned(), "")
+            }
             None if screen.problem.is_empty() => ("connecting …".to_owned(), ""),
             None => (format!("The changes could not be read: {}", screen.problem), "R: try again"),
             Some(list) if !list.known => (
@@ -263,7 +267,7 @@ impl Draw<'_> {
     }
 
     fn changed_files(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         let area = areas.files;
         for (n, y) in (screen.top..screen.fit.len()).zip(area.y..area.y + area.height) {
             let Some(file) = screen.file_at(n) else { break };
@@ -281,7 +285,7 @@ impl Draw<'_> {
 
     /// The selected file: what is said of it, and its diff.
     fn changed_file(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         let (head, area) = (areas.file_head, areas.lines);
         let Some(file) = screen.file().filter(|_| area.height > 0) else { return };
         let focus = screen.pane == ChangesPane::Diff && areas.has_both();
@@ -360,7 +364,7 @@ impl Draw<'_> {
 
     /// The comment that is being written, or how many there are.
     fn changes_bar(&mut self, screen: &ChangesScreen, area: Rect) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         if area.height == 0 {
             return;
         }
@@ -384,7 +388,7 @@ impl Draw<'_> {
     /// The comments, before they are sent.
     fn review(&mut self, screen: &ChangesScreen) {
         let ChangesMode::Review { first, at } = &screen.mode else { return };
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         let many = screen.draft.comments.len();
         let title = if screen.sending { "sending …".to_owned() } else { format!("Send {}", count(many, "comment")) };
         let high = u16::try_from(many * 2 + 6).unwrap_or(u16::MAX);
@@ -421,7 +425,7 @@ impl Draw<'_> {
 
     /// What was undone.
     fn undone(&mut self, screen: &ChangesScreen, at: usize) {
-        let now = self.app.now;
+        let now = self.app.shared.now;
         let rows = |n: usize| {
             screen.undone.get(n).map(|one| (one.path.clone(), format!("by {}, {}", one.by, ago(now, one.at))))
         };
@@ -450,8 +454,8 @@ impl Draw<'_> {
         none: &str,
         row: impl Fn(usize) -> Option<(String, String)>,
     ) {
-        let theme = &self.app.theme;
-        let high = u16::try_from(many.max(1) + 2).unwrap_or(u16::MAX).min(self.app.size.1.saturating_sub(4));
+        let theme = &self.app.shared.theme;
+        let high = u16::try_from(many.max(1) + 2).unwrap_or(u16::MAX).min(self.app.shared.size.1.saturating_sub(4));
         let inside = self.window(90, high, title);
         if many == 0 {
             self.put(inside.x, inside.y, Span::styled(none.to_owned(), theme.dim), inside.width);

@@ -8,15 +8,15 @@ const IMAGE_LINES: usize = 3;
 
 /// The lines that offers and images take above the composer.
 pub(super) fn offer_lines(app: &App) -> usize {
-    let files = if app.writing { app.files.lines() } else { 0 };
+    let files = if app.shared.writing { app.pages.session.files.lines() } else { 0 };
     let offered = if files > 0 { files } else { app.slash().len() };
     offered + app.images_here().len().min(IMAGE_LINES)
 }
 
 /// The request that waits above the composer, and the keys that answer it.
 fn asks(app: &App) -> Option<String> {
-    let card = app.card.as_ref().filter(|card| card.closed_at.is_none())?;
-    let (ask, _) = app.requests.get(&card.id)?;
+    let card = app.shared.card.open()?;
+    let (ask, _) = app.shared.requests.get(&card.id)?;
     Some(
         match ask.actions.iter().find(|action| action.unavailable.is_none()).map(|action| (action.key, action.verb())) {
             _ if ask.observe => format!("{} asks, where it runs", ask.runtime),
@@ -32,14 +32,14 @@ impl Draw<'_> {
     /// Draws what is offered, and the images of the prompt.
     pub(super) fn offers(&mut self, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let mut lines: Vec<(Vec<Span<'static>>, bool)> = Vec::new();
-        if app.writing && app.files.lines() > 0 {
-            for (n, path) in app.files.paths().iter().enumerate() {
-                lines.push((self.file_row("  @", path, usize::from(area.width)), n == app.files.at));
+        if app.shared.writing && app.pages.session.files.lines() > 0 {
+            for (n, path) in app.pages.session.files.paths().iter().enumerate() {
+                lines.push((self.file_row("  @", path, usize::from(area.width)), n == app.pages.session.files.at));
             }
-            if !app.files.words.is_empty() {
-                let words = sanitize::cut(&app.files.words, usize::from(area.width).saturating_sub(3));
+            if !app.pages.session.files.words.is_empty() {
+                let words = sanitize::cut(&app.pages.session.files.words, usize::from(area.width).saturating_sub(3));
                 lines.push((vec![Span::styled(format!("  {words}"), theme.dim)], false));
             }
         } else {
@@ -72,7 +72,7 @@ impl Draw<'_> {
 
     /// A file that is offered: its name, then its folder.
     pub(super) fn file_row(&self, mark: &str, path: &str, width: usize) -> Vec<Span<'static>> {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let name = sanitize::line(name, width / 2);
         let room = width.saturating_sub(sanitize::width(&name) + sanitize::width(mark) + 3);
@@ -85,45 +85,47 @@ impl Draw<'_> {
 
     pub(super) fn composer(&mut self, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         if area.height < 2 {
             return;
         }
-        let style = if app.writing { theme.accent } else { theme.rule };
+        let style = if app.shared.writing { theme.accent } else { theme.rule };
         self.put(
             area.x,
             area.y,
             Span::styled("─".repeat(usize::from(area.width)), style.remove_modifier(Modifier::BOLD)),
             area.width,
         );
-        if let Some(words) = asks(app).filter(|_| app.writing) {
+        if let Some(words) = asks(app).filter(|_| app.shared.writing) {
             let words = sanitize::cut(&words, usize::from(area.width).saturating_sub(6));
             self.put(area.x + 2, area.y, Span::styled(format!(" {words} "), theme.warn), area.width.saturating_sub(2));
         }
         self.put(area.x, area.y + 1, Span::styled(" › ", style), 3);
         let field = Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1);
-        if app.composer.is_empty() {
+        if app.pages.session.composer.is_empty() {
             let words = match app
+                .pages
+                .session
                 .conversation
                 .as_ref()
-                .and_then(|conversation| app.sessions.get(&conversation.session))
+                .and_then(|conversation| app.shared.sessions.all.get(&conversation.session))
                 .map(|one| one.state.as_str())
             {
-                _ if !app.writing => "i: write to the agent",
+                _ if !app.shared.writing => "i: write to the agent",
                 Some("running" | "waiting") => "write a prompt: it will be queued",
                 _ => "write to the agent",
             };
-            let ended_runtime = app.ended_runtime().map(|name| match app.writing {
+            let ended_runtime = app.ended_runtime().map(|name| match app.shared.writing {
                 true => format!("{name} has ended. Enter: start {name} again and continue"),
                 false => format!("{name} has ended. i, Enter: start {name} again and continue"),
             });
             let words = ended_runtime.unwrap_or_else(|| words.to_owned());
-            self.put(field.x + u16::from(app.writing), field.y, Span::styled(words, theme.dim), field.width);
-            if app.writing {
+            self.put(field.x + u16::from(app.shared.writing), field.y, Span::styled(words, theme.dim), field.width);
+            if app.shared.writing {
                 self.fill(Rect::new(field.x, field.y, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
             }
             return;
         }
-        self.field(field, &app.composer, app.writing);
+        self.field(field, &app.pages.session.composer, app.shared.writing);
     }
 }

@@ -2,13 +2,12 @@
 
 use super::panes::{card_rect, list_area, visible_rows};
 use super::*;
-use crate::app::SeveralQuestion;
-use crate::triage::{InboxRow, Sense, asked};
+use crate::triage::{InboxRow, Sense, SeveralQuestion, asked};
 use crate::view_model::{RequestResult, RequestView};
 
 /// The mark of a request's risk, or of its end.
 fn risk_mark(app: &App, ask: &RequestView, outcome: Option<&RequestResult>) -> (&'static str, Style) {
-    let theme = &app.theme;
+    let theme = &app.shared.theme;
     match (outcome, ask.risk) {
         (Some(_), _) => ("✔", theme.dim),
         (None, RiskView::Danger) => ("▲", theme.bad),
@@ -19,7 +18,7 @@ fn risk_mark(app: &App, ask: &RequestView, outcome: Option<&RequestResult>) -> (
 
 /// The most lines of the question about several requests that are on the screen.
 fn several_rows(app: &App, question: &SeveralQuestion) -> u16 {
-    let most = app.size.1.saturating_sub(8).clamp(2, 20);
+    let most = app.shared.size.1.saturating_sub(8).clamp(2, 20);
     u16::try_from(several_lines(question)).unwrap_or(most).clamp(1, most)
 }
 
@@ -37,28 +36,29 @@ pub(crate) fn several_end(app: &App, question: &SeveralQuestion) -> usize {
 impl Draw<'_> {
     pub(super) fn inbox(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let area = list_area(app);
-        if app.triage.rows.is_empty() {
+        if app.pages.inbox.triage.rows.is_empty() {
             let none = "Nothing waits for you. Requests of agents appear here and on every other screen; the first answer \
                         counts.";
             return self.list(area, "", Vec::new(), 0, none);
         }
-        let (open, _) = app.open_asks();
-        let danger = app.requests.values().filter(|(ask, outcome)| outcome.is_none() && ask.risk == RiskView::Danger);
+        let (open, _) = app.shared.open_asks();
+        let danger =
+            app.shared.requests.values().filter(|(ask, outcome)| outcome.is_none() && ask.risk == RiskView::Danger);
         let danger = danger.count();
         let mut head = vec![Span::styled(format!("{open} waiting"), theme.dim)];
         if danger > 0 {
             head.push(Span::styled(format!(" · {danger} dangerous"), theme.bad));
         }
-        let selected = app.triage.selected.len();
+        let selected = app.pages.inbox.triage.selected.len();
         if selected > 0 {
             head.push(Span::styled(format!(" · {selected} selected"), theme.accent));
         }
         self.list_head(area, head);
         let at = app.inbox_at();
         for (n, area) in visible_rows(app, TuiPage::Inbox) {
-            let Some(row) = app.triage.rows.get(n) else { continue };
+            let Some(row) = app.pages.inbox.triage.rows.get(n) else { continue };
             match row {
                 InboxRow::Group { session, ids, folded, .. } => self.inbox_group(area, *session, ids, *folded),
                 InboxRow::Request { id, grouped } => self.inbox_request(area, id, *grouped),
@@ -78,7 +78,7 @@ impl Draw<'_> {
                 let margin = Span::raw("  ");
                 let room = usize::from(area.width).saturating_sub(2);
                 for (y, line) in (area.y + 1..).zip(wrap(&[Span::styled(words, theme.dim)], &margin, &margin, room)) {
-                    if y + 1 < app.size.1 {
+                    if y + 1 < app.shared.size.1 {
                         self.put(area.x, y, line, area.width);
                     }
                 }
@@ -88,13 +88,13 @@ impl Draw<'_> {
 
     fn inbox_group(&mut self, area: Rect, session: bool, ids: &[String], folded: bool) {
         let app = self.app;
-        let theme = &app.theme;
-        let Some((ask, _)) = ids.first().and_then(|id| app.requests.get(id)) else { return };
+        let theme = &app.shared.theme;
+        let Some((ask, _)) = ids.first().and_then(|id| app.shared.requests.get(id)) else { return };
         let words = match session {
-            true => app.sessions.get(&ask.session).map_or_else(|| ask.runtime.clone(), SessionItem::name),
+            true => app.shared.sessions.all.get(&ask.session).map_or_else(|| ask.runtime.clone(), SessionItem::name),
             false => asked(ask),
         };
-        let chosen = ids.iter().filter(|id| app.triage.selected.contains(*id)).count();
+        let chosen = ids.iter().filter(|id| app.pages.inbox.triage.selected.contains(*id)).count();
         let count = match chosen {
             0 => format!("{} ", ids.len()),
             _ => format!("{chosen} of {} selected ", ids.len()),
@@ -113,19 +113,19 @@ impl Draw<'_> {
     /// A request in two lines: what it asks; its risk and the first reason, its agent, its project and its age.
     fn inbox_request(&mut self, area: Rect, id: &str, grouped: bool) {
         let app = self.app;
-        let theme = &app.theme;
-        let Some((ask, outcome)) = app.requests.get(id) else { return };
+        let theme = &app.shared.theme;
+        let Some((ask, outcome)) = app.shared.requests.get(id) else { return };
         let (mark, style) = risk_mark(app, ask, outcome.as_ref());
         let width = usize::from(area.width);
         let indent = if grouped { "  " } else { "" };
-        let session = app.sessions.get(&ask.session);
+        let session = app.shared.sessions.all.get(&ask.session);
         // In a group, the session tells the requests apart.
         let words = match session.filter(|_| grouped) {
             Some(session) => format!("{} · {}", asked(ask), session.name()),
             None => asked(ask),
         };
         let line = vec![
-            Span::styled(if app.triage.selected.contains(id) { "✓" } else { " " }, theme.accent),
+            Span::styled(if app.pages.inbox.triage.selected.contains(id) { "✓" } else { " " }, theme.accent),
             Span::styled(format!("{indent}{mark} "), style),
             Span::styled(
                 sanitize::cut(&words, width.saturating_sub(4 + indent.len())),
@@ -138,9 +138,9 @@ impl Draw<'_> {
         }
         let room = width.saturating_sub(4 + indent.len());
         let project = session.map_or("", |session| session.project.as_str());
-        let age = span(app.now - ask.opened);
+        let age = span(app.shared.now - ask.opened);
         let (what, what_style) = match outcome {
-            Some(outcome) => (outcome.words(app.now), theme.dim),
+            Some(outcome) => (outcome.words(app.shared.now), theme.dim),
             None if !ask.rated => ("risk not known".to_owned(), theme.warn),
             None => match ask.reasons.first() {
                 Some(reason) => (format!("{}  {reason}", ask.risk.name()), style),
@@ -170,7 +170,7 @@ impl Draw<'_> {
     /// The question whether to answer several requests: which of them, and which not and why.
     pub(super) fn several(&mut self, question: &SeveralQuestion) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let (will, out) = (&question.plan.will, &question.plan.out);
         let allow = question.sense == Sense::Allow;
         let title = match (allow, will.len()) {
@@ -184,9 +184,10 @@ impl Draw<'_> {
         let inside = self.window(76, rows + 5, &title);
         let width = usize::from(inside.width);
         let describe = |id: &str, why: &str| {
-            let Some((ask, outcome)) = app.requests.get(id) else { return Line::default() };
+            let Some((ask, outcome)) = app.shared.requests.get(id) else { return Line::default() };
             let (mark, style) = risk_mark(app, ask, outcome.as_ref());
-            let session = app.sessions.get(&ask.session).map_or_else(|| ask.runtime.clone(), SessionItem::name);
+            let session =
+                app.shared.sessions.all.get(&ask.session).map_or_else(|| ask.runtime.clone(), SessionItem::name);
             let tail = if why.is_empty() { format!(" · {session}") } else { format!(" · {why}") };
             let tail = sanitize::cut(&tail, width * 2 / 3);
             let room = width.saturating_sub(3 + sanitize::width(&tail));

@@ -28,10 +28,10 @@ struct FormAreas {
 
 /// The lines of the problem or of the progress.
 fn foot_lines(app: &App, form: &NewSessionForm, width: u16) -> Vec<Line<'static>> {
-    let theme = &app.theme;
+    let theme = &app.shared.theme;
     let (none, room) = (Span::raw(""), usize::from(width));
     if let Some(start) = &form.start {
-        let words = format!("{} … {}", start.words, span(app.now - start.since));
+        let words = format!("{} … {}", start.words, span(app.shared.now - start.since));
         return wrap(&[Span::styled(words, theme.busy)], &none, &none, room);
     }
     let Some(problem) = &form.problem else { return Vec::new() };
@@ -49,7 +49,7 @@ fn foot_lines(app: &App, form: &NewSessionForm, width: u16) -> Vec<Line<'static>
 fn list_of(app: &App, form: &NewSessionForm, field: FormField) -> (usize, usize) {
     match field {
         FormField::Agent => {
-            let all = form.agents(&app.runtimes);
+            let all = form.agents(&app.shared.runtimes);
             (all.len(), form.agent_at(&all))
         }
         FormField::Folder => (form.offered().len(), form.folder_at.unwrap_or_default()),
@@ -79,7 +79,7 @@ fn areas(app: &App, form: &NewSessionForm) -> FormAreas {
     let (top, end) = (body.y + if roomy { 2 } else { 0 }, body.y + body.height);
     let foot = u16::try_from(foot_lines(app, form, width).len()).unwrap_or(u16::MAX).min(body.height / 2);
     let foot = Rect::new(x, end - foot, width, foot);
-    let all = form.fields(&app.runtimes);
+    let all = form.fields(&app.shared.runtimes);
     let agents = u16::try_from(list_of(app, form, FormField::Agent).0).unwrap_or(LIST_LINES);
     let mut y = 0;
     let mut fields = Vec::new();
@@ -144,7 +144,7 @@ fn image_lines(form: &NewSessionForm) -> u16 {
 
 /// What of the form is at this place of the screen.
 pub(crate) fn form_hit(app: &App, column: u16, row: u16) -> Option<FormHit> {
-    let form = app.form.as_ref()?;
+    let form = app.new_session.form.as_ref()?;
     let areas = areas(app, form);
     if let Some((field, area, first)) = areas.list
         && area.contains((column, row).into())
@@ -173,12 +173,12 @@ pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str,
         FormField::Branch | FormField::Base => vec![("Enter", "start"), ("S-Tab", "back")],
         FormField::Folder => vec![("Enter", "next"), ("Tab", "complete"), ("↑↓", "folders")],
         FormField::Earlier => {
-            let asleep = form.choice(&app.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
+            let asleep = form.choice(&app.shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
             vec![("Enter", if asleep { "start the agent" } else { "continue" }), ("↑↓", "move")]
         }
         FormField::Way | FormField::Protocol => vec![("←→", "change"), ("Enter", "next")],
         FormField::Agent => {
-            let all = form.agents(&app.runtimes);
+            let all = form.agents(&app.shared.runtimes);
             let missing = all.get(form.agent_at(&all)).is_some_and(|one| one.kind == AgentChoiceKind::Missing);
             vec![("↑↓", "agent"), ("Enter", if missing { "copy the command" } else { "next" })]
         }
@@ -196,11 +196,11 @@ pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str,
 impl Draw<'_> {
     pub(super) fn form(&mut self, form: &NewSessionForm) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let areas = areas(app, form);
         let body = body(app);
         if body.height >= ROOMY {
-            let first = app.sessions.is_empty();
+            let first = app.shared.sessions.all.is_empty();
             let title = if first { "Start your first session" } else { "New session" };
             let style = theme.text.add_modifier(Modifier::BOLD);
             self.put(areas.foot.x, body.y, Span::styled(title, style), areas.foot.width);
@@ -218,9 +218,9 @@ impl Draw<'_> {
 
     fn form_field(&mut self, form: &NewSessionForm, field: FormField, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let on = form.focus == field && form.start.is_none();
-        let asleep = || form.choice(&app.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
+        let asleep = || form.choice(&app.shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
         let name = match field {
             FormField::Earlier if asleep() => "",
             FormField::Agent => "Agent",
@@ -298,7 +298,7 @@ impl Draw<'_> {
 
     /// The prompt, and its images below it.
     fn form_prompt(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         let images = image_lines(form).min(area.height.saturating_sub(2));
         let high = area.height.saturating_sub(1 + images);
         let field = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 1, height: high };
@@ -319,7 +319,7 @@ impl Draw<'_> {
 
     /// The fields that only some sessions have: another program, and where its worktree begins.
     fn form_rare(&mut self, form: &NewSessionForm, field: FormField, at: Rect, on: bool) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         match field {
             FormField::Base => {
                 if !form.base.is_empty() || on {
@@ -356,9 +356,9 @@ impl Draw<'_> {
     /// The earlier conversations of the agent; of one that does not run, how they are listed.
     fn form_earlier(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
         let app = self.app;
-        let theme = &app.theme;
-        if form.choice(&app.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed) {
-            let name = form.choice(&app.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
+        let theme = &app.shared.theme;
+        if form.choice(&app.shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed) {
+            let name = form.choice(&app.shared.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
             let words = format!("{name} does not run. Enter starts it, and lists its conversations.");
             let (none, spans) = (Span::raw(""), [Span::styled(words, theme.dim)]);
             let lines = wrap(&spans, &none, &none, usize::from(area.width.saturating_sub(1)));
@@ -380,8 +380,8 @@ impl Draw<'_> {
     /// The agents: all of them, or the chosen one where there is a line for it.
     fn form_agents(&mut self, form: &NewSessionForm, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
-        let all = form.agents(&app.runtimes);
+        let theme = &app.shared.theme;
+        let all = form.agents(&app.shared.runtimes);
         let at = form.agent_at(&all);
         if all.is_empty() {
             let words = match form.is_looking() {
@@ -399,7 +399,7 @@ impl Draw<'_> {
     fn form_list(&mut self, form: &NewSessionForm, field: FormField, area: Rect, first: usize) {
         let (many, at) = list_of(self.app, form, field);
         Clear.render(area, self.buf);
-        self.fill(area, self.app.theme.bar);
+        self.fill(area, self.app.shared.theme.bar);
         for (y, n) in (area.y..area.y + area.height).zip(first..many) {
             let chosen = n == at && (field != FormField::Folder || form.folder_at.is_some());
             self.form_row(form, field, Rect { y, height: 1, ..area }, n, chosen);
@@ -409,7 +409,7 @@ impl Draw<'_> {
     /// A row of the list of a field.
     fn form_row(&mut self, form: &NewSessionForm, field: FormField, area: Rect, n: usize, chosen: bool) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let width = usize::from(area.width);
         let name = if width < 50 { 12 } else { 22 };
         let two = |mark: &str, mark_style: Style, words: &str, more: &str| {
@@ -420,7 +420,7 @@ impl Draw<'_> {
             ]
         };
         let spans = match field {
-            FormField::Agent => form.agents(&app.runtimes).get(n).map(|one| {
+            FormField::Agent => form.agents(&app.shared.runtimes).get(n).map(|one| {
                 let (mark, style) = match one.kind {
                     AgentChoiceKind::Runtime(true) => ("●", theme.ok),
                     AgentChoiceKind::Runtime(false) => ("●", theme.warn),

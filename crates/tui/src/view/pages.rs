@@ -18,16 +18,22 @@ impl Draw<'_> {
 
     pub(super) fn search(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let all = body(app);
         self.put(1, all.y, Span::styled("find ", theme.accent), 6);
-        self.field(Rect::new(6, all.y, all.width.saturating_sub(7), 1), &app.query, app.query_typing);
+        self.field(
+            Rect::new(6, all.y, all.width.saturating_sub(7), 1),
+            &app.pages.search.query,
+            app.pages.search.typing,
+        );
         let width = usize::from(all.width);
         let rows: Vec<Vec<Span<'static>>> = app
+            .pages
+            .search
             .hits
             .iter()
             .map(|hit| {
-                let session = app.sessions.get(&hit.session).map_or(String::new(), SessionItem::name);
+                let session = app.shared.sessions.all.get(&hit.session).map_or(String::new(), SessionItem::name);
                 vec![
                     Span::raw("   "),
                     cell(&session, 19, theme.accent),
@@ -36,30 +42,31 @@ impl Draw<'_> {
                 ]
             })
             .collect();
-        let none = match (&app.searched, app.list_errors.get("search")) {
+        let none = match (&app.pages.search.searched, &app.pages.search.problem) {
             (_, Some(why)) => why.clone(),
             (Some(words), _) => format!("No results for “{}”.", sanitize::line(words, 100)),
             (None, _) => "Type words to search for in all sessions.".into(),
         };
-        let heads = match &app.searched {
+        let heads = match &app.pages.search.searched {
             Some(words) if !rows.is_empty() => {
                 format!("   “{}” was said {} times", sanitize::line(words, 60), rows.len())
             }
             _ => String::new(),
         };
         let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
-        let at = app.at.get(&TuiPage::Search).copied().unwrap_or_default();
-        let at = if app.query_typing { usize::MAX } else { at.min(rows.len().saturating_sub(1)) };
+        let at = app.pages.search.list.at.unwrap_or_default();
+        let at = if app.pages.search.typing { usize::MAX } else { at.min(rows.len().saturating_sub(1)) };
         self.list(area, &heads, rows, at, &none);
     }
 
     pub(super) fn runtimes(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let all = body(app);
         let width = usize::from(all.width);
-        let ids: Vec<String> = app.runtimes.iter().map(|one| one.id.clone()).collect();
+        let ids: Vec<String> = app.shared.runtimes.iter().map(|one| one.id.clone()).collect();
         let rows: Vec<Vec<Span<'static>>> = app
+            .shared
             .runtimes
             .iter()
             .map(|one| {
@@ -76,19 +83,19 @@ impl Draw<'_> {
                     cell(&one.dialect, 13, theme.dim),
                     cell(what, width.saturating_sub(65), if one.problem.is_empty() { theme.text } else { theme.warn }),
                     cell(&one.pid.map(|pid| format!("pid {pid}")).unwrap_or_default(), 11, theme.dim),
-                    Span::styled(format!("{:>7} ", span(app.now - one.updated)), theme.dim),
+                    Span::styled(format!("{:>7} ", span(app.shared.now - one.updated)), theme.dim),
                 ]
             })
             .collect();
-        let at = app.index(TuiPage::Runtimes, &ids);
+        let at = app.pages.runtimes.list.index(&ids);
         let heads = format!("   {:<14}{:<12}{:<14}{}", "RUNTIME", "STATE", "DIALECT", "WHAT IT IS");
-        let none = app.list_errors.get("runtimes").cloned().unwrap_or_else(|| {
+        let none = app.pages.runtimes.problem.clone().unwrap_or_else(|| {
             "No agent is attached. `plexus run gemini` starts one; `plexus doctor` lists the installed ones.".into()
         });
         let high = runtimes_height(all);
         self.list(Rect { height: high, ..all }, &heads, rows, at, &none);
         // The selected runtime, in full.
-        if let Some(one) = app.runtimes.get(at) {
+        if let Some(one) = app.shared.runtimes.get(at) {
             let mut lines = vec![("runs", one.connect.clone()), ("in", one.cwd.clone())];
             if one.fixed_folder {
                 lines.push(("", "every command runs there, whatever the folder of the session is".into()));
@@ -112,7 +119,7 @@ impl Draw<'_> {
 
     /// What is selected in a list, in full: names and words.
     fn below_list(&mut self, area: Rect, lines: Vec<(&str, String)>) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         let width = usize::from(area.width);
         self.put(area.x, area.y, Span::styled("─".repeat(width), theme.rule), area.width);
         for (y, (name, words)) in (area.y + 1..area.y + area.height).zip(lines) {
@@ -124,7 +131,7 @@ impl Draw<'_> {
 
     pub(super) fn devices(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let all = body(app);
         let width = usize::from(all.width);
         let narrow = all.width < NARROW_TABS;
@@ -133,12 +140,14 @@ impl Draw<'_> {
             level => format!("{} up to {level}", one.scopes),
         };
         let when = |one: &DeviceItem| match (one.expires, one.seen) {
-            (Some(at), _) => format!("ends in {}", span(at - app.now)),
-            (None, Some(at)) => format!("seen {}", ago(app.now, at)),
+            (Some(at), _) => format!("ends in {}", span(at - app.shared.now)),
+            (None, Some(at)) => format!("seen {}", ago(app.shared.now, at)),
             (None, None) => String::new(),
         };
-        let ids: Vec<String> = app.devices.iter().map(|one| one.id.clone()).collect();
+        let ids: Vec<String> = app.pages.devices.devices.iter().map(|one| one.id.clone()).collect();
         let rows: Vec<Vec<Span<'static>>> = app
+            .pages
+            .devices
             .devices
             .iter()
             .map(|one| {
@@ -165,12 +174,12 @@ impl Draw<'_> {
             true => "   DEVICE".to_owned(),
             false => format!("   {:<22}{:<9}{}", "DEVICE", "KIND", "MAY"),
         };
-        let none = app.list_errors.get("devices").cloned().unwrap_or_else(|| "Looking …".into());
-        let at = app.index(TuiPage::Devices, &ids);
+        let none = app.pages.devices.problem.clone().unwrap_or_else(|| "Looking …".into());
+        let at = app.pages.devices.list.index(&ids);
         let high = runtimes_height(all);
         self.list(Rect { height: high, ..all }, &heads, rows, at, &none);
         // The selected device, in full: its permissions on two lines where one is too short.
-        if let Some(one) = app.devices.get(at) {
+        if let Some(one) = app.pages.devices.devices.get(at) {
             let may = may(one);
             let (first, rest) = match sanitize::width(&may) > width.saturating_sub(8) {
                 true => may.split_at(may.find(" up to ").unwrap_or(may.len())),

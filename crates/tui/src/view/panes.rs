@@ -31,9 +31,9 @@ pub(crate) enum Pane {
 
 /// Whether a list and a session are side by side.
 pub(crate) fn has_panes(app: &App) -> bool {
-    app.size.0 >= PANES_MIN
-        && app.size.1 >= HEIGHT_MIN
-        && matches!(app.page, TuiPage::Inbox | TuiPage::Sessions | TuiPage::Session)
+    app.shared.size.0 >= PANES_MIN
+        && app.shared.size.1 >= HEIGHT_MIN
+        && matches!(app.shared.page, TuiPage::Inbox | TuiPage::Sessions | TuiPage::Session)
 }
 
 /// The panes of the screen.
@@ -41,7 +41,7 @@ pub(super) fn panes(app: &App) -> Panes {
     let all = body(app);
     let none = Rect::default();
     if !has_panes(app) {
-        return match app.page {
+        return match app.shared.page {
             TuiPage::Session => Panes { middle: all, ..Panes::default() },
             _ => Panes { list: all, ..Panes::default() },
         };
@@ -66,12 +66,12 @@ pub(crate) fn pane_at(app: &App, column: u16, row: u16) -> Option<Pane> {
 /// The area of the list on the screen: on a narrow terminal, the inbox is above the card.
 pub(super) fn list_area(app: &App) -> Rect {
     let area = panes(app).list;
-    if app.page != TuiPage::Inbox || has_panes(app) || app.triage.rows.is_empty() {
+    if app.shared.page != TuiPage::Inbox || has_panes(app) || app.pages.inbox.triage.rows.is_empty() {
         return area;
     }
     let most = if area.height < LOW { 3 } else { (area.height * 2 / 5).max(5) };
     let mut height = 1;
-    for row in &app.triage.rows {
+    for row in &app.pages.inbox.triage.rows {
         height += row.height();
         if height >= most {
             break;
@@ -83,9 +83,9 @@ pub(super) fn list_area(app: &App) -> Rect {
 /// Where a card can be: its width, and its greatest height.
 pub(super) fn card_place(app: &App) -> Option<Rect> {
     let panes = panes(app);
-    match app.page {
+    match app.shared.page {
         TuiPage::Session | TuiPage::Inbox if panes.detail.width > 0 => {
-            let form = app.card.as_ref().is_some_and(Card::is_form);
+            let form = app.shared.card.card.as_ref().is_some_and(Card::is_form);
             let height = if form { panes.detail.height } else { panes.detail.height * 8 / 10 };
             Some(Rect { y: panes.detail.y + panes.detail.height - height, height, ..panes.detail })
         }
@@ -104,13 +104,13 @@ pub(super) fn card_place(app: &App) -> Option<Rect> {
 /// Where the card is drawn: at the bottom of its place if there is something above it.
 pub(super) fn card_rect(app: &App) -> Option<Rect> {
     let place = card_place(app)?;
-    let card = app.card.as_ref()?;
-    let (ask, _) = app.requests.get(&card.id)?;
+    let card = app.shared.card.card.as_ref()?;
+    let (ask, _) = app.shared.requests.get(&card.id)?;
     let panes = panes(app);
     if panes.middle.width > 0 && panes.detail.width == 0 {
         return Some(rows(app).card);
     }
-    let height = card.shape(ask, place.width, usize::from(place.height), &app.theme).height;
+    let height = card.shape(ask, place.width, usize::from(place.height), &app.shared.theme).height;
     let height = u16::try_from(height).unwrap_or(place.height).min(place.height);
     let y = if panes.detail.width > 0 { place.y + place.height - height } else { place.y };
     Some(Rect { y, height, ..place })
@@ -119,8 +119,8 @@ pub(super) fn card_rect(app: &App) -> Option<Rect> {
 /// The lines of a row of a list.
 fn row_height(app: &App, page: TuiPage, area: Rect, at: usize) -> u16 {
     match page {
-        TuiPage::Inbox => app.triage.rows.get(at).map_or(1, |row| row.height()),
-        TuiPage::Sessions if area.width < NARROW => match app.session_rows.get(at) {
+        TuiPage::Inbox => app.pages.inbox.triage.rows.get(at).map_or(1, |row| row.height()),
+        TuiPage::Sessions if area.width < NARROW => match app.pages.sessions.rows.get(at) {
             Some(SessionRow::Session { .. }) => 2,
             _ => 1,
         },
@@ -132,11 +132,10 @@ fn row_height(app: &App, page: TuiPage, area: Rect, at: usize) -> u16 {
 pub(crate) fn list_top(app: &App, page: TuiPage) -> usize {
     let area = list_area(app);
     let room = area.height.saturating_sub(1);
-    let (at, many) = match page {
-        TuiPage::Inbox => (app.inbox_at(), app.triage.rows.len()),
-        _ => (app.session_at(), app.session_rows.len()),
+    let (at, many, before) = match page {
+        TuiPage::Inbox => (app.inbox_at(), app.pages.inbox.triage.rows.len(), app.pages.inbox.list.top),
+        _ => (app.session_at(), app.pages.sessions.rows.len(), app.pages.sessions.list.top),
     };
-    let before = app.tops.get(&page).copied().unwrap_or_default();
     first_row(before, at, many, room, |n| row_height(app, page, area, n))
 }
 
@@ -161,13 +160,13 @@ fn first_row(before: usize, at: usize, many: usize, room: u16, height: impl Fn(u
 /// The rows on the screen: each with its first line there, and how many of its lines fit.
 pub(super) fn visible_rows(app: &App, page: TuiPage) -> Vec<(usize, Rect)> {
     let area = list_area(app);
-    let many = match page {
-        TuiPage::Inbox => app.triage.rows.len(),
-        _ => app.session_rows.len(),
+    let (many, top) = match page {
+        TuiPage::Inbox => (app.pages.inbox.triage.rows.len(), app.pages.inbox.list.top),
+        _ => (app.pages.sessions.rows.len(), app.pages.sessions.list.top),
     };
     let (mut y, end) = (area.y + 1, area.y + area.height);
     let mut out = Vec::new();
-    for at in app.tops.get(&page).copied().unwrap_or_default()..many {
+    for at in top..many {
         if y >= end {
             break;
         }
@@ -180,7 +179,7 @@ pub(super) fn visible_rows(app: &App, page: TuiPage) -> Vec<(usize, Rect)> {
 
 /// The row of the list at this place of the screen.
 pub(crate) fn row_at(app: &App, column: u16, row: u16) -> Option<usize> {
-    let page = app.list_page();
+    let page = app.shared.list_page();
     let all = body(app);
     let chosen = app.row_index(page);
     let (shown, at, area) = match page {
@@ -188,9 +187,9 @@ pub(crate) fn row_at(app: &App, column: u16, row: u16) -> Option<usize> {
             let rows = visible_rows(app, page);
             return rows.into_iter().find_map(|(at, area)| area.contains((column, row).into()).then_some(at));
         }
-        TuiPage::Runtimes => (app.runtimes.len(), chosen, Rect { height: runtimes_height(all), ..all }),
-        TuiPage::Devices => (app.devices.len(), chosen, Rect { height: runtimes_height(all), ..all }),
-        TuiPage::Search => (app.hits.len(), chosen, Rect { y: all.y + 1, height: all.height - 1, ..all }),
+        TuiPage::Runtimes => (app.shared.runtimes.len(), chosen, Rect { height: runtimes_height(all), ..all }),
+        TuiPage::Devices => (app.pages.devices.devices.len(), chosen, Rect { height: runtimes_height(all), ..all }),
+        TuiPage::Search => (app.pages.search.hits.len(), chosen, Rect { y: all.y + 1, height: all.height - 1, ..all }),
         TuiPage::Session => return None,
     };
     let line = row.checked_sub(area.y + 1).filter(|line| line + 1 < area.height)?;
@@ -206,12 +205,12 @@ impl Draw<'_> {
         for x in [panes.middle.x, panes.detail.x] {
             if x > 0 {
                 for y in panes.list.y..panes.list.y + panes.list.height {
-                    self.put(x - 1, y, Span::styled("│", app.theme.rule), 1);
+                    self.put(x - 1, y, Span::styled("│", app.shared.theme.rule), 1);
                 }
             }
         }
         if panes.list.width > 0 {
-            match app.list_page() {
+            match app.shared.list_page() {
                 TuiPage::Inbox => self.inbox(),
                 _ => self.sessions(),
             }
@@ -226,30 +225,30 @@ impl Draw<'_> {
 
     /// The heading of a list, which shows whether the keys go there.
     pub(super) fn list_head(&mut self, area: Rect, words: Vec<Span<'static>>) {
-        let focus = has_panes(self.app) && self.app.page != TuiPage::Session;
-        let mut spans = vec![if focus { Span::styled("▌", self.app.theme.accent) } else { Span::raw(" ") }];
+        let focus = has_panes(self.app) && self.app.shared.page != TuiPage::Session;
+        let mut spans = vec![if focus { Span::styled("▌", self.app.shared.theme.accent) } else { Span::raw(" ") }];
         spans.extend(words);
         self.put(area.x, area.y, spans, area.width);
     }
 
     /// Marks the selected row of a list.
     pub(super) fn mark_row(&mut self, area: Rect) {
-        if has_panes(self.app) && self.app.page == TuiPage::Session {
-            return self.put(area.x, area.y, Span::styled("▸", self.app.theme.accent), 1);
+        if has_panes(self.app) && self.app.shared.page == TuiPage::Session {
+            return self.put(area.x, area.y, Span::styled("▸", self.app.shared.theme.accent), 1);
         }
-        self.fill(area, self.app.theme.selected);
+        self.fill(area, self.app.shared.theme.selected);
     }
 
     /// The pane at the right: the session, its plan and its latest tool calls, and the open card.
     fn detail(&mut self, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let card = card_rect(app);
         let end = card.map_or(area.y + area.height, |card| card.y);
         let (x, width) = (area.x + 1, area.width.saturating_sub(2));
         let mut lines = Vec::new();
-        if let Some(conversation) = &app.conversation {
-            if let Some(session) = app.sessions.get(&conversation.session) {
+        if let Some(conversation) = &app.pages.session.conversation {
+            if let Some(session) = app.shared.sessions.all.get(&conversation.session) {
                 let name = sanitize::cut(&session.name(), usize::from(width));
                 lines.push(Line::from(Span::styled(name, theme.text.add_modifier(Modifier::BOLD))));
                 lines.push(Line::from(Span::styled(sanitize::cut(&session.cwd, usize::from(width)), theme.dim)));
@@ -260,7 +259,7 @@ impl Draw<'_> {
                 lines.push(Line::from(Span::styled(words, theme.dim)));
             }
             let room = usize::from(end.saturating_sub(area.y)).saturating_sub(lines.len());
-            let cx = DrawContext { theme, width, height: room, now: app.now };
+            let cx = DrawContext { theme, width, height: room, now: app.shared.now };
             lines.extend(conversation.detail(&cx));
         }
         for (y, line) in (area.y..end).zip(lines) {

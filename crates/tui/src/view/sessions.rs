@@ -7,12 +7,12 @@ use crate::session_list::SessionRow;
 impl Draw<'_> {
     pub(super) fn sessions(&mut self) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let area = list_area(app);
-        let filtered = !app.filter.is_empty() || app.filtering;
-        if app.session_rows.is_empty() {
-            let none = match app.link {
-                ConnectionView::Live if filtered && app.is_reading() => "Reading older sessions …",
+        let filtered = !app.pages.sessions.filter.is_empty() || app.pages.sessions.filtering;
+        if app.pages.sessions.rows.is_empty() {
+            let none = match app.shared.link {
+                ConnectionView::Live if filtered && app.shared.sessions.is_reading() => "Reading older sessions …",
                 ConnectionView::Live if filtered => "No matching sessions. Esc shows all sessions.",
                 ConnectionView::Live => {
                     "No sessions yet. N starts one with an attached agent; `plexus run demo` starts an agent."
@@ -24,12 +24,12 @@ impl Draw<'_> {
             self.session_heads(area);
             let at = app.session_at();
             for (n, area) in visible_rows(app, TuiPage::Sessions) {
-                match app.session_rows.get(n) {
+                match app.pages.sessions.rows.get(n) {
                     Some(SessionRow::Project { name, sessions, waiting, folded, .. }) => {
                         self.project(area, name, (*sessions, *waiting), *folded);
                     }
                     Some(SessionRow::Session { id }) => {
-                        if let Some(session) = app.sessions.get(id) {
+                        if let Some(session) = app.shared.sessions.all.get(id) {
                             self.session_row(area, session);
                         }
                     }
@@ -41,14 +41,14 @@ impl Draw<'_> {
             }
         }
         if filtered {
-            let more = if app.is_reading() { " …" } else { "" };
-            let found = app.session_rows.iter().filter(|row| matches!(row, SessionRow::Session { .. })).count();
+            let more = if app.shared.sessions.is_reading() { " …" } else { "" };
+            let found = app.pages.sessions.rows.iter().filter(|row| matches!(row, SessionRow::Session { .. })).count();
             let many = format!(" {found}{more} ");
             let wide = u16::try_from(sanitize::width(&many)).unwrap_or(0);
             self.put(area.x, area.y, " ".repeat(usize::from(area.width)), area.width);
             self.put(area.x + 1, area.y, Span::styled("filter ", theme.accent), 8);
             let field = Rect::new(area.x + 8, area.y, area.width.saturating_sub(8 + wide), 1);
-            self.field(field, &app.filter, app.filtering);
+            self.field(field, &app.pages.sessions.filter, app.pages.sessions.filtering);
             self.right(area, vec![Span::styled(many, theme.dim)], wide);
         }
     }
@@ -61,9 +61,10 @@ impl Draw<'_> {
     }
 
     fn session_heads(&mut self, area: Rect) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         if area.width < NARROW {
-            let sessions = self.app.session_rows.iter().filter(|row| matches!(row, SessionRow::Session { .. })).count();
+            let sessions =
+                self.app.pages.sessions.rows.iter().filter(|row| matches!(row, SessionRow::Session { .. })).count();
             let words = format!("{sessions} session{}", if sessions == 1 { "" } else { "s" });
             return self.list_head(area, vec![Span::styled(words, theme.dim)]);
         }
@@ -74,7 +75,7 @@ impl Draw<'_> {
     }
 
     fn project(&mut self, area: Rect, name: &str, (sessions, waiting): (usize, usize), folded: bool) {
-        let theme = &self.app.theme;
+        let theme = &self.app.shared.theme;
         let wait = if waiting > 0 { format!("?{waiting} ") } else { String::new() };
         let count = format!("{sessions} ");
         let room = usize::from(area.width).saturating_sub(4 + count.len() + wait.len());
@@ -89,13 +90,13 @@ impl Draw<'_> {
 
     fn session_row(&mut self, area: Rect, session: &SessionItem) {
         let app = self.app;
-        let theme = &app.theme;
+        let theme = &app.shared.theme;
         let width = usize::from(area.width);
         let (mark, style) = state_mark(app, session);
-        let unread = app.is_unread(session);
+        let unread = app.shared.sessions.is_unread(session);
         let name = session.name();
         let name_style = if unread > 0 { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
-        let doing = match (&session.state, app.doing.get(&session.id)) {
+        let doing = match (&session.state, app.shared.sessions.doing.get(&session.id)) {
             (state, Some(doing)) if state == "running" => doing.clone(),
             _ if !session.doing.is_empty() => session.doing.clone(),
             (state, _) if state == "waiting" => "asks you".into(),
@@ -108,7 +109,7 @@ impl Draw<'_> {
             (0, many) => Span::styled(format!("{:>4} ", format!("•{}", many.min(99))), theme.accent),
             (open, _) => Span::styled(format!("{:>4} ", format!("?{open}")), theme.warn.add_modifier(Modifier::BOLD)),
         };
-        let age = span(app.now - session.updated);
+        let age = span(app.shared.now - session.updated);
         let mark = Span::styled(format!(" {mark} "), style);
         if area.width < NARROW {
             let first = vec![

@@ -7,8 +7,8 @@ impl Draw<'_> {
     /// The open surface in its frame.
     pub(super) fn surface(&mut self, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
-        let Some(conversation) = &app.conversation else { return };
+        let theme = &app.shared.theme;
+        let Some(conversation) = &app.pages.session.conversation else { return };
         let Some(surface) = conversation.surfaces.open() else { return };
         let inside = surface_area(app);
         let (width, height) = (usize::from(inside.width), usize::from(inside.height));
@@ -59,10 +59,10 @@ impl Draw<'_> {
     /// The line that names the pinned surfaces.
     pub(super) fn pins(&mut self, area: Rect) {
         let app = self.app;
-        let theme = &app.theme;
-        let Some(conversation) = app.conversation.as_ref().filter(|_| area.height > 0) else { return };
+        let theme = &app.shared.theme;
+        let Some(conversation) = app.pages.session.conversation.as_ref().filter(|_| area.height > 0) else { return };
         let titles = conversation.surfaces.pinned().join(" · ");
-        let hint = if app.writing { "  Esc s: open" } else { "  s: open" };
+        let hint = if app.shared.writing { "  Esc s: open" } else { "  s: open" };
         let room = usize::from(area.width).saturating_sub(sanitize::width(hint) + 12);
         let spans = vec![
             Span::styled(" ▣ pinned ", theme.dim),
