@@ -22,6 +22,7 @@ pub mod push_service;
 pub mod repository;
 pub mod secure;
 pub mod terminal;
+pub mod verdicts;
 
 /// Cargo, for a test that builds something. Build scripts ask for variables that a test has and a build has not: with them, much
 /// that is built already would be built once more, here and after.

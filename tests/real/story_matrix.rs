@@ -1,8 +1,8 @@
 //! Every client with every agent: the clients of `tests/clients`, and the real agents with a loopback model, the demo agent and a
-//! scripted Codelia. The tables in `docs/clients.md` are compared with the results.
+//! scripted Codelia. The table in `docs/clients.md` is compared with the results.
 //!
 //! A cell passes (`yes`), or the client's protocol does not support it (declared in [`CLIENTS`]), or it fails, and the test of its
-//! agent with it. `PLEXUS_WRITE_DOCS=1` writes the tables; `STORY_CLIENT=curl,bridge` runs only these clients.
+//! agent with it. `PLEXUS_WRITE_DOCS=1` writes the table; `STORY_CLIENT=curl,bridge` runs only these clients.
 //!
 //! The agents of this repository run every cell. Each of the real ones runs a third of them, so that every client runs every scenario
 //! with one real agent, and meets each real agent in two scenarios; `PLEXUS_ROUNDS=full` runs all.
@@ -19,6 +19,7 @@ use common::agents::{self, AgentSetup, FakeModel};
 use common::cast::Player;
 use common::gateway::{Gateway, PATIENCE, exe, said};
 use common::moments::rounds;
+use common::verdicts;
 use serde_json::{Value, json};
 
 // ------------------------------------------------------------------------------------ clients
@@ -71,7 +72,7 @@ const CLIENTS: &[Kind] = &[
 
 /// An agent, and the prompts for the scenarios.
 struct Agent {
-    /// The column and the runtime.
+    /// The name in the table and the runtime.
     name: &'static str,
     /// A prompt for several pieces of text.
     stream: &'static str,
@@ -122,7 +123,7 @@ const CODELIA: Agent = Agent {
     ask: |file| format!("run touch {}", file.display()),
     third: None,
 };
-/// In the order of the tables' columns.
+/// In the order of the table.
 const AGENTS: &[&str] = &["gemini", "codex", "opencode", "demo", "codelia"];
 
 // ------------------------------------------------------------------------------------ scenarios
@@ -325,10 +326,10 @@ async fn play(set: impl AsyncFn() -> Stage) {
     let mut stage = Arc::new(set().await);
     let Agent { name: agent, third, .. } = stage.agent;
     let thirds = rounds("thirds of the cells of a real agent", 1, 3);
-    let mut column = BTreeMap::new();
+    let mut verdicts = BTreeMap::new();
     let wanted = |kind: &Kind| only.is_empty() || only.split(',').any(|one| one == kind.player);
     for (nth, kind) in CLIENTS.iter().enumerate().filter(|(_, kind)| wanted(kind)) {
-        if stage.runtimes > 1 && !column.is_empty() {
+        if stage.runtimes > 1 && !verdicts.is_empty() {
             stage = Arc::new(set().await);
         }
         for (at, &(scenario, row)) in SCENARIOS.iter().enumerate() {
@@ -351,13 +352,13 @@ async fn play(set: impl AsyncFn() -> Stage) {
                     verdict
                 }
             };
-            column.insert((kind.player, row), verdict);
+            verdicts.insert((kind.player, row), verdict);
         }
     }
-    let failed: Vec<_> = column.iter().filter(|(_, verdict)| verdict.starts_with("FAILED")).collect();
+    let failed: Vec<_> = verdicts.iter().filter(|(_, verdict)| verdict.starts_with("FAILED")).collect();
     assert!(failed.is_empty(), "{agent}: {failed:#?}");
     if only.is_empty() {
-        hold_table(agent, &column);
+        hold_table(agent, &verdicts);
     }
 }
 
@@ -387,14 +388,14 @@ async fn codelia() {
     play(async || Stage::own(CODELIA, SCENARIOS.len(), "codelia", &["node", runtime]).await).await;
 }
 
-// ------------------------------------------------------------------------------------ the tables
+// ------------------------------------------------------------------------------------ the table
 
 const BEGIN: &str = "<!-- matrix:begin -->\n";
 const END: &str = "<!-- matrix:end -->\n";
-/// How to update the tables.
+/// How to update the table.
 const FIX: &str = "PLEXUS_WRITE_DOCS=1 PLEXUS_ROUNDS=full cargo test --test real story_matrix";
 
-/// The tests run in parallel, and each writes its own column.
+/// The tests run in parallel, and each writes the verdicts of its agent.
 static TABLE: Mutex<()> = Mutex::new(());
 
 /// Verdicts by client's title, row and agent.
@@ -404,56 +405,52 @@ fn doc() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/clients.md")
 }
 
-/// The text before the tables, the tables' text, the text after.
+/// The text before the table, the table's text, the text after.
 fn parts(text: &str) -> (&str, &str, &str) {
-    let (before, rest) = text.split_once(BEGIN).expect("docs/clients.md has the tables' begin");
-    let (table, after) = rest.split_once(END).expect("docs/clients.md has the tables' end");
+    let (before, rest) = text.split_once(BEGIN).expect("docs/clients.md has the table's begin");
+    let (table, after) = rest.split_once(END).expect("docs/clients.md has the table's end");
     (before, table, after)
 }
 
-fn read(tables: &str) -> Table {
+fn read(table: &str) -> Table {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
+    let mut lines = table.lines().filter(|line| line.starts_with('|'));
+    let head = lines.next().map(cells).unwrap_or_default();
     let mut table = Table::new();
-    let mut head: Vec<String> = Vec::new();
-    for line in tables.lines().filter(|line| line.starts_with('|') && !line.starts_with("| ---")) {
-        let row = cells(line);
-        // A head names a client first, a row a scenario.
-        if !SCENARIOS.iter().any(|(_, name)| *name == row[0]) {
-            head = row;
-            continue;
-        }
-        for (agent, verdict) in head.iter().zip(&row).skip(1) {
-            table.insert((head[0].clone(), row[0].clone(), agent.clone()), verdict.clone());
+    for row in lines.skip(1).map(cells) {
+        for (scenario, cell) in head.iter().zip(&row).skip(1) {
+            let verdicts = verdicts::read_cell(cell, AGENTS).into_iter();
+            table.extend(verdicts.map(|(agent, verdict)| ((row[0].clone(), scenario.clone(), agent), verdict)));
         }
     }
     table
 }
 
 fn written(table: &Table) -> String {
-    let line = |cells: &[&str]| format!("| {} |\n", cells.join(" | "));
-    let mut text = String::new();
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head = std::iter::once("client").chain(SCENARIOS.iter().map(|(_, row)| *row));
+    let head: Vec<String> = head.map(str::to_owned).collect();
+    let mut text = line(&head) + &line(&vec!["---".to_owned(); head.len()]);
     for kind in CLIENTS {
-        text += &line(&[&[kind.title], AGENTS].concat());
-        text += &line(&vec!["---"; AGENTS.len() + 1]);
-        for (_, row) in SCENARIOS {
+        let cells = SCENARIOS.iter().map(|(_, row)| {
             let key = |agent: &str| (kind.title.to_owned(), (*row).to_owned(), agent.to_owned());
-            let verdict = |agent: &&str| table.get(&key(agent)).map_or("?", String::as_str);
-            text += &line(&[&[*row], AGENTS.iter().map(verdict).collect::<Vec<_>>().as_slice()].concat());
-        }
-        text += "\n";
+            let verdicts = AGENTS.iter().map(|agent| (*agent, table.get(&key(agent)).map_or("?", String::as_str)));
+            verdicts::cell(&verdicts.collect::<Vec<_>>())
+        });
+        text += &line(&std::iter::once(kind.title.to_owned()).chain(cells).collect::<Vec<_>>());
     }
     text
 }
 
-/// Writes an agent's column if asked to, and fails if the document differs.
-fn hold_table(agent: &str, column: &BTreeMap<(&str, &str), Verdict>) {
+/// Writes an agent's verdicts if asked to, and fails if the document differs.
+fn hold_table(agent: &str, verdicts: &BTreeMap<(&str, &str), Verdict>) {
     let _one = TABLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let text = std::fs::read_to_string(doc()).unwrap();
     let (before, table, after) = parts(&text);
     let mut table = read(table);
-    for ((player, row), verdict) in column {
+    for ((player, row), verdict) in verdicts {
         let title = CLIENTS.iter().find(|kind| kind.player == *player).unwrap().title;
         let known = table.insert((title.to_owned(), (*row).to_owned(), agent.to_owned()), verdict.clone());
         if std::env::var_os("PLEXUS_WRITE_DOCS").is_none() {
@@ -466,9 +463,11 @@ fn hold_table(agent: &str, column: &BTreeMap<(&str, &str), Verdict>) {
 }
 
 #[test]
-fn matrix_tables_have_every_client_and_every_agent() {
+fn matrix_table_has_every_client_and_every_agent() {
     let text = std::fs::read_to_string(doc()).unwrap();
-    let (_, tables, _) = parts(&text);
-    assert!(written(&read(tables)) == tables, "docs/clients.md: the tables are not as they are written: {FIX}");
-    assert!(!tables.contains("| ? |"), "docs/clients.md: a column is not filled in: {FIX}");
+    let (_, table, _) = parts(&text);
+    let verdicts = read(table);
+    assert!(written(&verdicts) == table, "docs/clients.md: the table is not as it is written: {FIX}");
+    assert_eq!(verdicts.len(), CLIENTS.len() * SCENARIOS.len() * AGENTS.len(), "docs/clients.md: {FIX}");
+    assert!(verdicts.values().all(|verdict| verdict != "?"), "docs/clients.md: an agent is not filled in: {FIX}");
 }

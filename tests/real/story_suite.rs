@@ -2,7 +2,7 @@
 //! and the table in `docs/runtimes.md` that is compared with the results.
 //!
 //! A scenario passes (`yes`), or the agent does not support it (`not supported: why`), or it fails, and its agent's test with it.
-//! Each test compares its agent's column of the table with the results; `PLEXUS_WRITE_DOCS=1` writes it instead.
+//! Each test compares its agent's verdicts in the table with the results; `PLEXUS_WRITE_DOCS=1` writes it instead.
 //!
 //! Every agent plays the scenarios in which agents differ most. The others are divided: a third of the agents plays each of them, and
 //! all do with `PLEXUS_ROUNDS=full`.
@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use common::agents::{self, AgentSetup, FakeModel};
 use common::gateway::{Gateway, alive, assert_whole, said};
 use common::moments::rounds;
+use common::verdicts;
 use futures_util::future::join_all;
 use plexus_client::FollowStart;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ use serde_json::{Value, json};
 /// A real agent and its specifics.
 #[derive(Clone, Copy)]
 struct Agent {
-    /// The column in the table.
+    /// The name in the table.
     name: &'static str,
     dialect: &'static str,
     /// Its name on PyPI's side of `tests/agents`; the others are npm packages. On a machine without its Python it is not run.
@@ -103,7 +104,7 @@ const FAST_AGENT: Agent = Agent {
     fixed_folder: true,
     ..ACP
 };
-/// In the order of the table's columns.
+/// In the order of the table.
 #[rustfmt::skip] // those of one kind a line
 const AGENTS: &[Agent] = &[
     GEMINI, OPENCODE, OPENCODE_SERVE, CODEX, CODEX_APP, CLAUDE, QWEN, VIBE, KIMI, COPILOT, GROK,
@@ -1019,7 +1020,7 @@ async fn play(agent: Agent) {
     let (_, runtime) = stage.gateway.get(&format!("/v1/runtimes/{}", stage.id)).await;
     let version = runtime["agent"].as_str().unwrap_or("nothing").to_owned();
     let only = std::env::var("STORY_SCENARIO").unwrap_or_default();
-    let mut column = Vec::new();
+    let mut verdicts = Vec::new();
     let thirds = rounds("thirds of the agents in a divided scenario", 1, 3);
     let nth = AGENTS.iter().position(|other| other.name == agent.name).expect("the agent is in the table");
     let plays = |at: usize, cast: Cast| cast == All || (at + nth) % 3 < thirds;
@@ -1031,17 +1032,17 @@ async fn play(agent: Agent) {
         // A failure does not keep the others from being played.
         let verdict = tokio::spawn(scenario(Arc::clone(&stage))).await.unwrap_or_else(|why| format!("FAILED: {why}"));
         println!("{}: {name}: {verdict} ({:.1} s)", agent.name, begin.elapsed().as_secs_f32());
-        column.push((*name, verdict));
+        verdicts.push((*name, verdict));
         stage.forget_all_but_the_first().await;
     }
     let mut stage = Arc::into_inner(stage).expect("every scenario is over");
     stage.leave().await;
     println!("{}: {:.1} s in all", agent.name, start.elapsed().as_secs_f32());
-    let failed: Vec<_> = column.iter().filter(|(_, verdict)| verdict.starts_with("FAILED")).collect();
+    let failed: Vec<_> = verdicts.iter().filter(|(_, verdict)| verdict.starts_with("FAILED")).collect();
     assert!(failed.is_empty(), "{}: {failed:#?}", agent.name);
     if only.is_empty() {
-        column.insert(0, (VERSION, version));
-        hold_table(agent, &column);
+        verdicts.insert(0, (VERSION, version));
+        hold_table(agent, &verdicts);
     }
 }
 
@@ -1146,7 +1147,7 @@ const END: &str = "<!-- suite:end -->\n";
 /// How to bring the table up to date.
 const FIX: &str = "PLEXUS_WRITE_DOCS=1 PLEXUS_ROUNDS=full cargo test --test real story_suite";
 
-/// The tests of this program run side by side, and each writes its own column.
+/// The tests of this program run side by side, and each writes the verdicts of its agent.
 static TABLE: Mutex<()> = Mutex::new(());
 
 /// Verdicts by row and agent.
@@ -1156,7 +1157,7 @@ fn doc() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runtimes.md")
 }
 
-fn rows() -> Vec<&'static str> {
+fn rows_of_table() -> Vec<&'static str> {
     std::iter::once(VERSION).chain(SCENARIOS.iter().map(|(name, ..)| *name)).collect()
 }
 
@@ -1167,41 +1168,38 @@ fn parts(text: &str) -> (&str, &str, &str) {
     (before, table, after)
 }
 
+/// The names of the agents.
+fn names() -> Vec<&'static str> {
+    AGENTS.iter().map(|agent| agent.name).collect()
+}
+
 fn read(table: &str) -> Table {
-    let cells = |line: &str| -> Vec<String> {
-        line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
-    };
-    let mut lines = table.lines().filter(|line| line.starts_with('|'));
-    let head = lines.next().map(cells).unwrap_or_default();
-    let rows = lines.skip(1).map(cells);
-    rows.flat_map(|row| {
-        let name = row[0].clone();
-        let named = head.clone().into_iter().zip(row).skip(1);
-        named.map(move |(agent, verdict)| ((name.clone(), agent), verdict)).collect::<Vec<_>>()
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let rows = rows.filter(|(name, _)| rows_of_table().contains(name));
+    rows.flat_map(|(name, cell)| {
+        let verdicts = verdicts::read_cell(cell, &names()).into_iter();
+        verdicts.map(move |(agent, verdict)| ((name.to_owned(), agent), verdict))
     })
     .collect()
 }
 
 fn written(table: &Table) -> String {
-    let line = |cells: &[&str]| format!("| {} |\n", cells.join(" | "));
-    let agents: Vec<&str> = AGENTS.iter().map(|agent| agent.name).collect();
-    let mut text = line(&[&["scenario"], agents.as_slice()].concat());
-    text += &line(&vec!["---"; agents.len() + 1]);
-    for row in rows() {
-        let verdict = |agent: &&str| table.get(&(row.to_owned(), (*agent).to_owned())).map_or("?", String::as_str);
-        let verdicts: Vec<&str> = agents.iter().map(verdict).collect();
-        text += &line(&[&[row], verdicts.as_slice()].concat());
+    let mut text = "| scenario | result |\n| --- | --- |\n".to_owned();
+    for row in rows_of_table() {
+        let key = |agent: &str| (row.to_owned(), agent.to_owned());
+        let verdicts = names().into_iter().map(|agent| (agent, table.get(&key(agent)).map_or("?", String::as_str)));
+        text += &format!("| {row} | {} |\n", verdicts::cell(&verdicts.collect::<Vec<_>>()));
     }
     text
 }
 
-/// Writes an agent's column, if that is wanted, and fails if the document says something else.
-fn hold_table(agent: Agent, column: &[(&str, Verdict)]) {
+/// Writes an agent's verdicts, if that is wanted, and fails if the document says something else.
+fn hold_table(agent: Agent, verdicts: &[(&str, Verdict)]) {
     let _one = TABLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let text = std::fs::read_to_string(doc()).unwrap();
     let (before, table, after) = parts(&text);
     let mut table = read(table);
-    for (row, verdict) in column {
+    for (row, verdict) in verdicts {
         let known = table.insert(((*row).to_owned(), agent.name.to_owned()), verdict.clone());
         if std::env::var_os("PLEXUS_WRITE_DOCS").is_none() {
             assert_eq!(known.as_ref(), Some(verdict), "docs/runtimes.md is stale at {row:?}, {}: {FIX}", agent.name);
@@ -1216,8 +1214,10 @@ fn hold_table(agent: Agent, column: &[(&str, Verdict)]) {
 fn suite_table_has_every_agent_and_every_scenario() {
     let text = std::fs::read_to_string(doc()).unwrap();
     let (_, table, _) = parts(&text);
-    assert!(written(&read(table)) == table, "docs/runtimes.md: the table is not as it is written: {FIX}");
-    assert!(!table.contains("| ? |"), "docs/runtimes.md: an agent's column is not filled in: {FIX}");
+    let verdicts = read(table);
+    assert!(written(&verdicts) == table, "docs/runtimes.md: the table is not as it is written: {FIX}");
+    assert_eq!(verdicts.len(), rows_of_table().len() * AGENTS.len(), "docs/runtimes.md: {FIX}");
+    assert!(verdicts.values().all(|verdict| verdict != "?"), "docs/runtimes.md: an agent is not filled in: {FIX}");
 }
 
 /// The tests that a document names: `path::name`, between backticks.
