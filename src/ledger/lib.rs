@@ -19,7 +19,7 @@
 //!
 //! Clients cannot take what agents need: the clients' limit is below the gateway's by at least [`LedgerLimits::APART`].
 //! Devices that hold much cannot take the last part of the clients' limit, so small requests of other devices still succeed.
-//! docs/limits.md lists every buffer with its account. Only the table of names takes a lock.
+//! docs/limits.md lists the buffers whose limits peers can notice. Only the table of names takes a lock.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
