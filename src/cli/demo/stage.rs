@@ -1,6 +1,28 @@
 //! The demo agent's commands.
 
-use super::*;
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::agent::{
+    Agent, Cancelled, Decision, FLUSH_TIME, PROMPT_AHEAD, Session, TOUR, Turn, TurnState, WRITE_SIZE, chunk, label,
+    lock, mode_name, mode_update, notification,
+};
+
+/// The largest `line N` and `flood N BYTES`, in bytes; more is refused with a message.
+const MAX_TEXT: usize = 256 << 20;
+/// Time between chunks of `stream N` and between the steps of other commands.
+const PACE: Duration = Duration::from_millis(5);
+/// Bytes of text in a chunk of `flood N`.
+const FLOOD_TEXT: usize = 24;
+/// Bytes of text that count as a token.
+const TOKEN: u64 = 4;
+/// Exit code of `crash`.
+const CRASH_CODE: i32 = 3;
 
 /// The run of one prompt.
 pub(super) struct Stage {
