@@ -651,7 +651,6 @@ const CIRCLES_LEFT: &[&str] = &[
     "crates/tui/src",
     "crates/workspace/src",
     "src/auth",
-    "src/cli",
     "src/router/acp",
     "src/router/agui",
     "src/router/listen",

@@ -5,7 +5,7 @@ use plexus_protocol::answers::{Answerer, actions};
 use plexus_protocol::{About, Number, Question, Request, RequestType, Risk};
 use serde_json::json;
 
-use super::term::{Paint, clean, line};
+use super::output::{Paint, clean, line};
 
 /// Longest name, identifier or label, in characters.
 const NAME: usize = 100;
@@ -59,7 +59,7 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
             quoted(&request.display, false);
         }
         for (n, question) in asked.iter().enumerate() {
-            out.push_str(&one(question, n, asked.len(), paint));
+            out.push_str(&question_card(question, n, asked.len(), paint));
         }
     }
     if request.display_truncated {
@@ -87,11 +87,11 @@ fn cut(question: &Question) -> bool {
 }
 
 /// One question of a form: its name, its text, and the possible answers by number.
-pub(crate) fn one(question: &Question, n: usize, of: usize, paint: Paint) -> String {
+pub(crate) fn question_card(question: &Question, n: usize, of: usize, paint: Paint) -> String {
     let mut out = String::new();
     let header = question.header.as_ref().map(|header| format!(" · {}", whole(header))).unwrap_or_default();
     let number = if of > 1 { format!("question {} of {of}{header}", n + 1) } else { format!("question{header}") };
-    out.push_str(&format!("  {} {}\n", paint.bold(&number), paint.dim(&format!("({})", wants(question)))));
+    out.push_str(&format!("  {} {}\n", paint.bold(&number), paint.dim(&format!("({})", accepted_answers(question)))));
     for part in clean(&question.text).lines() {
         out.push_str(&format!("  │ {part}\n"));
     }
@@ -109,7 +109,7 @@ fn whole(text: &str) -> String {
 }
 
 /// A description of the answers that a question takes.
-fn wants(question: &Question) -> String {
+fn accepted_answers(question: &Question) -> String {
     let fits = &question.fits;
     let mut words: Vec<String> = Vec::new();
     match (question.options.is_empty(), question.multiple, question.free_text) {
@@ -144,7 +144,7 @@ fn wants(question: &Question) -> String {
 }
 
 /// The commands that answer a request, one a line.
-pub(crate) fn ways(request: &Request) -> String {
+pub(crate) fn answer_commands(request: &Request) -> String {
     let mut out = String::new();
     let mut way = |how: &str, what: &str| {
         let what = if what.is_empty() { String::new() } else { format!("  {what}") };
@@ -152,9 +152,9 @@ pub(crate) fn ways(request: &Request) -> String {
     };
     let asked = request.form();
     for question in asked {
-        let id = word_of(&question.id);
+        let id = shell_word(&question.id);
         for option in &question.options {
-            way(&format!("--option {id}={}", word_of(&option.id)), &line(&option.label, NAME));
+            way(&format!("--option {id}={}", shell_word(&option.id)), &line(&option.label, NAME));
         }
         if question.free_text || question.options.is_empty() {
             way(&format!("--option {id}=WORDS"), "");
@@ -162,11 +162,11 @@ pub(crate) fn ways(request: &Request) -> String {
     }
     for action in actions(request, Answerer::UNLIMITED) {
         if let Some(id) = action.answer.as_ref().and_then(|answer| answer.option_id.as_ref()) {
-            way(&format!("--option {}", word_of(id)), &action.text());
+            way(&format!("--option {}", shell_word(id)), &action.text());
         }
     }
     for item in &request.items {
-        way(&format!("--option {}", word_of(&item.id)), &line(&item.label, NAME));
+        way(&format!("--option {}", shell_word(&item.id)), &line(&item.label, NAME));
     }
     if request.kind == RequestType::Prompt && asked.is_empty() {
         way("--text T", "");
@@ -175,13 +175,16 @@ pub(crate) fn ways(request: &Request) -> String {
         way("--allow --edit TEXT", &format!("another {}", line(&editable.label, NAME).to_lowercase()));
     }
     if request.changed {
-        way(&format!("--digest {}", seen(request)), "needed to allow the request: it states which version was read");
+        way(
+            &format!("--digest {}", read_digest(request)),
+            "needed to allow the request: it states which version was read",
+        );
     }
     out
 }
 
 /// A short form of the command that answers a request.
-pub(crate) fn how(request: &Request) -> String {
+pub(crate) fn answer_command(request: &Request) -> String {
     let answer = match request.kind {
         _ if !request.form().is_empty() => "--option QUESTION=ANSWER ..",
         RequestType::Pick => "--option ID",
@@ -191,17 +194,17 @@ pub(crate) fn how(request: &Request) -> String {
         }
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => "--allow | --option ID",
     };
-    let read = if request.changed { format!(" --digest {}", seen(request)) } else { String::new() };
+    let read = if request.changed { format!(" --digest {}", read_digest(request)) } else { String::new() };
     format!("plexus answer {} {answer}{read} | --deny", request.request_id)
 }
 
 /// The prefix of the digest that names the revision which was read.
-pub(crate) fn seen(request: &Request) -> &str {
+pub(crate) fn read_digest(request: &Request) -> &str {
     request.digest.get(..12).unwrap_or(&request.digest)
 }
 
 /// A shell word, quoted where necessary.
-fn word_of(id: &str) -> String {
+fn shell_word(id: &str) -> String {
     let id = line(id, usize::MAX);
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/@%+".contains(c));
     if plain { id } else { format!("'{}'", id.replace('\'', "'\\''")) }
@@ -238,7 +241,7 @@ mod tests {
              │ rm -rf /\n  danger: deletes outside of the folder; of the whole disk\\u{1b}[2J\n  \
              ! the agent itself calls this dangerous\n"
         );
-        assert!(ways(&danger).contains("--digest 0123456789ab"), "{}", ways(&danger));
+        assert!(answer_commands(&danger).contains("--digest 0123456789ab"), "{}", answer_commands(&danger));
         let opaque = request(json!({ "risk": "danger", "subject": { "type": "unreadable" }, "display": "{\"x\":1}" }));
         let text = card(&opaque, Paint::none());
         assert!(text.contains("  │ {\"x\":1}\n") && text.contains("! Plexus cannot tell what this would do"), "{text}");
@@ -259,7 +262,7 @@ mod tests {
             { "id": "x", "label": "", "kind": "reject_always" },
         ] }));
         assert_eq!(
-            ways(&lies),
+            answer_commands(&lies),
             "  --option no  Allow once “Reject”\n  --option yes  Deny “\\u{202e}Allow\\u{1b}[2J”\n  \
              --option deny  Always allow “Deny this, and stop asking”\n  --option x  Always deny\n"
         );
@@ -301,6 +304,6 @@ mod tests {
         assert!(!text.contains("JSON"), "{text}");
         let how =
             "  --option db='pg 16'  Postgres\n  --option db=lite  SQLite\n  --option db=WORDS\n  --option port=WORDS\n";
-        assert_eq!(ways(&form), how);
+        assert_eq!(answer_commands(&form), how);
     }
 }

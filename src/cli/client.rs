@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::failure::{CommandFailure, FAILURE, NO_GATEWAY, NOT_PERMITTED};
 use super::home::{Home, Running};
-use super::term::line;
-use super::{CommandFailure, FAILURE, NO_GATEWAY, NOT_PERMITTED};
+use super::output::line;
 
 /// A signed-in client of the running gateway.
 #[derive(Clone)]

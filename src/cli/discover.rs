@@ -20,10 +20,9 @@ use plexus_link::UnknownVersion;
 use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
 use serde::Serialize;
 
-use super::commands::age;
-use super::run::which;
-use super::serve::CONFIG_FILE;
-use super::term::line;
+use super::home::CONFIG_FILE;
+use super::output::{age, line};
+use super::programs::which;
 
 /// Time for a program to print its version; a slower one is ended, with what it started. Those that run on Node.js take some
 /// seconds where the machine is busy.

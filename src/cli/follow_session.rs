@@ -5,19 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
+use plexus_client::{ClientEvent, Envelope, FollowStart};
 use plexus_protocol::{Kind, Request, RequestState, RunStatus, SessionId};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::card::{card, how};
+use super::card::{answer_command, card};
 use super::client::{Client, failure};
-use super::commands::{Answered, print, send_answer, send_prompt, whole};
-use super::term::{Paint, line};
-use super::typed_line::{AnswerStep, TypedLine, choices, keys, read_line};
+use super::failure::{CommandFailure, CommandResult, FAILURE};
+use super::output::{Paint, clean, line, print};
+use super::prompts::send_prompt;
+use super::requests::{AnswerOutcome, send_answer, whole_request};
+use super::typed_line::{AnswerStep, TypedLine, choices, keys, read_typed_line};
 use super::view::{View, outcome};
-use super::{CommandResult, FAILURE};
-use plexus_client::{ClientEvent, Envelope, FollowStart};
 
 /// A line that comes sooner after a card appeared was typed for something else, and answers nothing.
 const ARMING: Duration = Duration::from_millis(500);
@@ -68,6 +69,17 @@ struct FollowSession {
     gone: bool,
     live: bool,
     out: String,
+}
+
+/// Follows a session that was opened.
+pub(super) async fn follow_opened(client: Client, session: &Value, prompt: Option<String>) -> CommandResult {
+    let Some(id) = session["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok()) else {
+        return Err(CommandFailure::plain("opening a session: the gateway returned none"));
+    };
+    let (paint, cwd) = (Paint::stdout(), session["cwd"].as_str().unwrap_or_default());
+    print(&format!("session {} in {}\n", paint.bold(id.as_str()), clean(cwd)))?;
+    print(&paint.dim(&format!("open it in a browser: {} (`plexus open` signs in)\n", client.url())))?;
+    follow_session(client, id, prompt).await
 }
 
 /// Follows a session until the user leaves, or (without a terminal) until the prompt is done.
@@ -322,7 +334,7 @@ impl FollowSession {
             return;
         }
         if request.display_truncated {
-            match whole(&self.client, &request).await {
+            match whole_request(&self.client, &request).await {
                 Ok(all) if all.state == RequestState::Open => request = all,
                 // Another event reports its end.
                 Ok(_) => return,
@@ -352,7 +364,7 @@ impl FollowSession {
         if self.present {
             text.push_str(&choices(request, self.paint));
         } else {
-            text.push_str(&format!("  waits: {}\n", how(request)));
+            text.push_str(&format!("  waits: {}\n", answer_command(request)));
         }
         if self.present && request.secret {
             self.hidden = HiddenInput::new();
@@ -396,7 +408,7 @@ impl FollowSession {
             self.note("· typed before the request could be read: type it again");
             return Ok(());
         }
-        let answer = match read_line(&request, &mut self.step, trimmed, self.paint) {
+        let answer = match read_typed_line(&request, &mut self.step, trimmed, self.paint) {
             TypedLine::Answer(answer) => answer,
             TypedLine::Next(text) => {
                 self.out.push_str(&text);
@@ -409,8 +421,8 @@ impl FollowSession {
         };
         match send_answer(&self.client, &request, json!(answer)).await {
             // The next event reports it.
-            Ok(Answered::Won(_)) => {}
-            Ok(Answered::Lost(receipt)) => self.note(&format!("· too late: {}", outcome(&receipt))),
+            Ok(AnswerOutcome::Won(_)) => {}
+            Ok(AnswerOutcome::Lost(receipt)) => self.note(&format!("· too late: {}", outcome(&receipt))),
             Err(error) => {
                 self.note(&format!("· {}", line(&format!("{error:#}"), 500)));
                 self.out.push_str(&choices(&request, self.paint));

@@ -7,8 +7,10 @@ use anyhow::Context as _;
 use etcetera::base_strategy::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
 
-use super::{CommandFailure, NO_GATEWAY, NOT_PERMITTED};
+use super::failure::{CommandFailure, NO_GATEWAY, NOT_PERMITTED};
 
+/// The configuration's name in the state folder, used when none is given.
+pub(crate) const CONFIG_FILE: &str = "plexus.toml";
 /// Time for the gateway to answer the health check; a slower one is reported as not answering.
 const HEALTH: Duration = Duration::from_secs(3);
 

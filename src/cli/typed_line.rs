@@ -6,8 +6,8 @@
 use plexus_protocol::answers::{AnswerAction, AnswerRole, Answerer, KEYS, Sense, actions};
 use plexus_protocol::{Answer, Misfit, Question, QuestionOption, Request, RequestType, Risk};
 
-use super::card::one;
-use super::term::{Paint, line};
+use super::card::question_card;
+use super::output::{Paint, line};
 
 /// Longest label of an item, in characters.
 const LABEL: usize = 100;
@@ -42,7 +42,7 @@ pub(crate) enum TypedLine {
 }
 
 /// Reads a line while this request is shown.
-pub(crate) fn read_line(request: &Request, step: &mut AnswerStep, text: &str, paint: Paint) -> TypedLine {
+pub(crate) fn read_typed_line(request: &Request, step: &mut AnswerStep, text: &str, paint: Paint) -> TypedLine {
     let actions = actions(request, Answerer::UNLIMITED);
     let next = |text: &str| TypedLine::Next(format!("  {text}\n"));
     match std::mem::take(step) {
@@ -195,7 +195,7 @@ pub(crate) fn keys() -> String {
 /// The next question of a form, and how to answer it.
 fn question(asked: &[Question], at: usize, paint: Paint) -> String {
     let Some(question) = asked.get(at) else { return String::new() };
-    let mut out = one(question, at, asked.len(), paint);
+    let mut out = question_card(question, at, asked.len(), paint);
     let how = match (question.options.is_empty(), question.multiple) {
         (true, _) => "type the answer",
         (false, false) if question.free_text => "type a number, or your own text",
@@ -316,7 +316,7 @@ mod tests {
     /// The answer that these lines give, if they give one.
     fn lines(request: &Request, typed: &[&str]) -> Option<Value> {
         let mut step = AnswerStep::default();
-        typed.iter().find_map(|text| match read_line(request, &mut step, text, Paint::none()) {
+        typed.iter().find_map(|text| match read_typed_line(request, &mut step, text, Paint::none()) {
             TypedLine::Answer(answer) => Some(json!(answer)),
             TypedLine::Next(_) | TypedLine::Refused(_) => None,
         })

@@ -5,17 +5,17 @@
 
 use std::collections::HashMap;
 
+use plexus_client::Envelope;
 use plexus_protocol::transcript::{
     Content, Decided, EntryBody, LatestKind, MessagePlacer, NoteKind, Outcome, PlanEntry, Role, ToolCall, ToolContent,
     block_label,
 };
 use plexus_protocol::{Position, Request};
+use plexus_surfaces::Surface;
 use serde_json::{Map, Value};
 
-use super::card::{card, how};
-use super::term::{Cleaner, Paint, line};
-use plexus_client::Envelope;
-use plexus_surfaces::Surface;
+use super::card::{answer_command, card};
+use super::output::{Cleaner, Paint, line};
 
 /// Longest title, status or other field shown in one line, in characters.
 const FIELD: usize = 200;
@@ -209,7 +209,7 @@ impl View {
                 match serde_json::from_value::<Request>(body.clone()) {
                     Ok(request) => {
                         out.push_str(&card(&request, self.paint));
-                        self.note(&self.paint.dim(&format!("  {}", how(&request))), out);
+                        self.note(&self.paint.dim(&format!("  {}", answer_command(&request))), out);
                     }
                     Err(_) => {
                         let (title, id) = (field(&body, "title"), field(&body, "request_id"));

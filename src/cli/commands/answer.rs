@@ -1,0 +1,230 @@
+//! `plexus answer`: answers a request.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _};
+
+use clap::{ArgGroup, Args};
+use clap_complete::engine::ArgValueCandidates;
+use plexus_protocol::{Answers, Question, Request, RequestState, RequestType, answers};
+use serde_json::{Value, json};
+
+use crate::cli::card::read_digest;
+use crate::cli::client::{Client, choose};
+use crate::cli::complete::request_ids;
+use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
+use crate::cli::output::{TITLE, line, print, print_json};
+use crate::cli::requests::{AnswerOutcome, send_answer, whole_request};
+use crate::cli::view::outcome;
+
+/// Longest typed confirmation that is read, in bytes.
+const CONFIRMATION_MAX: u64 = 100;
+
+/// Answer a request; the first answer wins
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("answer").required(true).args(["allow", "deny", "option", "text"]))]
+pub(crate) struct AnswerArgs {
+    /// The request's identifier, or a unique prefix of an open one's
+    #[arg(add = ArgValueCandidates::new(request_ids))]
+    request: String,
+    /// Allow the request
+    #[arg(long)]
+    allow: bool,
+    /// Deny the request
+    #[arg(long)]
+    deny: bool,
+    /// An answer, by id, verb ("always allow") or the agent's label; repeat it to pick several; `ID=ANSWER` for each of several questions
+    #[arg(long, value_name = "ID")]
+    option: Vec<String>,
+    /// The requested text
+    #[arg(long, value_name = "T")]
+    text: Option<String>,
+    /// A reason, sent to the agent
+    #[arg(long, value_name = "R")]
+    reason: Option<String>,
+    /// Remember this choice
+    #[arg(long)]
+    remember: bool,
+    /// Do not ask before an answer that also covers later requests
+    #[arg(long)]
+    yes: bool,
+    /// Allow this text instead of the original, if the agent accepts edits
+    #[arg(long, value_name = "TEXT", requires = "allow", conflicts_with_all = ["remember", "deny", "option", "text"])]
+    edit: Option<String>,
+    /// The digest of the request that was read, or a prefix: needed if the request has changed since it was first shown
+    #[arg(long, value_name = "D")]
+    digest: Option<String>,
+    /// Output the receipt as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let request: Request = match args.request.parse::<plexus_protocol::RequestId>() {
+        // A whole identifier also finds a closed request, so that its winner can be named.
+        Ok(id) if args.request.len() >= 28 => client.get(&format!("/v1/requests/{id}"), "answering").await?,
+        _ => {
+            let open = client.requests(false).await?;
+            let words = ("open request", "`plexus requests` lists them");
+            let found = choose(open, &args.request, |one| one.request_id.as_str(), words.0, words.1)?;
+            // Allowing needs the digest of the whole request, which `plexus requests` shows.
+            if found.display_truncated { whole_request(&client, &found).await? } else { found }
+        }
+    };
+    if request.state != RequestState::Open
+        && let Some(receipt) = &request.receipt
+    {
+        return lost(&json!(receipt), args.json);
+    }
+    let actions = answers::actions(&request, answers::Answerer::UNLIMITED);
+    let named = match &args.option[..] {
+        [word] if request.form().is_empty() && request.kind != RequestType::Pick => Some(named(&actions, word)?),
+        _ => None,
+    };
+    let no = args.deny || named.is_some_and(|action| action.role.rule().sense == answers::Sense::Deny);
+    was_read(&request, args.digest.as_deref(), no)?;
+    if let Some(action) = named.filter(|action| action.role.rule().lasting && !args.yes) {
+        confirm_lasting(action)?;
+    }
+    let mut answer = json!({});
+    let asked = request.form();
+    if !asked.is_empty() && !args.deny {
+        answer["answers"] = json!(answers_to(asked, &args)?);
+    } else if args.allow || args.deny {
+        match request.kind {
+            RequestType::Pick | RequestType::Prompt if args.allow => {
+                let want = if request.kind == RequestType::Pick { "--option ID" } else { "--text T" };
+                return Err(CommandFailure::plain(format!(
+                    "this request needs more than --allow: answer with {want}, or --deny"
+                )));
+            }
+            _ => answer["ok"] = args.allow.into(),
+        }
+    } else if let Some(text) = &args.text {
+        answer["value"] = text.as_str().into();
+    } else if request.kind == RequestType::Pick {
+        let id = |word: &String| request.items.iter().find(|item| item.label.eq_ignore_ascii_case(word));
+        let is_id = |word: &String| request.items.iter().any(|item| item.id == *word);
+        let ids = args.option.iter().map(|word| id(word).filter(|_| !is_id(word)).map_or(word, |item| &item.id));
+        answer["ids"] = ids.cloned().collect::<Vec<_>>().into();
+    } else if let Some(action) = named {
+        answer = json!(action.answer);
+    } else {
+        return Err(CommandFailure::plain("this request accepts one option: use --option once"));
+    }
+    if let Some(reason) = &args.reason {
+        answer["reason"] = reason.as_str().into();
+    }
+    if let Some(edited) = &args.edit {
+        answer["edited"] = edited.as_str().into();
+    }
+    if args.remember {
+        answer["remember"] = true.into();
+    }
+    match send_answer(&client, &request, answer).await? {
+        AnswerOutcome::Won(receipt) => {
+            if args.json {
+                print_json(&receipt)?;
+            } else {
+                print(&format!("your answer counts: {}\n", outcome(&receipt)))?;
+            }
+            Ok(0)
+        }
+        AnswerOutcome::Lost(receipt) => lost(&receipt, args.json),
+    }
+}
+
+/// The answer to each question: `--option ID=ANSWER`, or only the answer if there is one question.
+fn answers_to(questions: &[Question], args: &AnswerArgs) -> anyhow::Result<Answers> {
+    let mut answers = Answers::new();
+    let ids = || questions.iter().map(|question| question.id.as_str()).collect::<Vec<_>>().join(", ");
+    for given in args.option.iter().chain(&args.text) {
+        // An identifier may contain `=`: the longest match counts.
+        let named = questions.iter().filter_map(|question| {
+            let words = given.strip_prefix(question.id.as_str())?.strip_prefix('=')?;
+            Some((question.id.as_str(), words))
+        });
+        let (id, words) = match (named.max_by_key(|(id, _)| id.len()), questions) {
+            (Some(named), _) => named,
+            (None, [only]) => (only.id.as_str(), given.as_str()),
+            (None, _) => {
+                return Err(CommandFailure::plain(format!(
+                    "say which question: --option ID=ANSWER, with an ID of {}",
+                    ids()
+                )));
+            }
+        };
+        answers.entry(id.to_owned()).or_default().push(words.to_owned());
+    }
+    if answers.is_empty() {
+        let how = format!("answer with --option ID=ANSWER for each of {}, or --deny", ids());
+        return Err(CommandFailure::plain(format!("this request has several questions: {how}")));
+    }
+    let left: Vec<&str> = questions
+        .iter()
+        .filter(|question| !question.optional && !answers.contains_key(&question.id))
+        .map(|question| question.id.as_str())
+        .collect();
+    if !left.is_empty() {
+        let fix = "use --option ID=ANSWER for each; `plexus requests` lists them";
+        return Err(CommandFailure::plain(format!("an answer is missing to {}: {fix}", left.join(", "))));
+    }
+    Ok(answers)
+}
+
+/// Checks that the person read the current revision: after a change, its digest must be given.
+fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result<()> {
+    match digest {
+        Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(CommandFailure::plain(format!(
+            "--digest {}: the request has changed: read it again with `plexus requests`",
+            line(read, TITLE)
+        ))),
+        None if request.changed && !no => Err(CommandFailure::plain(format!(
+            "this request has changed since it was first shown: read it again with `plexus requests`, then answer \
+             with --digest {}",
+            read_digest(request)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The answer with this id, verb or label.
+fn named<'a>(actions: &'a [answers::AnswerAction], word: &str) -> anyhow::Result<&'a answers::AnswerAction> {
+    answers::find(actions, word).map_err(|why| {
+        let all = actions.iter().filter_map(|action| {
+            let id = action.answer.as_ref()?.option_id.as_ref()?;
+            Some(format!("{} = {}", line(id, TITLE), action.text()))
+        });
+        let all = all.collect::<Vec<_>>().join(", ");
+        let why = match why {
+            answers::Unmatched::None => "no answer has this name",
+            answers::Unmatched::Several => "several answers have this name",
+        };
+        CommandFailure::plain(format!("--option {}: {why}; this request takes {all}", line(word, TITLE)))
+    })
+}
+
+/// Asks at a terminal before an answer that also covers later requests.
+fn confirm_lasting(action: &answers::AnswerAction) -> anyhow::Result<()> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Ok(());
+    }
+    print(&format!(
+        "{}: this also covers what the agent finds similar, from now on. Type yes to do it: ",
+        action.text()
+    ))?;
+    let mut typed = String::new();
+    std::io::stdin().lock().take(CONFIRMATION_MAX).read_line(&mut typed)?;
+    match typed.trim() {
+        "yes" => Ok(()),
+        _ => Err(CommandFailure::plain("nothing was answered; --yes answers without this question")),
+    }
+}
+
+fn lost(receipt: &Value, json: bool) -> CommandResult {
+    if json {
+        print_json(receipt)?;
+    } else {
+        print(&format!("too late: {}\n", outcome(receipt)))?;
+    }
+    Ok(FAILURE)
+}

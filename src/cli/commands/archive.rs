@@ -1,0 +1,30 @@
+//! `plexus archive`.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
+use serde_json::json;
+
+use crate::cli::client::Client;
+use crate::cli::complete::session_ids;
+use crate::cli::failure::CommandResult;
+use crate::cli::output::print;
+
+/// Archive a session, or restore it
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveArgs {
+    /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
+    session: String,
+    /// Restore it
+    #[arg(long)]
+    undo: bool,
+}
+
+pub(crate) async fn run(args: ArchiveArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let what = if args.undo { "restoring the session" } else { "archiving" };
+    client.patch(&format!("/v1/sessions/{session}"), &json!({ "archived": !args.undo }), what).await?;
+    print(&format!("{session} is {}\n", if args.undo { "restored" } else { "archived" }))?;
+    Ok(0)
+}

@@ -1,0 +1,139 @@
+//! `plexus doctor`: checks the installation and suggests fixes.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use plexus::config::LISTEN;
+use plexus::router::doctor::{self as over_http, Verdict};
+use plexus_protocol::RuntimeInfo;
+
+use crate::cli::checks::{Check, Checks, DETAIL, Surroundings, check_modes, check_runtime, surroundings};
+use crate::cli::client::Client;
+use crate::cli::discover;
+use crate::cli::failure::{CommandResult, FAILURE};
+use crate::cli::home::{GatewayState, Home};
+use crate::cli::output::{Paint, line, print, print_json};
+use crate::cli::programs::this_program;
+
+/// Check the installation and suggest fixes
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Start each installed agent, wait for its handshake, then stop it
+    #[arg(long)]
+    start: bool,
+    /// Trust the clock of this machine although it made a step: old events are removed again
+    #[arg(long)]
+    confirm_clock: bool,
+    /// The configuration file [default: plexus.toml in the state folder, if it exists]
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Output JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: DoctorArgs) -> CommandResult {
+    let mut checks = Checks::default();
+    let home = Home::find()?;
+    if args.confirm_clock {
+        Client::find().await?.post_nothing("/v1/clock/confirm", "the clock").await?;
+    }
+    let exe = this_program()?;
+    check_modes(&mut checks, home.dir());
+    // The configured port, which the next gateway will use.
+    let configured = discover::config(args.config.clone(), home.dir(), &exe);
+    let listen = configured.ok().flatten().map_or(LISTEN, |(_, config)| config.listen);
+    let runtimes = gateway(&mut checks, &home, listen).await?;
+    let found = surroundings(&mut checks, &home, &exe, args.config, runtimes.as_deref(), args.start).await;
+    let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
+    if args.json {
+        let Surroundings { agents, servers, holders, links } = found;
+        let all = serde_json::json!({
+            "checks": checks.0, "agents": agents, "servers": servers, "holders": holders, "links": links,
+        });
+        print_json(&all)?;
+    } else {
+        let paint = Paint::stdout();
+        let mut out = String::new();
+        for Check { check, verdict, found, fix } in &checks.0 {
+            let mark = match verdict {
+                Verdict::Ok => paint.green("ok  "),
+                Verdict::Warn => paint.yellow("warn"),
+                Verdict::Fail => paint.red("fail"),
+            };
+            let fix = fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
+            out.push_str(&format!("{mark}  {check:<18}  {}\n", line(&format!("{found}{fix}"), DETAIL)));
+        }
+        print(&out)?;
+    }
+    Ok(if failed { FAILURE } else { 0 })
+}
+
+/// Checks whether a gateway runs; returns its runtimes.
+async fn gateway(
+    checks: &mut Checks,
+    home: &Home,
+    listen: SocketAddr,
+) -> anyhow::Result<Option<Vec<Arc<RuntimeInfo>>>> {
+    match home.gateway().await? {
+        GatewayState::Up(running) => {
+            let own = env!("CARGO_PKG_VERSION");
+            let at = format!("{} (process {}, version {})", running.url, running.pid, running.version);
+            if running.version == own {
+                checks.ok("gateway", at);
+            } else {
+                checks.warn("gateway", format!("{at}; this program is {own}"), "restart it to use the same version");
+            }
+            let asked = match Client::to(home.clone(), running) {
+                Ok(client) => match client.runtimes().await {
+                    Ok(runtimes) => Ok((runtimes, own_checks(&client).await)),
+                    Err(why) => Err(why),
+                },
+                Err(why) => Err(why),
+            };
+            match asked {
+                Ok((runtimes, near)) => {
+                    checks.ok("signing in", format!("works; {} runtimes attached", runtimes.len()));
+                    near.into_iter().for_each(|over_http::Check { name, state, detail, fix }| {
+                        checks.add(&name, state, detail, fix);
+                    });
+                    runtimes.iter().for_each(|runtime| check_runtime(checks, runtime));
+                    Ok(Some(runtimes.into_iter().map(Arc::new).collect()))
+                }
+                Err(why) => {
+                    checks.fail("signing in", format!("{why:#}"), "check that PLEXUS_HOME is the gateway's");
+                    Ok(Some(Vec::new()))
+                }
+            }
+        }
+        GatewayState::Down(why) => {
+            checks.warn("gateway", format!("not running: {why}"), "start it with `plexus serve`");
+            match tokio::net::TcpListener::bind(listen).await {
+                Ok(_) => checks.ok("port", format!("{listen} is free")),
+                Err(why) => {
+                    let fix = "stop what uses it, or start with `plexus serve --listen 127.0.0.1:0`";
+                    checks.fail("port", format!("{listen} cannot be listened on: {why}"), fix);
+                }
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// The gateway's own checks: its clock, and the accounts near their memory limit. An older gateway that does not report them gets no
+/// complaint.
+async fn own_checks(client: &Client) -> Vec<over_http::Check> {
+    #[derive(serde::Deserialize)]
+    struct All {
+        checks: Vec<over_http::Check>,
+    }
+    let mut checks = Vec::new();
+    for (path, name) in [("/v1/doctor?only=clock", "clock"), ("/v1/doctor?only=memory", "memory ")] {
+        let all = client.get::<All>(path, "health checks").await.map(|all| all.checks).unwrap_or_default();
+        // An older gateway answers with all checks.
+        checks.extend(all.into_iter().filter(|check| check.name.starts_with(name)));
+    }
+    checks
+}

@@ -1,0 +1,62 @@
+//! `plexus export`: a session as a file.
+
+use std::io::Write as _;
+
+use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCandidates;
+
+use crate::cli::client::Client;
+use crate::cli::complete::session_ids;
+use crate::cli::failure::{CommandFailure, CommandResult};
+use crate::cli::output::SanitizedWriter;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The events, one per line
+    Ndjson,
+    /// Markdown
+    Md,
+    /// One self-contained HTML file
+    Html,
+}
+
+/// Export a session to stdout
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
+    session: String,
+    /// The output format
+    #[arg(long, value_enum, default_value = "ndjson")]
+    format: Format,
+}
+
+pub(crate) async fn run(args: ExportArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let (format, mut harmless) = match args.format {
+        Format::Ndjson => ("ndjson", SanitizedWriter::json()),
+        Format::Md => ("md", SanitizedWriter::text()),
+        Format::Html => ("html", SanitizedWriter::text()),
+    };
+    let mut bytes = Vec::new();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let written = |why: std::io::Error| match why.kind() {
+        std::io::ErrorKind::BrokenPipe => anyhow::Error::from(why),
+        _ => CommandFailure::plain(format!("writing the export: {why}; check the free space")),
+    };
+    let path = format!("/v1/sessions/{session}/export?format={format}");
+    let mut pieces = client.download(&path, "exporting the session").await?;
+    while let Some(piece) = pieces.next().await.map_err(|_| {
+        CommandFailure::plain("exporting the session: the gateway aborted it; the output is incomplete, try again")
+    })? {
+        bytes.clear();
+        harmless.push(&piece, &mut bytes);
+        out.write_all(&bytes).map_err(written)?;
+    }
+    bytes.clear();
+    harmless.finish(&mut bytes);
+    out.write_all(&bytes).map_err(written)?;
+    out.flush().map_err(written)?;
+    Ok(0)
+}

@@ -1,0 +1,333 @@
+//! `plexus link`: shows the sessions of agents' own terminals in Plexus, and undoes it.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use plexus::router::linking::LinkFile;
+use plexus_link::{
+    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, Linker, Shell, UnknownVersion, link_agent, link_notices,
+    shell_link, shell_links,
+};
+use serde_json::{Value, json};
+
+use crate::cli::discover::{LINK_VERSION, version_within};
+use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
+use crate::cli::home::Home;
+use crate::cli::linking::{changed_file, check_version, linker, not_on_path};
+use crate::cli::output::{Paint, clean, line, print, print_json};
+use crate::cli::programs::which;
+
+/// Longest version shown, in characters.
+const VERSION: usize = 60;
+/// Longest answer that is read, in bytes.
+const ANSWER_MAX: u64 = 100;
+/// Time after which a person is told that an agent is waited for.
+const PROGRESS_AFTER: Duration = Duration::from_secs(3);
+
+/// The agents that `link` knows, from the one table of them.
+fn linkable_agents() -> PossibleValuesParser {
+    PossibleValuesParser::new(plexus_link::LINK_AGENTS.iter().map(|agent| agent.name))
+}
+
+/// Show the sessions of agents' own terminals in Plexus, by entries in their settings; --remove undoes it
+#[derive(Debug, Args)]
+pub(crate) struct LinkArgs {
+    /// The agents [default: all that are installed; with --remove, all that are linked]
+    #[arg(value_name = "AGENT", value_parser = linkable_agents())]
+    agents: Vec<String>,
+    /// Have these agents, typed in your shell, start in a shared terminal (`plexus term`)
+    #[arg(long, requires = "agents")]
+    term: bool,
+    /// Take out what linking wrote
+    #[arg(long)]
+    remove: bool,
+    /// Do it without asking
+    #[arg(long)]
+    yes: bool,
+    /// Output JSON; without --yes, only shows what would be done
+    #[arg(long)]
+    json: bool,
+}
+
+/// What becomes of one agent.
+enum Outcome {
+    /// It is changed, after a yes.
+    Planned(Box<LinkPlan>),
+    /// It is as it should be.
+    Already(&'static str),
+    /// Nothing is edited for it.
+    NotNeeded(&'static str),
+    /// Nothing can be done; what, why and the fix.
+    Refused(String),
+}
+
+/// An agent with its program and its outcome.
+struct Row {
+    agent: &'static LinkAgent,
+    path: Option<PathBuf>,
+    version: Option<String>,
+    outcome: Outcome,
+    notices: Vec<String>,
+}
+
+/// The version that an agent prints. A person is told of a program that takes long.
+async fn version_with_progress(agent: &LinkAgent, path: &Path) -> Result<String, UnknownVersion> {
+    let mut printed = std::pin::pin!(version_within(path, LINK_VERSION));
+    if let Ok(printed) = tokio::time::timeout(PROGRESS_AFTER, &mut printed).await {
+        return printed;
+    }
+    let (program, most) = (agent.program, LINK_VERSION.as_secs());
+    // Nobody may read it.
+    let _ = writeln!(std::io::stderr(), "waiting for the version of {program}, at most {most} s …");
+    printed.await
+}
+
+/// `plexus link`.
+pub(crate) async fn run(args: LinkArgs) -> CommandResult {
+    let home = Home::find()?;
+    let linker = linker(&home)?;
+    let named: Vec<&'static LinkAgent> = args.agents.iter().filter_map(|name| link_agent(name)).collect();
+    let mut rows = match (args.remove, named.is_empty()) {
+        (true, true) => {
+            LINK_AGENTS.iter().chain(shell_links(None)).filter_map(|agent| removal(&linker, agent, false)).collect()
+        }
+        (true, false) => removals(&linker, &named, args.term),
+        (false, true) => additions(&linker, LINK_AGENTS.iter().filter(|agent| which(agent.program).is_some())).await,
+        (false, false) if args.term => additions(&linker, in_this_shell(&named)?.into_iter()).await,
+        (false, false) => additions(&linker, named.into_iter()).await,
+    };
+    if rows.is_empty() {
+        let names: Vec<&str> = LINK_AGENTS.iter().map(|agent| agent.program).collect();
+        let why = match args.remove {
+            true => "no agent is linked".to_owned(),
+            false => format!("none of these programs is on PATH: {}; install one of them", names.join(", ")),
+        };
+        return Err(CommandFailure::new(FAILURE, format!("there is nothing to do: {why}")).into());
+    }
+    if !args.json {
+        print(&rows.iter().map(|row| shown(row, &linker, Paint::stdout())).collect::<String>())?;
+    }
+    let planned: Vec<&str> =
+        rows.iter().filter(|row| matches!(row.outcome, Outcome::Planned(_))).map(|row| row.agent.name).collect();
+    let agreed = args.yes || (!args.json && !planned.is_empty() && agreed(&planned, args.remove)?);
+    let mut done = Vec::new();
+    if agreed {
+        for row in &mut rows {
+            let Outcome::Planned(plan) = &row.outcome else { continue };
+            let again = (plan.agent.words != plan.agent.name).then(|| planned_again(&linker, plan)).transpose();
+            match again.and_then(|again| linker.apply(again.as_ref().unwrap_or(plan))) {
+                Ok(()) => done.push(row.agent.name),
+                Err(why) => row.outcome = Outcome::Refused(why.to_string()),
+            }
+        }
+    }
+    report(&rows, &done, &args, &linker)
+}
+
+/// The same plan once more. The functions of several agents are in one file, and another one was put there or taken out a moment ago.
+fn planned_again(linker: &Linker, plan: &LinkPlan) -> Result<LinkPlan, LinkError> {
+    match plan.removal {
+        true => linker.plan_removal(plan.agent),
+        false => linker.plan_link(plan.agent),
+    }
+}
+
+/// Says what became of it.
+fn report(rows: &[Row], done: &[&str], args: &LinkArgs, linker: &Linker) -> CommandResult {
+    let refused: Vec<String> = rows
+        .iter()
+        .filter_map(|row| match &row.outcome {
+            Outcome::Refused(why) => Some(format!("{}: {why}", row.agent.name)),
+            _ => None,
+        })
+        .collect();
+    if args.json {
+        let agents: Vec<Value> = rows.iter().map(|row| as_json(row, done, linker)).collect();
+        print_json(&json!({ "agents": agents }))?;
+    } else if !done.is_empty() {
+        let what = match args.remove {
+            true => "not linked any more",
+            false if args.term => "linked; shells that are started from now on run them in a shared terminal",
+            false => "linked; sessions that are started from now on appear in Plexus",
+        };
+        print(&format!("{}: {what}\n", done.join(", ")))?;
+    }
+    if refused.is_empty() {
+        return Ok(0);
+    }
+    let what = if args.remove { "not unlinked" } else { "not linked" };
+    Err(CommandFailure::plain(format!("{what}: {}", refused.join("\n  "))))
+}
+
+/// What unlinking these agents does: all of it, or only that they start in a shared terminal.
+fn removals(linker: &Linker, agents: &[&'static LinkAgent], only_term: bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for agent in agents {
+        if !only_term {
+            rows.extend(removal(linker, agent, true));
+        }
+        let before = rows.len();
+        rows.extend(shell_links(Some(agent.name)).filter_map(|link| removal(linker, link, false)));
+        if only_term && rows.len() == before {
+            rows.extend(shell_links(Some(agent.name)).next().and_then(|link| removal(linker, link, true)));
+        }
+    }
+    rows
+}
+
+/// What makes these agents start in a shared terminal from the person's shell.
+fn in_this_shell(agents: &[&'static LinkAgent]) -> anyhow::Result<Vec<&'static LinkAgent>> {
+    let program = std::env::var("SHELL").unwrap_or_default();
+    let shell = Shell::of(&program).ok_or_else(|| {
+        let named = if program.is_empty() { "SHELL is not set".to_owned() } else { format!("SHELL is {program}") };
+        CommandFailure::plain(format!(
+            "nothing was changed: {named}, and only bash, zsh and fish are known; in another shell, make `plexus term -- AGENT` an \
+             alias of the agent yourself"
+        ))
+    })?;
+    Ok(agents.iter().filter_map(|agent| shell_link(agent.name, shell)).collect())
+}
+
+async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAgent>) -> Vec<Row> {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let folder = &folder;
+    let rows = agents.map(|agent| async move {
+        let path = which(agent.program);
+        let printed = match &path {
+            Some(path) => version_with_progress(agent, path).await,
+            None => Err(not_on_path()),
+        };
+        let outcome = match (agent.without, &path) {
+            (Some(words), _) => Outcome::NotNeeded(words),
+            (None, None) => {
+                Outcome::Refused(format!("{} is not on PATH; install it, or add its folder", agent.program))
+            }
+            (None, Some(_)) => match check_version(agent, &printed).and_then(|()| linker.plan_link(agent)) {
+                Ok(plan) if plan.is_empty() => Outcome::Already("linked already"),
+                Ok(plan) => Outcome::Planned(Box::new(plan)),
+                Err(why) => Outcome::Refused(why.to_string()),
+            },
+        };
+        let notices = link_notices(linker, agent, folder);
+        Row { agent, path, version: printed.ok(), outcome, notices }
+    });
+    futures_util::future::join_all(rows).await
+}
+
+/// What unlinking an agent does; nothing for one that is not linked and was not named.
+fn removal(linker: &Linker, agent: &'static LinkAgent, named: bool) -> Option<Row> {
+    let outcome = match (agent.without, linker.plan_removal(agent)) {
+        (Some(words), _) => Outcome::NotNeeded(words),
+        (None, Ok(plan)) if plan.is_empty() => Outcome::Already("not linked"),
+        (None, Ok(plan)) => Outcome::Planned(Box::new(plan)),
+        (None, Err(why)) => Outcome::Refused(why.to_string()),
+    };
+    let of_interest = named || matches!(outcome, Outcome::Planned(_) | Outcome::Refused(_));
+    of_interest.then(|| Row { agent, path: None, version: None, outcome, notices: Vec::new() })
+}
+
+// === showing ===
+
+/// One line of a row: a word, and what it is about.
+fn detail_line(paint: Paint, word: &str, text: &str) -> String {
+    format!("  {}  {text}\n", paint.dim(&format!("{word:<6}")))
+}
+
+fn shown(row: &Row, linker: &Linker, paint: Paint) -> String {
+    let agent = row.agent;
+    let version = row.version.as_ref().map(|version| format!(", {}", line(version, VERSION))).unwrap_or_default();
+    let mut out = format!("{}  {}{version}\n", paint.bold(agent.name), agent.title);
+    match &row.outcome {
+        Outcome::NotNeeded(words) | Outcome::Already(words) => out += &detail_line(paint, "", words),
+        Outcome::Refused(why) => out += &detail_line(paint, "cannot", &clean(why)),
+        Outcome::Planned(plan) => {
+            plan.changes.iter().for_each(|change| out += &shown_change(change, plan, linker, paint));
+            if plan.changes.is_empty() {
+                out += &detail_line(
+                    paint,
+                    "",
+                    "its files are without what linking wrote already; the record of it is deleted",
+                );
+            }
+            if !plan.removal {
+                out += &detail_line(paint, "seen", agent.seen);
+                out += &detail_line(paint, "undo", &format!("plexus link {} --remove", agent.words));
+            }
+        }
+    }
+    row.notices.iter().for_each(|notice| out += &detail_line(paint, "but", &clean(notice)));
+    out
+}
+
+fn shown_change(change: &FileChange, plan: &LinkPlan, linker: &Linker, paint: Paint) -> String {
+    let mut out = detail_line(paint, change.what(), &clean(&place(change)));
+    if plan.removal {
+        out += &detail_line(paint, "", removal_words(change));
+    }
+    if let Some(copy) = linker.copy_of(change) {
+        out += &detail_line(paint, "", &clean(&format!("it was edited: a copy is left in {}", copy.display())));
+    }
+    for one in change.diff().lines() {
+        let one = clean(one);
+        let coloured = match one.chars().next() {
+            Some('+') => paint.green(&one),
+            Some('-') => paint.red(&one),
+            _ => one,
+        };
+        out += &detail_line(paint, "", &coloured);
+    }
+    out
+}
+
+fn place(change: &FileChange) -> String {
+    match change.leads_to() {
+        Some(real) => format!("{} (leads to {})", change.path().display(), real.display()),
+        None => change.path().display().to_string(),
+    }
+}
+
+fn removal_words(change: &FileChange) -> &'static str {
+    match change.is_exact() {
+        true => "as it was before linking, byte for byte",
+        false => "it has changed since it was linked: only what linking wrote is taken out",
+    }
+}
+
+fn as_json(row: &Row, done: &[&str], linker: &Linker) -> Value {
+    let (result, why) = match &row.outcome {
+        Outcome::Planned(_) if done.contains(&row.agent.name) => ("done", None),
+        Outcome::Planned(_) => ("planned", None),
+        Outcome::Already(words) => ("already", Some((*words).to_owned())),
+        Outcome::NotNeeded(words) => ("not_needed", Some((*words).to_owned())),
+        Outcome::Refused(why) => ("refused", Some(why.clone())),
+    };
+    let changes: Vec<LinkFile> = match &row.outcome {
+        Outcome::Planned(plan) => plan.changes.iter().map(|change| changed_file(change, plan, linker)).collect(),
+        _ => Vec::new(),
+    };
+    json!({
+        "agent": row.agent.name, "program": row.path, "version": row.version, "result": result, "why": why,
+        "files": changes, "notices": row.notices, "seen": row.agent.seen,
+    })
+}
+
+/// Asks on the terminal.
+fn agreed(names: &[&str], remove: bool) -> anyhow::Result<bool> {
+    let what = if remove { "Unlink" } else { "Link" };
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(CommandFailure::plain(
+            "nothing was changed: there is no terminal to ask on; --yes does it without asking",
+        ));
+    }
+    print(&format!("{what} {}? [y/N] ", names.join(", ")))?;
+    let mut typed = String::new();
+    // The end of stdin is a no.
+    std::io::stdin().lock().take(ANSWER_MAX).read_line(&mut typed)?;
+    if matches!(typed.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Ok(true);
+    }
+    Err(CommandFailure::plain("nothing was changed"))
+}

@@ -1,0 +1,41 @@
+//! `plexus open`: opens the web page, signed in.
+
+use std::io::IsTerminal as _;
+
+use clap::Args;
+use plexus_protocol::Scope;
+use serde_json::json;
+
+use crate::cli::browser::open_browser;
+use crate::cli::client::Client;
+use crate::cli::failure::{CommandFailure, CommandResult, NOT_PERMITTED};
+use crate::cli::home::Home;
+use crate::cli::output::{TITLE, line, print};
+
+/// Lifetime of the one-time code of `open`, in seconds; the gateway has the same bound.
+const CODE_SECONDS: u64 = 120;
+
+/// Open the web page, signed in with a one-time code
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// Print the address instead of opening a browser
+    #[arg(long)]
+    print: bool,
+}
+
+pub(crate) async fn run(args: OpenArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let wanted = json!({ "scopes": Scope::ALL, "ttl": CODE_SECONDS });
+    let code = client.post("/v1/codes", &wanted, "creating a one-time code").await?;
+    let Some(code) = code["code"].as_str() else {
+        return Err(CommandFailure::new(NOT_PERMITTED, "creating a one-time code: the gateway returned none").into());
+    };
+    let code = line(code, TITLE);
+    if !args.print && std::io::stdout().is_terminal() && open_browser(&Home::find()?, client.url(), &code) {
+        let url = client.url();
+        print(&format!("opened {url} in the browser; if nothing appears: plexus open --print\n"))?;
+    } else {
+        print(&format!("{}/#code={code}\n", client.url()))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,281 @@
+//! `plexus phone`: everything that lets a phone in, in one go. An address that it reaches (Tailscale's, or a TLS listener with a private
+//! CA), the CA as a QR code, then the pairing. The gateway goes on meanwhile, and remembers what was added.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use plexus::TLS_FOLDER;
+use plexus::router::Authority;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::pair::{self, PairArgs};
+use crate::cli::certificates::{create_authority, fingerprint, names_or_own};
+use crate::cli::client::Client;
+use crate::cli::failure::{CommandFailure, CommandResult};
+use crate::cli::gateway_start::running_or_started;
+use crate::cli::input::read_line;
+use crate::cli::output::{Paint, clean, line, print, print_json_line};
+
+/// How long Tailscale may take to answer.
+const TAILSCALE: Duration = Duration::from_secs(15);
+/// Longest text of Tailscale that is shown, in characters.
+const SHOWN: usize = 300;
+
+/// Let a phone in, in one go: an address that it reaches, the certificate that it has to trust, and its pairing
+#[derive(Debug, Args)]
+pub(crate) struct PhoneArgs {
+    /// A host name or address that the phone uses; repeatable [default: this machine's]
+    #[arg(long, value_name = "NAME|IP")]
+    address: Vec<String>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7443")]
+    listen: std::net::SocketAddr,
+    /// Do not use Tailscale, even if it is running
+    #[arg(long)]
+    no_tailscale: bool,
+    /// Undo it: other machines no longer reach the gateway; paired devices stay paired
+    #[arg(long, conflicts_with_all = ["address", "listen"])]
+    remove: bool,
+    #[command(flatten)]
+    pair: PairArgs,
+}
+
+/// How other machines reach the gateway, as it says.
+#[derive(Debug, Default, Deserialize)]
+struct Access {
+    tls: Option<TlsAccess>,
+    proxy: Option<String>,
+    public_url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TlsAccess {
+    names: Vec<String>,
+    configured: bool,
+}
+
+/// What the phone needs before it can be paired.
+enum Reach {
+    /// Nothing: it trusts the certificate of this address already.
+    Trusted(String),
+    /// The private CA.
+    Ca { url: String, sha256: String },
+}
+
+/// Makes the gateway reachable, if it is not, and pairs a phone.
+pub(crate) async fn run(args: PhoneArgs) -> CommandResult {
+    let client = running_or_started().await?;
+    if args.remove {
+        return remove(&client).await;
+    }
+    let reach = reach(&client, &args).await?;
+    if args.pair.json {
+        print_json_line(&match &reach {
+            Reach::Trusted(url) => json!({ "state": "reachable", "public_url": url }),
+            Reach::Ca { url, sha256 } => {
+                json!({ "state": "reachable", "public_url": url, "ca_url": format!("{url}/ca"), "sha256": sha256 })
+            }
+        })?;
+    } else {
+        explain(&reach)?;
+        if matches!(reach, Reach::Ca { .. }) && std::io::stdin().is_terminal() && !args.pair.yes {
+            print("  Enter shows the code that pairs the phone ")?;
+            read_line().await;
+        }
+    }
+    pair::run(args.pair).await
+}
+
+async fn reach(client: &Client, args: &PhoneArgs) -> anyhow::Result<Reach> {
+    let access: Access = client.get("/v1/listeners", "asking how the gateway is reached").await?;
+    // Somebody chose an address: a proxy, or a certificate of theirs.
+    let chosen = access.public_url.clone().filter(|_| access.tls.is_none() || access.proxy.is_some());
+    if let Some(url) = chosen.filter(|_| args.address.is_empty()) {
+        return Ok(Reach::Trusted(url));
+    }
+    if !args.no_tailscale
+        && args.address.is_empty()
+        && access.tls.is_none()
+        && let Some(url) = by_tailscale(client).await?
+    {
+        return Ok(Reach::Trusted(url));
+    }
+    by_ca(client, args, access).await
+}
+
+/// A TLS listener with the certificate of the private CA.
+async fn by_ca(client: &Client, args: &PhoneArgs, access: Access) -> anyhow::Result<Reach> {
+    let folder = client.home.dir().join(TLS_FOLDER);
+    if let Some(TlsAccess { configured: true, names }) = &access.tls
+        && Authority::read(&folder).is_none_or(|authority| authority.names != *names)
+    {
+        let url = access.public_url.unwrap_or_default();
+        return Ok(Reach::Trusted(url));
+    }
+    let wanted = names_or_own(&args.address)?;
+    match Authority::read(&folder) {
+        None => drop(create_authority(&folder, &wanted)?),
+        // With names of its own choice, all of them; else any that still leads here.
+        Some(authority) => {
+            let has = |name: &String| authority.names.contains(name);
+            let fits = if args.address.is_empty() { wanted.iter().any(has) } else { wanted.iter().all(has) };
+            if !fits {
+                return Err(CommandFailure::plain(format!(
+                    "the certificate is for {}, and this machine is reached as {}: `plexus tls init --force` creates \
+                     another, which every phone has to trust again",
+                    authority.names.join(", "),
+                    wanted.join(", ")
+                )));
+            }
+        }
+    }
+    let access = match access.tls {
+        Some(TlsAccess { configured: true, .. }) => access,
+        _ => {
+            let body = json!({ "listen": args.listen });
+            let text = client.put("/v1/listeners/tls", &body, "adding a listener for the phone").await?;
+            serde_json::from_value(text).context("the gateway's response")?
+        }
+    };
+    let url =
+        access.public_url.ok_or_else(|| CommandFailure::plain("the gateway has no address for other machines"))?;
+    Ok(Reach::Ca { url, sha256: fingerprint(&folder)? })
+}
+
+/// The address that Tailscale serves the gateway at, if Tailscale is here and runs.
+async fn by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
+    let Some(status) = tailscale(&["status", "--json"]).await.and_then(Result::ok) else { return Ok(None) };
+    let Some(name) = tailnet_name(&status) else { return Ok(None) };
+    let ours = client.url();
+    let served = tailscale(&["serve", "status", "--json"]).await.and_then(Result::ok).unwrap_or_default();
+    match served_at(&served, &name) {
+        Some(target) if target.trim_end_matches('/') == ours => {}
+        Some(target) => {
+            let what = line(&target, SHOWN);
+            let note = "which stays so: using a certificate of the gateway's own";
+            writeln!(std::io::stderr(), "Tailscale serves {what} at https://{name}/ already, {note}")?;
+            return Ok(None);
+        }
+        None => {
+            let begun = tailscale(&["serve", "--bg", ours]).await;
+            if let Some(Err(why)) = begun {
+                return Err(CommandFailure::plain(format!(
+                    "`tailscale serve --bg {ours}` failed: {}; fix that, or use --no-tailscale",
+                    line(&why, SHOWN)
+                )));
+            }
+        }
+    }
+    let body = json!({ "public_url": format!("https://{name}") });
+    let access = client.put("/v1/listeners/proxy", &body, "telling the gateway its address").await?;
+    Ok(access["public_url"].as_str().map(str::to_owned))
+}
+
+/// What Tailscale prints, or why it failed. `None` without Tailscale, or if it does not answer.
+async fn tailscale(args: &[&str]) -> Option<Result<String, String>> {
+    let mut command = tokio::process::Command::new("tailscale");
+    command.args(args).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(TAILSCALE, command.output()).await.ok()?.ok()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    Some(if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) })
+}
+
+/// This machine's name in the tailnet, if Tailscale runs and may have certificates (`tailscale status --json`).
+fn tailnet_name(status: &str) -> Option<String> {
+    let status: Value = serde_json::from_str(status).ok()?;
+    let name = status["Self"]["DNSName"].as_str()?.trim_end_matches('.').to_ascii_lowercase();
+    let certified = status["CertDomains"].as_array()?.iter().any(|domain| domain.as_str() == Some(&name));
+    (status["BackendState"] == "Running" && certified).then_some(name)
+}
+
+/// Where Tailscale forwards what comes for this name (`tailscale serve status --json`).
+fn served_at(status: &str, name: &str) -> Option<String> {
+    let status: Map<String, Value> = serde_json::from_str(status).ok()?;
+    let root = &status.get("Web")?[format!("{name}:443")]["Handlers"]["/"];
+    match root {
+        Value::Null => None,
+        root => Some(root["Proxy"].as_str().map_or_else(|| root.to_string(), str::to_owned)),
+    }
+}
+
+fn explain(reach: &Reach) -> anyhow::Result<()> {
+    let paint = Paint::stdout();
+    match reach {
+        Reach::Trusted(url) => print(&format!("  the phone reaches the gateway at {}\n\n", paint.green(&clean(url)))),
+        Reach::Ca { url, sha256 } => {
+            let page = format!("{url}/ca");
+            let mut out = String::new();
+            if std::io::stdout().is_terminal()
+                && let Some(picture) = plexus_tui::qr_picture(&page)
+            {
+                out += &format!("{picture}\n\n");
+            }
+            out += &format!("  {} on a new phone: open {}\n", paint.bold("1."), paint.green(&clean(&page)));
+            out +=
+                "     in the same network, in spite of the browser's warning, and do what it says. The certificate\n";
+            out += "     that the phone installs must have this SHA-256:\n";
+            for half in [&sha256[..47.min(sha256.len())], sha256.get(48..).unwrap_or_default()] {
+                out += &format!("     {half}\n");
+            }
+            out += &format!("  {} its pairing\n", paint.bold("2."));
+            print(&out)
+        }
+    }
+}
+
+async fn remove(client: &Client) -> CommandResult {
+    let access: Access = client.get("/v1/listeners", "asking how the gateway is reached").await?;
+    let mut done = Vec::new();
+    if access.tls.is_some_and(|tls| !tls.configured) {
+        client.delete("/v1/listeners/tls", "removing the listener").await?;
+        done.push("the listener is closed".to_owned());
+    }
+    if let Some(url) = access.proxy {
+        client.delete("/v1/listeners/proxy", "removing the address").await?;
+        done.push(format!("{} is no longer accepted; `tailscale serve reset` ends Tailscale's part", clean(&url)));
+    }
+    if done.is_empty() {
+        done.push("nothing was added by `plexus phone`".into());
+    }
+    print(&format!("{}\n", done.join("\n")))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tailscale_counts_only_if_it_runs_with_certificates() {
+        let status = |state: &str, domains: Value| {
+            json!({ "BackendState": state, "Self": { "DNSName": "Box.tail1.ts.net." }, "CertDomains": domains })
+                .to_string()
+        };
+        let name = Some("box.tail1.ts.net".to_owned());
+        assert_eq!(tailnet_name(&status("Running", json!(["box.tail1.ts.net"]))), name);
+        for other in [
+            status("Stopped", json!(["box.tail1.ts.net"])),
+            status("Running", Value::Null),
+            status("Running", json!(["else.ts.net"])),
+            "{}".into(),
+            "not JSON".into(),
+        ] {
+            assert_eq!(tailnet_name(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn tailscale_serves_what_its_handler_says() {
+        let web = |handler: Value| json!({ "Web": { "box.ts.net:443": { "Handlers": { "/": handler } } } }).to_string();
+        let ours = served_at(&web(json!({ "Proxy": "http://127.0.0.1:7420" })), "box.ts.net");
+        assert_eq!(ours.as_deref(), Some("http://127.0.0.1:7420"));
+        assert_eq!(served_at(&web(json!({ "Path": "/srv" })), "box.ts.net").as_deref(), Some(r#"{"Path":"/srv"}"#));
+        assert_eq!(served_at(&web(json!({ "Proxy": "x" })), "other.ts.net"), None);
+        assert_eq!(served_at("{}", "box.ts.net"), None);
+        assert_eq!(served_at("", "box.ts.net"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! `plexus prompt`: sends a prompt, and can follow its run.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
+use plexus_client::{ClientEvent, FollowStart};
+use serde_json::json;
+
+use crate::cli::client::{Client, failure};
+use crate::cli::complete::session_ids;
+use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
+use crate::cli::output::{Paint, TITLE, line, print, print_as_json, print_json, remark};
+use crate::cli::prompts::{prompt_text, send_prompt};
+use crate::cli::view::View;
+
+/// Send a prompt
+#[derive(Debug, Args)]
+pub(crate) struct PromptArgs {
+    /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
+    session: String,
+    /// The prompt; `-` reads it from stdin
+    text: String,
+    /// Follow until the run ends: exits 0 if it completed, 1 if not
+    #[arg(long)]
+    wait: bool,
+    /// Output JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: PromptArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let text = prompt_text(args.text)?;
+    if !args.wait {
+        let accepted =
+            client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
+        if args.json {
+            print_json(&accepted)?;
+        } else {
+            let run = line(accepted["run_id"].as_str().unwrap_or_default(), TITLE);
+            print(&format!("{run}{}\n", if accepted["queued"] == true { " (queued)" } else { "" }))?;
+        }
+        return Ok(0);
+    }
+    // Follow first, so that no event of the run is missed.
+    let mut events = client.follow(Some(&session), FollowStart::Now);
+    let mut run = None;
+    let mut view = View::new(Paint::stdout(), false);
+    while let Some(next) = events.next().await {
+        let mut out = String::new();
+        let mut end = None;
+        match next.map_err(|error| failure("following", &error))? {
+            ClientEvent::Live if run.is_none() => run = Some(send_prompt(&client, session.as_str(), &text).await?),
+            ClientEvent::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
+                if args.json {
+                    print_as_json(envelope.raw.get().as_bytes())?;
+                } else {
+                    view.event(&envelope, &mut out);
+                }
+                if envelope.kind == "run_ended" {
+                    end = Some(envelope.event["status"] == "completed");
+                }
+            }
+            ClientEvent::Lost(why) => remark(&format!("the connection was lost ({why}); reconnecting")),
+            _ => {}
+        }
+        print(&out)?;
+        if let Some(fine) = end {
+            return Ok(if fine { 0 } else { FAILURE });
+        }
+    }
+    Err(CommandFailure::plain("the end of the run was not received"))
+}

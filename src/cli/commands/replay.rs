@@ -1,0 +1,137 @@
+//! `plexus replay`: feeds a recording to its dialect, without a gateway or an agent.
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use plexus_dialects::recording::{self, Played, Player, RecordingEntry, RecordingHead, describe};
+use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
+use serde_json::{Value, json};
+
+use crate::cli::failure::{CommandFailure, CommandResult};
+use crate::cli::output::{Paint, line, print_as_json};
+
+/// Characters of a transcript line that are shown; `--json` has all.
+const SHOWN: usize = 240;
+
+/// Show what a dialect makes of each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The recording; `-` reads stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The dialect, if the recording does not name it; overrides the transcript
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
+    /// Output JSON, one object per line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
+    let name = args.file.display().to_string();
+    let wrong = |why: String| CommandFailure::plain(format!("{name}: {why}"));
+    let text = match name.as_str() {
+        "-" => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map(|_| text)
+        }
+        _ => std::fs::read_to_string(&args.file),
+    };
+    let entries =
+        recording::read(&text.map_err(|why| wrong(why.to_string()))?).map_err(|why| wrong(why.to_string()))?;
+    let head = recording::head(&entries).map_err(|why| wrong(why.to_string()))?;
+    let spec = spec(head.as_ref(), args.dialect.as_deref()).map_err(wrong)?;
+    let dialect = spec.dialect.clone();
+    let mut player = Player::new(spec).ok_or_else(|| {
+        let known: Vec<&str> = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
+        wrong(format!("unknown dialect {dialect:?}: use one of {}", known.join(", ")))
+    })?;
+    let paint = Paint::stdout();
+    for (at, entry) in &entries {
+        let played = player.play(entry).map_err(|why| wrong(format!("line {at} ({}): {why}", entry.dir.as_str())))?;
+        if args.json {
+            print_as_json(&serde_json::to_vec(&as_json(*at, entry, &played))?)?;
+        } else {
+            print(paint, *at, entry, &played)?;
+        }
+    }
+    let unshown = player.unshown();
+    if args.json {
+        print_as_json(&serde_json::to_vec(&json!({ "end": true, "also_tells": unshown }))?)?;
+    } else {
+        let mut out = std::io::stdout().lock();
+        for order in unshown {
+            writeln!(out, "      {} the dialect also sends {}", paint.yellow("!"), shown(&order))?;
+        }
+    }
+    Ok(0)
+}
+
+/// The spec of the runtime that the dialect is told it speaks with.
+fn spec(head: Option<&RecordingHead>, dialect: Option<&str>) -> Result<RuntimeSpec, String> {
+    let known = head.map(|head| head.spec.clone());
+    match (known, dialect) {
+        (Some(spec), Some(dialect)) => Ok(RuntimeSpec { dialect: dialect.to_owned(), ..spec }),
+        (Some(spec), None) => Ok(spec),
+        (None, Some(dialect)) => {
+            let connect = Connect::Command(vec!["agent".into()]);
+            Ok(RuntimeSpec::new(RuntimeId::trusted("replay"), dialect, connect, "/"))
+        }
+        (None, None) => Err("its first line does not name the dialect: add --dialect D".into()),
+    }
+}
+
+fn as_json(at: usize, entry: &RecordingEntry, played: &Played) -> Value {
+    let events: Vec<Value> = played.events.iter().map(describe).collect();
+    let calls: Vec<Value> = played.calls.iter().map(call).collect();
+    let mut value = json!({
+        "line": at,
+        "dir": entry.dir,
+        "said": entry.line,
+        "events": events,
+        "orders": played.orders,
+        "calls": calls,
+    });
+    if let Some(instead) = &played.instead {
+        value["instead"] = json!(instead);
+    }
+    if let Some(id) = entry.id {
+        value["id"] = json!(id);
+    }
+    value
+}
+
+fn call(call: &plexus_dialects::ClientToolCall) -> Value {
+    json!({ "id": call.id, "work": format!("{:?}", call.work) })
+}
+
+fn print(paint: Paint, at: usize, entry: &RecordingEntry, played: &Played) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{at:>5} {:<8} {}", paint.bold(entry.dir.as_str()), paint.dim(&shown(&entry.line)))?;
+    for event in &played.events {
+        let mut event = describe(event);
+        let kind = event["type"].take();
+        if let Some(fields) = event.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        writeln!(out, "      = {} {}", paint.green(kind.as_str().unwrap_or_default()), shown(&event.to_string()))?;
+    }
+    for one in &played.calls {
+        writeln!(out, "      > {}", shown(&call(one).to_string()))?;
+    }
+    for order in &played.orders {
+        writeln!(out, "      > {}", shown(order))?;
+    }
+    match &played.instead {
+        Some(Some(ours)) => writeln!(out, "      {} the dialect sends {}", paint.yellow("!"), shown(ours))?,
+        Some(None) => writeln!(out, "      {} the dialect sends nothing here", paint.yellow("!"))?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// The text on one line, cut to [`SHOWN`] and sanitized.
+fn shown(text: &str) -> String {
+    line(text, SHOWN)
+}

@@ -1,0 +1,55 @@
+//! `plexus ls --resumable` and `plexus resume`: conversations stored by a runtime.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
+use serde_json::json;
+
+use crate::cli::client::{Client, choose};
+use crate::cli::complete::runtime_ids;
+use crate::cli::conversations::{parse_runtime, stored_conversations};
+use crate::cli::failure::{CommandFailure, CommandResult};
+use crate::cli::follow_session::follow_opened;
+
+/// Resume a conversation that a runtime has stored, and follow it here; `plexus ls --resumable RUNTIME` lists them
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The runtime
+    #[arg(add = ArgValueCandidates::new(runtime_ids))]
+    runtime: String,
+    /// The runtime's identifier of the conversation, or a unique prefix
+    conversation: String,
+    /// The folder to work in [default: the conversation's, or else the runtime's]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// The next prompt; without a terminal, also the only one: exits when it is done (0) or failed (1)
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+}
+
+pub(super) async fn run(args: ResumeArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let runtime = parse_runtime(&args.runtime)?;
+    let cwd = match &args.cwd {
+        Some(dir) => Some(dir.canonicalize().map_err(|error| {
+            CommandFailure::plain(format!("--cwd {}: {error}; use an existing folder", dir.display()))
+        })?),
+        None => None,
+    };
+    let (conversations, more) = stored_conversations(&client, &runtime).await?;
+    let fix = format!("`plexus ls --resumable {runtime}` lists them");
+    let conversation =
+        choose(conversations, &args.conversation, |conversation| &conversation.native_id, "conversation", &fix);
+    let mut request = match conversation {
+        Ok(stored) => json!({ "runtime_id": runtime, "native_id": stored.native_id, "cwd": stored.cwd }),
+        // The conversation may be one of those not listed.
+        Err(_) if more => json!({ "runtime_id": runtime, "native_id": args.conversation }),
+        Err(error) => return Err(error),
+    };
+    if let Some(cwd) = cwd {
+        request["cwd"] = json!(cwd);
+    }
+    let session = client.post("/v1/sessions", &request, "opening a session").await?;
+    follow_opened(client, &session, args.prompt).await
+}

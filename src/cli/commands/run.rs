@@ -1,0 +1,220 @@
+//! `plexus run`: attaches an agent, opens a session and follows it.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
+use plexus::runtimes::presets;
+use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
+use serde_json::{Value, json};
+
+use crate::cli::agent_start::{
+    AGENT_START, AgentChoice, AgentEnvironmentArgs, POLL_EVERY, keep_if_opened, runtime_spec,
+};
+use crate::cli::client::Client;
+use crate::cli::complete::{dialect_names, preset_names};
+use crate::cli::failure::{CommandFailure, CommandResult, USAGE};
+use crate::cli::follow_session::follow_opened;
+use crate::cli::gateway_start::running_or_started;
+use crate::cli::output::{line, print};
+
+fn known_agents() -> String {
+    let names: Vec<&str> = presets::presets().iter().map(|preset| preset.name).collect();
+    format!("A known agent: {}", names.join(", "))
+}
+
+/// Start an agent, open a session and follow it here; starts a gateway if none is running
+#[derive(Debug, Args)]
+#[command(override_usage = "plexus run PRESET [OPTIONS]\n       plexus run --dialect D [OPTIONS] -- CMD [ARGS]...")]
+pub(crate) struct RunArgs {
+    #[arg(help = known_agents(), add = ArgValueCandidates::new(preset_names), required_unless_present = "cmd", conflicts_with_all = ["cmd", "dialect"])]
+    preset: Option<String>,
+    /// The protocol of CMD: acp, codelia or codex
+    #[arg(long, value_name = "D", requires = "cmd", required_unless_present = "preset", add = ArgValueCandidates::new(dialect_names))]
+    dialect: Option<String>,
+    /// The runtime's name [default: the name of the preset or program]
+    #[arg(long)]
+    id: Option<String>,
+    /// The working directory [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// The first prompt; without a terminal, also the only one: exits when it is done (0) or failed (1)
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// The session's title
+    #[arg(long)]
+    title: Option<String>,
+    #[command(flatten)]
+    environment: AgentEnvironmentArgs,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    cmd: Vec<String>,
+}
+
+pub(crate) async fn run(args: RunArgs) -> CommandResult {
+    let choice = AgentChoice {
+        preset: args.preset.as_deref(),
+        dialect: args.dialect.as_deref(),
+        command: &args.cmd,
+        cwd: args.cwd.as_deref(),
+        environment: &args.environment,
+    };
+    let spec = runtime_spec(&choice)?;
+    let id: Option<RuntimeId> = match &args.id {
+        Some(id) => Some(id.parse().map_err(|error| CommandFailure::new(USAGE, format!("--id {id}: {error}")))?),
+        None => None,
+    };
+    let client = running_or_started().await?;
+    let attached = attach(&client, &spec, id, args.preset.as_deref(), args.environment.given_option()).await?;
+    let mut request = json!({ "runtime_id": attached.runtime.runtime_id, "cwd": spec.cwd });
+    if let Some(title) = &args.title {
+        request["title"] = title.as_str().into();
+    }
+    let opened = client.post("/v1/sessions", &request, "opening a session").await;
+    let started = attached.is_new.then_some(&attached.runtime.runtime_id);
+    let session = keep_if_opened(&client, started, opened).await?;
+    follow_opened(client, &session, args.prompt).await
+}
+
+/// A runtime for a session.
+struct AttachedRuntime {
+    runtime: RuntimeInfo,
+    /// The runtime was started now, and its name was not listed before.
+    is_new: bool,
+}
+
+/// Starts the runtime, or uses the one that is attached already.
+async fn attach(
+    client: &Client,
+    spec: &RuntimeSpec,
+    id: Option<RuntimeId>,
+    preset: Option<&str>,
+    environment_option: Option<&str>,
+) -> anyhow::Result<AttachedRuntime> {
+    let name = id.as_ref().map(ToString::to_string).or_else(|| preset.map(str::to_owned));
+    // One process of these dialects serves any number of sessions, so a second is not needed; one of Codelia serves one.
+    if matches!(spec.dialect.as_str(), "acp" | "codex")
+        && let Some(name) = &name
+        && let Some(runtime) = client.runtimes().await?.into_iter().find(|one| {
+            one.runtime_id.as_str() == name && one.state == RuntimeState::Ready && one.connect == spec.connect
+        })
+    {
+        if let Some(option) = environment_option {
+            let reason =
+                format!("{option}: {name} is already running, and an agent gets its environment when it starts");
+            let fix = format!("use --id OTHER to start another one, or stop it first: plexus stop {name}");
+            return Err(CommandFailure::new(USAGE, format!("{reason}; {fix}")).into());
+        }
+        print(&format!("{name} is already running\n"))?;
+        return Ok(AttachedRuntime { runtime, is_new: false });
+    }
+    let mut request = start_body(spec)?;
+    let taken = client.runtimes().await?;
+    match &id {
+        Some(id) => request["id"] = json!(id),
+        // If the preset's name is taken, the next one: gemini, gemini-2 ... An ended runtime with the same spec is started
+        // again.
+        None => {
+            if let Some(preset) = preset {
+                let other = |one: &RuntimeInfo| {
+                    let cwd = spec.cwd.display().to_string();
+                    one.state != RuntimeState::Exited
+                        || one.unattended()
+                        || one.connect != spec.connect
+                        || one.cwd != cwd
+                };
+                let free = std::iter::once(preset.to_owned()).chain((2..).map(|n| format!("{preset}-{n}")));
+                let mut free =
+                    free.filter(|name| !taken.iter().any(|one| one.runtime_id.as_str() == name && other(one)));
+                request["id"] = json!(free.next());
+            }
+        }
+    }
+    let label = request["id"].as_str().map(str::to_owned).or_else(|| match &spec.connect {
+        Connect::Command(command) => command.first().cloned(),
+        Connect::Endpoint(endpoint) => Some(endpoint.clone()),
+    });
+    let label = line(&label.unwrap_or_default(), 200);
+    print(&format!("starting {label} … "))?;
+    let start = Instant::now();
+    let response: anyhow::Result<Value> = client.post("/v1/runtimes", &request, "starting the agent").await;
+    let response = match response {
+        Ok(response) => response,
+        Err(error) => {
+            print("failed\n")?;
+            return Err(error);
+        }
+    };
+    let runtime_id = response["runtime_id"].as_str().unwrap_or_default().to_owned();
+    let is_new = !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id);
+    let problem = match started(client, &runtime_id, start).await? {
+        Ok(runtime) => return Ok(AttachedRuntime { runtime, is_new }),
+        Err(problem) => problem,
+    };
+    print("failed\n")?;
+    // A runtime that was never ready is removed from the list.
+    if problem.ended && is_new {
+        let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "removing the agent").await;
+    }
+    Err(CommandFailure::plain(format!("{label} did not start: {}", problem.reason)))
+}
+
+/// The body of the call that starts this runtime, without its name.
+fn start_body(spec: &RuntimeSpec) -> anyhow::Result<Value> {
+    let mut request = json!({
+        "dialect": spec.dialect, "cwd": spec.cwd, "env": spec.env, "pass_env": spec.pass_env,
+    });
+    match &spec.connect {
+        Connect::Command(command) => request["command"] = json!(command),
+        Connect::Endpoint(endpoint) => request["connect"] = json!(endpoint),
+    }
+    if let Some(method) = &spec.auth_method {
+        request["auth_method"] = json!(method);
+    }
+    if let Some(meta) = &spec.session_meta {
+        request["session_meta"] = serde_json::from_str(meta.get())?;
+    }
+    Ok(request)
+}
+
+/// The reason why a runtime did not start.
+struct StartProblem {
+    reason: String,
+    /// The runtime has ended and is still in the list.
+    ended: bool,
+}
+
+/// Waits until a runtime is ready or has ended.
+async fn started(
+    client: &Client,
+    runtime_id: &str,
+    start: Instant,
+) -> anyhow::Result<Result<RuntimeInfo, StartProblem>> {
+    loop {
+        let there = client.runtimes().await?.into_iter().find(|one| one.runtime_id.as_str() == runtime_id);
+        let ended = there.as_ref().is_some_and(|one| one.state == RuntimeState::Exited);
+        let reason = match there {
+            Some(runtime) if runtime.state == RuntimeState::Ready => {
+                let agent =
+                    runtime.agent.as_deref().map(|agent| format!(" ({})", line(agent, 100))).unwrap_or_default();
+                print(&format!("ready in {:.1} s{agent}\n", start.elapsed().as_secs_f64()))?;
+                return Ok(Ok(runtime));
+            }
+            Some(runtime) if runtime.state == RuntimeState::Exited => {
+                let reason = runtime.problem.clone().unwrap_or_else(|| "it ended".into());
+                let tail = runtime.stderr_tail.trim_end();
+                if tail.is_empty() { reason } else { format!("{reason}; it said:\n{tail}") }
+            }
+            None => "it is gone".into(),
+            Some(_) if start.elapsed() > AGENT_START => {
+                "it is not ready after a long time; `plexus stop` stops it".into()
+            }
+            Some(_) => {
+                tokio::time::sleep(POLL_EVERY).await;
+                continue;
+            }
+        };
+        return Ok(Err(StartProblem { reason, ended }));
+    }
+}

@@ -1,0 +1,51 @@
+//! `plexus share`: creates a read-only link to a session.
+
+use std::io::Write as _;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
+use serde_json::json;
+
+use crate::cli::client::Client;
+use crate::cli::complete::session_ids;
+use crate::cli::failure::CommandResult;
+use crate::cli::output::{TITLE, line, print, print_json};
+
+/// Longest link shown, in characters.
+const LINK: usize = 500;
+
+/// Create a read-only link to one session
+#[derive(Debug, Args)]
+pub(crate) struct ShareArgs {
+    /// The session
+    #[arg(add = ArgValueCandidates::new(session_ids))]
+    session: String,
+    /// Hours until the link expires: 1 to 720
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    hours: u32,
+    /// Output JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: ShareArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let session = client.session(&args.session).await?.session_id;
+    let path = format!("/v1/sessions/{session}/shares");
+    let made = client.post(&path, &json!({ "hours": args.hours }), "making a link").await?;
+    if args.json {
+        print_json(&made)?;
+        return Ok(0);
+    }
+    let (url, device) = (made["url"].as_str().unwrap_or_default(), made["device_id"].as_str().unwrap_or_default());
+    print(&format!("{}\n", line(url, LINK)))?;
+    // On stderr, so that `plexus share last | wl-copy` copies only the link.
+    let _ = writeln!(
+        std::io::stderr(),
+        "anyone with this link can watch the session for {} h, but not act in it; revoke it with `plexus devices \
+         revoke {}`",
+        args.hours,
+        line(device, TITLE)
+    );
+    Ok(0)
+}

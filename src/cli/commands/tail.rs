@@ -1,0 +1,134 @@
+//! `plexus tail`: prints events.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
+use plexus_client::{ClientEvent, Envelope, FollowStart};
+use plexus_protocol::SessionId;
+use serde_json::value::RawValue;
+
+use crate::cli::client::{Client, failure};
+use crate::cli::complete::session_ids;
+use crate::cli::failure::{CommandFailure, CommandResult};
+use crate::cli::output::{Paint, print, print_as_json, remark};
+use crate::cli::view::View;
+
+/// Most items of one page of history; merged events are one item.
+const PAST_ITEMS: usize = 1000;
+
+/// Follow the events of one session or of all
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    /// The session [default: all]
+    #[arg(add = ArgValueCandidates::new(session_ids))]
+    session: Option<String>,
+    /// Output JSON, one event per line
+    #[arg(long)]
+    json: bool,
+    /// Start after this cursor, or `now` [default: the oldest stored event]
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+    /// Stop at the end instead of waiting for more
+    #[arg(long)]
+    no_follow: bool,
+}
+
+pub(crate) async fn run(args: TailArgs) -> CommandResult {
+    let client = Client::find().await?;
+    let session = match &args.session {
+        Some(meant) => Some(client.session(meant).await?.session_id),
+        None => None,
+    };
+    let begin = match args.after.as_deref() {
+        None | Some("" | "start") => FollowStart::Start,
+        Some("now") => FollowStart::Now,
+        Some(cursor) => {
+            cursor
+                .parse::<plexus_protocol::Cursor>()
+                .map_err(|why| CommandFailure::plain(format!("--after: {why}")))?;
+            FollowStart::After(cursor.into())
+        }
+    };
+    let mut view = View::new(Paint::stdout(), session.is_none());
+    let begin = if args.json { begin } else { past(&client, session.as_ref(), begin, &mut view).await? };
+    let mut events = client.follow(session.as_ref(), begin);
+    while let Some(next) = events.next().await {
+        let mut out = String::new();
+        match next.map_err(|error| failure("following", &error))? {
+            ClientEvent::Event(envelope) if args.json => {
+                print_as_json(envelope.raw.get().as_bytes())?;
+            }
+            ClientEvent::Event(envelope) => view.event(&envelope, &mut out),
+            ClientEvent::Hello(hello) => match hello["resume"].as_str() {
+                None | Some("ok") => {}
+                Some("gap") => {
+                    remark("some events after that cursor are no longer stored; the events after the gap follow")
+                }
+                Some(other) => {
+                    remark(&format!("that cursor does not belong to this log ({other}); starting from a snapshot"))
+                }
+            },
+            ClientEvent::Snapshot(snapshot) if !args.json => view.snapshot(&snapshot, &mut out),
+            ClientEvent::Live if args.no_follow => {
+                view.end_line(&mut out);
+                print(&out)?;
+                return Ok(0);
+            }
+            ClientEvent::Lost(why) => remark(&format!("the connection was lost ({why}); reconnecting")),
+            ClientEvent::Snapshot(_)
+            | ClientEvent::Older
+            | ClientEvent::Live
+            | ClientEvent::Session(_)
+            | ClientEvent::SessionGone(_)
+            | ClientEvent::Runtime(_)
+            | ClientEvent::RuntimeGone(_)
+            | ClientEvent::Presence(_) => {}
+        }
+        if !out.is_empty() {
+            print(&out)?;
+        }
+    }
+    Ok(0)
+}
+
+/// Shows the history page by page, merged, and returns the cursor to follow from. If the log cannot resume there, following
+/// reports why.
+async fn past(
+    client: &Client,
+    session: Option<&SessionId>,
+    begin: FollowStart,
+    view: &mut View,
+) -> anyhow::Result<FollowStart> {
+    #[derive(serde::Deserialize)]
+    struct Page {
+        events: Vec<Box<RawValue>>,
+        next: String,
+        resume: String,
+    }
+    let mut after = match &begin {
+        FollowStart::Start => String::new(),
+        FollowStart::After(cursor) => cursor.clone(),
+        FollowStart::Now | FollowStart::Latest { .. } => return Ok(begin),
+    };
+    let of = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
+    loop {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("merge", "true")
+            .append_pair("limit", &PAST_ITEMS.to_string())
+            .append_pair("after", &after)
+            .finish();
+        let page: Page = client.get(&format!("{of}?{query}"), "reading the earlier events").await?;
+        if page.resume != "ok" {
+            return Ok(if after.is_empty() { begin } else { FollowStart::After(after) });
+        }
+        let mut out = String::new();
+        let none = page.events.is_empty();
+        for envelope in page.events.into_iter().filter_map(Envelope::read) {
+            view.event(&envelope, &mut out);
+        }
+        print(&out)?;
+        if none {
+            return Ok(FollowStart::After(page.next));
+        }
+        after = page.next;
+    }
+}

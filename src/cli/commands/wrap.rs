@@ -1,0 +1,476 @@
+//! `plexus wrap AGENT [ARGS…]`: starts an agent in this terminal, with its session in Plexus.
+//!
+//! It is for agents that can write what happens in their terminal to a file and take input from another, if words on their command line
+//! name these files. The agent is a child in the same terminal, with the same process group: it draws and reads as without it. Beside
+//! that, this process is a tunnel to the gateway: it says when the file has grown, and appends the lines that the gateway asks for.
+//! Without a gateway it looks for one twice a second, and says nothing. Whatever goes wrong, the agent runs as if it had been started by
+//! itself.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
+
+use clap::Args;
+use plexus::runtimes::link::{LINK_SOCKET, MESSAGE_MAX};
+use plexus_dialects::link::{HelperHello, HelperRole, LINK_VERSION};
+use plexus_link::AgentVersion;
+use plexus_protocol::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, timeout};
+
+use crate::cli::failure::{FAILURE, USAGE};
+use crate::cli::home::Home;
+use crate::cli::output::clean;
+use crate::cli::programs::which;
+use crate::cli::random::random_id;
+
+/// Pause before a gateway that is gone is looked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How often it is looked whether the output has grown …
+const LOOK: Duration = Duration::from_millis(50);
+/// … and after this time without …
+const QUIET: Duration = Duration::from_secs(5);
+/// … how often then.
+const QUIET_LOOK: Duration = Duration::from_millis(250);
+/// How long a gateway may take to read what it is told; one that takes longer is hung up on.
+const SAY: Duration = Duration::from_secs(5);
+/// How long the end waits for a gateway to read the output; afterwards it is removed all the same.
+const LAST_READ: Duration = Duration::from_millis(500);
+/// Answers that are remembered, so that none is written twice.
+const WRITTEN_MAX: usize = 256;
+/// The largest `package.json` that is read for a version, in bytes.
+const PACKAGE_MAX: u64 = 1 << 20;
+
+/// The folder of the files in the state folder.
+const WRAPPED: &str = "wrapped";
+const OUTPUT: &str = "output.jsonl";
+const INPUT: &str = "input.jsonl";
+const LOCK: &str = "lock";
+
+/// An agent that can be wrapped.
+struct WrappedAgent {
+    /// Its name, here and on the link socket.
+    name: &'static str,
+    program: &'static str,
+    /// The package of its program, which has its version.
+    package: &'static str,
+    /// The oldest version that is wrapped.
+    least: AgentVersion,
+    /// The words that name the files for its output and its input.
+    output: &'static str,
+    input: &'static str,
+    /// Words by which it shows no terminal of its own, or has other files.
+    alone: &'static [&'static str],
+    /// Where it keeps its chats: a variable that names its folder, that folder below the home folder, and a folder in it.
+    chats: (&'static str, &'static str, &'static str),
+}
+
+/// Every such agent.
+const AGENTS: &[WrappedAgent] = &[WrappedAgent {
+    name: "qwen",
+    program: "qwen",
+    package: "@qwen-code/qwen-code",
+    least: AgentVersion::new(0, 24, 4),
+    output: "--json-file",
+    input: "--input-file",
+    alone: &[
+        "-p",
+        "--prompt",
+        "--acp",
+        "-h",
+        "--help",
+        "-v",
+        "--version",
+        "-l",
+        "--list-extensions",
+        "--json-file",
+        "--json-fd",
+        "--input-file",
+    ],
+    chats: ("QWEN_HOME", ".qwen", "projects"),
+}];
+
+/// Start an agent in this terminal as always, with its session in Plexus
+#[derive(Debug, Args)]
+pub(crate) struct WrapArgs {
+    /// The agent (`qwen`) and its own words: all of them, also `--help`, are the agent's
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT [ARGS]")]
+    words: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &WrapArgs) -> ExitCode {
+    wrap(&args.words)
+}
+
+/// Runs with the arguments after `wrap`: the agent's name, and its own arguments.
+pub(super) fn wrap(args: &[OsString]) -> ExitCode {
+    let Some((name, args)) = args.split_first() else { return ExitCode::from(USAGE) };
+    let Some(agent) = AGENTS.iter().find(|agent| name == agent.name) else {
+        let known: Vec<&str> = AGENTS.iter().map(|agent| agent.name).collect();
+        let name = clean(&name.to_string_lossy());
+        return failed(USAGE, &format!("{name:?} cannot be wrapped: use one of {}", known.join(", ")));
+    };
+    let Some(program) = which(agent.program) else {
+        return failed(FAILURE, &format!("{} is not on PATH: `plexus doctor` says how to install it", agent.program));
+    };
+    if agent.shows_terminal(args) {
+        if let Some(found) = version(&program, agent.package).filter(|found| *found < agent.least) {
+            let why = format!("{found} is older than {}: its session is not in Plexus", agent.least);
+            let _ = writeln!(std::io::stderr(), "plexus wrap: {} {why}", agent.program);
+        } else if let Some(files) = Home::find().ok().and_then(|home| Files::make(&home)) {
+            return agent.run(&program, args, &files);
+        }
+    }
+    let why = std::process::Command::new(&program).args(args).exec();
+    failed(FAILURE, &format!("cannot start {}: {why}", program.display()))
+}
+
+fn failed(code: u8, why: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "plexus wrap: {why}");
+    ExitCode::from(code)
+}
+
+/// The version of a program, from the package that it is in; `None` if that cannot be said.
+fn version(program: &Path, package: &str) -> Option<AgentVersion> {
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+        version: String,
+    }
+    let real = program.canonicalize().ok()?;
+    real.ancestors().skip(1).find_map(|folder| {
+        let path = folder.join("package.json");
+        std::fs::metadata(&path).ok().filter(|found| found.is_file() && found.len() <= PACKAGE_MAX)?;
+        let found: Package = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        (found.name == package).then(|| AgentVersion::find(&found.version)).flatten()
+    })
+}
+
+impl WrappedAgent {
+    /// Whether it shows its terminal when it is started so. A first word that is no switch is a command, or a prompt that it answers once.
+    fn shows_terminal(&self, args: &[OsString]) -> bool {
+        let is = |arg: &OsString, word: &str| {
+            arg.as_bytes()
+                .strip_prefix(word.as_bytes())
+                .is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'='))
+        };
+        let own = args.iter().take_while(|arg| *arg != "--");
+        let alone = own.into_iter().any(|arg| self.alone.iter().any(|word| is(arg, word)));
+        let switch = args.first().is_none_or(|first| first.as_bytes().starts_with(b"-"));
+        switch && !alone && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    }
+
+    /// Runs it with these files.
+    fn run(&self, program: &Path, args: &[OsString], files: &Files) -> ExitCode {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let ended = match runtime {
+            Ok(runtime) => runtime.block_on(self.run_beside(program, args, files)),
+            Err(why) => Err(why),
+        };
+        match ended {
+            Ok(status) => {
+                let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_default();
+                ExitCode::from(u8::try_from(code & 0xff).unwrap_or(FAILURE))
+            }
+            Err(why) => failed(FAILURE, &format!("cannot start {}: {why}", program.display())),
+        }
+    }
+
+    async fn run_beside(&self, program: &Path, args: &[OsString], files: &Files) -> std::io::Result<ExitStatus> {
+        // The terminal's keys are the agent's. With a handler, rather than ignored, they are the agent's as ever.
+        let mut keys = (signal(SignalKind::interrupt())?, signal(SignalKind::quit())?);
+        let mut ends = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+        let mut child = tokio::process::Command::new(program)
+            .args([OsStr::new(self.output), files.output.as_os_str(), OsStr::new(self.input), files.input.as_os_str()])
+            .args(args)
+            .spawn()?;
+        let pid = child.id().unwrap_or_default();
+        let tunnel = Tunnel {
+            socket: files.socket.clone(),
+            hello: self.hello(pid),
+            beginning: self.beginning(files),
+            files,
+            submits: Cell::new(0),
+            ended: tokio::sync::watch::channel(false).0,
+        };
+        let mut passing = std::pin::pin!(tunnel.run());
+        let pass_on = |signal| {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, signal);
+            }
+        };
+        let status = loop {
+            tokio::select! {
+                status = child.wait() => break status?,
+                () = &mut passing => return child.wait().await,
+                _ = keys.0.recv() => {}
+                _ = keys.1.recv() => {}
+                _ = ends.0.recv() => pass_on(Signal::TERM),
+                _ = ends.1.recv() => pass_on(Signal::HUP),
+            }
+        };
+        tunnel.ended.send_replace(true);
+        let _ = timeout(LAST_READ, passing).await;
+        Ok(status)
+    }
+
+    fn hello(&self, pid: u32) -> HelperHello {
+        let (link, agent, role) = (LINK_VERSION, self.name.to_owned(), HelperRole::Tunnel);
+        // It is a name, no secret: the process is one, too.
+        let id = random_id().unwrap_or_else(|_| pid.to_string());
+        HelperHello { link, agent, role, id, pid, terminal: None }
+    }
+
+    /// What the dialect has to know.
+    fn beginning(&self, files: &Files) -> Value {
+        let (variable, below_home, chats) = self.chats;
+        let named = std::env::var_os(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let folder = named.or_else(|| std::env::home_dir().map(|home| home.join(below_home)));
+        let projects = folder.filter(|folder| folder.is_absolute()).map(|folder| folder.join(chats));
+        let projects = projects.as_deref().and_then(Path::to_str).unwrap_or_default().to_owned();
+        let since = Timestamp::from(std::time::SystemTime::now()).to_string();
+        json!({ "type": "hello", "output": files.output.to_str(), "projects": projects, "since": since })
+    }
+}
+
+/// The agent's files, in a folder of their own; it is removed at the end.
+struct Files {
+    folder: PathBuf,
+    output: PathBuf,
+    input: PathBuf,
+    socket: PathBuf,
+    /// Held for as long as this process lives.
+    _lock: std::fs::File,
+}
+
+impl Files {
+    /// Makes them, and removes those of processes that have ended. `None` if that cannot be: the agent is started without.
+    fn make(home: &Home) -> Option<Self> {
+        home.create().ok()?;
+        let all = home.dir().join(WRAPPED);
+        let private = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path);
+        match private(&all) {
+            Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => return None,
+            _ => remove_left_over(&all),
+        }
+        let folder = all.join(random_id().ok()?);
+        private(&folder).ok()?;
+        let new = |name: &str| {
+            let path = folder.join(name);
+            let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            // Paths are passed as text.
+            file.ok().zip(path.to_str().map(|_| path.clone()))
+        };
+        let files = || {
+            let (lock, _) = new(LOCK)?;
+            flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
+            let ((_, output), (_, input)) = (new(OUTPUT)?, new(INPUT)?);
+            Some((lock, output, input))
+        };
+        let Some((lock, output, input)) = files() else {
+            let _ = std::fs::remove_dir_all(&folder);
+            return None;
+        };
+        Some(Self { folder: folder.clone(), output, input, socket: home.dir().join(LINK_SOCKET), _lock: lock })
+    }
+
+    /// Appends a line for the agent.
+    fn append(&self, line: &RawValue) -> std::io::Result<()> {
+        let mut bytes = line.get().replace(['\n', '\r'], " ").into_bytes();
+        bytes.push(b'\n');
+        std::fs::OpenOptions::new().append(true).open(&self.input)?.write_all(&bytes)
+    }
+
+    /// How long the output is.
+    fn length(&self) -> u64 {
+        std::fs::metadata(&self.output).map_or(0, |found| found.len())
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Removes the folders of processes that were killed: nobody holds their lock.
+fn remove_left_over(all: &Path) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let lock = std::fs::OpenOptions::new().write(true).open(folder.join(LOCK));
+        let Ok(lock) = lock else { continue };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// What keeps the gateway informed.
+struct Tunnel<'a> {
+    socket: PathBuf,
+    hello: HelperHello,
+    beginning: Value,
+    files: &'a Files,
+    /// The prompts that were written.
+    submits: Cell<u64>,
+    /// Whether the agent has ended.
+    ended: tokio::sync::watch::Sender<bool>,
+}
+
+/// A line of the gateway: a request, or how the tunnel ends.
+#[derive(Deserialize)]
+struct GatewayLine<'a> {
+    #[serde(borrow)]
+    request: Option<Asked<'a>>,
+}
+
+/// A request.
+#[derive(Deserialize)]
+struct Asked<'a> {
+    id: u64,
+    #[serde(borrow)]
+    method: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    path: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+}
+
+/// A line to append for the agent.
+#[derive(Deserialize)]
+struct InputLine<'a> {
+    /// Written once: the name of the answer …
+    once: Option<String>,
+    /// … or the prompts that were written before this one.
+    submit: Option<u64>,
+    #[serde(borrow)]
+    line: &'a RawValue,
+}
+
+impl Tunnel<'_> {
+    /// Ends once the agent has ended and the gateway, if there is one, has read its output.
+    async fn run(&self) {
+        let (mut ended, mut written) = (self.ended.subscribe(), VecDeque::new());
+        loop {
+            if let Ok(stream) = UnixStream::connect(&self.socket).await {
+                let own = rustix::process::geteuid().as_raw();
+                if stream.peer_cred().is_ok_and(|peer| peer.uid() == own) {
+                    let _ = self.serve(stream, &mut written).await;
+                }
+            }
+            if *ended.borrow() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN) => {}
+                _ = ended.wait_for(|ended| *ended) => return,
+            }
+        }
+    }
+
+    /// Serves a gateway until it hangs up.
+    async fn serve(&self, mut stream: UnixStream, written: &mut VecDeque<String>) -> std::io::Result<()> {
+        let (read, mut write) = stream.split();
+        let mut beginning = self.beginning.clone();
+        beginning["submits"] = self.submits.get().into();
+        say(&mut write, &serde_json::to_value(&self.hello)?).await?;
+        say(&mut write, &json!({ "event": beginning })).await?;
+        let (mut ended, mut told) = (self.ended.subscribe(), false);
+        let (mut length, mut grown) = (self.files.length(), Instant::now());
+        let (mut read, mut line) = (BufReader::new(read), Vec::new());
+        loop {
+            let look = if grown.elapsed() < QUIET { LOOK } else { QUIET_LOOK };
+            // What is read of a line stays in it when something else comes first.
+            let limit = (MESSAGE_MAX - line.len()) as u64;
+            tokio::select! {
+                more = async { (&mut read).take(limit).read_until(b'\n', &mut line).await } => {
+                    if more? == 0 || !line.ends_with(b"\n") {
+                        return Ok(());
+                    }
+                    let reply = self.asked(&line, written);
+                    line.clear();
+                    let Some(reply) = reply else { return Ok(()) };
+                    say(&mut write, &reply).await?;
+                }
+                _ = ended.wait_for(|ended| *ended), if !told => {
+                    told = true;
+                    say(&mut write, &json!({ "event": { "type": "ended" } })).await?;
+                }
+                () = tokio::time::sleep(look) => {
+                    let now = self.files.length();
+                    if now != length {
+                        (length, grown) = (now, Instant::now());
+                        say(&mut write, &json!({ "event": { "type": "grown" } })).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The reply to a line of the gateway; `None` if it is the end.
+    fn asked(&self, line: &[u8], written: &mut VecDeque<String>) -> Option<Value> {
+        let Asked { id, method, path, body } = serde_json::from_slice::<GatewayLine<'_>>(line).ok()?.request?;
+        let done = match (method.as_ref(), path.as_ref(), body) {
+            ("POST", "/input", Some(body)) => self.write(body, written),
+            _ => Err("a terminal is asked only to take input".to_owned()),
+        };
+        Some(match done {
+            Ok(()) => json!({ "reply": { "id": id, "status": 200 } }),
+            Err(why) => json!({ "reply": { "id": id, "error": why } }),
+        })
+    }
+
+    /// Writes a prompt or an answer, once.
+    fn write(&self, body: &RawValue, written: &mut VecDeque<String>) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct Sort {
+            #[serde(rename = "type")]
+            sort: String,
+        }
+        let InputLine { once, submit, line } =
+            serde_json::from_str(body.get()).map_err(|why| format!("it is no line of input: {why}"))?;
+        let Sort { sort } = serde_json::from_str(line.get()).map_err(|why| format!("it is no line of input: {why}"))?;
+        let append = || self.files.append(line).map_err(|why| format!("the input cannot be written: {why}"));
+        match (sort.as_str(), once, submit) {
+            ("submit", None, Some(before)) => {
+                if before >= self.submits.get() {
+                    append()?;
+                    self.submits.set(before + 1);
+                }
+                Ok(())
+            }
+            ("confirmation_response", Some(name), None) => {
+                if !written.contains(&name) {
+                    append()?;
+                    if written.len() >= WRITTEN_MAX {
+                        written.pop_front();
+                    }
+                    written.push_back(name);
+                }
+                Ok(())
+            }
+            _ => Err("a terminal takes only prompts and answers".into()),
+        }
+    }
+}
+
+/// Says it to a gateway that reads.
+async fn say(write: &mut (impl tokio::io::AsyncWrite + Unpin), what: &Value) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    timeout(SAY, write.write_all(&line)).await?
+}

@@ -1,0 +1,184 @@
+//! Agents whose own terminals are seen: which are linked, and what linking would change.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use plexus::router::linking::{
+    AgentLink, LinkAction, LinkFile, LinkOffer, LinkRefusal, LinkStanding, LinkWish, Linking, terminals_heard_at,
+};
+use plexus_dialects::link::LINKED_AGENTS;
+use plexus_link::{
+    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, UnknownVersion, link_agent,
+    link_notices,
+};
+use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
+
+use super::discover::{Agent, LINK_VERSION, VERSION, version_within};
+use super::failure::CommandFailure;
+use super::home::Home;
+use super::programs::{this_program, which};
+
+/// Whose settings are edited: the home folder is that of the person's environment, as for the agents.
+pub(super) fn linker(home: &Home) -> anyhow::Result<Linker> {
+    let own = etcetera::home_dir().map_err(|why| {
+        CommandFailure::plain(format!("no home folder ({why}): set HOME to a folder that belongs to you"))
+    })?;
+    let program = lasting_path(this_program()?);
+    Ok(Linker::new(&own, home.dir(), &program, |name| std::env::var(name).ok())?)
+}
+
+/// The path by which this program is found after an upgrade too: a package's own folder is often named after its version, and
+/// PATH has a link to it.
+fn lasting_path(exe: PathBuf) -> PathBuf {
+    let (Ok(real), Some(name)) = (exe.canonicalize(), exe.file_name()) else { return exe };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(name));
+    let mut same = found.filter(|one| one.is_absolute() && one.canonicalize().is_ok_and(|one| one == real));
+    same.next().unwrap_or(exe)
+}
+
+/// Whether each agent is linked. `known` are agents whose versions were read already, `runtimes` those of the gateway that runs.
+pub(super) async fn all_linked(
+    home: &Home,
+    known: &[Agent],
+    runtimes: &[Arc<RuntimeInfo>],
+) -> Result<Vec<AgentLink>, String> {
+    let linker = linker(home).map_err(|why| format!("{why:#}"))?;
+    let rows = LINK_AGENTS.iter().map(|agent| agent_link(&linker, agent, known, runtimes));
+    Ok(futures_util::future::join_all(rows).await)
+}
+
+async fn agent_link(
+    linker: &Linker,
+    agent: &'static LinkAgent,
+    known: &[Agent],
+    runtimes: &[Arc<RuntimeInfo>],
+) -> AgentLink {
+    let path = which(agent.program);
+    let known = known.iter().find(|one| one.program == agent.program && one.version.is_some());
+    let printed = match (&path, known.and_then(|one| one.version.clone())) {
+        (None, _) => Err(not_on_path()),
+        (Some(_), Some(version)) => Ok(version),
+        (Some(path), None) => version_within(path, VERSION).await,
+    };
+    let (state, detail) = match linker.state(agent) {
+        Ok(LinkState::NotNeeded(words)) => (LinkStanding::NotNeeded, Some(words.to_owned())),
+        Ok(LinkState::NotLinked) => (LinkStanding::NotLinked, None),
+        Ok(LinkState::Linked) => (LinkStanding::Linked, None),
+        Ok(LinkState::OutOfDate(why)) => (LinkStanding::OutOfDate, Some(why)),
+        Ok(LinkState::Damaged(why)) => (LinkStanding::Damaged, Some(why)),
+        Err(why) => (LinkStanding::Unknown, Some(why.to_string())),
+    };
+    let gate = path.as_ref().and(check_version(agent, &printed).err()).map(|why| why.to_string());
+    let is_seen = !matches!(state, LinkStanding::NotLinked | LinkStanding::NotNeeded);
+    let folder = std::env::current_dir().unwrap_or_default();
+    let notices = if is_seen { link_notices(linker, agent, &folder) } else { Vec::new() };
+    let dialect = LINKED_AGENTS.iter().find(|linked| linked.name == agent.name).map(|linked| linked.dialect);
+    let runtime = dialect.or((agent.name == "codex").then_some(CODEX_TERMINAL)).map(RuntimeId::trusted);
+    let may_link = path.is_some() && gate.is_none() && state != LinkStanding::NotNeeded;
+    let offered =
+        |plan: Result<LinkPlan, LinkError>| plan.ok().filter(|plan| !plan.is_empty()).map(|plan| offer(&plan, linker));
+    AgentLink {
+        agent: agent.name,
+        title: agent.title,
+        program: agent.program,
+        path,
+        version: printed.ok(),
+        state,
+        detail,
+        gate,
+        notices,
+        seen: agent.seen,
+        heard_at: runtime.and_then(|id| terminals_heard_at(runtimes, &id)),
+        link: may_link.then(|| linker.plan_link(agent)).and_then(offered),
+        unlink: (state != LinkStanding::NotNeeded).then(|| linker.plan_removal(agent)).and_then(offered),
+    }
+}
+
+/// What a plan changes.
+fn offer(plan: &LinkPlan, linker: &Linker) -> LinkOffer {
+    LinkOffer {
+        files: plan.changes.iter().map(|change| changed_file(change, plan, linker)).collect(),
+        digest: plan.digest(),
+    }
+}
+
+pub(super) fn changed_file(change: &FileChange, plan: &LinkPlan, linker: &Linker) -> LinkFile {
+    LinkFile {
+        path: change.path().to_owned(),
+        leads_to: change.leads_to().map(ToOwned::to_owned),
+        action: change.what(),
+        diff: change.diff(),
+        exact: plan.removal.then(|| change.is_exact()),
+        copy: linker.copy_of(change),
+    }
+}
+
+/// What is behind `GET /v1/link` and `POST /v1/link/{agent}`.
+pub(super) fn for_gateway(home: Home) -> Linking {
+    let list = home.clone();
+    Linking::new(
+        Arc::new(move |runtimes| {
+            let home = list.clone();
+            Box::pin(async move { all_linked(&home, &[], &runtimes).await })
+        }),
+        Arc::new(move |agent, wish| {
+            let home = home.clone();
+            Box::pin(async move { change(&home, &agent, &wish).await })
+        }),
+    )
+}
+
+/// Does what was shown, unless it would be something else now.
+async fn change(home: &Home, agent: &str, wish: &LinkWish) -> Result<(), LinkRefusal> {
+    let refused = |why: &dyn std::fmt::Display| LinkRefusal::Refused(why.to_string());
+    let agent = link_agent(agent).ok_or(LinkRefusal::NoAgent)?;
+    let linker = linker(home).map_err(|why| refused(&format!("{why:#}")))?;
+    let plan = match wish.action {
+        LinkAction::Link => {
+            if let Some(words) = agent.without {
+                return Err(refused(&words));
+            }
+            let path = which(agent.program).ok_or_else(|| refused(&format!("{} is not on PATH", agent.program)))?;
+            check_version(agent, &version_within(&path, LINK_VERSION).await).map_err(|why| refused(&why))?;
+            linker.plan_link(agent)
+        }
+        LinkAction::Unlink => linker.plan_removal(agent),
+    };
+    let plan = plan.map_err(|why| refused(&why))?;
+    if plan.is_empty() || plan.digest() != wish.digest {
+        return Err(LinkRefusal::Changed);
+    }
+    linker.apply(&plan).map_err(|why| refused(&why))
+}
+
+pub(super) fn check_version(agent: &LinkAgent, printed: &Result<String, UnknownVersion>) -> Result<(), LinkError> {
+    let Some(gate) = &agent.gate else { return Ok(()) };
+    Ok(gate.admits(agent.program, printed.as_ref().map(String::as_str)).map(drop)?)
+}
+
+pub(super) fn not_on_path() -> UnknownVersion {
+    UnknownVersion::Untold("it is not on PATH".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn agents_that_are_linked_are_heard() {
+        for agent in LINK_AGENTS.iter().filter(|agent| agent.without.is_none()) {
+            assert!(LINKED_AGENTS.iter().any(|linked| linked.name == agent.name), "{}", agent.name);
+        }
+    }
+
+    #[test]
+    fn program_is_named_by_its_link_on_path() {
+        let exe = std::env::current_exe().unwrap();
+        // This test is on no PATH.
+        assert_eq!(lasting_path(exe.clone()), exe);
+        assert_eq!(lasting_path(PathBuf::from("/not/there/plexus")), Path::new("/not/there/plexus"));
+    }
+}

@@ -1,0 +1,33 @@
+//! Prompts: their text on the command line, and sending one.
+
+use std::io::Read as _;
+
+use serde_json::json;
+
+use super::client::Client;
+use super::failure::CommandFailure;
+
+/// Longest prompt read from stdin, in bytes: as much as the gateway takes.
+const PROMPT_MAX: u64 = 16 << 20;
+
+/// The text of a prompt; `-` reads stdin.
+pub(super) fn prompt_text(given: String) -> anyhow::Result<String> {
+    if given != "-" {
+        return Ok(given);
+    }
+    let mut text = Vec::new();
+    std::io::stdin().lock().take(PROMPT_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > PROMPT_MAX {
+        return Err(CommandFailure::plain(format!("the prompt on stdin is longer than {PROMPT_MAX} bytes: send less")));
+    }
+    let text = String::from_utf8(text)
+        .map_err(|_| CommandFailure::plain("the prompt on stdin is not UTF-8 text: convert it first"))?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}
+
+/// Sends a prompt and returns the run.
+pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> anyhow::Result<String> {
+    let accepted =
+        client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
+    Ok(accepted["run_id"].as_str().unwrap_or_default().to_owned())
+}
