@@ -19,6 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("metrics", &["protocol"]),
     ("client", &["protocol"]),
     ("dialects", &["protocol"]),
+    ("risk", &["protocol"]),
     ("store", &["protocol"]),
     ("surfaces", &["protocol"]),
     ("holder", &["protocol"]),
@@ -28,17 +29,17 @@ const CRATES: &[(&str, &[&str])] = &[
     ("bridges", &["protocol", "client", "surfaces"]),
     ("auth", &["protocol", "store", "metrics"]),
     ("clock", &["protocol", "auth"]),
-    ("sessions", &["protocol", "dialects", "store", "surfaces", "workspace", "auth", "clock", "metrics", "ledger"]),
+    ("sessions", &["protocol", "dialects", "risk", "store", "surfaces", "workspace", "auth", "clock", "metrics", "ledger"]),
     // The client notices a WebSocket that is dead.
-    ("runtimes", &["protocol", "client", "dialects", "holder", "sessions", "metrics", "ledger"]),
+    ("runtimes", &["protocol", "client", "dialects", "risk", "holder", "sessions", "metrics", "ledger"]),
     // No dialect and no runtime. bridges: the tools of `/mcp`. terminal: the terminals of a page. workspace: its errors have codes.
-    ("router", &["protocol", "store", "surfaces", "bridges", "terminal", "workspace", "auth", "clock", "sessions", "metrics", "ledger"]),
+    ("router", &["protocol", "risk", "store", "surfaces", "bridges", "terminal", "workspace", "auth", "clock", "sessions", "metrics", "ledger"]),
 ];
 /// The name of the crate in `src/`, the program, which may import every other crate.
 const PROGRAM: &str = "plexus";
 /// Where the program's Rust is.
 const SOURCE: &[&str] = &["src", "crates"];
-const PURE: &[&str] = &["protocol", "dialects", "surfaces"];
+const PURE: &[&str] = &["protocol", "dialects", "risk", "surfaces"];
 /// Crates whose code runs on the async workers.
 const ASYNC: &[&str] = &["sessions", "router", "runtimes"];
 
@@ -656,7 +657,6 @@ const CIRCLES_LEFT: &[&str] = &[
     "src/router/listen",
     "src/router/notify",
     "src/runtimes",
-    "src/sessions/risk",
     "src/sessions",
 ];
 

@@ -20,7 +20,7 @@ use plexus_auth::{
     PairingState, SHARE_LIFE, Target, browser_id, csrf, short_code,
 };
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
-use plexus_sessions::Effect;
+use plexus_risk::Effect;
 
 /// Default lifetime of a link to a session, in hours.
 const SHARE_HOURS: u64 = 24;
@@ -172,7 +172,11 @@ pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
 
 /// Checks that a new device could allow no more than the one that enrols it.
 fn may_grant(call: &Call, grant: &Grant) -> Result<(), Problem> {
-    Effect::of_grant(grant).map_or(Ok(()), |effect| within_limit(call, effect))
+    let acts = [Scope::Approve, Scope::Admin, Scope::Type].into_iter().any(|scope| grant.has(scope));
+    if !acts {
+        return Ok(());
+    }
+    within_limit(call, Effect::Enrol(grant.approve_up_to.unwrap_or(Risk::Danger)))
 }
 
 pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {

@@ -43,7 +43,8 @@ use plexus_metrics::metrics;
 use plexus_metrics::spans;
 use plexus_protocol::object::Objects;
 use plexus_protocol::{RuntimeId, Scope};
-use plexus_sessions::{Effect, check_effect};
+use plexus_risk::Effect;
+use plexus_sessions::check_effect;
 use tracing::Instrument as _;
 
 /// The path of the native WebSocket.

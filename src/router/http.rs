@@ -32,8 +32,9 @@ use plexus_protocol::{
     Answer, Connect, Cursor, Origin, Request, RequestState, RestartPolicy, Risk, RunId, RunStatus, RuntimeId,
     RuntimeSpec, RuntimeState, Serve, SessionId, SessionState, text_block,
 };
+use plexus_risk::Effect;
 use plexus_sessions::{
-    CommitEntry, Effect, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
+    CommitEntry, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
     StartAfter, WINDOW,
 };
 

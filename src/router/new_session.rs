@@ -23,7 +23,8 @@ use super::http::{StartRuntime, free_name, start_spec};
 use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
 use super::{AppState, Problem};
 use plexus_auth::{Admin, Caller, Permit, Prompt, Target};
-use plexus_sessions::{Directory, Effect, FirstSettings, NewWorktree, OpenSession, SessionError};
+use plexus_risk::Effect;
+use plexus_sessions::{Directory, FirstSettings, NewWorktree, OpenSession, SessionError};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
 const READY_WAIT: Duration = Duration::from_secs(150);

@@ -14,7 +14,8 @@ use serde::Serialize;
 use super::guard::Call;
 use super::{AppState, Problem};
 use plexus_auth::{Caller, Permit, Right, Target};
-use plexus_sessions::{Effect, Filter, KEY_MAX, check_effect};
+use plexus_risk::Effect;
+use plexus_sessions::{Filter, KEY_MAX, check_effect};
 
 /// Longest wait of a long poll, in seconds; a longer one is cut to it.
 const WAIT_MAX: u64 = 60;

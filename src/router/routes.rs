@@ -31,8 +31,9 @@ use super::{
 use plexus_auth::{OneTimeCode, PairingView, PhoneTicket};
 use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{Answer, Receipt, RuntimeInfo, Scope, SessionInfo};
+use plexus_risk::Effect;
 use plexus_sessions::{
-    AcceptedPrompt, Acted, AskView, CeilingSettings, CeilingsView, ChangeDiff, ChangesView, Drawn, Effect, KeptPatch,
+    AcceptedPrompt, Acted, AskView, CeilingSettings, CeilingsView, ChangeDiff, ChangesView, Drawn, KeptPatch,
     ResumablePage, Snapshot, UndoneChange,
 };
 

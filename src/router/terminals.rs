@@ -26,7 +26,8 @@ use super::talk::{Reply, Talk};
 use super::{AppState, Problem, ws};
 use plexus_auth::{Caller, Permit, Target, Type};
 use plexus_ledger::Charge;
-use plexus_sessions::{Effect, check_effect};
+use plexus_risk::Effect;
+use plexus_sessions::check_effect;
 
 /// Longest text of one `input`, in bytes; longer text is sent in several.
 const INPUT_MAX: usize = 64 << 10;

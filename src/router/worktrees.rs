@@ -11,7 +11,8 @@ use super::guard::Call;
 use super::reply::{Outcome, gateway, json, no_content, within_limit};
 use super::{AppState, Problem};
 use plexus_auth::Admin;
-use plexus_sessions::{Effect, WorktreeError, WorktreeView};
+use plexus_risk::Effect;
+use plexus_sessions::{WorktreeError, WorktreeView};
 
 /// A worktree, and who works in it.
 #[derive(Serialize, ToSchema)]

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use plexus_dialects::{RuntimeError, RuntimeEvent, says_nothing};
 use plexus_protocol::{Kind, RunStatus};
-use plexus_sessions::masked;
+use plexus_risk::masked;
 
 /// Bytes of stderr that go with an error.
 const STDERR_TOLD: usize = 600;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use plexus_dialects::recording::{Direction, RecordingEntry};
 use plexus_protocol::RuntimeSpec;
-use plexus_sessions::masked_by;
+use plexus_risk::masked_by;
 
 /// The shortest value that is looked for wherever it stands, in bytes: a shorter one would be found in ordinary words.
 const KNOWN_MIN: usize = 6;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::diff::around_changes;
 use plexus_protocol::transcript::json_size;
+use plexus_risk::around_changes;
 
 /// Shortens a tool call so that each of its members takes about `most` bytes at most, and notes in `_meta.plexus.left_out` how many bytes
 /// are missing. Of terminal output the end stays, of other texts the beginning, of a change of a file the lines that differ and those

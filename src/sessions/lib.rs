@@ -6,12 +6,9 @@ mod ceilings;
 mod ceilings_tests;
 mod changes;
 mod client_calls;
-mod diff;
 mod directory;
 #[cfg(test)]
 mod directory_tests;
-mod display;
-mod effects;
 mod error;
 mod export;
 mod files;
@@ -30,7 +27,6 @@ mod log_writer;
 mod opening;
 mod orphans;
 mod page_merge;
-mod place;
 mod policy;
 mod projects;
 mod prompt_key;
@@ -41,7 +37,6 @@ mod requests;
 mod resumable;
 #[cfg(test)]
 mod resumable_tests;
-mod risk;
 pub mod runtime_link;
 mod session;
 mod snapshot;
@@ -69,7 +64,6 @@ pub use directory::{
     AcceptedPrompt, AgentTools, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, RunOutcome, SessionRules,
     Snapshots, TITLE_MAX,
 };
-pub use effects::{Effect, check_effect};
 pub use error::{Refused, SessionError, TooRisky};
 pub use export::{Export, Format};
 pub use files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
@@ -78,10 +72,10 @@ pub use folders::leads_into;
 pub use history::{HistoryPage, PageLimit};
 pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, ResumeVerdict, StartAfter};
 pub use page_merge::{LogPlace, PageItem};
+pub use policy::check_effect;
 pub use prompts::PROMPT_MAX;
 pub use requests::judge;
 pub use resumable::{ListPosition as ResumableAt, RESUMABLE_MAX, ResumableConversation, ResumablePage};
-pub use risk::{masked, masked_by};
 pub use runtime_link::{
     Ack, AckTracker, DriverEnd, FOUND, FoundSession, Launcher, OrderRejected, OrphanState, OrphanedRuntime,
     ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,

@@ -1,4 +1,4 @@
-//! Which scope a call of a runtime's own method needs. Pure.
+//! Checks of the scope that a call of a runtime's own method needs, and of a device's risk limit. Pure.
 //!
 //! A client may call methods of a runtime that the gateway does not know. Some act without a permission request:
 //! `shell.exec` runs a command, `tool.call` a tool, `theme.set` writes a file. A device that may only prompt must not bypass
@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::SessionError;
-use super::effects::{Effect, check_effect};
+use super::error::{Refused, TooRisky};
 use plexus_auth::{Denied, Device, Target};
 use plexus_protocol::{Origin, Scope};
+use plexus_risk::Effect;
 
 /// Patterns (a method, `name.*` for a family, or `*.name` for a verb) with the scope they need. The first match counts.
 const POLICY: &[(&str, Scope)] = &[
@@ -62,6 +63,19 @@ pub(super) fn check(
         Scope::Approve => check_effect(device, Effect::AllowAhead),
         Scope::Admin => check_effect(device, Effect::RunProgram),
         Scope::Watch | Scope::Prompt | Scope::Type | Scope::Ui => Ok(()),
+    }
+}
+
+/// Checks that an action is within a device's limit.
+///
+/// # Errors
+/// [`SessionError::RiskTooHigh`].
+pub fn check_effect(device: &Device, effect: Effect) -> Result<(), SessionError> {
+    match device.grant.approve_up_to.filter(|up_to| effect.risk() > *up_to) {
+        Some(up_to) => {
+            Err(TooRisky::new(Refused::Acting, effect.risk(), up_to, vec![effect.reason().to_owned()]).into())
+        }
+        None => Ok(()),
     }
 }
 

@@ -13,9 +13,9 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::Directory;
-use super::display::label;
 use super::session::{SessionCommand, SessionHandle};
 use plexus_protocol::{Project, SessionId, SessionState};
+use plexus_risk::label;
 
 /// How long what was read counts as current for a list.
 const FRESH: Duration = Duration::from_secs(3);

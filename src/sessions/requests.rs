@@ -3,13 +3,13 @@
 use sha2::{Digest, Sha256};
 
 use super::error::{Refused, TooRisky};
-use super::place::SessionFolders;
-use super::{SessionError, display, questions, risk};
+use super::{SessionError, questions};
 use plexus_dialects::{AgentRequest, AgentReview, AnsweredElsewhere, RequestSubject};
 use plexus_protocol::{
-    Answer, AnsweredBy, Choice, Decision, Editable, Offer, Receipt, Request, RequestId, RequestState, RequestType,
-    Resolver, Risk, RunId, RuntimeId, SessionId, Timestamp,
+    ABOUT_MAX, Answer, AnsweredBy, Choice, Decision, Editable, Item, Offer, Question, QuestionOption, Receipt, Request,
+    RequestId, RequestState, RequestType, Resolver, Risk, RunId, RuntimeId, SINGLE_QUESTION, SessionId, Timestamp,
 };
+use plexus_risk::{Display, SessionFolders, label};
 
 /// Longest title of a request, in bytes; `native` has the whole.
 const TITLE_MAX: usize = 300;
@@ -43,10 +43,10 @@ fn build(
     revision: u64,
 ) -> Request {
     let danger = ask.danger_level.as_deref() == Some("danger");
-    let command = risk::command_of(&ask.subject);
+    let command = plexus_risk::command_of(&ask.subject);
     let subject = command.as_ref().unwrap_or(&ask.subject);
-    let display = display::render(subject, folders, danger);
-    let subject = display::about(subject, ask, &display.place, &display.counts);
+    let display = plexus_risk::render(subject, folders, danger);
+    let subject = plexus_risk::about(subject, ask.kind, &display.folder, &display.counts, || question_of(ask));
     let mut request = Request {
         request_id: id,
         session_id,
@@ -55,7 +55,7 @@ fn build(
         generation,
         kind: ask.kind,
         state: RequestState::Open,
-        title: display::label(&ask.title, TITLE_MAX),
+        title: label(&ask.title, TITLE_MAX),
         message: ask.message.clone(),
         subject,
         display: display.text,
@@ -83,7 +83,7 @@ fn build(
             .editable
             .clone()
             .filter(|editable| editable.value.len() <= EDIT_MAX && !ask.secret)
-            .map(|Editable { label, value }| Editable { label: display::label(&label, LABEL_MAX), value }),
+            .map(|editable| Editable { label: label(&editable.label, LABEL_MAX), ..editable }),
         tool_call_id: ask.tool_call_id.clone(),
         native: Some(ask.params.clone()),
         expires_at,
@@ -92,6 +92,32 @@ fn build(
     };
     request.digest = digest(&request, &display.subject_digest);
     request
+}
+
+/// A pick or prompt request as one question.
+fn question_of(ask: &AgentRequest) -> Question {
+    let text = ask.message.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(&ask.title);
+    let option = |item: &Item| QuestionOption {
+        id: item.id.clone(),
+        label: label(&item.label, ABOUT_MAX),
+        description: item.detail.as_deref().map(|detail| label(detail, ABOUT_MAX)),
+    };
+    let offer = |offer: &Offer| QuestionOption {
+        id: offer.id.clone(),
+        label: label(&offer.label, ABOUT_MAX),
+        description: None,
+    };
+    Question {
+        id: SINGLE_QUESTION.into(),
+        text: label(text, ABOUT_MAX),
+        options: ask.items.iter().map(option).chain(ask.options.iter().map(offer)).collect(),
+        multiple: ask.multi,
+        free_text: ask.kind == RequestType::Prompt,
+        optional: ask.expects.optional,
+        field: ask.expects.field.clone(),
+        fits: ask.expects.fits.clone(),
+        ..Question::default()
+    }
 }
 
 /// The next revision of a request, from the runtime's new version of the question. `None` if nothing changed.
@@ -108,7 +134,7 @@ pub(super) fn revise(request: &Request, ask: &AgentRequest, folders: SessionFold
     Some(at(request.revision.saturating_add(1)))
 }
 
-/// SHA-256 (hex) of a request: its identity, its subject and what it offers. `subject_digest` is [`display::Display`]'s.
+/// SHA-256 (hex) of a request: its identity, its subject and what it offers. `subject_digest` is [`Display`]'s.
 fn digest(request: &Request, subject_digest: &str) -> String {
     let identity = (
         &request.request_id,
@@ -290,8 +316,8 @@ fn decide(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<Dec
 }
 
 /// The display and risk of an edited text, by the rules of commands. No folder is given, so that no path counts as inside it.
-fn render_edit(text: &str) -> display::Display {
-    display::render(
+fn render_edit(text: &str) -> Display {
+    plexus_risk::render(
         &RequestSubject::Command { argv: vec![text.to_owned()], cwd: None },
         SessionFolders::default(),
         false,
@@ -386,7 +412,7 @@ pub(super) fn receipt(request: &Request, decision: &Decision, by: Resolver, now:
 
 /// The receipt for a request that was answered outside the gateway.
 pub(super) fn receipt_elsewhere(request: &Request, elsewhere: AnsweredElsewhere, now: Timestamp) -> Receipt {
-    let by = Resolver::elsewhere(display::label(&elsewhere.by, TITLE_MAX));
+    let by = Resolver::elsewhere(label(&elsewhere.by, TITLE_MAX));
     let kind = request.options.iter().find(|offer| Some(&offer.id) == elsewhere.option_id.as_ref()).map(|o| o.kind);
     Receipt {
         ok: kind.filter(|kind| kind.allows() || kind.rejects()).map(Choice::allows),
@@ -402,7 +428,7 @@ pub(super) fn receipt_of_review(request: &Request, review: AgentReview, now: Tim
     let kind = if review.allowed { Choice::AllowOnce } else { Choice::RejectOnce };
     let option = request.options.iter().find(|offer| offer.kind == kind).map(|offer| offer.id.clone());
     let decision = Decision::Option { id: option.unwrap_or_default(), kind, reason: review.reason };
-    let by = Resolver::elsewhere(display::label(&review.by, TITLE_MAX));
+    let by = Resolver::elsewhere(label(&review.by, TITLE_MAX));
     Receipt { answered_by: Some(AnsweredBy::Agent), ..receipt(request, &decision, by, now) }
 }
 

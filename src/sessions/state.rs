@@ -38,8 +38,7 @@ use super::client_calls::SessionOwner;
 use super::prompt_key::{PromptKey, StoredPromptKey};
 use super::string_slices::StringSlices;
 use super::{
-    AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, display, requests,
-    runtime_link,
+    AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, requests, runtime_link,
 };
 use plexus_dialects::link::in_terminal;
 use plexus_dialects::{
@@ -51,6 +50,7 @@ use plexus_protocol::{
     QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo,
     RunStatus, RuntimeStatusBody, SessionInfo, SessionState, Spending, Ticket, Timestamp,
 };
+use plexus_risk::label;
 use plexus_store::{RuntimeMark, SpendChange, SurfaceChange};
 
 /// Requests open at once in one session, of which a connection of its agent opens 256; a further one is withdrawn, with an `error` event.
@@ -203,7 +203,7 @@ struct SessionCore {
 
 impl RunOutcome {
     fn new(status: RunStatus, stop_reason: Option<&str>, message: Option<&str>) -> Self {
-        let short = |text: &str| display::label(text, KEYED_TEXT_MAX);
+        let short = |text: &str| label(text, KEYED_TEXT_MAX);
         Self { status, stop_reason: stop_reason.map(short), message: message.map(short) }
     }
 }
@@ -319,7 +319,7 @@ impl SessionStateMachine {
     ) -> Self {
         let core = SessionCore {
             native_id,
-            title: title.map(|title| display::label(&title, TITLE_MAX)),
+            title: title.map(|title| label(&title, TITLE_MAX)),
             named: false,
             archived: false,
             owner: None,
@@ -801,7 +801,7 @@ impl SessionStateMachine {
             plan.dirty = true;
         }
         if let Some(title) = draft.title.as_ref().filter(|_| !self.core.named) {
-            self.core.title = Some(display::label(title, TITLE_MAX));
+            self.core.title = Some(label(title, TITLE_MAX));
             plan.dirty = true;
         }
         if self.core.run.as_mut().is_some_and(|run| run.doing.update(&draft)) {

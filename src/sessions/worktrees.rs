@@ -8,9 +8,9 @@ use plexus_workspace::{FolderStores, FolderWorktrees, WorktreeEntry, WorktreePro
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::display::label;
 use super::session::now;
 use plexus_protocol::Timestamp;
+use plexus_risk::label;
 
 /// Longest name of a file or commit that is shown, in bytes; the rest is left out.
 const NAME_MAX: usize = 200;

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use plexus_protocol::{
-    CallDigest, Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, Question, RawBody, RequestType,
-    RunStatus, RuntimeSpec, SpendReport, Ticket,
+    CallDigest, Capabilities, Decision, Editable, Fits, Item, Kind, NativeId, Offer, RawBody, RequestType, RunStatus,
+    RuntimeSpec, SpendReport, Ticket,
 };
 
 mod acp;
@@ -46,6 +46,7 @@ pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, Client
 pub use fault::says_nothing;
 pub use http::{HttpBase, HttpReply, HttpRequest};
 pub use mcp_server::McpServer;
+pub use plexus_protocol::{FolderClaim, RequestSubject};
 
 /// Deepest nesting of a message that is passed on; a deeper one is kept as `raw` text.
 pub const DEPTH_MAX: usize = 128;
@@ -472,84 +473,6 @@ pub struct ExpectedAnswer {
     pub optional: bool,
     /// The bounds of the text, or of the number of choices.
     pub fits: Fits,
-}
-
-/// A folder that a runtime names for a command. The gateway compares it with the session's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FolderClaim {
-    /// A field of the command: the runtime runs the command there.
-    Field(String),
-    /// A sentence beside the command, which may be about something else, such as the runtime's process.
-    Words(String),
-}
-
-impl FolderClaim {
-    /// The folder as the runtime wrote it; it may be relative to the session's.
-    pub fn path(&self) -> &str {
-        match self {
-            Self::Field(path) | Self::Words(path) => path,
-        }
-    }
-}
-
-/// The exact subject of a question.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RequestSubject {
-    /// A command line, as the runtime will run it.
-    Command {
-        /// The shell line as one element, or the program and its arguments.
-        argv: Vec<String>,
-        /// The working directory, if the runtime names one.
-        cwd: Option<FolderClaim>,
-    },
-    /// Changes to files: path, text before, text after.
-    Edits(Vec<(String, Option<String>, String)>),
-    /// A change to a file of which the runtime sends only a diff.
-    Diff {
-        /// The file.
-        path: String,
-        /// The diff, as the runtime made it.
-        diff: String,
-    },
-    /// A fetch from an address.
-    Fetch {
-        /// The address.
-        url: String,
-        /// Further members of the input, as JSON.
-        more: String,
-    },
-    /// A tool is called.
-    Tool {
-        /// Its name.
-        name: String,
-        /// Its arguments, as JSON.
-        arguments: String,
-    },
-    /// A plan that waits for approval.
-    Plan(String),
-    /// Questions to a person.
-    Questions {
-        /// The questions, in the order they are shown.
-        questions: Vec<Question>,
-        /// The questions as text.
-        words: String,
-    },
-    /// Text for a person: an approval has no effect by itself.
-    Text(String),
-    /// A yes-or-no question whose action the runtime describes in text only; the text may be a shell command.
-    Confirm {
-        /// The headline.
-        title: String,
-        /// The text below the headline; may be empty.
-        message: String,
-    },
-    /// An action that cannot be read.
-    Unreadable {
-        /// The reason.
-        why: &'static str,
-        /// Everything that the runtime sent.
-        raw: String,
-    },
 }
 
 /// How a run ended.

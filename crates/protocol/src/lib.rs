@@ -16,6 +16,7 @@ mod request;
 mod runtime;
 pub mod schema;
 mod session;
+mod subject;
 pub mod text;
 mod time;
 pub mod transcript;
@@ -40,6 +41,7 @@ pub use request::{
 };
 pub use runtime::{CODEX_TERMINAL, Connect, LINK_SCHEME, RestartPolicy, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
 pub use session::{QueuedPrompt, RunInfo, RunStatus, Scope, SessionInfo, SessionState};
+pub use subject::{FolderClaim, RequestSubject};
 pub use time::Timestamp;
 pub use usage::{
     CURRENCIES_MAX, MONEY_MAX, Money, SpendReport, Spending, TOKENS_MAX, lenient_tokens, short_amount, short_count,

@@ -21,7 +21,8 @@ use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
     Answer, Kind, Position, Request, RequestId, RunId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, Timestamp,
 };
-use plexus_sessions::{Effect, Filter, OpenSession, ResumeVerdict, SessionError, StartAfter, check_effect};
+use plexus_risk::Effect;
+use plexus_sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter, check_effect};
 use plexus_store::ReadLimit;
 
 /// Sessions in one response of `session/list`.

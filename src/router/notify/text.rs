@@ -14,7 +14,7 @@ use plexus_protocol::text::hides;
 use plexus_protocol::{
     Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
 };
-use plexus_sessions::masked;
+use plexus_risk::masked;
 
 /// Longest payload, in bytes of JSON; the body is cut to fit. Encrypted and padded it stays below what services accept.
 pub(super) const PAYLOAD_MAX: usize = 2048;

@@ -47,7 +47,7 @@ impl RunActivity {
             (Some(ToolCallRef { id, .. }), _) => {
                 let title = serde_json::from_slice::<Titled<'_>>(&draft.body).ok().and_then(|body| body.title);
                 let title = title.filter(|title| !title.trim().is_empty());
-                let title = title.map(|title| display::label(&title, TITLE_MAX));
+                let title = title.map(|title| label(&title, TITLE_MAX));
                 match (self.tools.iter().position(|(known, _)| known == id), title) {
                     (Some(place), Some(title)) => self.tools[place].1 = title,
                     (None, title) if self.tools.len() < DOING_MAX => {

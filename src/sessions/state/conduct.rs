@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::risk::{ShellText, classify};
+use plexus_risk::{ShellText, classify};
 
 /// Tool calls in progress that are watched; further ones are not.
 const WATCHED_MAX: usize = 64;
@@ -86,7 +86,7 @@ impl WatchedCall {
             "edit" | "delete" | "move" => self.title?,
             _ => return None,
         };
-        Some(display::label(&words, WORDS_MAX))
+        Some(label(&words, WORDS_MAX))
     }
 }
 

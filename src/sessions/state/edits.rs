@@ -12,7 +12,7 @@ pub(crate) struct SessionEdit {
 impl SessionStateMachine {
     /// Renames or archives the session, also one that ended. Adds no event if nothing changes.
     pub(crate) fn edit(&mut self, edit: SessionEdit, by: &Resolver, env: &DecisionEnv<'_>, plan: &mut Plan) {
-        let title = edit.title.map(|title| display::label(&title, NAME_MAX));
+        let title = edit.title.map(|title| label(&title, NAME_MAX));
         let renamed = title.as_ref().is_some_and(|title| self.core.title.as_ref() != Some(title));
         let archives = edit.archived.is_some_and(|archived| archived != self.core.archived);
         if let Some(title) = title {

@@ -1,7 +1,7 @@
 //! The folders of a session, and the process that it runs in.
 
 use super::*;
-use crate::place::SessionFolders;
+use plexus_risk::SessionFolders;
 
 impl SessionCore {
     pub(super) fn folders(&self) -> SessionFolders<'_> {

@@ -81,7 +81,7 @@ impl SessionStateMachine {
             return;
         }
         let run_id = RunId::trusted((env.mint)("r_"));
-        let by = Resolver::elsewhere(display::label(&by, TITLE_MAX));
+        let by = Resolver::elsewhere(label(&by, TITLE_MAX));
         let body = RunBody { by: Some(&by), ..RunBody::new(&run_id, RunStatus::Running) };
         let draft = EventDraft::new(Kind::RunStarted, &body);
         self.core.prompted_at = Some(env.now);
@@ -162,9 +162,9 @@ impl SessionStateMachine {
         // A prompt brings a session back from the archive.
         self.core.archived = false;
         let run_id = RunId::trusted((env.mint)("r_"));
-        let text = display::label(&text_of(&content, TEXT_SHOWN), TEXT_SHOWN);
+        let text = label(&text_of(&content, TEXT_SHOWN), TEXT_SHOWN);
         if self.core.title.is_none() && !text.is_empty() {
-            self.core.title = Some(display::label(&text, TITLE_MAX));
+            self.core.title = Some(label(&text, TITLE_MAX));
         }
         let (content, once) = (Some(content), once.map(PromptKey::stored));
         self.prompted_under_ceilings(env);
@@ -297,7 +297,7 @@ impl SessionStateMachine {
         let (Some(run), Some(native)) = (active, self.core.native_id.clone()) else { return Err(SessionError::NoRun) };
         run.cancelling = true;
         let (run_id, ticket) = (run.run_id.clone(), run.ticket);
-        let reason = reason.map(|reason| display::label(reason, REASON_MAX));
+        let reason = reason.map(|reason| label(reason, REASON_MAX));
         let message = reason.as_deref();
         let body = RunBody { by: Some(by), cancelling: true, message, ..RunBody::new(&run_id, RunStatus::Running) };
         self.log(EventDraft::new(Kind::RunStatus, &body), env, plan);

@@ -63,7 +63,7 @@ impl MessageCounts {
         }
         let known = self.last.take().filter(|_| more).unwrap_or_default();
         let room = TEXT_SHOWN.saturating_sub(known.len());
-        let more = if room > 0 { display::label(&text_of_body(body, room), room) } else { String::new() };
+        let more = if room > 0 { label(&text_of_body(body, room), room) } else { String::new() };
         self.last = Some(known + &more).filter(|text| !text.is_empty());
         true
     }

@@ -1,14 +1,10 @@
-//! Actions with the effect of an approved command, and the risk limit that a device has for them. Pure.
+//! Actions with the effect of an approved command, and the risk limit that a device has for them.
 //!
 //! A device with `approve_up_to` may not allow a riskier command. An action that changes as much without a request must not be a way
 //! around that limit, so each is rated here like a command with its effect. Denying, cancelling, stopping, revoking and prompting have no
 //! entry: they allow nothing, and an agent that is prompted asks.
 
-use plexus_protocol::{Risk, Scope};
-
-use super::SessionError;
-use super::error::{Refused, TooRisky};
-use plexus_auth::{Device, Grant};
+use plexus_protocol::Risk;
 
 /// An action with the effect of an approved command, for which no request is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +37,6 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The effect of enrolling a device with this grant; `None` if the device could allow nothing.
-    pub fn of_grant(grant: &Grant) -> Option<Self> {
-        let acts = [Scope::Approve, Scope::Admin, Scope::Type].into_iter().any(|scope| grant.has(scope));
-        acts.then(|| Self::Enrol(grant.approve_up_to.unwrap_or(Risk::Danger)))
-    }
-
     /// The risk of a command with this effect.
     pub const fn risk(self) -> Risk {
         match self {
@@ -79,18 +69,5 @@ impl Effect {
             Self::OpenNetwork => "it lets other machines reach the gateway",
             Self::Enrol(_) => "it enrols a device that may allow as much",
         }
-    }
-}
-
-/// Checks that an action is within a device's limit.
-///
-/// # Errors
-/// [`SessionError::RiskTooHigh`].
-pub fn check_effect(device: &Device, effect: Effect) -> Result<(), SessionError> {
-    match device.grant.approve_up_to.filter(|up_to| effect.risk() > *up_to) {
-        Some(up_to) => {
-            Err(TooRisky::new(Refused::Acting, effect.risk(), up_to, vec![effect.reason().to_owned()]).into())
-        }
-        None => Ok(()),
     }
 }

@@ -4,8 +4,9 @@
 
 use plexus_protocol::Risk;
 
-use super::shell::{RiskVerdict, ShellText, classify, parse};
-use super::words::is_known;
+use crate::classify::{classify, is_known};
+use crate::shell::{ShellText, parse};
+use crate::verdict::RiskVerdict;
 
 /// Words that stand in sentences, and hardly ever as an argument of a command.
 const SENTENCE_WORDS: [&str; 47] = [

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::tables::{READ_PASSWORDS, TAKE_PASSWORDS};
+use crate::tables::{READ_PASSWORDS, TAKE_PASSWORDS};
 
 /// Most bytes of a masked text; the rest is cut. Notifications show less.
 const TEXT_MAX: usize = 8192;

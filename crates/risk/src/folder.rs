@@ -1,33 +1,34 @@
-//! The folder in which a command runs: what the gateway knows, compared with what the agent says. Pure.
+//! The folder in which a command runs: what the gateway knows, compared with what the agent says.
 
-use super::risk::inside;
-use plexus_dialects::{FolderClaim, RequestSubject};
+use plexus_protocol::{FolderClaim, RequestSubject};
+
+use crate::paths::inside;
 
 /// The folders of a session, as the gateway knows them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SessionFolders<'a> {
+pub struct SessionFolders<'a> {
     /// The folder that the session was opened in; empty if it is unknown.
-    pub(super) session: &'a str,
+    pub session: &'a str,
     /// The same folder without symbolic links, where that path differs.
-    pub(super) resolved: Option<&'a str>,
+    pub resolved: Option<&'a str>,
     /// The folder of the agent's process, if the agent runs its commands there whatever the session's folder is.
-    pub(super) process: Option<&'a str>,
+    pub process: Option<&'a str>,
 }
 
-/// Where the action of a request takes place.
+/// The folder in which the action of a request takes place.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct ActionFolder {
     /// The folder; empty if it is unknown.
-    pub(super) cwd: String,
+    pub cwd: String,
     /// The session's folder, if `cwd` lies in it; else empty, since no path of the action counts as inside the folder then.
-    pub(super) root: String,
+    pub root: String,
     /// The contradiction, if there is one.
-    pub(super) conflict: Option<FolderConflict>,
+    pub conflict: Option<FolderConflict>,
 }
 
 /// A difference between the session's folder and what is known or said of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum FolderConflict {
+pub enum FolderConflict {
     /// The agent ignores the session's folder.
     Process,
     /// The command's own field names a folder outside of the session's.
@@ -38,7 +39,7 @@ pub(super) enum FolderConflict {
 
 impl FolderConflict {
     /// The reason for an elevated risk.
-    pub(super) const fn reason(&self) -> &'static str {
+    pub const fn reason(&self) -> &'static str {
         match self {
             Self::Process => "runs in the agent's own folder, not in the session's",
             Self::Outside => "runs outside the session's folder",
@@ -46,7 +47,8 @@ impl FolderConflict {
         }
     }
 
-    pub(super) const fn warning(&self) -> &'static str {
+    /// The warning for the person who answers.
+    pub const fn warning(&self) -> &'static str {
         match self {
             Self::Process => {
                 "this agent runs commands in the folder of its process, not in the session's: check the folder"
@@ -59,9 +61,9 @@ impl FolderConflict {
     }
 }
 
-/// Where the subject of a request takes place. A claim that equals what is known adds nothing. A command's own field is where the command
+/// The folder of a request's action. A claim that equals what is known adds nothing. A command's own field is where the command
 /// runs; words never are.
-pub(super) fn place(subject: &RequestSubject, folders: SessionFolders<'_>) -> Place {
+pub(super) fn action_folder(subject: &RequestSubject, folders: SessionFolders<'_>) -> ActionFolder {
     let own = folders.process.unwrap_or(folders.session);
     let same = |path: &str| {
         let equals = |other: &str| !other.is_empty() && parts(path).eq(parts(other)) && path.starts_with('/');
@@ -69,7 +71,7 @@ pub(super) fn place(subject: &RequestSubject, folders: SessionFolders<'_>) -> Pl
     };
     let process = folders.process.is_some_and(|process| !parts(process).eq(parts(folders.session)));
     let root = if process { "" } else { folders.session };
-    let at_home = |conflict| Place { cwd: own.to_owned(), root: root.to_owned(), conflict };
+    let at_home = |conflict| ActionFolder { cwd: own.to_owned(), root: root.to_owned(), conflict };
     let process = process.then_some(FolderConflict::Process);
     let RequestSubject::Command { cwd: Some(claim), .. } = subject else { return at_home(process) };
     let named = claim.path();
@@ -87,7 +89,7 @@ pub(super) fn place(subject: &RequestSubject, folders: SessionFolders<'_>) -> Pl
                 roots.into_iter().find(|root| plain && inside(&whole, root, root)).unwrap_or_default().to_owned();
             // Where nothing is known of the session's folder, there is nothing to compare.
             let conflict = (root.is_empty() && !own.is_empty()).then_some(FolderConflict::Outside);
-            Place { cwd: whole, root, conflict }
+            ActionFolder { cwd: whole, root, conflict }
         }
     }
 }
@@ -102,8 +104,8 @@ mod tests {
 
     const FOLDERS: SessionFolders<'_> = SessionFolders { session: "/w", resolved: Some("/real/w"), process: None };
 
-    fn at(cwd: Option<FolderClaim>, folders: SessionFolders<'_>) -> Place {
-        place(&RequestSubject::Command { argv: vec!["ls".into()], cwd }, folders)
+    fn at(cwd: Option<FolderClaim>, folders: SessionFolders<'_>) -> ActionFolder {
+        action_folder(&RequestSubject::Command { argv: vec!["ls".into()], cwd }, folders)
     }
 
     fn field(path: &str) -> Option<FolderClaim> {
@@ -115,26 +117,30 @@ mod tests {
     }
 
     #[test]
-    fn place_is_the_sessions_folder_where_the_agent_says_the_same_or_nothing() {
-        let own = Place { cwd: "/w".into(), root: "/w".into(), conflict: None };
+    fn folder_is_the_sessions_folder_where_the_agent_says_the_same_or_nothing() {
+        let own = ActionFolder { cwd: "/w".into(), root: "/w".into(), conflict: None };
         let same = ["/w", "/w/", "//w/.", ".", "./", "/real/w"];
         let claims = same.iter().flat_map(|path| [field(path), words(path)]);
         for claim in claims.chain([None]) {
             assert_eq!(at(claim.clone(), FOLDERS), own, "{claim:?}");
         }
-        assert_eq!(place(&RequestSubject::Plan(String::new()), FOLDERS), own);
+        assert_eq!(action_folder(&RequestSubject::Plan(String::new()), FOLDERS), own);
     }
 
     #[test]
-    fn place_is_never_taken_from_words() {
+    fn folder_is_never_taken_from_words() {
         for other in ["/elsewhere", "/w/sub", "sub", "/w/..", ".."] {
             let conflict = Some(FolderConflict::Stated(other.into()));
-            assert_eq!(at(words(other), FOLDERS), Place { cwd: "/w".into(), root: "/w".into(), conflict }, "{other}");
+            assert_eq!(
+                at(words(other), FOLDERS),
+                ActionFolder { cwd: "/w".into(), root: "/w".into(), conflict },
+                "{other}"
+            );
         }
     }
 
     #[test]
-    fn place_of_a_command_with_a_folder_of_its_own_is_that_folder() {
+    fn folder_of_a_command_with_a_folder_of_its_own_is_that_folder() {
         for (claim, cwd, root) in [
             ("/w/sub", "/w/sub", "/w"),
             ("sub", "/w/sub", "/w"),
@@ -145,14 +151,18 @@ mod tests {
             ("link/..", "/w/link/..", ""),
         ] {
             let conflict = root.is_empty().then_some(FolderConflict::Outside);
-            assert_eq!(at(field(claim), FOLDERS), Place { cwd: cwd.into(), root: root.into(), conflict }, "{claim}");
+            assert_eq!(
+                at(field(claim), FOLDERS),
+                ActionFolder { cwd: cwd.into(), root: root.into(), conflict },
+                "{claim}"
+            );
         }
     }
 
     #[test]
-    fn place_of_an_agent_that_ignores_the_session_is_its_process() {
+    fn folder_of_an_agent_that_ignores_the_session_is_its_process() {
         let folders = SessionFolders { process: Some("/p"), ..FOLDERS };
-        let there = Place { cwd: "/p".into(), root: String::new(), conflict: Some(FolderConflict::Process) };
+        let there = ActionFolder { cwd: "/p".into(), root: String::new(), conflict: Some(FolderConflict::Process) };
         for claim in [None, field("/p"), words("/p/")] {
             assert_eq!(at(claim, folders), there);
         }
@@ -163,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn place_without_a_known_folder_has_nothing_to_compare() {
+    fn folder_without_a_known_folder_has_nothing_to_compare() {
         let unknown = SessionFolders::default();
-        assert_eq!(at(field("/x"), unknown), Place { cwd: "/x".into(), root: String::new(), conflict: None });
+        assert_eq!(at(field("/x"), unknown), ActionFolder { cwd: "/x".into(), root: String::new(), conflict: None });
         assert_eq!(at(words("/x"), unknown).cwd, "");
     }
 }

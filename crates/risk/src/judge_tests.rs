@@ -2,14 +2,16 @@
 
 use proptest::prelude::*;
 
-use super::*;
-use crate::place::{SessionFolders, place};
-use plexus_dialects::FolderClaim;
+use plexus_protocol::{FolderClaim, RequestSubject, Risk};
+
+use super::judge::judge;
+use super::{RiskVerdict, SessionFolders, ShellText, classify};
+use crate::folder::action_folder;
 
 /// The verdict for a subject in a session whose folder is `/w`.
 fn verdict(subject: &RequestSubject, danger: bool, deceptive: bool, cut: bool) -> RiskVerdict {
     let folders = SessionFolders { session: "/w", ..SessionFolders::default() };
-    judge(subject, (&place(subject, folders), "/w"), danger, deceptive, cut)
+    judge(subject, (&action_folder(subject, folders), "/w"), danger, deceptive, cut)
 }
 
 fn judged(line: &str) -> RiskVerdict {

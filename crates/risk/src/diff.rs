@@ -68,7 +68,7 @@ pub(super) fn diff<'a>(old: &'a str, new: &'a str) -> Diff<'a> {
 }
 
 /// The parts of two texts that differ, with the lines next to them, and the number of lines before: all that a diff of them shows.
-pub(super) fn around_changes<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str, usize) {
+pub fn around_changes<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str, usize) {
     let (head, tail) = common(old, new);
     let from = old[..head].rmatch_indices('\n').nth(CONTEXT).map_or(0, |(at, _)| at + 1);
     let after = &old[old.len() - tail..];

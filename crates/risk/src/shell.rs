@@ -1,70 +1,14 @@
-//! Parses and classifies shell lines. A full parser of shell syntax would replace [`parse`] behind [`classify`]. Pure.
-//!
-//! Nothing is expanded. A line that is not fully understood is never low.
-
-use super::words::{SimpleCommand, base};
-use plexus_protocol::Risk;
+//! A parser of shell lines. It expands nothing. A full parser of shell syntax would replace [`parse`].
 
 /// A shell line, and where it would run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ShellText<'a> {
-    pub(crate) line: &'a str,
+pub struct ShellText<'a> {
+    /// The line.
+    pub line: &'a str,
     /// The working directory.
-    pub(crate) cwd: &'a str,
+    pub cwd: &'a str,
     /// The session's folder, absolute; empty if no path counts as inside it.
-    pub(crate) folder: &'a str,
-}
-
-/// A risk with its reasons, at most [`REASONS_MAX`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RiskVerdict {
-    pub(crate) risk: Risk,
-    pub(crate) reasons: Vec<String>,
-}
-
-/// Most reasons of a verdict.
-const REASONS_MAX: usize = 6;
-/// How deep shells within shells are parsed; deeper ones are dangerous.
-pub(super) const DEPTH_MAX: usize = 6;
-
-impl RiskVerdict {
-    pub(crate) fn low() -> Self {
-        Self { risk: Risk::Low, reasons: Vec::new() }
-    }
-
-    pub(super) fn elevated(reason: impl Into<String>) -> Self {
-        Self { risk: Risk::Elevated, reasons: vec![reason.into()] }
-    }
-
-    pub(super) fn danger(reason: impl Into<String>) -> Self {
-        Self { risk: Risk::Danger, reasons: vec![reason.into()] }
-    }
-
-    /// Combines two verdicts: the higher risk with its reasons.
-    pub(super) fn and(&mut self, other: Self) {
-        if other.risk > self.risk {
-            *self = other;
-        } else if other.risk == self.risk {
-            for reason in other.reasons {
-                if self.reasons.len() < REASONS_MAX && !self.reasons.contains(&reason) {
-                    self.reasons.push(reason);
-                }
-            }
-        }
-    }
-}
-
-/// The risk of a shell line.
-pub(crate) fn classify(text: &ShellText<'_>) -> RiskVerdict {
-    classify_within(text, DEPTH_MAX)
-}
-
-/// As [`classify`], for a line inside others: at most `depth` more levels are parsed.
-pub(super) fn classify_within(text: &ShellText<'_>, depth: usize) -> RiskVerdict {
-    if depth == 0 {
-        return RiskVerdict::danger("is wrapped too deep to be read");
-    }
-    judge_line(&parse(text.line), text, depth)
+    pub folder: &'a str,
 }
 
 /// A parsed shell line.
@@ -73,13 +17,13 @@ pub(super) struct ShellLine {
     /// All simple commands, also those inside substitutions.
     pub(super) commands: Vec<Vec<String>>,
     /// Reasons for risk beside the commands: substitutions, background jobs, subshells, input redirections.
-    effects: Vec<&'static str>,
+    pub(super) effects: Vec<&'static str>,
     /// Targets of output redirections.
-    written: Vec<String>,
+    pub(super) written: Vec<String>,
     /// Whether it could not be parsed to its end.
     pub(super) broken: bool,
     /// Whether it writes ordinary characters as numbers.
-    disguised: bool,
+    pub(super) disguised: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -330,47 +274,4 @@ pub(super) fn parse(line: &str) -> ShellLine {
     parser.end_command();
     parser.line.commands.retain(|words| !words.is_empty());
     parser.line
-}
-
-fn judge_line(line: &ShellLine, text: &ShellText<'_>, depth: usize) -> RiskVerdict {
-    let mut all = RiskVerdict::low();
-    if line.broken {
-        all.and(RiskVerdict::elevated("is not a whole command: it cannot be read to its end"));
-    }
-    if line.disguised {
-        all.and(RiskVerdict::danger("is written in a disguise"));
-    }
-    if line.commands.is_empty() && line.written.is_empty() {
-        all.and(RiskVerdict::elevated("has no command in it"));
-    }
-    for effect in &line.effects {
-        all.and(RiskVerdict::elevated(*effect));
-    }
-    for target in &line.written {
-        all.and(super::paths::written(target, text));
-    }
-    let (mut fetches, mut decodes, mut runs, mut secret, mut sends) = (false, false, false, false, false);
-    for words in &line.commands {
-        let words = SimpleCommand { words, text, depth };
-        all.and(words.verdict());
-        fetches |= words.runs_any(super::tables::NETWORK);
-        decodes |= words.runs_any(super::tables::FETCHERS);
-        runs |= words.runs_code();
-        secret |= words.words.iter().skip(1).any(|word| super::paths::secret(word));
-        sends |=
-            words.runs_any(super::tables::NETWORK) || words.runs_any(&["nc", "ncat", "ssh", "mail", "aws", "rclone"]);
-    }
-    if fetches && runs {
-        all.and(RiskVerdict::danger("pipes the network into a shell, or runs what it fetched"));
-    } else if decodes && runs {
-        all.and(RiskVerdict::danger("runs what it takes out of a disguise"));
-    }
-    if secret && sends {
-        all.and(RiskVerdict::danger("sends what may be secret"));
-    }
-    if all.risk == Risk::Low && line.commands.iter().any(|words| words.first().is_none_or(|word| base(word).is_empty()))
-    {
-        all.and(RiskVerdict::elevated("has a command without a name"));
-    }
-    all
 }

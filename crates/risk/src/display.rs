@@ -1,36 +1,39 @@
 //! The display form of requests, in which nothing is hidden. Made here for all clients, so that they cannot disagree; requests
-//! that differ never look the same. Pure.
+//! that differ never look the same.
 
 use std::fmt::Write as _;
 
-use unicode_general_category::{GeneralCategory as Category, get_general_category};
-
-use super::diff;
-use super::place::{FolderConflict, Place, SessionFolders, place};
-use super::risk::{self, RiskVerdict};
-use plexus_dialects::{AgentRequest, FolderClaim, RequestSubject};
 use plexus_protocol::{
-    ABOUT_FILES, ABOUT_MAX, About, Item, Offer, Question, QuestionOption, RequestType, Risk, SINGLE_QUESTION, Touched,
+    ABOUT_FILES, ABOUT_MAX, About, FolderClaim, Question, QuestionOption, RequestSubject, RequestType, Risk, Touched,
 };
 use sha2::{Digest, Sha256};
+
+use crate::diff::{self, diff};
+use crate::escape::{DeceptiveCharacters, label};
+use crate::folder::{ActionFolder, FolderConflict, SessionFolders, action_folder};
+use crate::judge::judge;
+use crate::verdict::RiskVerdict;
 
 /// Longest display without the warning to read all of it, in bytes.
 const LONG_DISPLAY: usize = 4 << 10;
 
 /// The display form of a request, with what a person should know before answering.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Display {
-    pub(super) text: String,
-    pub(super) warnings: Vec<String>,
-    pub(super) risk: Risk,
+pub struct Display {
+    /// The text, in which deceptive characters are escaped.
+    pub text: String,
+    /// Warnings for the person who answers.
+    pub warnings: Vec<String>,
+    /// The risk of allowing the action.
+    pub risk: Risk,
     /// The reasons for the risk.
-    pub(super) reasons: Vec<String>,
+    pub reasons: Vec<String>,
     /// Lines added and removed, for each file of an edit.
-    pub(super) counts: Vec<(usize, usize)>,
+    pub counts: Vec<(usize, usize)>,
     /// SHA-256 (hex) of the whole subject, with the parts that a diff leaves out or that are cut.
-    pub(super) subject_digest: String,
-    /// Where it takes place.
-    pub(super) place: Place,
+    pub subject_digest: String,
+    /// The folder of the action.
+    pub folder: ActionFolder,
 }
 
 /// The beginnings of other displays. A command that begins like one of them gets a `$` before it.
@@ -38,7 +41,7 @@ const PREFIXES: [&str; 9] = ["$ ", "argv[", "edit ", "write ", "fetch ", "tool "
 
 /// Renders the subject of a request. Deceptive characters are escaped as `\u{..}` and named in a warning; the only control
 /// character that passes is the line feed. Subjects that differ never look the same.
-pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, danger: bool) -> Display {
+pub fn render(subject: &RequestSubject, folders: SessionFolders<'_>, danger: bool) -> Display {
     let mut display = Display {
         text: String::new(),
         warnings: Vec::new(),
@@ -46,7 +49,7 @@ pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, dang
         reasons: Vec::new(),
         counts: Vec::new(),
         subject_digest: subject_digest(subject),
-        place: place(subject, folders),
+        folder: action_folder(subject, folders),
     };
     if danger {
         display.warnings.push("the agent itself calls this dangerous".into());
@@ -56,7 +59,7 @@ pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, dang
     match subject {
         RequestSubject::Command { argv, cwd } => {
             command(argv, &mut display, &mut deceptive);
-            write_place(&mut display, folders.session, cwd.is_some(), &mut deceptive);
+            write_folder(&mut display, folders.session, cwd.is_some(), &mut deceptive);
             if argv.iter().any(|word| word.contains('\n')) {
                 display.warnings.push("the command has several lines: read them all".into());
             }
@@ -75,7 +78,7 @@ pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, dang
                 }
                 display.text.push_str(if old.is_some() { "edit " } else { "write " });
                 deceptive.inline(path, &mut display.text);
-                let changes = diff::diff(old.as_deref().unwrap_or_default(), new);
+                let changes = diff(old.as_deref().unwrap_or_default(), new);
                 display.counts.push((changes.added, changes.removed));
                 if display.text.len() > diff::SHOWN_MAX {
                     display.text.push_str("\n… not shown: there is too much before it");
@@ -129,7 +132,7 @@ pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, dang
         }
     }
     let RiskVerdict { risk, reasons } =
-        risk::judge(subject, (&display.place, folders.session), danger, deceptive.any_hidden(), cut);
+        judge(subject, (&display.folder, folders.session), danger, deceptive.any_hidden(), cut);
     (display.risk, display.reasons) = (risk, reasons);
     deceptive.warn(&mut display.warnings);
     if display.text.len() > LONG_DISPLAY {
@@ -139,18 +142,18 @@ pub(super) fn render(subject: &RequestSubject, folders: SessionFolders<'_>, dang
 }
 
 /// Writes where a command runs, and the other folder where two of them contradict each other.
-fn write_place(display: &mut Display, session: &str, named: bool, deceptive: &mut DeceptiveCharacters) {
-    let Display { text, warnings, place, .. } = display;
+fn write_folder(display: &mut Display, session: &str, named: bool, deceptive: &mut DeceptiveCharacters) {
+    let Display { text, warnings, folder, .. } = display;
     let mut line = |words: &str, path: &str, of_agent: bool| {
         text.push_str(words);
         // A folder that a person chose deceives nobody.
         let mut own = DeceptiveCharacters::default();
         if of_agent { &mut *deceptive } else { &mut own }.inline(path, text);
     };
-    if !place.cwd.is_empty() {
-        line("\nin ", &place.cwd, named);
+    if !folder.cwd.is_empty() {
+        line("\nin ", &folder.cwd, named);
     }
-    let Some(conflict) = &place.conflict else { return };
+    let Some(conflict) = &folder.conflict else { return };
     match conflict {
         FolderConflict::Process | FolderConflict::Outside => line("\nthe session's folder: ", session, false),
         FolderConflict::Stated(stated) => line("\nthe agent says: in ", stated, true),
@@ -249,8 +252,15 @@ fn command(argv: &[String], display: &mut Display, deceptive: &mut DeceptiveChar
     }
 }
 
-/// The parts of a request's subject, safe to show, for clients that lay them out themselves.
-pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, place: &Place, counts: &[(usize, usize)]) -> About {
+/// The parts of a request's subject, safe to show, for clients that lay them out themselves. `counts` are those of its [`Display`], and
+/// `question` makes the question of a request whose subject is text.
+pub fn about(
+    subject: &RequestSubject,
+    kind: RequestType,
+    folder: &ActionFolder,
+    counts: &[(usize, usize)],
+    question: impl FnOnce() -> Question,
+) -> About {
     let safe = |text: &str| {
         let mut out = String::new();
         DeceptiveCharacters::default().escape(text, &mut out);
@@ -260,11 +270,11 @@ pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, place: &Place,
         RequestSubject::Command { argv, .. } => {
             let long = argv.iter().map(String::len).sum::<usize>() > ABOUT_MAX;
             let argv = if long { Vec::new() } else { argv.iter().map(|word| safe(word)).collect() };
-            let stated_cwd = match &place.conflict {
+            let stated_cwd = match &folder.conflict {
                 Some(FolderConflict::Stated(stated)) => Some(label(stated, ABOUT_MAX)),
                 Some(FolderConflict::Process | FolderConflict::Outside) | None => None,
             };
-            let cwd = Some(label(&place.cwd, ABOUT_MAX)).filter(|cwd| !cwd.is_empty());
+            let cwd = Some(label(&folder.cwd, ABOUT_MAX)).filter(|cwd| !cwd.is_empty());
             About::Command { argv, cwd, stated_cwd }
         }
         RequestSubject::Edits(edits) => {
@@ -285,11 +295,11 @@ pub(super) fn about(subject: &RequestSubject, ask: &AgentRequest, place: &Place,
         RequestSubject::Tool { name, .. } => About::Tool { name: label(name, ABOUT_MAX) },
         RequestSubject::Plan(_) => About::Plan,
         // A request that takes only yes or no cannot carry answers.
-        RequestSubject::Questions { .. } if ask.kind != RequestType::Prompt => About::Tool { name: "questions".into() },
+        RequestSubject::Questions { .. } if kind != RequestType::Prompt => About::Tool { name: "questions".into() },
         RequestSubject::Questions { questions, .. } => {
             About::Question { questions: questions.iter().map(safe_question).collect() }
         }
-        RequestSubject::Text(_) => About::Question { questions: vec![question_of(ask)] },
+        RequestSubject::Text(_) => About::Question { questions: vec![question()] },
         // The options answer it: it has no fields of its own.
         RequestSubject::Confirm { .. } => About::Question { questions: Vec::new() },
         RequestSubject::Unreadable { .. } => About::Unreadable,
@@ -311,153 +321,6 @@ fn safe_question(question: &Question) -> Question {
         options: question.options.iter().map(option).collect(),
         ..question.clone()
     }
-}
-
-/// A pick or prompt request as one question.
-fn question_of(ask: &AgentRequest) -> Question {
-    let text = ask.message.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(&ask.title);
-    let option = |item: &Item| QuestionOption {
-        id: item.id.clone(),
-        label: label(&item.label, ABOUT_MAX),
-        description: item.detail.as_deref().map(|detail| label(detail, ABOUT_MAX)),
-    };
-    let offer = |offer: &Offer| QuestionOption {
-        id: offer.id.clone(),
-        label: label(&offer.label, ABOUT_MAX),
-        description: None,
-    };
-    Question {
-        id: SINGLE_QUESTION.into(),
-        text: label(text, ABOUT_MAX),
-        options: ask.items.iter().map(option).chain(ask.options.iter().map(offer)).collect(),
-        multiple: ask.multi,
-        free_text: ask.kind == RequestType::Prompt,
-        optional: ask.expects.optional,
-        field: ask.expects.field.clone(),
-        fits: ask.expects.fits.clone(),
-        ..Question::default()
-    }
-}
-
-/// Counts of the deceptive characters in a text.
-#[derive(Default)]
-struct DeceptiveCharacters {
-    controls: usize,
-    /// Control characters that are neither tabs nor carriage returns.
-    hostile: usize,
-    invisible: usize,
-    bidirectional: usize,
-    spaces: usize,
-    other: usize,
-    trailing: usize,
-}
-
-impl DeceptiveCharacters {
-    fn escape(&mut self, text: &str, out: &mut String) {
-        out.reserve(text.len());
-        for (n, line) in text.split('\n').enumerate() {
-            if n > 0 {
-                out.push('\n');
-            }
-            let kept = line.trim_end_matches(' ');
-            for (at, c) in kept.char_indices() {
-                // A text that looks like an escape is escaped itself.
-                let imitates = c == '\\' && kept[at + 1..].starts_with("u{");
-                if imitates || self.deceives(c) {
-                    let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-                } else {
-                    out.push(c);
-                }
-            }
-            // Trailing spaces are part of the command, and invisible.
-            for _ in kept.len()..line.len() {
-                self.trailing += 1;
-                out.push_str("\\u{20}");
-            }
-        }
-    }
-
-    /// Writes a text in one line.
-    fn inline(&mut self, text: &str, out: &mut String) {
-        for (n, line) in text.split('\n').enumerate() {
-            if n > 0 {
-                self.controls += 1;
-                out.push_str("\\u{a}");
-            }
-            self.escape(line, out);
-        }
-    }
-
-    /// Writes a text as an indented block.
-    fn indented(&mut self, text: &str, out: &mut String) {
-        for line in text.split('\n') {
-            out.push_str("\n  ");
-            self.escape(line, out);
-        }
-    }
-
-    fn deceives(&mut self, c: char) -> bool {
-        if matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}') {
-            self.bidirectional += 1;
-            return true;
-        }
-        if c.is_control() && !matches!(c, '\t' | '\r') {
-            self.hostile += 1;
-        }
-        let counter = match get_general_category(c) {
-            Category::Control => &mut self.controls,
-            Category::Format => &mut self.invisible,
-            Category::LineSeparator | Category::ParagraphSeparator => &mut self.spaces,
-            Category::SpaceSeparator if c != ' ' => &mut self.spaces,
-            Category::PrivateUse | Category::Unassigned | Category::Surrogate => &mut self.other,
-            // Letters and marks that are invisible: Hangul fillers, variation selectors, combining grapheme joiner, braille blank.
-            _ if matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{34f}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{17b4}' | '\u{17b5}') => {
-                &mut self.invisible
-            }
-            _ => return false,
-        };
-        *counter += 1;
-        true
-    }
-
-    /// Whether the text has characters that no ordinary command has. Tabs and carriage returns are ordinary.
-    fn any_hidden(&self) -> bool {
-        self.bidirectional + self.invisible + self.spaces + self.other + self.hostile > 0
-    }
-
-    fn warn(&self, warnings: &mut Vec<String>) {
-        let mut warn = |count: usize, what: &str| {
-            if count > 0 {
-                warnings.push(format!("has {count} {what}; shown as \\u{{..}}"));
-            }
-        };
-        warn(self.bidirectional, "bidirectional control character(s), which reorder what you see");
-        warn(self.invisible, "invisible character(s)");
-        warn(self.controls, "control character(s)");
-        warn(self.spaces, "unusual space or line separator(s)");
-        warn(self.other, "private-use or unassigned character(s)");
-        warn(self.trailing, "space(s) at the end of a line");
-    }
-}
-
-/// An agent's text as one line that is safe to show: escaped as in [`render`], cut to `most` bytes with an ellipsis.
-pub(super) fn label(text: &str, most: usize) -> String {
-    let mut out = String::new();
-    let mut deceptive = DeceptiveCharacters::default();
-    for c in text.chars() {
-        if out.len() >= most {
-            out.push('…');
-            break;
-        }
-        if c == '\n' {
-            out.push(' ');
-        } else if deceptive.deceives(c) {
-            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -703,12 +566,12 @@ mod tests {
 
     /// A command as one line of plain words equals the same command as a list of words, and a folder equals its other spellings.
     fn normal(subject: RequestSubject) -> RequestSubject {
-        let place = place(&subject, W);
+        let folder = action_folder(&subject, W);
         match subject {
             RequestSubject::Command { argv, .. } => {
-                let cwd = Some(match place.conflict {
+                let cwd = Some(match folder.conflict {
                     Some(FolderConflict::Stated(stated)) => FolderClaim::Words(stated),
-                    _ => FolderClaim::Field(place.cwd),
+                    _ => FolderClaim::Field(folder.cwd),
                 });
                 let plain = |word: &str| {
                     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b))

@@ -1,8 +1,10 @@
 //! The risk of paths, judged by their text. Pure: nothing is looked up, and links are not followed.
 
-use super::shell::{RiskVerdict, ShellText};
-use super::tables::{AUTORUN_PATHS, SECRET_PATHS, SYSTEM_PATHS};
 use plexus_protocol::text::line;
+
+use crate::shell::ShellText;
+use crate::tables::{AUTORUN_PATHS, SECRET_PATHS, SYSTEM_PATHS};
+use crate::verdict::RiskVerdict;
 
 /// Longest path or program in a reason, in bytes.
 const NAMED_MAX: usize = 60;
@@ -51,7 +53,7 @@ pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
 }
 
 /// Whether `path`, relative to `cwd`, lies in `folder`, by their text.
-pub(crate) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
+pub(super) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
     if !folder.starts_with('/') {
         return false;
     }

@@ -1,8 +1,70 @@
-//! The risk of a simple command, judged by its words. Pure.
+//! The risk of shell lines and of the simple commands in them, which may run other lines. Nothing is expanded, and a line that is
+//! not fully understood is never low.
 
-use super::paths::{acts_later, device, named, secret, stays, written};
-use super::shell::{RiskVerdict, ShellText, classify_within};
-use super::tables::*;
+use plexus_protocol::Risk;
+
+use crate::paths::{acts_later, device, named, secret, stays, written};
+use crate::shell::{ShellLine, ShellText, parse};
+use crate::tables::*;
+use crate::verdict::RiskVerdict;
+
+/// How deep shells within shells are parsed; deeper ones are dangerous.
+pub(super) const DEPTH_MAX: usize = 6;
+
+/// The risk of a shell line.
+pub fn classify(text: &ShellText<'_>) -> RiskVerdict {
+    classify_within(text, DEPTH_MAX)
+}
+
+/// As [`classify`], for a line inside others: at most `depth` more levels are parsed.
+pub(super) fn classify_within(text: &ShellText<'_>, depth: usize) -> RiskVerdict {
+    if depth == 0 {
+        return RiskVerdict::danger("is wrapped too deep to be read");
+    }
+    judge_line(&parse(text.line), text, depth)
+}
+
+fn judge_line(line: &ShellLine, text: &ShellText<'_>, depth: usize) -> RiskVerdict {
+    let mut all = RiskVerdict::low();
+    if line.broken {
+        all.and(RiskVerdict::elevated("is not a whole command: it cannot be read to its end"));
+    }
+    if line.disguised {
+        all.and(RiskVerdict::danger("is written in a disguise"));
+    }
+    if line.commands.is_empty() && line.written.is_empty() {
+        all.and(RiskVerdict::elevated("has no command in it"));
+    }
+    for effect in &line.effects {
+        all.and(RiskVerdict::elevated(*effect));
+    }
+    for target in &line.written {
+        all.and(written(target, text));
+    }
+    let (mut fetches, mut decodes, mut runs, mut secret, mut sends) = (false, false, false, false, false);
+    for words in &line.commands {
+        let words = SimpleCommand { words, text, depth };
+        all.and(words.verdict());
+        fetches |= words.runs_any(NETWORK);
+        decodes |= words.runs_any(FETCHERS);
+        runs |= words.runs_code();
+        secret |= words.words.iter().skip(1).any(|word| crate::paths::secret(word));
+        sends |= words.runs_any(NETWORK) || words.runs_any(&["nc", "ncat", "ssh", "mail", "aws", "rclone"]);
+    }
+    if fetches && runs {
+        all.and(RiskVerdict::danger("pipes the network into a shell, or runs what it fetched"));
+    } else if decodes && runs {
+        all.and(RiskVerdict::danger("runs what it takes out of a disguise"));
+    }
+    if secret && sends {
+        all.and(RiskVerdict::danger("sends what may be secret"));
+    }
+    if all.risk == Risk::Low && line.commands.iter().any(|words| words.first().is_none_or(|word| base(word).is_empty()))
+    {
+        all.and(RiskVerdict::elevated("has a command without a name"));
+    }
+    all
+}
 
 /// A simple command.
 #[derive(Clone, Copy)]
@@ -197,7 +259,7 @@ impl<'a> SimpleCommand<'a> {
         let name = program_name(program);
         let name = name.as_str();
         let mut all = self.danger(name, rest);
-        if all.risk == plexus_protocol::Risk::Danger {
+        if all.risk == Risk::Danger {
             return all;
         }
         let has = |with: &[&str]| with.is_empty() || rest.iter().any(|word| with.contains(&word.as_str()));
@@ -239,7 +301,7 @@ impl<'a> SimpleCommand<'a> {
                 None => format!("writes files in the folder ({shown})"),
             }));
         }
-        if all.risk > plexus_protocol::Risk::Low {
+        if all.risk > Risk::Low {
             return all;
         }
         if CHOSEN_HERE.contains(&name) {

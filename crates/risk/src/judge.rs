@@ -1,43 +1,32 @@
-//! The risk of a request: how much harm a yes could do, with reasons. Pure: judges the request's subject, not what the agent says
-//! about it.
+//! The risk of a request: how much harm a yes could do, with reasons: of the request's subject, not of what the agent says about it.
 //!
 //! Shell lines are only parsed. A command that does more than read is elevated; one that destroys, escalates, or runs what it
 //! fetches is dangerous, wherever in the line it stands. A line that cannot be parsed is dangerous. The risk limits who may
 //! answer and how; it never answers.
 
-mod paths;
-mod prose;
-mod secrets;
-mod shell;
-mod tables;
-mod words;
+use plexus_protocol::{RequestSubject, Risk};
 
-#[cfg(test)]
-mod cases;
-
-use super::place::Place;
-pub(super) use paths::inside;
-use paths::{acts_later, named};
-use plexus_dialects::RequestSubject;
-use plexus_protocol::Risk;
-pub use secrets::{masked, masked_by};
-pub(crate) use shell::{RiskVerdict, ShellText, classify};
-use words::SimpleCommand;
+use crate::classify::{DEPTH_MAX, SimpleCommand, classify};
+use crate::folder::ActionFolder;
+use crate::paths::{acts_later, device, inside, named};
+use crate::prose;
+use crate::shell::ShellText;
+use crate::verdict::RiskVerdict;
 
 /// Longest argument of a tool that is checked for commands, in bytes.
 const ARGUMENT_MAX: usize = 4 << 10;
 
-/// Judges a request. `place` is where it takes place and `folder` the session's folder; `danger`: the runtime itself calls it dangerous;
+/// Judges a request. `action` is the folder of its action and `folder` the session's folder; `danger`: the runtime itself calls it dangerous;
 /// `deceptive`: it has deceptive characters; `cut`: it is not shown whole.
 pub(super) fn judge(
     subject: &RequestSubject,
-    (place, folder): (&Place, &str),
+    (action, folder): (&ActionFolder, &str),
     danger: bool,
     deceptive: bool,
     cut: bool,
 ) -> RiskVerdict {
-    let mut all = judge_subject(subject, place, folder);
-    if let (RequestSubject::Command { .. }, Some(conflict)) = (subject, &place.conflict) {
+    let mut all = judge_subject(subject, action, folder);
+    if let (RequestSubject::Command { .. }, Some(conflict)) = (subject, &action.conflict) {
         all.and(RiskVerdict::elevated(conflict.reason()));
     }
     if deceptive {
@@ -52,18 +41,18 @@ pub(super) fn judge(
     all
 }
 
-fn judge_subject(subject: &RequestSubject, place: &Place, folder: &str) -> RiskVerdict {
+fn judge_subject(subject: &RequestSubject, action: &ActionFolder, folder: &str) -> RiskVerdict {
     match subject {
-        RequestSubject::Command { argv, .. } => command(argv, &place.cwd, &place.root),
+        RequestSubject::Command { argv, .. } => command(argv, &action.cwd, &action.root),
         RequestSubject::Edits(edits) => {
             let mut all = RiskVerdict::elevated("changes no file");
             for (n, (path, _, _)) in edits.iter().enumerate() {
-                let one = edit(path, &place.cwd, folder);
+                let one = edit(path, &action.cwd, folder);
                 if n == 0 { all = one } else { all.and(one) }
             }
             all
         }
-        RequestSubject::Diff { path, .. } => edit(path, &place.cwd, folder),
+        RequestSubject::Diff { path, .. } => edit(path, &action.cwd, folder),
         RequestSubject::Fetch { url, more } => {
             let mut all = RiskVerdict::elevated(format!("fetches from the network ({})", named(url)));
             let local =
@@ -98,7 +87,7 @@ fn judge_subject(subject: &RequestSubject, place: &Place, folder: &str) -> RiskV
 }
 
 /// The command that a question in words consists of: its message or, without one, its title is a shell command.
-pub(super) fn command_of(subject: &RequestSubject) -> Option<RequestSubject> {
+pub fn command_of(subject: &RequestSubject) -> Option<RequestSubject> {
     let RequestSubject::Confirm { title, message } = subject else { return None };
     let text = if message.trim().is_empty() { title.trim() } else { message.trim() };
     prose::is_command(text).then(|| RequestSubject::Command { argv: vec![text.to_owned()], cwd: None })
@@ -108,7 +97,7 @@ fn edit(path: &str, cwd: &str, folder: &str) -> RiskVerdict {
     if acts_later(path) {
         return RiskVerdict::danger(format!("writes what acts later by itself ({})", named(path)));
     }
-    if paths::device(path) {
+    if device(path) {
         return RiskVerdict::danger(format!("writes to a device ({})", named(path)));
     }
     match inside(path, cwd, folder) {
@@ -158,7 +147,7 @@ fn command(argv: &[String], cwd: &str, folder: &str) -> RiskVerdict {
         [line] => classify(&ShellText { line, cwd, folder }),
         words => {
             let text = ShellText { line: "", cwd, folder };
-            let words = SimpleCommand { words, text: &text, depth: shell::DEPTH_MAX };
+            let words = SimpleCommand { words, text: &text, depth: DEPTH_MAX };
             if words.words.is_empty() {
                 RiskVerdict::danger("Plexus cannot tell what this would do: the request is empty")
             } else {
