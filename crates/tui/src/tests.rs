@@ -1288,7 +1288,7 @@ fn tui_manual_has_every_key_and_command() {
     let manual = std::fs::read_to_string(path).unwrap();
     let keys = super::help::KEYS.iter().flat_map(|(_, keys)| keys.iter());
     for (key, what) in keys.chain(super::help::COMMANDS) {
-        let line = format!("| `{key}` | {what} |");
+        let line = format!("- `{key}`: {what}\n");
         assert!(manual.contains(&line), "docs/attach.md lacks {line}");
     }
 }
