@@ -643,8 +643,6 @@ fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
 /// Folders of modules that import each other in a circle still: none may be added.
 const CIRCLES_LEFT: &[&str] = &[
     "crates/dialects/src/acp",
-    "crates/dialects/src/copilot_terminal",
-    "crates/dialects/src/gemini_terminal",
     "crates/link/src",
     "crates/protocol/src",
     "crates/surfaces/src",

@@ -18,24 +18,21 @@ use plexus_protocol::{
 mod acp;
 mod ask_key;
 mod call_tokens;
-mod claude_terminal;
 mod client_tools;
 mod codelia;
 mod codex;
-mod copilot_terminal;
 mod fault;
 mod fnv;
 mod gemini_mirror;
-mod gemini_terminal;
 mod held;
 mod http;
 mod jsonrpc;
 pub mod link;
+mod linked;
 pub mod listing;
 mod mcp_server;
 mod opencode;
 mod prompt_text;
-mod qwen_terminal;
 pub mod recording;
 #[cfg(test)]
 mod rig;
@@ -595,16 +592,16 @@ pub type MakeDialect = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 /// Every dialect that a runtime can speak.
 pub const TABLE: &[(&str, MakeDialect)] = &[
     ("acp", acp::make),
-    ("claude-terminal", claude_terminal::make),
+    ("claude-terminal", linked::CLAUDE),
     ("codelia", codelia::make),
     ("codex", codex::make),
-    ("copilot-terminal", copilot_terminal::make),
+    ("copilot-terminal", linked::COPILOT),
     ("gemini-mirror", gemini_mirror::make),
-    ("gemini-terminal", gemini_terminal::make),
+    ("gemini-terminal", linked::GEMINI),
     ("opencode", opencode::make),
     ("opencode-terminal", opencode::terminal::make),
     ("opencode2", opencode::v2::make),
-    ("qwen-terminal", qwen_terminal::make),
+    ("qwen-terminal", linked::QWEN),
 ];
 
 /// The constructor of the dialect with this name.

@@ -1,0 +1,21 @@
+//! The tool calls that hooks report. Pure.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use plexus_protocol::CallDigest;
+
+/// A tool call that a hook reported.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct OpenCall {
+    /// The id that people know it by; Gemini CLI tells its own only in the end.
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) digest: Option<CallDigest>,
+    #[serde(skip)]
+    pub(super) input: Option<Box<RawValue>>,
+}
+
+pub(super) fn digest(tool: &str, input: &RawValue) -> Option<CallDigest> {
+    Some(CallDigest::of(tool, &serde_json::from_str(input.get()).ok()?))
+}

@@ -1,0 +1,34 @@
+//! Agents in their own terminals: one core, and a module per agent.
+//!
+//! A person starts the agent; its *helpers* (hooks, an extension, `plexus wrap`) connect to the gateway's link endpoint and report what
+//! happens in the terminal (the messages are those of [`link`](super::link)). The core does what is the same for every agent:
+//!
+//! - [`LinkedTerminals`] is the [`Dialect`](super::Dialect) of each: it opens sessions, restores those of an earlier gateway, passes commands and
+//!   replies to their terminals, stores checkpoints, and ends a session when its process has ended.
+//! - [`TerminalAgent`](terminals::TerminalAgent) is what an agent adds: how it understands a helper's message, how it reads what happened, and how it takes prompts
+//!   and answers. One value is one terminal.
+//! - [`SessionState`](session::SessionState) is what every terminal has: its process, the turn under way, the prompt that waits. [`SessionOutput`](output::SessionOutput) is where a
+//!   terminal writes events and requests.
+//! - [`TranscriptReader`](transcript_reader::TranscriptReader) and [`FileTail`](tail::FileTail) read files that agents write; [`drafts`] makes events of tool calls by the table of an
+//!   agent's tools.
+//!
+//! The modules of agents import the core, and the core imports none of them.
+
+mod claude;
+mod copilot;
+mod drafts;
+mod gemini;
+mod output;
+mod qwen;
+mod session;
+mod tail;
+mod terminals;
+mod transcript_reader;
+
+use self::terminals::LinkedTerminals;
+use super::MakeDialect;
+
+pub(super) const CLAUDE: MakeDialect = LinkedTerminals::<claude::ClaudeTerminal>::make;
+pub(super) const COPILOT: MakeDialect = LinkedTerminals::<copilot::CopilotTerminal>::make;
+pub(super) const GEMINI: MakeDialect = LinkedTerminals::<gemini::GeminiTerminal>::make;
+pub(super) const QWEN: MakeDialect = LinkedTerminals::<qwen::QwenTerminal>::make;
