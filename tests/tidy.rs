@@ -647,7 +647,6 @@ const CIRCLES_LEFT: &[&str] = &[
     "crates/protocol/src",
     "crates/surfaces/src",
     "crates/tui/src/surface",
-    "crates/tui/src",
     "crates/workspace/src",
     "src/auth",
     "src/router/acp",

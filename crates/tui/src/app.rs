@@ -1,47 +1,41 @@
-//! The state of the screen, and what changes it. One file: `update` is one function of state and message; the keys of each page are a part
-//! of it. Pure: the clock, the network and the terminal come in as messages and go out as effects.
+//! The state of the screen, and what changes it: `update` is one function of state and message. It passes inputs to the pages, and carries
+//! out the steps that they lead to. Pure: the clock, the network and the terminal come in as messages and go out as effects.
 
-mod changes;
+mod card;
 mod commands;
-mod composer;
+mod drawing;
 mod events;
 mod keys;
-mod lists;
 mod mouse;
-mod new_session;
+mod sheet_drawing;
 mod sheets;
-mod surfaces;
-mod triage;
 mod typing;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use plexus_client::{ClientEvent, Envelope};
 use plexus_protocol::answers::Answerer;
 use ratatui::layout::Rect;
-use ratatui_textarea::CursorMove;
 use serde_json::{Value, json};
 
 use super::agent_lists;
-use super::attachments::{self, Attachment};
-use super::card::{ARM_DELAY, Card, CardMode, CardOutcome, LINGER_TIME};
-use super::conversation::{Conversation, ConversationEvent, DrawContext, PageOf};
+use super::attachments;
+use super::card::{ARM_DELAY, CardOutcome};
+use super::conversation::Conversation;
 use super::help::COMMANDS;
 use super::input::{self, Key};
-use super::pages::changes::ChangesPage;
-use super::pages::message::{AfterConfirm, CallTag, ChangesCall, Effect, FormCall, Msg, SentPrompt};
-use super::pages::new_session::NewSessionPage;
-use super::pages::shared::{ConnectionView, ListState, Overlay, Shared};
-use super::pages::{PAGES, Pages, TuiPage};
+use super::pages::changes::COPY_MAX;
+use super::pages::context::{Context, MouseAction, MouseInput, Step};
+use super::pages::layout::{self, has_panes};
+use super::pages::message::{AfterConfirm, CallTag, Effect, Msg};
+use super::pages::shared::{ConnectionView, Overlay, Shared};
+use super::pages::{self, PAGES, Page as _, Pages, TuiPage};
 use super::sanitize;
 use super::settings::SettingChoice;
 use super::theme::Theme;
-use super::triage::{InboxRow, Sense};
-use super::view;
-use super::view_model::{
-    DeviceItem, RequestResult, RequestView, RuntimeItem, SearchItem, SessionItem, field, position,
-};
+use super::triage::Sense;
+use super::view_model::{RequestResult, RequestView, RuntimeItem, SessionItem, field};
 
 /// How long a toast stays, in milliseconds.
 const TOAST_TIME: i64 = 5_000;
@@ -51,8 +45,6 @@ const QUIT_WINDOW: i64 = 2_000;
 const REFRESH: i64 = 5_000;
 /// Closed requests remembered, so that they stay in their place.
 const CLOSED_MAX: usize = 200;
-/// Longest text copied to the clipboard, in bytes; the limit of terminals.
-const COPY_MAX: usize = 74_000;
 /// Longest link shown, in characters.
 const LINK_MAX: usize = 500;
 /// How long a key, a click or a focus event counts as presence, in milliseconds: a focused terminal without input is not watched.
@@ -62,16 +54,12 @@ const SESSIONS_PAGE: usize = 500;
 /// Older sessions are read when the cursor is this many lines before the end of the list.
 const SESSIONS_AHEAD: usize = 60;
 /// Lines scrolled by a step of the mouse wheel.
-const WHEEL_LINES: i64 = 3;
-/// How long a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
-const PREVIEW_DELAY: i64 = 300;
+const WHEEL_LINES: usize = 3;
 
 /// The state of the screen.
 pub(crate) struct App {
     pub(crate) shared: Shared,
     pub(crate) pages: Pages,
-    pub(crate) changes: ChangesPage,
-    pub(crate) new_session: NewSessionPage,
     /// Whether the replay after `hello` is over.
     live: bool,
     /// Whether no page was chosen yet.
@@ -104,8 +92,6 @@ impl App {
         Self {
             shared: Shared::new(theme, size, now, viewed_at),
             pages: Pages::default(),
-            changes: ChangesPage::default(),
-            new_session: NewSessionPage::default(),
             live: false,
             no_page_chosen: false,
             offers_first_session: false,
@@ -120,8 +106,8 @@ impl App {
 
     /// The first effects; opens `session` at once.
     pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
-        let mut effects =
-            vec![Effect::get(CallTag::Me, "/v1/me".into()), Effect::get(CallTag::Runtimes, "/v1/runtimes".into())];
+        let mut effects = vec![Effect::get(CallTag::Me, "/v1/me".into())];
+        self.with(&mut effects, |pages, cx| pages.runtimes.refresh(cx));
         match session {
             Some(session) => self.open(session, &mut effects),
             None => self.no_page_chosen = true,
@@ -131,7 +117,54 @@ impl App {
 
     /// The number of the subscription to the open session.
     pub(crate) fn following(&self) -> u64 {
-        self.pages.session.following
+        self.pages.session.following()
+    }
+
+    /// Calls with the pages and a context, and carries out the steps that it leads to.
+    fn with<T>(&mut self, effects: &mut Vec<Effect>, act: impl FnOnce(&mut Pages, &mut Context<'_>) -> T) -> T {
+        let mut cx = Context::new(&mut self.shared, effects);
+        let result = act(&mut self.pages, &mut cx);
+        let steps = std::mem::take(&mut cx.steps);
+        for step in steps {
+            self.carry_out(step, effects);
+        }
+        result
+    }
+
+    fn carry_out(&mut self, step: Step, effects: &mut Vec<Effect>) {
+        match step {
+            Step::Enter(page) => self.enter(page, effects),
+            Step::Refresh => self.refresh(effects),
+            Step::Back => self.back(effects),
+            Step::OtherPane => self.other_pane(effects),
+            Step::Open(session) => self.open(session, effects),
+            Step::ReadAt(session, place) => {
+                self.open(session, effects);
+                self.shared.writing = false;
+                self.pages.session.seek(place);
+            }
+            Step::Neighbor(next) => self.open_neighbor(next, effects),
+            Step::Answer(session, request) => {
+                self.open(session, effects);
+                self.shared.writing = false;
+                self.shared.show_card_of(request.as_deref());
+                self.shared.focus_card();
+                self.shared.card.from_composer = self.shared.card.focused;
+            }
+            Step::Compose { session, prompt, images, problem } => {
+                self.pages.session.put_images(&session, images);
+                self.open(session, effects);
+                if !problem.is_empty() {
+                    self.pages.session.composer = input::area(&prompt);
+                    self.shared.say(&problem, true);
+                }
+            }
+            Step::Newest => self.pages.session.conversation.iter_mut().for_each(Conversation::go_to_newest),
+            Step::Command(name) => self.command(name, effects),
+            Step::SessionCommand(name, session) => self.session_command(name, &session, effects),
+            Step::NewSession(agent) => self.open_form(agent.as_deref(), false, effects),
+            Step::Key(key) => self.key(&key, effects),
+        }
     }
 
     /// Applies a message; returns the effects.
@@ -160,28 +193,42 @@ impl App {
             Msg::Focus(on) => {
                 self.presence.focused = Some(on);
                 if on {
-                    self.touch_changes(None);
+                    self.pages.changes.touch(None, &self.shared);
                 }
             }
             Msg::Tick => self.tick(&mut effects),
-            Msg::Event(session_event) => self.on_event(&session_event),
-            Msg::SessionEvent(of, session_event) if of == self.pages.session.following => {
-                self.on_session_event(&session_event)
+            Msg::Event(event) => {
+                self.on_event(&event);
+                self.with(&mut effects, |pages, cx| pages.event(&event, cx));
             }
-            Msg::Ended(of, why) if of == self.pages.session.following || of == 0 => {
+            Msg::SessionEvent(of, session_event) if of == self.pages.session.following() => {
+                self.pages.session.on_session_event(&session_event)
+            }
+            Msg::Ended(of, why) if of == self.pages.session.following() || of == 0 => {
                 self.shared.link = ConnectionView::Lost(now, sanitize::line(&why, 300));
                 self.shared.say(&why, true);
             }
             Msg::SessionEvent(..) | Msg::Ended(..) => {}
             Msg::Done(tag, outcome) => self.on_reply(tag, outcome, &mut effects),
-            Msg::Opened(of, opening) if of == self.pages.session.following => self.on_opened(opening, &mut effects),
-            Msg::Page(of, page) if of == self.pages.session.following => self.on_page(page),
-            Msg::Whole(of, block, loaded) if of == self.pages.session.following => self.on_rest(block, loaded),
+            Msg::Opened(of, opening) if of == self.pages.session.following() => {
+                self.with(&mut effects, |pages, cx| pages.session.on_opened(opening, cx));
+            }
+            Msg::Page(of, page) if of == self.pages.session.following() => {
+                self.pages.session.on_page(page, &mut self.shared)
+            }
+            Msg::Whole(of, block, loaded) if of == self.pages.session.following() => {
+                self.pages.session.on_rest(block, loaded, &mut self.shared);
+            }
             Msg::Opened(..) | Msg::Page(..) | Msg::Whole(..) => {}
             Msg::Exported(Ok(path)) => self.shared.say(&format!("written to {path}"), false),
             Msg::Exported(Err(why)) => self.shared.say(&why, true),
-            Msg::ImageRead(place, pasted, image) => self.on_image(&place, pasted, image),
-            Msg::Edited(done) => self.on_edited(done.err()),
+            Msg::ImageRead(place, pasted, image) if place.is_empty() => {
+                self.pages.new_session.on_image(pasted, image, &mut self.shared);
+            }
+            Msg::ImageRead(place, pasted, image) => {
+                self.pages.session.on_image(&place, pasted, image, &mut self.shared);
+            }
+            Msg::Edited(done) => self.pages.changes.on_edited(done.err(), &mut self.shared),
         }
         self.update_derived(&mut effects);
         effects
@@ -189,9 +236,30 @@ impl App {
 
     /// Derives state that depends on several fields, after any message.
     fn update_derived(&mut self, effects: &mut Vec<Effect>) {
-        self.update_changes(effects);
-        self.refresh_rows();
-        self.update_preview(effects);
+        let on_screen = self.pages.shows_changes(&self.shared);
+        self.with(effects, |pages, cx| {
+            let Pages { inbox, sessions, session, changes, .. } = pages;
+            changes.update(session.id(), on_screen, cx);
+            inbox.refresh_rows(cx.shared);
+            sessions.refresh_rows(cx.shared);
+            let selected = pages.get(cx.shared.list_page()).selected_session(cx.shared);
+            pages.session.update_preview(selected, cx);
+        });
+        self.update_card(effects);
+        self.offer_first_session(effects);
+        self.with(effects, |pages, cx| pages.new_session.update(cx));
+        self.update_focus();
+        self.with(effects, |pages, cx| {
+            pages.session.update_files(cx);
+            pages.session.update_surfaces(cx);
+        });
+        self.read_older_sessions(effects);
+        self.with(effects, |pages, cx| pages.session.update(cx));
+        self.update_presence(effects);
+    }
+
+    /// Shows the card of the request that should be on the screen, and notes what of it was on the screen.
+    fn update_card(&mut self, effects: &mut Vec<Effect>) {
         // A request that is open again, after a gateway came back, is a new card: it arms anew.
         let again =
             self.shared.card.card.as_ref().filter(|card| card.closed_at.is_some() && self.shared.is_open(&card.id));
@@ -199,7 +267,7 @@ impl App {
             self.shared.show_card_of(Some(&id));
         }
         // The card on the screen.
-        let wanted_request = self.wanted_request();
+        let wanted_request = self.pages.get(self.shared.page).request(&self.shared);
         if self.shared.card.card.as_ref().map(|card| &card.id) != wanted_request.as_ref() {
             self.shared.show_card_of(wanted_request.as_deref());
         }
@@ -223,7 +291,7 @@ impl App {
             card.sent = false;
             card.mode = super::card::CardMode::Choose;
         }
-        if let Some(area) = view::card_area(self)
+        if let Some(area) = self.card_area()
             && let Some(mut card) = self.shared.card.card.take()
         {
             if let Some((ask, _)) = self.shared.requests.get(&card.id) {
@@ -235,32 +303,16 @@ impl App {
             }
             self.shared.card.card = Some(card);
         }
-        self.update_form(effects);
-        self.update_focus();
-        self.update_files(effects);
-        self.update_surfaces(effects);
-        self.read_older_sessions(effects);
-        if let Some(id) = &self.pages.session.pending_restart
-            && self.shared.sessions.all.get(id).is_some_and(|session| session.state != "exited")
-        {
-            self.pages.session.pending_restart = None;
-            self.send(effects);
-        }
-        // Reads older events when the user scrolls to the first line.
-        let draw_size = view::conversation_area(self);
-        if let Some(conversation) = &mut self.pages.session.conversation
-            && draw_size.height > 0
-            && let Some(before) = conversation.page_wanted()
-        {
-            conversation.fetching = true;
-            effects.push(Effect::Page { session: conversation.session.clone(), before });
-        }
+    }
+
+    /// Reports the viewed session and the focus, and remembers when sessions were viewed.
+    fn update_presence(&mut self, effects: &mut Vec<Effect>) {
         let session = self
             .pages
             .session
             .conversation
             .as_ref()
-            .filter(|_| self.shared.page == TuiPage::Session && self.new_session.form.is_none())
+            .filter(|_| self.shared.page == TuiPage::Session && self.pages.new_session.form.is_none())
             .map(|conversation| conversation.session.clone());
         // A negative difference means that the clock was set back: it counts as idle.
         let touched = (0..PRESENCE_TIMEOUT).contains(&(self.shared.now - self.presence.touched));
@@ -305,58 +357,14 @@ impl App {
             Some(Overlay::Palette { area, .. }) => !area.lines().concat().trim().is_empty(),
             Some(_) => false,
             None if self.shared.page != TuiPage::Sessions => false,
-            None if !self.filter_words().is_empty() => true,
-            None => self.session_at() + SESSIONS_AHEAD >= self.pages.sessions.rows.len(),
+            None if !self.pages.sessions.filter_words().is_empty() => true,
+            None => self.pages.sessions.selected() + SESSIONS_AHEAD >= self.pages.sessions.rows.len(),
         };
         if seek_target {
             self.shared.sessions.reading = true;
             let path = format!("/v1/sessions?archived=all&limit={SESSIONS_PAGE}&cursor={cursor}");
             effects.push(Effect::get(CallTag::Older(self.shared.sessions.greeting), path));
         }
-    }
-
-    /// The request that should be on the screen.
-    fn wanted_request(&self) -> Option<String> {
-        let lingers = |id: &String| {
-            self.shared.card.card.as_ref().is_some_and(|card| {
-                &card.id == id && card.closed_at.is_none_or(|at| self.shared.now - at < LINGER_TIME)
-            })
-        };
-        let list = match self.shared.page {
-            TuiPage::Inbox => {
-                return match self.pages.inbox.triage.rows.get(self.inbox_at())? {
-                    InboxRow::Request { id, .. } => Some(id.clone()),
-                    InboxRow::Group { .. } => None,
-                };
-            }
-            TuiPage::Session => {
-                // What the open surface asks is answered there.
-                let open =
-                    self.pages.session.conversation.as_ref().and_then(|conversation| conversation.surfaces.open_ask());
-                self.session_asks().into_iter().filter(|id| Some(id.as_str()) != open).collect::<Vec<_>>()
-            }
-            _ => return None,
-        };
-        // The shown request stays as long as it is open; its outcome gives way to the next one.
-        let shown = self.shared.card.card.as_ref().map(|card| card.id.clone()).filter(|id| list.contains(id));
-        match shown {
-            Some(id) if self.shared.is_open(&id) => Some(id),
-            shown => list.into_iter().find(|id| self.shared.is_open(id)).or(shown.filter(lingers)),
-        }
-    }
-
-    /// The requests of the open session, oldest first.
-    pub(crate) fn session_asks(&self) -> Vec<String> {
-        let Some(conversation) = &self.pages.session.conversation else { return Vec::new() };
-        let mut list: Vec<&RequestView> = self
-            .shared
-            .requests
-            .values()
-            .map(|(ask, _)| ask)
-            .filter(|ask| ask.session == conversation.session)
-            .collect();
-        list.sort_by(|a, b| (a.opened, &a.id).cmp(&(b.opened, &b.id)));
-        list.into_iter().map(|ask| ask.id.clone()).collect()
     }
 
     fn tick(&mut self, effects: &mut Vec<Effect>) {
@@ -373,13 +381,10 @@ impl App {
         }
     }
 
+    /// Reads again what the page lists.
     fn refresh(&mut self, effects: &mut Vec<Effect>) {
         self.refreshed = self.shared.now;
-        match self.shared.page {
-            TuiPage::Runtimes => effects.push(Effect::get(CallTag::Runtimes, "/v1/runtimes".into())),
-            TuiPage::Devices => effects.push(Effect::get(CallTag::Devices, "/v1/devices".into())),
-            _ => {}
-        }
+        self.with(effects, |pages, cx| pages.get_mut(cx.shared.page).refresh(cx));
     }
 
     // === going somewhere
@@ -395,73 +400,81 @@ impl App {
             // The list beside the session shows which one it is.
             self.pages.sessions.list.chosen = Some(id.clone());
         }
-        if self.pages.session.conversation.as_ref().is_none_or(|conversation| conversation.session != id) {
-            self.shared.show_card_of(None);
-            self.follow_session(&id, effects);
-        } else if !self.pages.session.previewed {
-            return;
+        if self.with(effects, |pages, cx| pages.session.open(&id, cx)) {
+            self.shared.write();
         }
-        self.pages.session.previewed = false;
-        self.shared.write();
     }
 
-    /// Reads another session. What was typed is kept with the one before.
-    fn follow_session(&mut self, id: &str, effects: &mut Vec<Effect>) {
-        if let Some(conversation) = &self.pages.session.conversation {
-            self.pages
-                .session
-                .drafts
-                .insert(conversation.session.clone(), self.pages.session.composer.lines().join("\n"));
+    /// Reads the next session of the list, or the one before.
+    fn open_neighbor(&mut self, next: bool, effects: &mut Vec<Effect>) {
+        let list = self.pages.sessions.session_ids(&self.shared);
+        let now = list.iter().position(|id| self.pages.session.id() == Some(id)).unwrap_or(0);
+        let step = if next { 1 } else { list.len().saturating_sub(1) };
+        if let Some(id) = list.get((now + step) % list.len().max(1)) {
+            self.open(id.clone(), effects);
+            self.shared.writing = false;
         }
-        self.pages.session.composer = input::area(self.pages.session.drafts.get(id).map_or("", String::as_str));
-        self.pages.session.history = None;
-        self.pages.session.following += 1;
-        self.pages.session.pending_restart = None;
-        self.pages.session.conversation = Some(Conversation::new(id));
-        effects.push(Effect::Follow(Some(id.to_owned())));
+    }
+
+    /// Opens the form of a new session, for this agent if one is named.
+    fn open_form(&mut self, agent: Option<&str>, earlier: bool, effects: &mut Vec<Effect>) {
+        self.no_page_chosen = false;
+        self.with(effects, |pages, cx| pages.new_session.open(agent, earlier, cx));
+    }
+
+    /// Opens the form at the start, if there is neither an agent nor a session.
+    fn offer_first_session(&mut self, effects: &mut Vec<Effect>) {
+        if self.shared.link != ConnectionView::Live
+            || !self.pages.runtimes.read
+            || !std::mem::take(&mut self.offers_first_session)
+        {
+            return;
+        }
+        if self.shared.sessions.all.is_empty() && !self.shared.runtimes.iter().any(RuntimeItem::takes_sessions) {
+            self.open_form(None, false, effects);
+        }
+    }
+
+    /// Chooses the first page: the inbox if something waits, else the sessions.
+    fn choose_first_page(&mut self) {
+        if !std::mem::take(&mut self.no_page_chosen) {
+            return;
+        }
+        self.offers_first_session = self.shared.open_asks().0 == 0;
+        if !self.offers_first_session {
+            (self.shared.page, self.shared.previous_page) = (TuiPage::Inbox, TuiPage::Inbox);
+        }
     }
 
     fn go(&mut self, page: TuiPage, effects: &mut Vec<Effect>) {
-        if page != TuiPage::Session {
-            self.shared.previous_page = page;
-        }
-        self.shared.page = page;
-        self.shared.card.focused = false;
-        self.refreshed = self.shared.now;
+        self.with(effects, |_, cx| cx.go(page));
+    }
+
+    /// Prepares a page that is on the screen now.
+    fn enter(&mut self, page: TuiPage, effects: &mut Vec<Effect>) {
         self.refresh(effects);
-        if page == TuiPage::Search {
-            self.pages.search.typing = true;
+        self.pages.get_mut(page).enter();
+    }
+
+    /// Goes from a list to the session beside it, and back.
+    fn other_pane(&mut self, effects: &mut Vec<Effect>) {
+        match self.shared.page {
+            TuiPage::Session => self.go(self.shared.list_page(), effects),
+            page => {
+                if let Some(session) = self.pages.get(page).selected_session(&self.shared) {
+                    self.open(session, effects);
+                }
+            }
         }
     }
 
     fn back(&mut self, effects: &mut Vec<Effect>) {
         if self.shared.page == TuiPage::Session {
-            let from = if self.shared.previous_page == TuiPage::Session {
-                TuiPage::Sessions
-            } else {
-                self.shared.previous_page
-            };
-            self.go(from, effects);
+            let from = self.shared.previous_page;
+            self.go(if from == TuiPage::Session { TuiPage::Sessions } else { from }, effects);
             self.pages.search.typing = false;
         } else {
             self.shared.quit = true;
-        }
-    }
-
-    // === keys
-
-    fn with_conversation(&mut self, change: impl FnOnce(&mut Conversation, &DrawContext<'_>)) {
-        let area = view::conversation_area(self);
-        if let Some(conversation) = &mut self.pages.session.conversation {
-            change(
-                conversation,
-                &DrawContext {
-                    theme: &self.shared.theme,
-                    width: area.width,
-                    height: usize::from(area.height),
-                    now: self.shared.now,
-                },
-            );
         }
     }
 }

@@ -151,6 +151,15 @@ pub(crate) fn read_image(path: &str, here: &Path) -> Result<Attachment, String> 
     })
 }
 
+/// Adds an image that was read to those of a prompt; returns the notice.
+pub(crate) fn attach(images: &mut Vec<Attachment>, image: Result<Attachment, String>) -> Result<String, String> {
+    let image = image?;
+    has_room(images)?;
+    let words = format!("attached {}", image.words());
+    images.push(image);
+    Ok(words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

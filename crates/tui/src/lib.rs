@@ -50,7 +50,6 @@ mod tests;
 mod theme;
 mod triage;
 mod usage;
-mod view;
 mod view_model;
 
 use app::App;
@@ -125,7 +124,7 @@ pub async fn run(client: Client, options: AttachOptions) -> anyhow::Result<End> 
         .unwrap_or_default();
     let mut app = App::new(theme, size, now(), viewed_at);
     app.mouse = mouse;
-    app.changes.reviews.drafts = kept_reviews::read(&dir);
+    app.pages.changes.reviews.drafts = kept_reviews::read(&dir);
     (app.shared.environment.address, app.shared.environment.home) = (address, dir.display().to_string());
     app.shared.environment.start_dir = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     let mut guard = TerminalGuard::take(Stdout, mouse).context("taking the terminal")?;
@@ -265,7 +264,7 @@ impl Shell {
                 // The clock alone changes ages, once a second, and arms cards.
                 stale |= !matches!(msg, Msg::Tick)
                     || app.shared.card.card.is_some()
-                    || app.new_session.form.is_some()
+                    || app.pages.new_session.form.is_some()
                     || now() / 1000 != app.shared.now / 1000;
                 let effects = app.update(msg, now());
                 self.perform(app, effects);
@@ -290,7 +289,7 @@ impl Shell {
         }
         self.terminal.draw(|frame| {
             let buffer = frame.buffer_mut();
-            view::draw(app, buffer);
+            app.draw(buffer);
             sanitize::seal(buffer, app.shared.theme.depth);
         })?;
         self.guard.show()

@@ -190,6 +190,12 @@ fn fits(path: &str, query: &str) -> bool {
     query.chars().flat_map(char::to_lowercase).all(|c| rest.any(|d| d == c))
 }
 
+/// The question for files of a session's folder.
+pub(crate) fn files_path(session: &str, query: &str) -> String {
+    let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+    format!("/v1/sessions/{session}/files?limit={OFFERS_MAX}&query={query}")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -15,10 +15,11 @@ use super::app::App;
 use super::card::{ARM_DELAY, LINGER_TIME};
 use super::conversation::PageOf;
 use super::pages::TuiPage;
+use super::pages::layout;
 use super::pages::message::{CallTag, Effect, Msg, SentPrompt};
 use super::pages::shared::ConnectionView;
+use super::sanitize;
 use super::theme::{Depth, Theme};
-use super::{sanitize, view};
 
 /// Noon of some day.
 const NOON: i64 = 1_767_268_800_000;
@@ -160,7 +161,7 @@ impl Stage {
 
     fn buffer(&self) -> Buffer {
         let mut buffer = Buffer::empty(Rect::new(0, 0, self.app.shared.size.0, self.app.shared.size.1));
-        view::draw(&self.app, &mut buffer);
+        self.app.draw(&mut buffer);
         sanitize::seal(&mut buffer, self.app.shared.theme.depth);
         buffer
     }
@@ -192,7 +193,7 @@ impl Stage {
             let mut terminal = Terminal::with_options(CrosstermBackend::new(&mut bytes), options).unwrap();
             terminal
                 .draw(|frame| {
-                    view::draw(&self.app, frame.buffer_mut());
+                    self.app.draw(frame.buffer_mut());
                     sanitize::seal(frame.buffer_mut(), self.app.shared.theme.depth);
                 })
                 .unwrap();
@@ -264,18 +265,18 @@ fn tui_draws_every_page_at_80x24() {
             .any(|effect| matches!(effect, Effect::Call { path, .. } if path == "/v1/search?limit=100&q=parser"))
     );
     let hits = json!({ "hits": [{ "session_id": "s_1", "cursor": "e:3", "role": "agent", "snippet": "the parser \u{202e}fails" }] });
-    stage.msg(Msg::Done(CallTag::Search("parser".into()), Ok((200, hits))));
+    stage.msg(Msg::Done(CallTag::Page(TuiPage::Search, "parser".into()), Ok((200, hits))));
     insta::assert_snapshot!("search", stage.screen());
     stage.keys(&["4"]);
     let list = json!({ "runtimes": [{ "runtime_id": "gemini", "dialect": "acp", "state": "ready", "connect": { "command": ["gemini", "--acp"] }, "cwd": "/home/you",
         "agent": "gemini-cli 0.61", "pid": 4242, "generation": 1, "updated_at": at(NOON - 60_000) },
         { "runtime_id": "codex", "dialect": "codex", "state": "exited", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nothing is listening there", "updated_at": at(NOON) }] });
-    stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, list))));
+    stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, list))));
     insta::assert_snapshot!("runtimes", stage.screen());
     stage.keys(&["5"]);
     let list = json!({ "devices": [{ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin"], "kind": "local", "online": true, "you": true, "last_seen_at": at(NOON) },
         { "device_id": "d_2", "name": "phone", "scopes": ["watch", "approve"], "approve_up_to": "low", "kind": "device", "last_seen_at": at(NOON - 7_200_000) }] });
-    stage.msg(Msg::Done(CallTag::Devices, Ok((200, list))));
+    stage.msg(Msg::Done(CallTag::Page(TuiPage::Devices, String::new()), Ok((200, list))));
     insta::assert_snapshot!("devices", stage.screen());
     stage.keys(&["?"]);
     insta::assert_snapshot!("help", stage.screen());
@@ -401,7 +402,9 @@ fn tui_orders_sessions_by_news_whatever_the_clock_says() {
     // The gateway lists the newest first; the second one was active before the clock was set back.
     let list = [session("s_1", "one", "idle", 2 * HOUR), session("s_2", "two", "idle", HOUR)];
     let mut stage = Stage::new(100, 30, &list, &[]);
-    let order = |stage: &Stage| stage.app.ordered().iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+    let order = |stage: &Stage| {
+        stage.app.pages.sessions.ordered(&stage.app.shared).iter().map(|one| one.id.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(order(&stage), ["s_1", "s_2"]);
     stage.msg(Msg::Event(ClientEvent::Session(session("s_2", "two", "idle", 3 * HOUR))));
     assert_eq!(order(&stage), ["s_2", "s_1"], "what is said now is news");
@@ -1123,13 +1126,13 @@ fn tui_never_passes_an_agents_escape_sequence_to_the_terminal() {
                 );
                 stage.type_text("/a");
                 assert_allowed_bytes(&stage.bytes(), bytes);
-                stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, json!({ "runtimes": [{ "runtime_id": whole, "agent": whole, "problem": whole, "stderr_tail": whole, "connect": { "command": [whole] } }] })))));
+                stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, json!({ "runtimes": [{ "runtime_id": whole, "agent": whole, "problem": whole, "stderr_tail": whole, "connect": { "command": [whole] } }] })))));
                 stage.msg(Msg::Done(
-                    CallTag::Devices,
+                    CallTag::Page(TuiPage::Devices, String::new()),
                     Ok((200, json!({ "devices": [{ "device_id": "d", "name": whole, "scopes": [whole] }] }))),
                 ));
                 stage.msg(Msg::Done(
-                    CallTag::Search(whole.clone()),
+                    CallTag::Page(TuiPage::Search, whole.clone()),
                     Ok((
                         200,
                         json!({ "hits": [{ "session_id": "s_1", "cursor": "e:1", "role": whole, "snippet": whole }] }),
@@ -1205,7 +1208,7 @@ fn tui_draws_every_size_and_reports_a_small_one() {
         {
             stage.msg(Msg::Resize(width, height));
             let screen = stage.screen();
-            if width >= 20 && (width < view::WIDTH_MIN || height < view::HEIGHT_MIN) {
+            if width >= 20 && (width < layout::WIDTH_MIN || height < layout::HEIGHT_MIN) {
                 assert!(screen.contains("plexus needs"), "{screen}");
             }
         }

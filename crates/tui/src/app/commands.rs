@@ -3,28 +3,11 @@
 use super::*;
 
 impl App {
-    /// The agent's slash commands that match the prompt so far.
-    pub(crate) fn slash(&self) -> Vec<(String, String)> {
-        let lines = self.pages.session.composer.lines();
-        let Some(begun) = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1) else {
-            return Vec::new();
-        };
-        if begun.contains(' ') || !self.shared.writing {
-            return Vec::new();
-        }
-        let all = self
-            .pages
-            .session
-            .conversation
-            .as_ref()
-            .map(|conversation| conversation.commands.clone())
-            .unwrap_or_default();
-        all.into_iter().filter(|(name, _)| name.starts_with(begun)).take(6).collect()
-    }
-
     pub(super) fn then(&mut self, then: AfterConfirm, words: &str, effects: &mut Vec<Effect>) {
         effects.push(match then {
-            AfterConfirm::DenySeveral => return self.ask_several(Sense::Deny { reason: words.to_owned() }),
+            AfterConfirm::DenySeveral => {
+                return self.pages.inbox.ask_several(Sense::Deny { reason: words.to_owned() }, &mut self.shared);
+            }
             AfterConfirm::Ceiling(of, known) => return self.set_ceiling(of, *known, words, effects),
             AfterConfirm::Image(_) if words.is_empty() => return,
             AfterConfirm::Image(place) => {
@@ -68,7 +51,7 @@ impl App {
                 list.push((rank(&choice.command.to_lowercase()), choice.command, choice.what));
             }
         }
-        for session in self.ordered() {
+        for session in self.pages.sessions.ordered(&self.shared) {
             let name = session.name();
             if fits(&name) {
                 list.push((
@@ -137,9 +120,10 @@ impl App {
                 effects.push(Effect::Mouse(self.mouse));
                 self.shared.say(if self.mouse { "mouse on" } else { "mouse off" }, false);
             }
-            "surface" => self.open_surface(),
+            "surface" => self.pages.session.open_surface(&mut self.shared),
             "changes" => self.open_changes(effects),
-            "image" => self.ask_image(),
+            "image" if self.pages.new_session.form.is_some() => self.shared.ask_image(String::new()),
+            "image" => self.pages.session.ask_image(&mut self.shared),
             "doctor" => effects.push(Effect::get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
             "start" => {
                 self.shared.overlay = Some(Overlay::Input {
@@ -167,6 +151,13 @@ impl App {
                 self.session_command(name, &session, effects);
             }
         }
+    }
+
+    /// Shows the changes of the open session.
+    fn open_changes(&mut self, effects: &mut Vec<Effect>) {
+        let open = self.pages.session.id().filter(|_| self.shared.page == TuiPage::Session);
+        let Some(session) = open.map(str::to_owned) else { return self.shared.say("open a session first", true) };
+        self.with(effects, |pages, cx| pages.changes.open(&session, cx));
     }
 
     pub(super) fn session_command(&mut self, name: &str, session: &SessionItem, effects: &mut Vec<Effect>) {
@@ -251,13 +242,13 @@ impl App {
                 effects.push(Effect::Export { session: session.id.clone(), format, name: session.name() });
             }
             "copy" => self.copy(effects),
-            "thoughts" => {
-                self.with_conversation(|conversation, _| conversation.refold(|folds| folds.thoughts = !folds.thoughts))
-            }
-            "output" => {
-                self.with_conversation(|conversation, _| conversation.refold(|folds| folds.tools = !folds.tools))
-            }
-            "now" => self.with_conversation(|conversation, _| conversation.go_to_newest()),
+            "thoughts" => self.pages.session.with_conversation(&self.shared, |conversation, _| {
+                conversation.refold(|folds| folds.thoughts = !folds.thoughts)
+            }),
+            "output" => self.pages.session.with_conversation(&self.shared, |conversation, _| {
+                conversation.refold(|folds| folds.tools = !folds.tools)
+            }),
+            "now" => self.pages.session.with_conversation(&self.shared, |conversation, _| conversation.go_to_newest()),
             _ => {}
         }
     }
@@ -292,8 +283,10 @@ impl App {
             inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let all = value["worktrees"].as_array().into_iter().flatten();
-        let Some(one) =
-            all.into_iter().find(ours).filter(|_| self.shared.overlay.is_none() && self.new_session.form.is_none())
+        let Some(one) = all
+            .into_iter()
+            .find(ours)
+            .filter(|_| self.shared.overlay.is_none() && self.pages.new_session.form.is_none())
         else {
             return;
         };

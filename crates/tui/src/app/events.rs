@@ -1,6 +1,8 @@
 //! Applies events of the gateway and replies to calls.
 
 use super::*;
+use crate::card::Card;
+use crate::pages::session::SessionPage;
 use plexus_protocol::Kind;
 
 impl App {
@@ -14,7 +16,6 @@ impl App {
                 self.shared.data_as_of = self.shared.now;
                 self.presence.reported = None;
                 self.refreshed = 0;
-                self.touch_changes(None);
                 self.choose_first_page();
             }
             ClientEvent::Lost(why) => {
@@ -68,7 +69,7 @@ impl App {
     fn on_hello(&mut self, hello: &Value) {
         self.shared.sessions.all.clear();
         self.shared.sessions.changed = true;
-        self.pages.inbox.triage.touch();
+        self.shared.requests_changed = true;
         self.shared.sessions.positions = None;
         for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
             self.shared.sessions.add_listed(session);
@@ -104,10 +105,6 @@ impl App {
     fn on_log_event(&mut self, event: &Envelope) {
         let body = &event.event;
         let kind = Kind::from_name(&event.kind);
-        // What may change files.
-        if matches!(kind, Some(Kind::RunStarted | Kind::RunEnded | Kind::ToolCall | Kind::ToolCallUpdate)) {
-            self.touch_changes(Some(&event.session_id));
-        }
         match kind {
             Some(Kind::RequestOpened) => {
                 if let Some(ask) = RequestView::read(body, self.shared.device)
@@ -128,7 +125,7 @@ impl App {
                     body["request_id"].as_str().and_then(|id| self.shared.requests.get_mut(id))
                 {
                     *outcome = Some(RequestResult::read(body, Some(ask)));
-                    self.pages.inbox.triage.touch();
+                    self.shared.requests_changed = true;
                 }
                 if let Some(id) = body["request_id"].as_str() {
                     self.shared.card.drafts.remove(id);
@@ -175,30 +172,6 @@ impl App {
         }
     }
 
-    pub(super) fn on_session_event(&mut self, client_event: &ClientEvent) {
-        let Some(conversation) = &mut self.pages.session.conversation else { return };
-        match client_event {
-            ClientEvent::Event(event) => {
-                let at = event.at.map_or(0, |at| at.as_millis());
-                conversation.event(&event.kind, &event.event, &event.run_id, &event.cursor, at);
-            }
-            ClientEvent::Snapshot(value) => conversation.snapshot(value),
-            ClientEvent::Live => {
-                conversation.live = true;
-                if let Some(place) = conversation.seek_target.take() {
-                    conversation.seek(place);
-                }
-            }
-            ClientEvent::Hello(_) | ClientEvent::Lost(_) => conversation.live = false,
-            ClientEvent::Older
-            | ClientEvent::Session(_)
-            | ClientEvent::SessionGone(_)
-            | ClientEvent::Runtime(_)
-            | ClientEvent::RuntimeGone(_)
-            | ClientEvent::Presence(_) => {}
-        }
-    }
-
     /// Applies an open request: the newest revision counts, and the whole request rather than its beginning. A request that changes while
     /// it is shown has to be read again.
     pub(super) fn on_request(&mut self, ask: RequestView) {
@@ -215,38 +188,7 @@ impl App {
             }
         }
         self.shared.requests.insert(ask.id.clone(), (ask, None));
-        self.pages.inbox.triage.touch();
-    }
-
-    /// The open session's first page has arrived.
-    pub(super) fn on_opened(&mut self, opening: Option<(PageOf, Value, String)>, effects: &mut Vec<Effect>) {
-        let Some(conversation) = &mut self.pages.session.conversation else { return };
-        let after = opening.map(|(page, snapshot, next)| {
-            conversation.open(&page, &snapshot);
-            next
-        });
-        effects.push(Effect::Attach { session: conversation.session.clone(), after });
-    }
-
-    pub(super) fn on_page(&mut self, page: Result<PageOf, String>) {
-        let area = view::conversation_area(self);
-        let Some(conversation) = &mut self.pages.session.conversation else { return };
-        match page {
-            Ok(page) => {
-                let pen = DrawContext {
-                    theme: &self.shared.theme,
-                    width: area.width,
-                    height: usize::from(area.height),
-                    now: self.shared.now,
-                };
-                conversation.page(&page, usize::from(area.height), &pen);
-            }
-            Err(why) => {
-                conversation.fetching = false;
-                conversation.scroll_position.follow = false;
-                self.shared.say(&why, true);
-            }
-        }
+        self.shared.requests_changed = true;
     }
 
     pub(super) fn on_reply(&mut self, tag: CallTag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
@@ -269,7 +211,7 @@ impl App {
                 self.shared.say(&format!("{runtime} is restarting; sent when ready"), false)
             }
             CallTag::Restart(_) => {
-                self.pages.session.pending_restart = None;
+                self.pages.session.forget_restart();
                 self.shared.say(&format!("not restarted: {why}"), true);
             }
             CallTag::Older(greeting) if greeting != self.shared.sessions.greeting => {}
@@ -286,18 +228,23 @@ impl App {
                     self.shared.sessions.add_listed(session);
                 }
             }
-            CallTag::Runtimes | CallTag::Devices | CallTag::Search(_) => {
-                self.on_list_reply(tag, &value, good.then_some(()).ok_or(why));
+            CallTag::Page(page, call) => {
+                let reply = good.then_some(&value).ok_or(&*why);
+                self.with(effects, |pages, cx| pages.get_mut(page).reply(call, reply, cx));
             }
             CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why, effects),
             CallTag::FullRequest(id) => {
                 self.on_full_request(&id, RequestView::read(&value, self.shared.device).filter(|_| good), &why);
             }
-            CallTag::Prompt(_) if good => self.on_prompt_reply(&value),
-            CallTag::Prompt(sent) => self.take_back(*sent, &why),
-            CallTag::Files(asked) => self.pages.session.files.on_reply(asked, good.then_some(&value).ok_or(&*why)),
-            CallTag::Changes(session, call) => self.on_changes_reply(&session, call, (good, &value), &why, effects),
-            CallTag::Form(call) => self.on_form_reply(call, (status, &value), &why, effects),
+            CallTag::Prompt(_) if good => SessionPage::on_prompt_reply(&value, &mut self.shared),
+            CallTag::Prompt(sent) => self.pages.session.take_back(*sent, &why, &mut self.shared),
+            CallTag::Files(asked) => self.pages.session.on_files_reply(asked, good.then_some(&value).ok_or(&*why)),
+            CallTag::Changes(session, call) => self.with(effects, |pages, cx| {
+                pages.changes.on_reply(&session, call, (good, &value), &why, cx);
+            }),
+            CallTag::Form(call) => {
+                self.with(effects, |pages, cx| pages.new_session.on_reply(call, (status, &value), &why, cx));
+            }
             CallTag::Pairing(serial, call) => self.on_pairing_reply((serial, call), (status, &value), &why, effects),
             CallTag::Usage(serial, part) => self.on_usage_reply(serial, part, good.then_some(&value).ok_or(&*why)),
             CallTag::Ceilings => self.on_ceilings((!good).then_some(&*why), effects),
@@ -315,9 +262,10 @@ impl App {
             },
             CallTag::Action { session, surface } => {
                 let stale = value["code"] == "stale_surface";
-                self.on_action_reply(&session, &surface, (!good).then_some(why), stale);
+                let refused = (!good).then_some(why);
+                self.pages.session.on_action_reply(&session, &surface, refused, stale, &mut self.shared);
             }
-            CallTag::Surfaces(session) => self.on_surfaces(&session, good.then_some(&value["surfaces"])),
+            CallTag::Surfaces(session) => self.pages.session.on_surfaces(&session, good.then_some(&value["surfaces"])),
             CallTag::Notice(words) => {
                 if good {
                     self.shared.say(&words, false);
@@ -326,33 +274,6 @@ impl App {
                 }
                 self.refresh(effects);
             }
-        }
-    }
-
-    /// Applies the reply to the call for the list of a page.
-    fn on_list_reply(&mut self, tag: CallTag, value: &Value, reply: Result<(), String>) {
-        match tag {
-            CallTag::Runtimes => {
-                if let Some(all) = items(&mut self.pages.runtimes.problem, &value["runtimes"], reply, RuntimeItem::read)
-                {
-                    self.shared.runtimes = all;
-                    self.pages.runtimes.read = true;
-                }
-            }
-            CallTag::Devices => {
-                if let Some(all) = items(&mut self.pages.devices.problem, &value["devices"], reply, DeviceItem::read) {
-                    self.pages.devices.devices = all;
-                }
-            }
-            CallTag::Search(words) => {
-                if let Some(hits) = items(&mut self.pages.search.problem, &value["hits"], reply, SearchItem::read) {
-                    self.pages.search.hits = hits;
-                    self.pages.search.list.at = Some(0);
-                    self.pages.search.typing = self.pages.search.hits.is_empty();
-                }
-                self.pages.search.searched = Some(words);
-            }
-            _ => {}
         }
     }
 
@@ -400,7 +321,7 @@ impl App {
             && let Some((ask, outcome @ None)) = self.shared.requests.get_mut(id)
         {
             *outcome = Some(RequestResult::read(value, Some(ask)));
-            self.pages.inbox.triage.touch();
+            self.shared.requests_changed = true;
         }
         if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
             card.sent = false;
@@ -409,7 +330,7 @@ impl App {
             }
         }
         let late = (status == 409 || status == 410) && value.get("resolved_by").is_some();
-        if self.is_triaged(id, good, late, why, effects) {
+        if self.with(effects, |pages, cx| pages.inbox.is_triaged(id, good, late, why, cx)) {
             return;
         }
         if late {
@@ -437,14 +358,6 @@ impl App {
         let words: Vec<String> = lines.chain(checks).collect();
         let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
         self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: usize::MAX });
-    }
-
-    /// A prompt was accepted.
-    fn on_prompt_reply(&mut self, value: &Value) {
-        if value["queued"] == true {
-            let ahead = value["ahead"].as_u64().unwrap_or_default();
-            self.shared.say(&format!("queued: {ahead} before it"), false);
-        }
     }
 
     /// Applies a whole request of which only the beginning was known.
@@ -479,36 +392,4 @@ impl App {
             }
         }
     }
-
-    /// Loads the rest of a tool call.
-    pub(super) fn load_rest(&mut self, effects: &mut Vec<Effect>) {
-        let mut wanted = Err("open a session first");
-        self.with_conversation(|conversation, pen| wanted = conversation.load_rest(pen));
-        match (wanted, &self.pages.session.conversation) {
-            (Ok(call), Some(conversation)) => {
-                effects.push(Effect::Whole { session: conversation.session.clone(), call });
-            }
-            (Err(why), _) => self.shared.say(why, false),
-            (Ok(_), None) => {}
-        }
-    }
-
-    /// The rest of a tool call was loaded, or why it was not.
-    pub(super) fn on_rest(&mut self, block: u64, loaded: Result<(Vec<ConversationEvent>, u64), String>) {
-        if let Err(why) = &loaded {
-            self.shared.say(why, true);
-        }
-        self.with_conversation(|conversation, _| conversation.on_rest(block, loaded.ok()));
-    }
-}
-
-/// The items of a page's list; on an error the page shows the message.
-fn items<T>(
-    problem: &mut Option<String>,
-    list: &Value,
-    reply: Result<(), String>,
-    read: impl Fn(&Value) -> Option<T>,
-) -> Option<Vec<T>> {
-    *problem = reply.err();
-    problem.is_none().then(|| list.as_array().into_iter().flatten().filter_map(read).collect())
 }

@@ -99,7 +99,7 @@ impl App {
     }
 
     pub(super) fn usage_key(&mut self, mut sheet: UsageSheet, key: &Key, effects: &mut Vec<Effect>) {
-        match sheet.key(key.name(), view::usage_end(self, &sheet)) {
+        match sheet.key(key.name(), sheet_drawing::usage_end(&self.shared, &sheet)) {
             UsageOutcome::Close => {}
             UsageOutcome::Stay => self.shared.overlay = Some(Overlay::Usage(Box::new(sheet))),
             UsageOutcome::Read => self.read_usage(sheet, effects),

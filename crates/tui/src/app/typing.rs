@@ -102,8 +102,8 @@ impl App {
         let run = std::mem::take(&mut self.guard.run);
         let composer = self.shared.page == TuiPage::Session
             && self.shared.overlay.is_none()
-            && !self.shows_changes()
-            && !self.surface_is_open();
+            && !self.pages.shows_changes(&self.shared)
+            && !self.pages.session.surface_is_open(&self.shared);
         if composer {
             self.shared.write();
             self.pages.session.composer.insert_str(run);
@@ -119,7 +119,7 @@ impl App {
         match &self.shared.overlay {
             Some(_) if reads => READING_MOVES.contains(&name),
             Some(_) => MOVES.contains(&name),
-            None if self.shows_changes() => MOVES.contains(&name) || CHANGES_MOVES.contains(&name),
+            None if self.pages.shows_changes(&self.shared) => MOVES.contains(&name) || CHANGES_MOVES.contains(&name),
             // A slash in a session may begin a command of the agent.
             None => MOVES.contains(&name) || name == "/" && self.shared.page != TuiPage::Session,
         }
@@ -139,42 +139,9 @@ impl App {
             ) => return false,
             None => {}
         }
-        if self.new_session.form.is_some() {
-            return true;
-        }
-        if self.shows_changes() {
-            return self.changes.screen.as_ref().is_some_and(|screen| screen.takes_text());
-        }
-        if self.surface_takes_letters() || self.shared.card_takes_text() {
-            return true;
-        }
-        match self.shared.page {
-            TuiPage::Session => self.shared.writing,
-            TuiPage::Search => self.pages.search.typing,
-            TuiPage::Sessions => self.pages.sessions.filtering,
-            TuiPage::Inbox | TuiPage::Runtimes | TuiPage::Devices => false,
-        }
-    }
-
-    // === the focus
-
-    /// Takes the focus from a card that is gone. A card that was answered gives it to the next one; after the last one, the composer has it
-    /// if it came from there.
-    pub(super) fn update_focus(&mut self) {
-        let here = matches!(self.shared.page, TuiPage::Session | TuiPage::Inbox) && self.new_session.form.is_none();
-        let open = self.shared.card.open().is_some();
-        if here && (open || !self.shared.card.focused) {
-            return;
-        }
-        // A key meant for the request does not get into the next prompt.
-        let closed = self.shared.card.card.as_ref().and_then(|card| card.closed_at);
-        if here && closed.is_some_and(|at| (0..ARM_DELAY).contains(&(self.shared.now - at))) {
-            return;
-        }
-        self.shared.card.focused = false;
-        self.shared.writing |= self.shared.page == TuiPage::Session
-            && std::mem::take(&mut self.shared.card.from_composer)
-            && !self.surface_is_open();
+        let page = self.pages.top(&self.shared);
+        let covered = self.pages.new_session.form.is_some() || self.pages.shows_changes(&self.shared);
+        page.takes_text(&self.shared) || !covered && self.shared.card_takes_text()
     }
 
     /// Has the letter that waits act at once.

@@ -6,6 +6,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use plexus_client::ClientEvent;
 use serde_json::Value;
 
+use super::TuiPage;
 use crate::attachments::Attachment;
 use crate::ceilings::CeilingsView;
 use crate::conversation::{ConversationEvent, PageOf, WholeCall};
@@ -23,9 +24,8 @@ pub(crate) enum CallTag {
     Older(u64),
     /// The open session, if it is not among the newest.
     Session,
-    Runtimes,
-    Devices,
-    Search(String),
+    /// A call of a page, with what the page remembers of it.
+    Page(TuiPage, String),
     Answer(String),
     /// A whole request of which only the beginning was sent.
     FullRequest(String),

@@ -1,7 +1,20 @@
-//! The form of a new session.
+//! The screen of a new session: the calls of its form to the gateway, and the replies.
 
-use crate::attachments::Attachment;
-use crate::new_session::NewSessionForm;
+mod drawing;
+
+use serde_json::Value;
+
+use super::context::{Context, MouseAction, MouseInput, Step};
+use super::draw::Draw;
+use super::message::{CallTag, Effect, FormCall};
+use super::shared::{Overlay, Shared};
+use super::{Hint, Page};
+use crate::attachments::{Attachment, attach, pasted_path, prompt_body};
+use crate::input::{self, Key};
+use crate::mention::{OFFERS_MAX, files_path};
+use crate::new_session::{FormField, FormOutcome, NewSessionForm, WakeStep};
+use crate::view_model::SessionItem;
+use drawing::{form_hints, form_hit};
 
 /// The form of a new session.
 #[derive(Debug, Default)]
@@ -9,8 +22,297 @@ pub(crate) struct NewSessionPage {
     /// The form, while it is shown.
     pub(crate) form: Option<NewSessionForm>,
     /// The prompt of a form that was closed, and its images.
-    pub(crate) prompt: String,
-    pub(crate) images: Vec<Attachment>,
+    prompt: String,
+    images: Vec<Attachment>,
     /// The starts so far.
-    pub(crate) attempts: u64,
+    attempts: u64,
+}
+
+impl NewSessionPage {
+    /// Opens the form, for this agent if one is named.
+    pub(crate) fn open(&mut self, agent: Option<&str>, earlier: bool, cx: &mut Context<'_>) {
+        let mut form =
+            NewSessionForm::new(&cx.shared.environment.start_dir, &self.prompt, &cx.shared.runtimes, self.attempts);
+        form.images = std::mem::take(&mut self.images);
+        if let Some(agent) = agent {
+            form.choose(agent, earlier);
+        }
+        self.form = Some(form);
+        cx.effects.push(Effect::get(CallTag::Form(FormCall::Agents), "/v1/agents".into()));
+        cx.effects.push(Effect::get(CallTag::Form(FormCall::Recent), "/v1/folders".into()));
+    }
+
+    fn close(&mut self, shared: &mut Shared) {
+        if let Some(form) = self.form.take() {
+            self.attempts = form.attempt();
+            self.prompt = form.prompt.lines().join("\n");
+            self.images = form.images;
+        }
+        // The card was not on the screen meanwhile: it arms anew.
+        shared.rearm_card();
+    }
+
+    /// Reads what the form needs, after any message.
+    pub(crate) fn update(&mut self, cx: &mut Context<'_>) {
+        let Some(mut form) = self.form.take() else { return };
+        if let WakeStep::Remove(runtime) = form.watch_wake(cx.shared.now, &cx.shared.runtimes) {
+            cx.effects.push(remove(&runtime));
+        }
+        if form.start.is_none() {
+            let choice = form.choice(&cx.shared.runtimes);
+            let of_agent =
+                |one: &&SessionItem| choice.as_ref().is_some_and(|choice| one.runtime == choice.name) && !one.linked;
+            let newest = cx.shared.sessions.all.values().filter(of_agent).max_by_key(|one| (one.place, &one.id));
+            if let Some(session) = form.told_due(newest.map(|one| one.id.clone())) {
+                let path = format!("/v1/sessions/{session}/snapshot?max_bytes=0");
+                cx.effects.push(Effect::get(CallTag::Form(FormCall::Offers(session)), path));
+            }
+            if let Some(runtime) = form.past_due(&cx.shared.runtimes) {
+                let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000");
+                cx.effects.push(Effect::get(CallTag::Form(FormCall::Past(runtime)), path));
+            }
+            if let Some((asked, query)) = form.folders_due(cx.shared.now) {
+                cx.effects.push(Effect::get(CallTag::Form(FormCall::Folders(asked)), format!("/v1/folders?{query}")));
+            }
+            if let Some((asked, query)) = form.files.due(cx.shared.now) {
+                match Self::form_files(&form, &query, cx.shared) {
+                    Ok(path) => cx.effects.push(Effect::get(CallTag::Form(FormCall::Files(asked)), path)),
+                    Err(why) => form.files.on_reply(asked, Err(why)),
+                }
+            }
+        }
+        self.form = Some(form);
+    }
+
+    /// The question for files of the chosen folder. Whoever may not see the machine's folders asks a session that works in it.
+    fn form_files(form: &NewSessionForm, query: &str, shared: &Shared) -> Result<String, &'static str> {
+        let folder = form.folder_wanted();
+        if folder.is_empty() {
+            return Err("choose the folder first");
+        }
+        if form.sees_folders() {
+            let mut path = form_urlencoded::Serializer::new(format!("/v1/folders/files?limit={OFFERS_MAX}&"));
+            path.append_pair("under", &folder).append_pair("query", query);
+            return Ok(path.finish());
+        }
+        let session = shared.sessions.all.values().find(|one| one.cwd == folder);
+        session.map(|one| files_path(&one.id, query)).ok_or("no session works in this folder yet")
+    }
+
+    fn carry_out(&mut self, outcome: FormOutcome, cx: &mut Context<'_>) {
+        let Some(form) = &mut self.form else { return };
+        match outcome {
+            FormOutcome::Stay => {}
+            FormOutcome::Close => self.close(cx.shared),
+            FormOutcome::Open(session) => {
+                cx.effects.push(Effect::GiveUp);
+                self.close(cx.shared);
+                cx.then(Step::Open(session));
+            }
+            FormOutcome::Image => cx.shared.ask_image(String::new()),
+            FormOutcome::Wake => {
+                if let Some((attempt, body)) = form.begin_wake(cx.shared.now, &cx.shared.runtimes) {
+                    // Not given up half-way: what was started has to be known to be removed.
+                    cx.effects.push(Effect::post(CallTag::Form(FormCall::Wake(attempt)), "/v1/runtimes".into(), body));
+                }
+            }
+            FormOutcome::Cancel => {
+                match form.start.as_ref().filter(|start| start.wakes) {
+                    Some(start) => cx.effects.extend(start.runtime.as_deref().map(remove)),
+                    None => cx.effects.push(Effect::GiveUp),
+                }
+                form.settled();
+                form.fail("Cancelled. Nothing was left behind.".to_owned(), "");
+            }
+            FormOutcome::Copy(command) => {
+                cx.shared.say(&format!("copied: {command}"), false);
+                cx.effects.push(Effect::Copy(command));
+            }
+            FormOutcome::Problem => {
+                if let Some(problem) = &form.problem {
+                    let words = format!("{}\n\n{}", problem.words, problem.said);
+                    cx.shared.overlay = Some(Overlay::TextPage { title: "not started".into(), words, scroll: 0 });
+                }
+            }
+            FormOutcome::Start => match form.wish(&cx.shared.runtimes) {
+                Err(why) => form.fail(why, ""),
+                Ok((wish, words)) => {
+                    let attempt = form.begin(&wish, words, cx.shared.now, &cx.shared.runtimes);
+                    cx.effects.push(Effect::Start {
+                        tag: CallTag::Form(FormCall::Start(attempt)),
+                        path: "/v1/sessions".into(),
+                        body: wish,
+                        key: format!("new-{attempt}"),
+                    });
+                }
+            },
+        }
+    }
+
+    /// Applies the reply to a call of the form.
+    pub(crate) fn on_reply(&mut self, call: FormCall, reply: (u16, &Value), why: &str, cx: &mut Context<'_>) {
+        let (status, value) = reply;
+        let good = (200..300).contains(&status);
+        if let FormCall::Wake(attempt) = call {
+            return self.on_wake(attempt, good.then_some(value).ok_or(why), cx);
+        }
+        let Some(form) = &mut self.form else { return };
+        match call {
+            FormCall::Wake(_) => {}
+            FormCall::Agents => form.on_agents(if good { Ok(value) } else { Err((status, why)) }),
+            // Without them, the folder is typed.
+            FormCall::Recent if good => form.on_recent(value),
+            FormCall::Recent => {}
+            FormCall::Folders(asked) => form.on_folders(asked, if good { Ok(value) } else { Err(why) }),
+            FormCall::Files(asked) => form.files.on_reply(asked, if good { Ok(value) } else { Err(why) }),
+            FormCall::Offers(session) if good => form.on_told(&session, value),
+            FormCall::Offers(_) => {}
+            FormCall::Past(runtime) => form.on_past(&runtime, if good { Ok(value) } else { Err(why) }),
+            FormCall::Start(attempt) | FormCall::Setting(attempt) | FormCall::Prompt(attempt)
+                if form.start.as_ref().is_none_or(|start| start.attempt != attempt) => {}
+            FormCall::Start(_) => match value["session_id"].as_str().filter(|_| good) {
+                Some(session) => {
+                    if let Some(start) = &mut form.start {
+                        start.session = Some(session.to_owned());
+                    }
+                    form.settled();
+                    if let Some(session) = SessionItem::read(value) {
+                        cx.shared.sessions.apply_update(session);
+                    }
+                    self.next_of_start(cx);
+                }
+                None => {
+                    // Without an answer it may have begun: the same again is the same attempt.
+                    if status != 0 {
+                        form.settled();
+                    }
+                    form.fail(format!("That did not work: {why}"), value["stderr"].as_str().unwrap_or_default());
+                }
+            },
+            FormCall::Setting(_) if good => self.next_of_start(cx),
+            FormCall::Setting(_) => self.opened(&format!("the prompt was not sent: {why}"), cx),
+            FormCall::Prompt(_) if good => {
+                form.prompt = input::area("");
+                form.images.clear();
+                self.opened("", cx);
+            }
+            FormCall::Prompt(_) => self.opened(&format!("not sent: {why}"), cx),
+        }
+    }
+
+    /// The agent of the attempt is starting; or it cannot be started.
+    fn on_wake(&mut self, attempt: u64, reply: Result<&Value, &str>, cx: &mut Context<'_>) {
+        let form = self.form.as_mut().filter(|form| form.start.as_ref().is_some_and(|start| start.attempt == attempt));
+        let runtime = reply.map(|value| value["runtime_id"].as_str().unwrap_or_default().to_owned());
+        match (form, runtime) {
+            (Some(form), Ok(runtime)) => {
+                if let Some(start) = &mut form.start {
+                    start.runtime = Some(runtime);
+                }
+            }
+            (Some(form), Err(why)) => form.fail(format!("That did not work: {why}"), ""),
+            // It was given up meanwhile.
+            (None, Ok(runtime)) => cx.effects.push(remove(&runtime)),
+            (None, Err(_)) => {}
+        }
+    }
+
+    /// The next setting of the session that was opened, or its prompt.
+    fn next_of_start(&mut self, cx: &mut Context<'_>) {
+        let Some(form) = &mut self.form else { return };
+        let words = form.prompt.lines().join("\n");
+        let earlier = form.is_earlier(&cx.shared.runtimes);
+        let Some(start) = &mut form.start else { return };
+        let Some(session) = start.session.clone() else { return };
+        let attempt = start.attempt;
+        if !start.settings.is_empty() {
+            let pick = start.settings.remove(0);
+            let mut params = pick.params;
+            params["session_id"] = session.into();
+            let tag = CallTag::Form(FormCall::Setting(attempt));
+            return cx.effects.push(Effect::Ask { tag, method: pick.method, params });
+        }
+        if earlier || words.trim().is_empty() && form.images.is_empty() {
+            return self.opened("", cx);
+        }
+        cx.effects.push(Effect::Start {
+            tag: CallTag::Form(FormCall::Prompt(attempt)),
+            path: format!("/v1/sessions/{session}/prompt"),
+            body: prompt_body(&words, &form.images),
+            key: format!("new-{attempt}-prompt"),
+        });
+    }
+
+    /// Goes to the session. A prompt that was not sent is in its composer.
+    fn opened(&mut self, problem: &str, cx: &mut Context<'_>) {
+        let Some(form) = &self.form else { return };
+        let Some(session) = form.start.as_ref().and_then(|start| start.session.clone()) else { return };
+        let prompt = form.prompt.lines().join("\n");
+        self.close(cx.shared);
+        self.prompt.clear();
+        let images = std::mem::take(&mut self.images);
+        cx.then(Step::Compose { session, prompt, images, problem: problem.to_owned() });
+    }
+
+    /// An image for the prompt was read. What was pasted and is none is text.
+    pub(crate) fn on_image(&mut self, pasted: Option<String>, image: Result<Attachment, String>, shared: &mut Shared) {
+        let images = self.form.as_mut().map_or(&mut self.images, |form| &mut form.images);
+        match attach(images, image) {
+            Ok(words) => shared.say(&words, false),
+            Err(why) => {
+                if let (Some(words), Some(form)) = (pasted, &mut self.form) {
+                    form.paste(&words, shared.now);
+                }
+                shared.say(&why, true);
+            }
+        }
+    }
+}
+
+impl Page for NewSessionPage {
+    fn key(&mut self, key: &Key, cx: &mut Context<'_>) {
+        let Some(form) = &mut self.form else { return };
+        let outcome = form.key(key, cx.shared.now, &cx.shared.runtimes);
+        self.carry_out(outcome, cx);
+    }
+
+    fn paste(&mut self, words: &str, cx: &mut Context<'_>) {
+        let Some(form) = &mut self.form else { return };
+        match pasted_path(words).filter(|_| form.focus == FormField::Prompt && form.start.is_none()) {
+            Some(path) => {
+                cx.effects.push(Effect::ReadImage { place: String::new(), path, pasted: Some(words.to_owned()) });
+            }
+            None => form.paste(words, cx.shared.now),
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseInput, cx: &mut Context<'_>) {
+        let Some(form) = self.form.as_mut().filter(|_| mouse.action == MouseAction::Click) else { return };
+        let Some(hit) = form_hit(cx.shared, form, mouse.column, mouse.row) else { return };
+        let outcome = form.click(hit, cx.shared.now, &cx.shared.runtimes);
+        self.carry_out(outcome, cx);
+    }
+
+    fn takes_text(&self, _shared: &Shared) -> bool {
+        self.form.is_some()
+    }
+
+    fn hints(&self, shared: &Shared) -> Vec<Hint> {
+        self.form.as_ref().map(|form| form_hints(shared, form)).unwrap_or_default()
+    }
+
+    fn draw(&self, draw: &mut Draw<'_>) {
+        self.form.iter().for_each(|form| draw.form(form));
+    }
+}
+
+/// Removes a runtime that was started in vain.
+fn remove(runtime: &str) -> Effect {
+    Effect::Call {
+        tag: CallTag::Notice("stopped".into()),
+        method: "DELETE",
+        path: format!("/v1/runtimes/{runtime}"),
+        body: None,
+        key: false,
+    }
 }

@@ -1,22 +1,31 @@
 //! The search in all sessions.
 
+use ratatui::layout::Rect;
+use ratatui::text::Span;
 use ratatui_textarea::TextArea;
 
-use super::shared::ListState;
-use crate::input;
-use crate::view_model::SearchItem;
+use super::context::{Context, MouseInput, Reply, Step, items};
+use super::draw::{Draw, cell};
+use super::layout::{body, line_row};
+use super::message::CallTag;
+use super::shared::{ListState, Shared};
+use super::{Hint, Page, TuiPage};
+use crate::input::{self, Key};
+use crate::pages::context::MouseAction;
+use crate::sanitize;
+use crate::view_model::{SearchItem, SessionItem, position};
 
 /// The page of the search.
 #[derive(Debug)]
 pub(crate) struct SearchPage {
-    pub(crate) query: TextArea<'static>,
+    query: TextArea<'static>,
     pub(crate) typing: bool,
-    pub(crate) hits: Vec<SearchItem>,
+    hits: Vec<SearchItem>,
     /// The text that was searched for.
-    pub(crate) searched: Option<String>,
-    pub(crate) list: ListState,
+    searched: Option<String>,
+    list: ListState,
     /// Why the last search failed.
-    pub(crate) problem: Option<String>,
+    problem: Option<String>,
 }
 
 impl Default for SearchPage {
@@ -29,5 +38,151 @@ impl Default for SearchPage {
             list: ListState::default(),
             problem: None,
         }
+    }
+}
+
+impl SearchPage {
+    fn keys(&self) -> Vec<String> {
+        self.hits.iter().map(|hit| format!("{} {}", hit.session, hit.cursor)).collect()
+    }
+
+    /// The selected hit.
+    pub(crate) fn selected(&self) -> usize {
+        self.list.index(&self.keys())
+    }
+
+    fn query_key(&mut self, key: &Key, cx: &mut Context<'_>) {
+        match key.name() {
+            "Esc" => self.typing = false,
+            "Down" => self.typing = self.hits.is_empty(),
+            "Tab" | "S-Tab" => {
+                self.typing = false;
+                cx.then(Step::Key(key.clone()));
+            }
+            "Enter" => {
+                let words = self.query.lines().join(" ").trim().to_owned();
+                if !words.is_empty() {
+                    let q: String = form_urlencoded::byte_serialize(words.as_bytes()).collect();
+                    cx.get(CallTag::Page(TuiPage::Search, words), format!("/v1/search?limit=100&q={q}"));
+                }
+            }
+            "M-Enter" | "C-j" | "S-Enter" => {}
+            _ => {
+                input::edit(&mut self.query, key);
+            }
+        }
+    }
+
+    fn open_selected(&mut self, cx: &mut Context<'_>) {
+        match self.hits.get(self.selected()) {
+            Some(hit) => cx.then(Step::ReadAt(hit.session.clone(), position(&hit.cursor))),
+            None => self.typing = true,
+        }
+    }
+}
+
+impl Page for SearchPage {
+    fn early_key(&mut self, key: &Key, cx: &mut Context<'_>) -> bool {
+        let typing = self.typing;
+        if typing {
+            self.query_key(key, cx);
+        }
+        typing
+    }
+
+    fn key(&mut self, key: &Key, cx: &mut Context<'_>) {
+        match key.name() {
+            "Enter" => self.open_selected(cx),
+            "i" => self.typing = true,
+            "Up" | "k" if self.selected() == 0 => self.typing = true,
+            name => self.list.step(name, self.selected(), &self.keys()),
+        }
+    }
+
+    fn paste(&mut self, text: &str, _cx: &mut Context<'_>) {
+        if self.typing {
+            self.query.insert_str(text.replace('\n', " "));
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseInput, cx: &mut Context<'_>) {
+        let (keys, selected) = (self.keys(), self.selected());
+        if mouse.action != MouseAction::Click {
+            if self.list.choose(mouse.moved(selected, keys.len()), &keys) {
+                self.typing = false;
+            }
+            return;
+        }
+        let all = body(cx.shared);
+        let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
+        let Some(at) = line_row(area, keys.len(), selected, mouse.row) else { return };
+        let again = at == selected && !self.typing;
+        // Whoever chooses a result does not type what is searched for.
+        self.list.choose(at, &keys);
+        self.typing = false;
+        if again {
+            self.open_selected(cx);
+        }
+    }
+
+    fn reply(&mut self, words: String, reply: Reply<'_>, _cx: &mut Context<'_>) {
+        if let Some(hits) = items(&mut self.problem, reply, "hits", SearchItem::read) {
+            self.hits = hits;
+            self.list.at = Some(0);
+            self.typing = self.hits.is_empty();
+        }
+        self.searched = Some(words);
+    }
+
+    fn enter(&mut self) {
+        self.typing = true;
+    }
+
+    fn takes_text(&self, _shared: &Shared) -> bool {
+        self.typing
+    }
+
+    fn hints(&self, _shared: &Shared) -> Vec<Hint> {
+        match self.typing {
+            true => vec![("Enter", "search"), ("Esc", "list"), ("Tab", "next page")],
+            false => vec![("↑↓", "move"), ("Enter", "open"), ("i", "new search"), ("?", "keys"), ("q", "quit")],
+        }
+    }
+
+    fn draw(&self, draw: &mut Draw<'_>) {
+        let shared = draw.shared;
+        let theme = &shared.theme;
+        let all = body(shared);
+        draw.put(1, all.y, Span::styled("find ", theme.accent), 6);
+        draw.field(Rect::new(6, all.y, all.width.saturating_sub(7), 1), &self.query, self.typing);
+        let width = usize::from(all.width);
+        let rows: Vec<Vec<Span<'static>>> = self
+            .hits
+            .iter()
+            .map(|hit| {
+                let session = shared.sessions.all.get(&hit.session).map_or(String::new(), SessionItem::name);
+                vec![
+                    Span::raw("   "),
+                    cell(&session, 19, theme.accent),
+                    cell(&hit.role, 7, theme.dim),
+                    cell(&hit.words, width.saturating_sub(32), theme.text),
+                ]
+            })
+            .collect();
+        let none = match (&self.searched, &self.problem) {
+            (_, Some(why)) => why.clone(),
+            (Some(words), _) => format!("No results for “{}”.", sanitize::line(words, 100)),
+            (None, _) => "Type words to search for in all sessions.".into(),
+        };
+        let heads = match &self.searched {
+            Some(words) if !rows.is_empty() => {
+                format!("   “{}” was said {} times", sanitize::line(words, 60), rows.len())
+            }
+            _ => String::new(),
+        };
+        let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
+        let at = self.list.at.unwrap_or_default();
+        let at = if self.typing { usize::MAX } else { at.min(rows.len().saturating_sub(1)) };
+        draw.list(area, &heads, rows, at, &none);
     }
 }

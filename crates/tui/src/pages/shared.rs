@@ -8,6 +8,7 @@ use ratatui_textarea::TextArea;
 use super::TuiPage;
 use super::message::AfterConfirm;
 use crate::card::{Card, CardMode};
+use crate::input;
 use crate::pairing::PairingSheet;
 use crate::sanitize;
 use crate::theme::Theme;
@@ -240,6 +241,8 @@ pub(crate) struct Shared {
     pub(crate) device: Answerer,
     pub(crate) sessions: SessionStore,
     pub(crate) requests: Requests,
+    /// Whether a request changed since the rows of the inbox were made.
+    pub(crate) requests_changed: bool,
     pub(crate) runtimes: Vec<RuntimeItem>,
     pub(crate) card: CardPane,
     /// Whether the composer of the open session has the focus.
@@ -265,6 +268,7 @@ impl Shared {
             device: Answerer::UNLIMITED,
             sessions: SessionStore { changed: true, viewed_at, ..SessionStore::default() },
             requests: Requests::new(),
+            requests_changed: false,
             runtimes: Vec::new(),
             card: CardPane::default(),
             writing: false,
@@ -283,6 +287,15 @@ impl Shared {
     /// Asks for a confirmation.
     pub(crate) fn confirm(&mut self, words: String, then: AfterConfirm) {
         self.overlay = Some(Overlay::Confirm { words, then: Box::new(then) });
+    }
+
+    /// Asks for the path of an image for the prompt of this session, or for that of the form (empty).
+    pub(crate) fn ask_image(&mut self, place: String) {
+        self.overlay = Some(Overlay::Input {
+            label: "path of an image (PNG, JPEG, GIF, WebP)",
+            area: input::area(""),
+            then: Box::new(AfterConfirm::Image(place)),
+        });
     }
 
     /// The page whose list is in the left pane: also beside an open session.

@@ -89,7 +89,7 @@ fn opened(width: u16, height: u16) -> Stage {
 }
 
 fn comments(stage: &Stage) -> Vec<(String, usize, String)> {
-    let screen = stage.app.changes.screen.as_ref().unwrap();
+    let screen = stage.app.pages.changes.screen.as_ref().unwrap();
     screen.draft.comments.iter().map(|one| (one.path.clone(), one.line, one.text.clone())).collect()
 }
 
@@ -120,32 +120,32 @@ fn changes_need_g_and_c_and_give_the_conversation_back() {
     stage.keys(&["Esc"]);
     let before = stage.screen();
     stage.keys(&["g", "c"]);
-    assert!(stage.app.changes.screen.is_some());
+    assert!(stage.app.pages.changes.screen.is_some());
     serve(&mut stage, &list("1", &files()), DIFF);
     stage.keys(&["u"]);
-    assert!(stage.app.changes.screen.is_none());
+    assert!(stage.app.pages.changes.screen.is_none());
     assert_eq!(stage.screen(), before, "the conversation is where it was");
     // Later, they are two keys.
     stage.keys(&["g"]);
     stage.advance(2_000);
     stage.keys(&["c"]);
-    assert!(stage.app.changes.screen.is_none());
+    assert!(stage.app.pages.changes.screen.is_none());
     stage.keys(&["C-k"]);
     stage.type_text("changes");
     stage.keys(&["Enter"]);
-    assert!(stage.app.changes.screen.is_some());
+    assert!(stage.app.pages.changes.screen.is_some());
     // No key acts on what is behind them, wherever they were opened from.
     stage.keys(&["u", "i", "C-k"]);
     stage.type_text("changes");
     stage.keys(&["Enter", "z", "t", "?", "Esc", "Z"]);
     assert!(
-        stage.app.changes.screen.is_some() && stage.app.pages.session.composer.is_empty(),
+        stage.app.pages.changes.screen.is_some() && stage.app.pages.session.composer.is_empty(),
         "{:?}",
         stage.app.pages.session.composer.lines()
     );
     // Another page closes them.
     stage.keys(&["1"]);
-    assert!(stage.app.changes.screen.is_none() && stage.app.shared.page == TuiPage::Inbox);
+    assert!(stage.app.pages.changes.screen.is_none() && stage.app.shared.page == TuiPage::Inbox);
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn changes_follow_the_session_and_keep_the_place() {
     now[2]["digest"] = "d2".into();
     now.remove(0);
     reply(&mut stage, ChangesCall::List(2), 200, list("2", &now));
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().file().unwrap().path, "src/parser.rs");
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().file().unwrap().path, "src/parser.rs");
     let longer = DIFF.replace("@@ -40,3 +40,4 @@", "@@ -39,4 +39,5 @@").replace(" one\n", " zero\n one\n");
     serve(&mut stage, &list("2", &now), &longer);
-    let screen = stage.app.changes.screen.as_ref().unwrap();
+    let screen = stage.app.pages.changes.screen.as_ref().unwrap();
     assert_eq!(screen.lines(), Some((false, 41, 41)), "the same line is chosen");
 }
 
@@ -226,7 +226,7 @@ fn changes_are_reviewed_by_keys_and_nothing_is_lost() {
     stage.keys(&["Enter"]);
     assert_eq!(comments(&stage)[0], ("docs/notes.md".into(), 2, "one more".into()), "what was left is there again");
     assert_eq!(comments(&stage)[1].1, 41);
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().draft.comments[1].end, 42);
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().draft.comments[1].end, 42);
     // It is kept, and still there after the screen was left.
     assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::KeepReview(..))));
     stage.keys(&["u", "g", "c"]);
@@ -257,8 +257,8 @@ fn changes_are_reviewed_by_keys_and_nothing_is_lost() {
     stage.keys(&["Enter"]);
     assert_eq!(key(&mut stage).remove(0).2, first, "the same review has the same key");
     stage.msg(Msg::Done(tag, Ok((202, json!({ "run_id": "r_5" })))));
-    assert!(stage.app.changes.screen.is_none(), "back in the session:\n{}", stage.screen());
-    assert!(stage.app.changes.reviews.drafts["s_1"].comments.is_empty());
+    assert!(stage.app.pages.changes.screen.is_none(), "back in the session:\n{}", stage.screen());
+    assert!(stage.app.pages.changes.reviews.drafts["s_1"].comments.is_empty());
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn changes_find_a_file_mark_it_and_show_one_run() {
     let mut stage = opened(120, 30);
     stage.keys(&["f"]);
     stage.type_text("PARSER");
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().fit, [2]);
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().fit, [2]);
     stage.keys(&["Enter"]);
     serve(&mut stage, &list("1", &files()), DIFF);
     stage.keys(&["v"]);
@@ -343,7 +343,7 @@ fn changes_find_a_file_mark_it_and_show_one_run() {
     stage.type_text("zzz");
     assert!(stage.screen().contains("No changed file has this in its name"), "{}", stage.screen());
     stage.keys(&["Esc"]);
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().fit.len(), 4);
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().fit.len(), 4);
     // A version that was not viewed says so.
     let mut now = files();
     now[2]["digest"] = "d2".into();
@@ -369,7 +369,7 @@ fn changes_find_a_file_mark_it_and_show_one_run() {
     stage.keys(&["r", "Up", "Up", "Enter"]);
     assert!(calls(&mut stage).iter().all(|(call, _)| matches!(call, ChangesCall::List(_))), "one at a time");
     reply(&mut stage, old.clone(), 200, json!({ "digest": "d", "diff": DIFF }));
-    assert!(stage.app.changes.screen.as_ref().unwrap().diff().is_none());
+    assert!(stage.app.pages.changes.screen.as_ref().unwrap().diff().is_none());
     let again = calls(&mut stage);
     assert!(again.iter().any(|(call, path)| *call == old && path.ends_with('&')), "{again:?}");
 }
@@ -432,7 +432,7 @@ fn changes_of_hostile_names_and_contents_are_text() {
                 assert!(!bytes.contains(bad), "{bad:?} after {key} at {width}x{height}");
             }
         }
-        assert!(stage.app.changes.screen.as_ref().unwrap().fit.len() <= 5_000);
+        assert!(stage.app.pages.changes.screen.as_ref().unwrap().fit.len() <= 5_000);
     }
 }
 
@@ -484,12 +484,12 @@ fn changes_take_clicks_and_the_wheel() {
     let place = at(&stage, "src/parser.rs");
     press(&mut stage, MouseEventKind::Down(MouseButton::Left), place);
     serve(&mut stage, &list("1", &files()), DIFF);
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().at, 2);
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().at, 2);
     let place = at(&stage, "two and a half");
     press(&mut stage, MouseEventKind::Down(MouseButton::Left), place);
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().lines(), Some((false, 42, 42)));
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().lines(), Some((false, 42, 42)));
     press(&mut stage, MouseEventKind::ScrollUp, (3, 5));
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().at, 1);
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().at, 1);
     // A long diff scrolls under the wheel, and the chosen line stays chosen.
     let lines: String = (0..200).map(|n| format!("+line {n}\n")).collect();
     let long = format!("@@ -0,0 +1,200 @@\n{lines}");
@@ -503,7 +503,7 @@ fn changes_take_clicks_and_the_wheel() {
     press(&mut stage, MouseEventKind::ScrollDown, (80, 15));
     let screen = stage.screen();
     assert!(screen.contains("line 10") && !screen.contains("+ line 1\n"), "{screen}");
-    assert_eq!(stage.app.changes.screen.as_ref().unwrap().lines(), Some((false, 1, 1)));
+    assert_eq!(stage.app.pages.changes.screen.as_ref().unwrap().lines(), Some((false, 1, 1)));
     for _ in 0..200 {
         press(&mut stage, MouseEventKind::ScrollDown, (80, 15));
     }

@@ -27,7 +27,7 @@ fn runtimes() -> Value {
 
 fn form(width: u16, height: u16, runtimes: &Value) -> Stage {
     let mut stage = Stage::new(width, height, &sessions(), &[]);
-    stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, runtimes.clone()))));
+    stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, runtimes.clone()))));
     stage.keys(&["N"]);
     stage.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((200, agents()))));
     stage.msg(Msg::Done(CallTag::Form(FormCall::Recent), Ok((200, folders()))));
@@ -46,7 +46,7 @@ fn started(stage: &mut Stage) -> Vec<(String, Value, String)> {
 }
 
 fn focus(stage: &Stage) -> FormField {
-    stage.app.new_session.form.as_ref().unwrap().focus
+    stage.app.pages.new_session.form.as_ref().unwrap().focus
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn new_session_of_a_running_agent_needs_only_its_prompt() {
     let prompt = ("/v1/sessions/s_9/prompt".to_owned(), json!({ "text": "say hello" }), "new-1-prompt".to_owned());
     assert_eq!(started(&mut stage), [prompt]);
     stage.msg(Msg::Done(CallTag::Form(FormCall::Prompt(1)), Ok((202, json!({})))));
-    assert!(stage.app.new_session.form.is_none() && stage.app.shared.page == TuiPage::Session);
+    assert!(stage.app.pages.new_session.form.is_none() && stage.app.shared.page == TuiPage::Session);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_9".into()))), "{:?}", stage.effects);
     assert_eq!(stage.app.pages.session.composer.lines().join(""), "", "it was sent");
 }
@@ -186,7 +186,7 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         stage.keys(&["Enter"]);
         assert_eq!(started(&mut stage)[0].2, "new-2");
         stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_8", "", "idle", 0)))));
-        assert!(stage.app.new_session.form.is_some(), "the reply to another attempt");
+        assert!(stage.app.pages.new_session.form.is_some(), "the reply to another attempt");
         stage.msg(Msg::Done(CallTag::Form(FormCall::Start(2)), Err("lost".into())));
         stage.keys(&["Enter"]);
         assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), wish, "new-2".to_owned())]);
@@ -194,7 +194,7 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         stage.keys(&["Esc"]);
         assert!(stage.effects.contains(&Effect::GiveUp) && stage.screen().contains("Nothing was left behind"));
         stage.keys(&["Esc"]);
-        assert!(stage.app.new_session.form.is_none() && !stage.app.shared.quit);
+        assert!(stage.app.pages.new_session.form.is_none() && !stage.app.shared.quit);
         stage.keys(&["N"]);
         assert!(stage.screen().contains("do it"), "{}", stage.screen());
     }
@@ -226,14 +226,14 @@ fn new_session_completes_the_folder_as_far_as_it_is_certain() {
     assert!(!stage.screen().contains("stale"));
     stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packages", "packs"])))));
     stage.keys(&["Tab"]);
-    assert_eq!(stage.app.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/pack");
+    assert_eq!(stage.app.pages.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/pack");
     // A name that is typed and completed at once waits for the answer.
     stage.type_text("s");
     stage.keys(&["Tab"]);
     let (n, path) = asked(&mut stage).unwrap();
     assert!(path.ends_with("prefix=packs"), "{path}");
     stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packs"])))));
-    assert_eq!(stage.app.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/packs/");
+    assert_eq!(stage.app.pages.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/packs/");
     stage.keys(&["Enter", "Enter", "Enter"]);
     assert_eq!(started(&mut stage)[0].1["cwd"], "/home/you/project/packs");
 }
@@ -295,7 +295,7 @@ fn new_session_starts_another_program_by_its_command_line() {
     assert!(stage.screen().contains("Starting my-agent"), "{}", stage.screen());
     // A client that may not start agents is not offered it.
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
-    stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, runtimes()))));
+    stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, runtimes()))));
     stage.keys(&["N"]);
     stage.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((403, json!({})))));
     assert!(!stage.screen().contains("another program"), "{}", stage.screen());
@@ -400,7 +400,7 @@ fn new_session_is_the_first_screen_without_agents_and_sessions() {
         stage.app.start(None);
         stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions, "requests": [] }))));
         stage.msg(Msg::Event(ClientEvent::Live));
-        stage.msg(Msg::Done(CallTag::Runtimes, Ok((200, runtimes.clone()))));
+        stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, runtimes.clone()))));
         stage
     };
     let none = json!({ "runtimes": [] });
@@ -411,13 +411,13 @@ fn new_session_is_the_first_screen_without_agents_and_sessions() {
     first.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((403, refused))));
     assert!(first.screen().contains("only an administrator"), "{}", first.screen());
     first.keys(&["Esc"]);
-    first.msg(Msg::Done(CallTag::Runtimes, Ok((200, none.clone()))));
-    assert!(first.app.new_session.form.is_none());
+    first.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, none.clone()))));
+    assert!(first.app.pages.new_session.form.is_none());
     for stage in [start(&sessions(), &none), start(&[], &runtimes())] {
-        assert!(stage.app.new_session.form.is_none());
+        assert!(stage.app.pages.new_session.form.is_none());
     }
     // In the inbox, where no card takes the key.
     let mut stage = start(&sessions(), &runtimes());
     stage.keys(&["1", "N"]);
-    assert!(stage.app.new_session.form.is_some());
+    assert!(stage.app.pages.new_session.form.is_some());
 }

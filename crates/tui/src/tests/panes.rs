@@ -3,6 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::*;
+use crate::pages::Page as _;
 
 fn mouse(stage: &mut Stage, kind: MouseEventKind, (column, row): (u16, u16)) {
     stage.msg(Msg::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
@@ -136,9 +137,9 @@ fn panes_mouse_selects_rows_panes_and_buttons() {
         assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })], "{}", stage.screen());
         // The wheel moves the list under it.
         let at = place(&stage, "make clean");
-        let before = stage.app.inbox_at();
+        let before = stage.app.pages.inbox.selected();
         mouse(&mut stage, if before == 0 { MouseEventKind::ScrollDown } else { MouseEventKind::ScrollUp }, at);
-        assert_ne!(stage.app.inbox_at(), before);
+        assert_ne!(stage.app.pages.inbox.selected(), before);
     }
     // With panes, a click into the session goes there.
     let mut stage = Stage::new(120, 40, &sessions(), &[]);
@@ -146,7 +147,10 @@ fn panes_mouse_selects_rows_panes_and_buttons() {
     assert_eq!(stage.app.shared.page, TuiPage::Session);
     let at = place(&stage, "Upgrade the database");
     mouse(&mut stage, click, at);
-    assert_eq!((stage.app.shared.page, stage.app.selected_session().as_deref()), (TuiPage::Sessions, Some("s_2")));
+    assert_eq!(
+        (stage.app.shared.page, stage.app.pages.sessions.selected_session(&stage.app.shared).as_deref()),
+        (TuiPage::Sessions, Some("s_2"))
+    );
 }
 
 #[test]
@@ -155,19 +159,22 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
     // The list of sessions: the wheel moves, and a second click opens.
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     let at = place(&stage, "Upgrade the database");
-    let before = stage.app.session_at();
+    let before = stage.app.pages.sessions.selected();
     let wheel = |down: bool| if down { MouseEventKind::ScrollDown } else { MouseEventKind::ScrollUp };
     mouse(&mut stage, wheel(before == 0), at);
-    assert_ne!(stage.app.session_at(), before);
+    assert_ne!(stage.app.pages.sessions.selected(), before);
     mouse(&mut stage, click, at);
-    assert_eq!(stage.app.selected_session().as_deref(), Some("s_2"));
+    assert_eq!(stage.app.pages.sessions.selected_session(&stage.app.shared).as_deref(), Some("s_2"));
     mouse(&mut stage, click, at);
     assert_eq!(stage.app.shared.page, TuiPage::Session);
     // Devices, more than the screen has lines for: the clicked line is the one that is drawn there.
     let mut stage = Stage::new(80, 16, &[], &[]);
     stage.keys(&["5"]);
     let one = |n: usize| json!({ "device_id": format!("d_{n}"), "name": format!("phone-{n:02}"), "scopes": ["watch"], "kind": "device" });
-    stage.msg(Msg::Done(CallTag::Devices, Ok((200, json!({ "devices": (0..40).map(one).collect::<Vec<_>>() })))));
+    stage.msg(Msg::Done(
+        CallTag::Page(TuiPage::Devices, String::new()),
+        Ok((200, json!({ "devices": (0..40).map(one).collect::<Vec<_>>() }))),
+    ));
     stage.keys(&["G"]);
     let at = place(&stage, "phone-33");
     mouse(&mut stage, click, at);
@@ -176,15 +183,10 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.keys(&["3"]);
     let hits: Vec<Value> = (1..4).map(|n| json!({ "session_id": format!("s_{n}"), "cursor": format!("e:{n}"), "role": "agent", "snippet": format!("found-{n}") })).collect();
-    stage.msg(Msg::Done(CallTag::Search("x".into()), Ok((200, json!({ "hits": hits })))));
+    stage.msg(Msg::Done(CallTag::Page(TuiPage::Search, "x".into()), Ok((200, json!({ "hits": hits })))));
     let at = place(&stage, "found-2");
     mouse(&mut stage, click, at);
-    assert_eq!(
-        (stage.app.shared.page, stage.app.row_index(TuiPage::Search)),
-        (TuiPage::Search, 1),
-        "{}",
-        stage.screen()
-    );
+    assert_eq!((stage.app.shared.page, stage.app.pages.search.selected()), (TuiPage::Search, 1), "{}", stage.screen());
     mouse(&mut stage, click, at);
     let opened = stage.app.pages.session.conversation.as_ref().map(|conversation| conversation.session.as_str());
     assert_eq!((stage.app.shared.page, opened), (TuiPage::Session, Some("s_2")));

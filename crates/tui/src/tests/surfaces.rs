@@ -102,7 +102,7 @@ fn tui_request_is_drawn_over_a_surface_and_gets_no_letter_of_a_field() {
     stage.advance(ARM_DELAY);
     stage.keys(&["a"]);
     assert_eq!(stage.answers(), [json!({ "option_id": "o1", "digest": "d1" })]);
-    assert!(stage.app.surface_is_open());
+    assert!(stage.app.pages.session.surface_is_open(&stage.app.shared));
 }
 
 #[test]
@@ -180,5 +180,5 @@ fn tui_surfaces_come_with_the_snapshot_and_older_events_change_nothing() {
         "surface_updated",
         &json!({ "surface": "late", "rev": 2, "base": 1, "closed": true, "messages": [] }),
     );
-    assert!(!stage.app.surface_is_open());
+    assert!(!stage.app.pages.session.surface_is_open(&stage.app.shared));
 }

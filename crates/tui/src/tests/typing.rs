@@ -63,7 +63,7 @@ const PLACES: &[Place] = &[
     ("the changes", |stage| {
         stage.open("s_2");
         stage.keys(&["Esc", "g", "c"]);
-        assert!(stage.app.changes.screen.is_some());
+        assert!(stage.app.pages.changes.screen.is_some());
     }),
     ("a surface", |stage| {
         stage.open("s_1");
@@ -78,8 +78,8 @@ fn standing(stage: &Stage) -> (TuiPage, Option<std::mem::Discriminant<Overlay>>,
     (
         app.shared.page,
         app.shared.overlay.as_ref().map(std::mem::discriminant),
-        app.new_session.form.is_some(),
-        app.changes.screen.is_some(),
+        app.pages.new_session.form.is_some(),
+        app.pages.changes.screen.is_some(),
         app.pages
             .session
             .conversation

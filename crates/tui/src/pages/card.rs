@@ -1,16 +1,24 @@
 //! The card of a request.
 
-use super::panes::card_rect;
-use super::*;
-use crate::card::{MENU_ROWS, card_text, option_places};
 use plexus_protocol::answers::AnswerAction;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::Span;
+use ratatui::widgets::{Block, BorderType, Clear, Widget as _};
 
-/// The key of the button of the card at this place of the screen.
-pub(crate) fn option_at(app: &App, column: u16, row: u16) -> Option<char> {
-    card_area(app)?;
-    let area = card_rect(app)?;
-    let card = app.shared.card.card.as_ref()?;
-    let (ask, None) = app.shared.requests.get(&card.id)? else { return None };
+use super::TuiPage;
+use super::draw::{Draw, cell};
+use super::layout::{NARROW_TABS, window};
+use super::shared::Shared;
+use crate::card::{Card, CardMode, MENU_ROWS, card_text, option_places};
+use crate::input;
+use crate::sanitize;
+use crate::view_model::{RequestView, RiskView};
+
+/// The key of the button at this place of the screen, on the card in this area.
+pub(crate) fn option_at(shared: &Shared, area: Rect, column: u16, row: u16) -> Option<char> {
+    let card = shared.card.card.as_ref()?;
+    let (ask, None) = shared.requests.get(&card.id)? else { return None };
     let (lines, places) = option_places(card, ask, usize::from(area.width).saturating_sub(4));
     let first = (area.y + area.height).checked_sub(2 + u16::try_from(lines).ok()?)?;
     let line = usize::from(row.checked_sub(first)?);
@@ -20,26 +28,25 @@ pub(crate) fn option_at(app: &App, column: u16, row: u16) -> Option<char> {
 }
 
 impl Draw<'_> {
-    pub(super) fn card(&mut self, area: Rect) {
-        let app = self.app;
-        let theme = &app.shared.theme;
-        let Some(card) = &app.shared.card.card else { return };
-        let Some((ask, outcome)) = app.shared.requests.get(&card.id) else { return };
+    pub(crate) fn card(&mut self, area: Rect) {
+        let shared = self.shared;
+        let theme = &shared.theme;
+        let Some(card) = &shared.card.card else { return };
+        let Some((ask, outcome)) = shared.requests.get(&card.id) else { return };
         let shape = card.shape(ask, area.width, usize::from(area.height), theme);
-        let mut from = app.shared.sessions.label(&ask.session);
-        let names = app.shared.sessions.viewer_names(&ask.session);
+        let mut from = shared.sessions.label(&ask.session);
+        let names = shared.sessions.viewer_names(&ask.session);
         if !names.is_empty() {
             from = format!("{from} · also here: {}", names.join(", "));
         }
         let inner_width = usize::from(area.width).saturating_sub(4);
-        let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, app.shared.now));
-        if !app.shared.card.focused && outcome.is_none() && !ask.observe {
-            let (key, hint) =
-                match (app.shared.page == TuiPage::Session && app.shared.writing, area.width < NARROW_TABS) {
-                    (true, true) => ("Esc", " answers it: you are writing"),
-                    (true, false) => ("Esc", " answers it: letters go into your prompt now"),
-                    (false, _) => ("a", " chooses it; then the keys answer"),
-                };
+        let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, shared.now));
+        if !shared.card.focused && outcome.is_none() && !ask.observe {
+            let (key, hint) = match (shared.page == TuiPage::Session && shared.writing, area.width < NARROW_TABS) {
+                (true, true) => ("Esc", " answers it: you are writing"),
+                (true, false) => ("Esc", " answers it: letters go into your prompt now"),
+                (false, _) => ("a", " chooses it; then the keys answer"),
+            };
             words.hint = vec![Span::styled(key, theme.accent), Span::styled(hint, theme.dim)];
         }
         let style = match (outcome, ask.risk) {
@@ -49,7 +56,7 @@ impl Draw<'_> {
         };
         Clear.render(area, self.buf);
         Block::bordered().border_type(BorderType::Rounded).border_style(style).render(area, self.buf);
-        let waiting = app.shared.open_asks().0;
+        let waiting = shared.open_asks().0;
         let more = match waiting - usize::from(outcome.is_none() && waiting > 0) {
             0 => String::new(),
             many if area.width < NARROW_TABS => format!(" +{many} ] "),
@@ -108,9 +115,9 @@ impl Draw<'_> {
     }
 
     /// What is typed or picked on the card; returns the first line below it.
-    fn card_input(&mut self, area: Rect, card: &Card, ask: &crate::view_model::RequestView) -> u16 {
-        let app = self.app;
-        let theme = &app.shared.theme;
+    fn card_input(&mut self, area: Rect, card: &Card, ask: &RequestView) -> u16 {
+        let shared = self.shared;
+        let theme = &shared.theme;
         let (x, width, end, inner_width) = (area.x, area.width, area.y + area.height, usize::from(area.width));
         let mut y = area.y;
         match &card.mode {
@@ -120,7 +127,7 @@ impl Draw<'_> {
                 self.field(
                     Rect::new(x + 2, y, width.saturating_sub(2), high.min(area.height)),
                     text,
-                    app.shared.card.focused,
+                    shared.card.focused,
                 );
                 y += high;
             }

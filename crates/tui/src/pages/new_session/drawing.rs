@@ -1,7 +1,18 @@
 //! The screen of a new session. Its fields stay where they are: the list of the focused one is drawn over what is below it.
 
-use super::*;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Widget as _};
+
+use crate::input;
+use crate::markdown::wrap;
 use crate::new_session::{AgentChoiceKind, FormField, FormHit, NewSessionForm, PROTOCOLS};
+use crate::pages::draw::{Draw, cell};
+use crate::pages::layout::{body, window};
+use crate::pages::shared::Shared;
+use crate::sanitize;
+use crate::view_model::span;
 
 /// The widest form, in columns.
 const FORM_MAX: u16 = 110;
@@ -27,11 +38,11 @@ struct FormAreas {
 }
 
 /// The lines of the problem or of the progress.
-fn foot_lines(app: &App, form: &NewSessionForm, width: u16) -> Vec<Line<'static>> {
-    let theme = &app.shared.theme;
+fn foot_lines(shared: &Shared, form: &NewSessionForm, width: u16) -> Vec<Line<'static>> {
+    let theme = &shared.theme;
     let (none, room) = (Span::raw(""), usize::from(width));
     if let Some(start) = &form.start {
-        let words = format!("{} … {}", start.words, span(app.shared.now - start.since));
+        let words = format!("{} … {}", start.words, span(shared.now - start.since));
         return wrap(&[Span::styled(words, theme.busy)], &none, &none, room);
     }
     let Some(problem) = &form.problem else { return Vec::new() };
@@ -46,10 +57,10 @@ fn foot_lines(app: &App, form: &NewSessionForm, width: u16) -> Vec<Line<'static>
 }
 
 /// How many rows the list of a field has, and the selected one.
-fn list_of(app: &App, form: &NewSessionForm, field: FormField) -> (usize, usize) {
+fn list_of(shared: &Shared, form: &NewSessionForm, field: FormField) -> (usize, usize) {
     match field {
         FormField::Agent => {
-            let all = form.agents(&app.shared.runtimes);
+            let all = form.agents(&shared.runtimes);
             (all.len(), form.agent_at(&all))
         }
         FormField::Folder => (form.offered().len(), form.folder_at.unwrap_or_default()),
@@ -71,16 +82,16 @@ fn list_of(app: &App, form: &NewSessionForm, field: FormField) -> (usize, usize)
     }
 }
 
-fn areas(app: &App, form: &NewSessionForm) -> FormAreas {
-    let body = body(app);
+fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
+    let body = body(shared);
     let width = body.width.min(FORM_MAX).saturating_sub(2);
     let x = (body.width - width) / 2;
     let roomy = body.height >= ROOMY;
     let (top, end) = (body.y + if roomy { 2 } else { 0 }, body.y + body.height);
-    let foot = u16::try_from(foot_lines(app, form, width).len()).unwrap_or(u16::MAX).min(body.height / 2);
+    let foot = u16::try_from(foot_lines(shared, form, width).len()).unwrap_or(u16::MAX).min(body.height / 2);
     let foot = Rect::new(x, end - foot, width, foot);
-    let all = form.fields(&app.shared.runtimes);
-    let agents = u16::try_from(list_of(app, form, FormField::Agent).0).unwrap_or(LIST_LINES);
+    let all = form.fields(&shared.runtimes);
+    let agents = u16::try_from(list_of(shared, form, FormField::Agent).0).unwrap_or(LIST_LINES);
     let mut y = 0;
     let mut fields = Vec::new();
     let room = foot.y - top;
@@ -115,7 +126,7 @@ fn areas(app: &App, form: &NewSessionForm) -> FormAreas {
         .map(|(field, y, high)| (field, Rect::new(x, top + y - skip, width, high.min(room - (y - skip)))))
         .collect();
     let list = fields.iter().find(|(field, _)| *field == form.focus).and_then(|(field, area)| {
-        let (many, at) = list_of(app, form, *field);
+        let (many, at) = list_of(shared, form, *field);
         if form.start.is_some() || many == 0 || matches!(field, FormField::Agent if roomy) {
             return None;
         }
@@ -143,9 +154,8 @@ fn image_lines(form: &NewSessionForm) -> u16 {
 }
 
 /// What of the form is at this place of the screen.
-pub(crate) fn form_hit(app: &App, column: u16, row: u16) -> Option<FormHit> {
-    let form = app.new_session.form.as_ref()?;
-    let areas = areas(app, form);
+pub(crate) fn form_hit(shared: &Shared, form: &NewSessionForm, column: u16, row: u16) -> Option<FormHit> {
+    let areas = areas(shared, form);
     if let Some((field, area, first)) = areas.list
         && area.contains((column, row).into())
     {
@@ -153,7 +163,7 @@ pub(crate) fn form_hit(app: &App, column: u16, row: u16) -> Option<FormHit> {
     }
     let (field, area) = areas.fields.into_iter().find(|(_, area)| area.contains((column, row).into()))?;
     if field == FormField::Agent && area.height > 1 {
-        let (many, at) = list_of(app, form, field);
+        let (many, at) = list_of(shared, form, field);
         let first = window(many, at, usize::from(area.height)).1;
         return Some(FormHit::Row(field, first + usize::from(row - area.y)));
     }
@@ -161,7 +171,7 @@ pub(crate) fn form_hit(app: &App, column: u16, row: u16) -> Option<FormHit> {
 }
 
 /// The keys of the form, for the last line.
-pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn form_hints(shared: &Shared, form: &NewSessionForm) -> Vec<(&'static str, &'static str)> {
     if form.start.is_some() {
         return vec![("Esc", "cancel")];
     }
@@ -173,12 +183,12 @@ pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str,
         FormField::Branch | FormField::Base => vec![("Enter", "start"), ("S-Tab", "back")],
         FormField::Folder => vec![("Enter", "next"), ("Tab", "complete"), ("↑↓", "folders")],
         FormField::Earlier => {
-            let asleep = form.choice(&app.shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
+            let asleep = form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
             vec![("Enter", if asleep { "start the agent" } else { "continue" }), ("↑↓", "move")]
         }
         FormField::Way | FormField::Protocol => vec![("←→", "change"), ("Enter", "next")],
         FormField::Agent => {
-            let all = form.agents(&app.shared.runtimes);
+            let all = form.agents(&shared.runtimes);
             let missing = all.get(form.agent_at(&all)).is_some_and(|one| one.kind == AgentChoiceKind::Missing);
             vec![("↑↓", "agent"), ("Enter", if missing { "copy the command" } else { "next" })]
         }
@@ -194,13 +204,13 @@ pub(super) fn form_hints(app: &App, form: &NewSessionForm) -> Vec<(&'static str,
 }
 
 impl Draw<'_> {
-    pub(super) fn form(&mut self, form: &NewSessionForm) {
-        let app = self.app;
-        let theme = &app.shared.theme;
-        let areas = areas(app, form);
-        let body = body(app);
+    pub(crate) fn form(&mut self, form: &NewSessionForm) {
+        let shared = self.shared;
+        let theme = &shared.theme;
+        let areas = areas(shared, form);
+        let body = body(shared);
         if body.height >= ROOMY {
-            let first = app.shared.sessions.all.is_empty();
+            let first = shared.sessions.all.is_empty();
             let title = if first { "Start your first session" } else { "New session" };
             let style = theme.text.add_modifier(Modifier::BOLD);
             self.put(areas.foot.x, body.y, Span::styled(title, style), areas.foot.width);
@@ -208,7 +218,9 @@ impl Draw<'_> {
         for (field, area) in &areas.fields {
             self.form_field(form, *field, *area);
         }
-        for (y, line) in (areas.foot.y..areas.foot.y + areas.foot.height).zip(foot_lines(app, form, areas.foot.width)) {
+        for (y, line) in
+            (areas.foot.y..areas.foot.y + areas.foot.height).zip(foot_lines(shared, form, areas.foot.width))
+        {
             self.put(areas.foot.x, y, line, areas.foot.width);
         }
         if let Some((field, area, first)) = areas.list {
@@ -217,10 +229,10 @@ impl Draw<'_> {
     }
 
     fn form_field(&mut self, form: &NewSessionForm, field: FormField, area: Rect) {
-        let app = self.app;
-        let theme = &app.shared.theme;
+        let shared = self.shared;
+        let theme = &shared.theme;
         let on = form.focus == field && form.start.is_none();
-        let asleep = || form.choice(&app.shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
+        let asleep = || form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed);
         let name = match field {
             FormField::Earlier if asleep() => "",
             FormField::Agent => "Agent",
@@ -298,7 +310,7 @@ impl Draw<'_> {
 
     /// The prompt, and its images below it.
     fn form_prompt(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
-        let theme = &self.app.shared.theme;
+        let theme = &self.shared.theme;
         let images = image_lines(form).min(area.height.saturating_sub(2));
         let high = area.height.saturating_sub(1 + images);
         let field = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 1, height: high };
@@ -319,7 +331,7 @@ impl Draw<'_> {
 
     /// The fields that only some sessions have: another program, and where its worktree begins.
     fn form_rare(&mut self, form: &NewSessionForm, field: FormField, at: Rect, on: bool) {
-        let theme = &self.app.shared.theme;
+        let theme = &self.shared.theme;
         match field {
             FormField::Base => {
                 if !form.base.is_empty() || on {
@@ -355,10 +367,10 @@ impl Draw<'_> {
 
     /// The earlier conversations of the agent; of one that does not run, how they are listed.
     fn form_earlier(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
-        let app = self.app;
-        let theme = &app.shared.theme;
-        if form.choice(&app.shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed) {
-            let name = form.choice(&app.shared.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
+        let shared = self.shared;
+        let theme = &shared.theme;
+        if form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed) {
+            let name = form.choice(&shared.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
             let words = format!("{name} does not run. Enter starts it, and lists its conversations.");
             let (none, spans) = (Span::raw(""), [Span::styled(words, theme.dim)]);
             let lines = wrap(&spans, &none, &none, usize::from(area.width.saturating_sub(1)));
@@ -379,9 +391,9 @@ impl Draw<'_> {
     }
     /// The agents: all of them, or the chosen one where there is a line for it.
     fn form_agents(&mut self, form: &NewSessionForm, area: Rect) {
-        let app = self.app;
-        let theme = &app.shared.theme;
-        let all = form.agents(&app.shared.runtimes);
+        let shared = self.shared;
+        let theme = &shared.theme;
+        let all = form.agents(&shared.runtimes);
         let at = form.agent_at(&all);
         if all.is_empty() {
             let words = match form.is_looking() {
@@ -397,9 +409,9 @@ impl Draw<'_> {
     }
 
     fn form_list(&mut self, form: &NewSessionForm, field: FormField, area: Rect, first: usize) {
-        let (many, at) = list_of(self.app, form, field);
+        let (many, at) = list_of(self.shared, form, field);
         Clear.render(area, self.buf);
-        self.fill(area, self.app.shared.theme.bar);
+        self.fill(area, self.shared.theme.bar);
         for (y, n) in (area.y..area.y + area.height).zip(first..many) {
             let chosen = n == at && (field != FormField::Folder || form.folder_at.is_some());
             self.form_row(form, field, Rect { y, height: 1, ..area }, n, chosen);
@@ -408,8 +420,8 @@ impl Draw<'_> {
 
     /// A row of the list of a field.
     fn form_row(&mut self, form: &NewSessionForm, field: FormField, area: Rect, n: usize, chosen: bool) {
-        let app = self.app;
-        let theme = &app.shared.theme;
+        let shared = self.shared;
+        let theme = &shared.theme;
         let width = usize::from(area.width);
         let name = if width < 50 { 12 } else { 22 };
         let two = |mark: &str, mark_style: Style, words: &str, more: &str| {
@@ -420,7 +432,7 @@ impl Draw<'_> {
             ]
         };
         let spans = match field {
-            FormField::Agent => form.agents(&app.shared.runtimes).get(n).map(|one| {
+            FormField::Agent => form.agents(&shared.runtimes).get(n).map(|one| {
                 let (mark, style) = match one.kind {
                     AgentChoiceKind::Runtime(true) => ("●", theme.ok),
                     AgentChoiceKind::Runtime(false) => ("●", theme.warn),

@@ -1,6 +1,12 @@
 //! Draws the pairing of a device, and what was spent.
 
-use super::*;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::markdown::wrap;
+use crate::pages::draw::Draw;
+use crate::pages::layout::NARROW;
+use crate::pages::shared::Shared;
 use crate::pairing::{LEVEL_ROW, LEVELS, PERMISSIONS, PairCode, PairStep, PairingSheet};
 use crate::qr::qr_small;
 use crate::theme::Depth;
@@ -12,28 +18,28 @@ const PAIRING_MAX: u16 = 74;
 const BESIDE: u16 = 34;
 
 /// The last line of what was spent that can be the first one on the screen.
-pub(crate) fn usage_end(app: &App, sheet: &UsageSheet) -> usize {
-    let (width, height) = (app.shared.size.0.saturating_sub(6), app.shared.size.1.saturating_sub(4));
-    sheet.lines(&app.shared.theme, usize::from(width)).len().saturating_sub(usize::from(height))
+pub(crate) fn usage_end(shared: &Shared, sheet: &UsageSheet) -> usize {
+    let (width, height) = (shared.size.0.saturating_sub(6), shared.size.1.saturating_sub(4));
+    sheet.lines(&shared.theme, usize::from(width)).len().saturating_sub(usize::from(height))
 }
 
 impl Draw<'_> {
-    pub(super) fn usage(&mut self, sheet: &UsageSheet) {
-        let app = self.app;
-        let inside = self.window(app.shared.size.0, app.shared.size.1, "Usage · ↑↓ scroll · Esc");
-        let lines = sheet.lines(&app.shared.theme, usize::from(inside.width));
-        let from = sheet.scroll.min(usage_end(app, sheet));
+    pub(crate) fn usage(&mut self, sheet: &UsageSheet) {
+        let shared = self.shared;
+        let inside = self.window(shared.size.0, shared.size.1, "Usage · ↑↓ scroll · Esc");
+        let lines = sheet.lines(&shared.theme, usize::from(inside.width));
+        let from = sheet.scroll.min(usage_end(shared, sheet));
         for (n, line) in (0..inside.height).zip(lines.into_iter().skip(from)) {
             self.put(inside.x, inside.y + n, line, inside.width);
         }
     }
 
-    pub(super) fn pairing(&mut self, sheet: &PairingSheet) {
+    pub(crate) fn pairing(&mut self, sheet: &PairingSheet) {
         match &sheet.step {
             PairStep::Choose { asked } => self.pairing_choice(sheet, *asked),
             PairStep::Code(code) => self.pairing_code(sheet, code),
             PairStep::Joined { name, number, confirmed, .. } => {
-                let theme = self.app.shared.theme.clone();
+                let theme = self.shared.theme.clone();
                 let mut lines = vec![
                     Line::from(vec![
                         Span::styled(format!("“{name}”"), theme.text.add_modifier(Modifier::BOLD)),
@@ -60,12 +66,12 @@ impl Draw<'_> {
             }
             PairStep::Paired(name) => {
                 let words = format!("✔ {name} is paired.");
-                let style = self.app.shared.theme.ok;
+                let style = self.shared.theme.ok;
                 self.pairing_lines("Add a device · Esc", vec![Line::from(Span::styled(words, style))], &sheet.problem);
             }
             PairStep::Ended(why) => {
                 let lines = vec![
-                    Line::from(Span::styled(*why, self.app.shared.theme.warn)),
+                    Line::from(Span::styled(*why, self.shared.theme.warn)),
                     Line::default(),
                     Line::from("Enter begins again."),
                 ];
@@ -76,15 +82,15 @@ impl Draw<'_> {
 
     /// A window with these lines, and what went wrong below them.
     fn pairing_lines(&mut self, title: &str, lines: Vec<Line<'static>>, problem: &str) {
-        let app = self.app;
-        let width = PAIRING_MAX.min(app.shared.size.0.saturating_sub(2));
+        let shared = self.shared;
+        let width = PAIRING_MAX.min(shared.size.0.saturating_sub(2));
         let none = Span::raw("");
         let room = usize::from(width.saturating_sub(4));
         let mut all: Vec<Line<'static>> =
             lines.into_iter().flat_map(|line| wrap(&line.spans, &none, &none, room)).collect();
         if !problem.is_empty() {
             all.push(Line::default());
-            all.extend(wrap(&[Span::styled(problem.to_owned(), app.shared.theme.bad)], &none, &none, room));
+            all.extend(wrap(&[Span::styled(problem.to_owned(), shared.theme.bad)], &none, &none, room));
         }
         let inside = self.window(width, u16::try_from(all.len()).unwrap_or(u16::MAX).saturating_add(2), title);
         for (n, line) in (0..inside.height).zip(all) {
@@ -93,11 +99,11 @@ impl Draw<'_> {
     }
 
     fn pairing_choice(&mut self, sheet: &PairingSheet, asked: bool) {
-        let theme = self.app.shared.theme.clone();
+        let theme = self.shared.theme.clone();
         let mark = |n: usize| if sheet.at == n { "› " } else { "  " };
         let name_style = |n: usize| if sheet.at == n { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
         let mut lines = vec![Line::from(Span::styled("What it may do", theme.dim))];
-        let narrow = self.app.shared.size.0 < NARROW;
+        let narrow = self.shared.size.0 < NARROW;
         for (n, ((_, name, what), on)) in PERMISSIONS.iter().zip(sheet.granted).enumerate() {
             let boxed = if on { "[x] " } else { "[ ] " };
             let mut spans = vec![
@@ -136,20 +142,20 @@ impl Draw<'_> {
 
     /// The code: its picture, if there is room for it, and what to do with it.
     fn pairing_code(&mut self, sheet: &PairingSheet, code: &PairCode) {
-        let app = self.app;
-        let theme = &app.shared.theme;
+        let shared = self.shared;
+        let theme = &shared.theme;
         let picture = qr_small(&code.url).unwrap_or_default();
         let size = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
         let (wide, high) = (size(picture.first().map_or(0, |line| line.chars().count())), size(picture.len()));
-        let (width, height) = (app.shared.size.0.saturating_sub(2), app.shared.size.1.saturating_sub(2));
+        let (width, height) = (shared.size.0.saturating_sub(2), shared.size.1.saturating_sub(2));
         let alone = width.min(PAIRING_MAX);
-        let narrow = code_lines(app, sheet, code, usize::from(alone.saturating_sub(4)), true);
+        let narrow = code_lines(shared, sheet, code, usize::from(alone.saturating_sub(4)), true);
         let beside = high > 0 && width >= wide + BESIDE + 6 && height >= high + 2;
         let below = high > 0 && !beside && width >= wide + 4 && height >= high + 2 + size(narrow.len());
         let lines = match (beside, below) {
-            (true, _) => code_lines(app, sheet, code, usize::from(BESIDE), true),
+            (true, _) => code_lines(shared, sheet, code, usize::from(BESIDE), true),
             (_, true) => narrow,
-            _ => code_lines(app, sheet, code, usize::from(alone.saturating_sub(4)), false),
+            _ => code_lines(shared, sheet, code, usize::from(alone.saturating_sub(4)), false),
         };
         let (window_width, window_height) = match (beside, below) {
             (true, _) => (wide + BESIDE + 6, high.max(size(lines.len())) + 2),
@@ -181,15 +187,21 @@ impl Draw<'_> {
 }
 
 /// What to do with a code, the most needed first.
-fn code_lines(app: &App, sheet: &PairingSheet, code: &PairCode, room: usize, pictured: bool) -> Vec<Line<'static>> {
-    let theme = &app.shared.theme;
+fn code_lines(
+    shared: &Shared,
+    sheet: &PairingSheet,
+    code: &PairCode,
+    room: usize,
+    pictured: bool,
+) -> Vec<Line<'static>> {
+    let theme = &shared.theme;
     let none = Span::raw("");
     let mut lines = Vec::new();
     let mut say = |words: String, style: Style| lines.extend(wrap(&[Span::styled(words, style)], &none, &none, room));
     let address = code.url.split('#').next().unwrap_or_default();
     say(format!("Code     {}", code.code), theme.accent.add_modifier(Modifier::BOLD));
     say(format!("Address  {address}"), theme.text);
-    let left = ((code.expires - app.shared.now) / 1000).max(0);
+    let left = ((code.expires - shared.now) / 1000).max(0);
     say(format!("Valid for {left} s, once. Waiting for the device …"), theme.busy);
     if !sheet.problem.is_empty() {
         say(sheet.problem.clone(), theme.bad);

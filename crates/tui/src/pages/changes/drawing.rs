@@ -1,9 +1,20 @@
 //! The screen of a session's changes: where its parts are, and how they are drawn.
 
-use super::*;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Span;
+
+use super::ChangesPage;
 use crate::changes::{
     ChangesMode, ChangesPane, ChangesScreen, DiffPen, DiffRowKind, file_words, list_row, path_end, place_words,
 };
+use crate::input;
+use crate::markdown::wrap;
+use crate::pages::draw::{Draw, cell};
+use crate::pages::layout::{HEIGHT_MIN, WIDTH_MIN, body, window};
+use crate::pages::shared::{ConnectionView, Shared};
+use crate::sanitize;
+use crate::view_model::{ago, clock};
 
 /// From this many columns, the files are beside the diff.
 const BESIDE: u16 = 120;
@@ -59,102 +70,109 @@ fn notes(screen: &ChangesScreen) -> Vec<String> {
     out
 }
 
-/// The areas of the screen.
-pub(crate) fn changes_areas(app: &App) -> ChangesAreas {
-    let Some(screen) =
-        app.changes.screen.as_ref().filter(|_| app.shared.size.0 >= WIDTH_MIN && app.shared.size.1 >= HEIGHT_MIN)
-    else {
-        return ChangesAreas::default();
-    };
-    let all = body(app);
-    let at = |y: u16, height: u16| Rect::new(all.x, all.y + y, all.width, height);
-    let bar = match &screen.mode {
-        ChangesMode::Comment { area, .. } => {
-            let rows = input::rows(area, usize::from(all.width.saturating_sub(5))).clamp(1, COMMENT_ROWS);
-            1 + u16::try_from(rows).unwrap_or(1).min((all.height / 3).max(1))
+impl ChangesPage {
+    /// The areas of the screen.
+    pub(crate) fn areas(&self, shared: &Shared) -> ChangesAreas {
+        let Some(screen) = self.screen.as_ref().filter(|_| shared.size.0 >= WIDTH_MIN && shared.size.1 >= HEIGHT_MIN)
+        else {
+            return ChangesAreas::default();
+        };
+        let all = body(shared);
+        let at = |y: u16, height: u16| Rect::new(all.x, all.y + y, all.width, height);
+        let bar = match &screen.mode {
+            ChangesMode::Comment { area, .. } => {
+                let rows = input::rows(area, usize::from(all.width.saturating_sub(5))).clamp(1, COMMENT_ROWS);
+                1 + u16::try_from(rows).unwrap_or(1).min((all.height / 3).max(1))
+            }
+            _ => u16::from(!screen.draft.comments.is_empty()),
+        };
+        let said = if all.height >= NOTES_HEIGHT && !screen.fit.is_empty() { notes(screen).len() } else { 0 };
+        let said = u16::try_from(said).unwrap_or(0);
+        let from = 1 + said;
+        let middle = all.height.saturating_sub(from + bar);
+        let mut areas =
+            ChangesAreas { head: at(0, 1), notes: at(1, said), bar: at(from + middle, bar), ..ChangesAreas::default() };
+        let diff = |x: u16, y: u16, width: u16, height: u16| {
+            let head = Rect::new(x, y, width, 1);
+            (head, Rect::new(x, y + 1, width.saturating_sub(1), height.saturating_sub(1)))
+        };
+        let y = all.y + from;
+        if all.width >= BESIDE {
+            let files = (all.width * 3 / 10).clamp(FILES_COLUMNS.0, FILES_COLUMNS.1);
+            areas.files = Rect::new(all.x, y, files, middle);
+            areas.rule = Rect::new(all.x + files, y, 1, middle);
+            (areas.file_head, areas.lines) = diff(all.x + files + 1, y, all.width - files - 1, middle);
+        } else if all.width >= ABOVE.0 && middle >= ABOVE.1 - 4 {
+            let many = u16::try_from(screen.fit.len()).unwrap_or(u16::MAX);
+            let files = (middle / 4).clamp(FILES_ROWS.0, FILES_ROWS.1).min(many.max(1));
+            areas.files = Rect::new(all.x, y, all.width, files);
+            areas.rule = Rect::new(all.x, y + files, all.width, 1);
+            (areas.file_head, areas.lines) = diff(all.x, y + files + 1, all.width, middle - files - 1);
+        } else if screen.pane == ChangesPane::Files {
+            areas.files = at(from, middle);
+        } else {
+            (areas.file_head, areas.lines) = diff(all.x, y, all.width, middle);
         }
-        _ => u16::from(!screen.draft.comments.is_empty()),
-    };
-    let said = if all.height >= NOTES_HEIGHT && !screen.fit.is_empty() { notes(screen).len() } else { 0 };
-    let said = u16::try_from(said).unwrap_or(0);
-    let from = 1 + said;
-    let middle = all.height.saturating_sub(from + bar);
-    let mut areas =
-        ChangesAreas { head: at(0, 1), notes: at(1, said), bar: at(from + middle, bar), ..ChangesAreas::default() };
-    let diff = |x: u16, y: u16, width: u16, height: u16| {
-        let head = Rect::new(x, y, width, 1);
-        (head, Rect::new(x, y + 1, width.saturating_sub(1), height.saturating_sub(1)))
-    };
-    let y = all.y + from;
-    if all.width >= BESIDE {
-        let files = (all.width * 3 / 10).clamp(FILES_COLUMNS.0, FILES_COLUMNS.1);
-        areas.files = Rect::new(all.x, y, files, middle);
-        areas.rule = Rect::new(all.x + files, y, 1, middle);
-        (areas.file_head, areas.lines) = diff(all.x + files + 1, y, all.width - files - 1, middle);
-    } else if all.width >= ABOVE.0 && middle >= ABOVE.1 - 4 {
-        let many = u16::try_from(screen.fit.len()).unwrap_or(u16::MAX);
-        let files = (middle / 4).clamp(FILES_ROWS.0, FILES_ROWS.1).min(many.max(1));
-        areas.files = Rect::new(all.x, y, all.width, files);
-        areas.rule = Rect::new(all.x, y + files, all.width, 1);
-        (areas.file_head, areas.lines) = diff(all.x, y + files + 1, all.width, middle - files - 1);
-    } else if screen.pane == ChangesPane::Files {
-        areas.files = at(from, middle);
-    } else {
-        (areas.file_head, areas.lines) = diff(all.x, y, all.width, middle);
+        areas
     }
-    areas
-}
 
-/// The first file on the screen: as before, unless the selected one would not be on it.
-pub(crate) fn changes_top(app: &App, areas: &ChangesAreas) -> usize {
-    let Some(screen) = &app.changes.screen else { return 0 };
-    let room = usize::from(areas.files.height).max(1);
-    let end = screen.fit.len().saturating_sub(room);
-    screen.top.min(screen.at).max((screen.at + 1).saturating_sub(room)).min(end)
-}
+    /// The first file on the screen: as before, unless the selected one would not be on it.
+    pub(crate) fn top(&self, areas: &ChangesAreas) -> usize {
+        let Some(screen) = &self.screen else { return 0 };
+        let room = usize::from(areas.files.height).max(1);
+        let end = screen.fit.len().saturating_sub(room);
+        screen.top.min(screen.at).max((screen.at + 1).saturating_sub(room)).min(end)
+    }
 
-/// The keys that matter on the screen of changes.
-pub(super) fn changes_hints(app: &App, screen: &ChangesScreen) -> &'static [(&'static str, &'static str)] {
-    let two = changes_areas(app).has_both();
-    match (&screen.mode, screen.pane) {
-        (ChangesMode::Filter, _) => &[("Enter", "done"), ("↑↓", "file"), ("Esc", "all files")],
-        (ChangesMode::Comment { .. }, _) => &[("Enter", "add"), ("Alt-Enter", "new line"), ("Esc", "back")],
-        (ChangesMode::Review { at: None, .. }, _) => &[("Enter", "send"), ("↓", "comments"), ("Esc", "back")],
-        (ChangesMode::Review { .. }, _) => &[("Enter", "edit"), ("d", "remove"), ("Ctrl-S", "send"), ("Esc", "back")],
-        (ChangesMode::PatchList(_), _) => &[("Enter", "bring back"), ("↑↓", "move"), ("Esc", "back")],
-        (ChangesMode::Runs(_), _) => &[("Enter", "show"), ("↑↓", "move"), ("Esc", "back")],
-        (ChangesMode::Reading, ChangesPane::Files) if !two => &[
-            ("↑↓", "move"),
-            ("Enter", "diff"),
-            ("u", "back"),
-            ("?", "keys"),
-            ("S", "send"),
-            ("v", "viewed"),
-            ("f", "find"),
-        ],
-        (ChangesMode::Reading, ChangesPane::Diff) if !two => &[
-            ("n p", "part"),
-            ("c", "comment"),
-            ("Esc", "files"),
-            ("?", "keys"),
-            ("j k", "file"),
-            ("S", "send"),
-            ("v", "viewed"),
-        ],
-        (ChangesMode::Reading, _) => &[
-            ("j k", "file"),
-            ("n p", "part"),
-            ("↑↓", "move"),
-            ("c", "comment"),
-            ("S", "send"),
-            ("v", "viewed"),
-            ("x", "undo"),
-            ("u", "back"),
-            ("?", "keys"),
-            ("e", "editor"),
-            ("f", "find"),
-            ("r", "runs"),
-        ],
+    /// The keys that matter on the screen of changes.
+    pub(super) fn screen_hints(
+        &self,
+        shared: &Shared,
+        screen: &ChangesScreen,
+    ) -> &'static [(&'static str, &'static str)] {
+        let two = self.areas(shared).has_both();
+        match (&screen.mode, screen.pane) {
+            (ChangesMode::Filter, _) => &[("Enter", "done"), ("↑↓", "file"), ("Esc", "all files")],
+            (ChangesMode::Comment { .. }, _) => &[("Enter", "add"), ("Alt-Enter", "new line"), ("Esc", "back")],
+            (ChangesMode::Review { at: None, .. }, _) => &[("Enter", "send"), ("↓", "comments"), ("Esc", "back")],
+            (ChangesMode::Review { .. }, _) => {
+                &[("Enter", "edit"), ("d", "remove"), ("Ctrl-S", "send"), ("Esc", "back")]
+            }
+            (ChangesMode::PatchList(_), _) => &[("Enter", "bring back"), ("↑↓", "move"), ("Esc", "back")],
+            (ChangesMode::Runs(_), _) => &[("Enter", "show"), ("↑↓", "move"), ("Esc", "back")],
+            (ChangesMode::Reading, ChangesPane::Files) if !two => &[
+                ("↑↓", "move"),
+                ("Enter", "diff"),
+                ("u", "back"),
+                ("?", "keys"),
+                ("S", "send"),
+                ("v", "viewed"),
+                ("f", "find"),
+            ],
+            (ChangesMode::Reading, ChangesPane::Diff) if !two => &[
+                ("n p", "part"),
+                ("c", "comment"),
+                ("Esc", "files"),
+                ("?", "keys"),
+                ("j k", "file"),
+                ("S", "send"),
+                ("v", "viewed"),
+            ],
+            (ChangesMode::Reading, _) => &[
+                ("j k", "file"),
+                ("n p", "part"),
+                ("↑↓", "move"),
+                ("c", "comment"),
+                ("S", "send"),
+                ("v", "viewed"),
+                ("x", "undo"),
+                ("u", "back"),
+                ("?", "keys"),
+                ("e", "editor"),
+                ("f", "find"),
+                ("r", "runs"),
+            ],
+        }
     }
 }
 
@@ -164,9 +182,9 @@ fn count(many: usize, one: &str) -> String {
 
 impl Draw<'_> {
     /// The changes of the open session.
-    pub(super) fn changes(&mut self, screen: &ChangesScreen) {
-        let areas = changes_areas(self.app);
-        let theme = &self.app.shared.theme;
+    pub(crate) fn changes(&mut self, page: &ChangesPage, screen: &ChangesScreen) {
+        let areas = page.areas(self.shared);
+        let theme = &self.shared.theme;
         self.changes_head(screen, areas.head);
         for (y, words) in (areas.notes.y..areas.notes.y + areas.notes.height).zip(notes(screen)) {
             let words = sanitize::cut(&words, usize::from(areas.notes.width).saturating_sub(3));
@@ -192,8 +210,8 @@ impl Draw<'_> {
     }
 
     fn changes_head(&mut self, screen: &ChangesScreen, area: Rect) {
-        let app = self.app;
-        let theme = &app.shared.theme;
+        let shared = self.shared;
+        let theme = &shared.theme;
         let width = usize::from(area.width);
         let mut right = Vec::new();
         let filter = screen.filter.lines().join(" ");
@@ -218,7 +236,7 @@ impl Draw<'_> {
             left.push(Span::styled(format!(" +{added}"), theme.ok));
             left.push(Span::styled(format!(" -{removed} "), theme.bad.remove_modifier(Modifier::BOLD)));
         }
-        if let Some(session) = app.shared.sessions.all.get(&screen.session) {
+        if let Some(session) = shared.sessions.all.get(&screen.session) {
             if session.open > 0 {
                 left.push(Span::styled("? asks you: u ", theme.warn.add_modifier(Modifier::BOLD)));
             }
@@ -230,12 +248,10 @@ impl Draw<'_> {
 
     /// Why there is no file to show.
     fn no_changes(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
-        let app = self.app;
-        let theme = &app.shared.theme;
+        let shared = self.shared;
+        let theme = &shared.theme;
         let (head, text) = match &screen.list {
-            None if screen.problem.is_empty() && app.shared.link == ConnectionView::Live => {
-                ("reading …".to_owned(), "")
-            }
+            None if screen.problem.is_empty() && shared.link == ConnectionView::Live => ("reading …".to_owned(), ""),
             None if screen.problem.is_empty() => ("connecting …".to_owned(), ""),
             None => (format!("The changes could not be read: {}", screen.problem), "R: try again"),
             Some(list) if !list.known => (
@@ -267,7 +283,7 @@ impl Draw<'_> {
     }
 
     fn changed_files(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
-        let theme = &self.app.shared.theme;
+        let theme = &self.shared.theme;
         let area = areas.files;
         for (n, y) in (screen.top..screen.fit.len()).zip(area.y..area.y + area.height) {
             let Some(file) = screen.file_at(n) else { break };
@@ -285,7 +301,7 @@ impl Draw<'_> {
 
     /// The selected file: what is said of it, and its diff.
     fn changed_file(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
-        let theme = &self.app.shared.theme;
+        let theme = &self.shared.theme;
         let (head, area) = (areas.file_head, areas.lines);
         let Some(file) = screen.file().filter(|_| area.height > 0) else { return };
         let focus = screen.pane == ChangesPane::Diff && areas.has_both();
@@ -364,7 +380,7 @@ impl Draw<'_> {
 
     /// The comment that is being written, or how many there are.
     fn changes_bar(&mut self, screen: &ChangesScreen, area: Rect) {
-        let theme = &self.app.shared.theme;
+        let theme = &self.shared.theme;
         if area.height == 0 {
             return;
         }
@@ -388,7 +404,7 @@ impl Draw<'_> {
     /// The comments, before they are sent.
     fn review(&mut self, screen: &ChangesScreen) {
         let ChangesMode::Review { first, at } = &screen.mode else { return };
-        let theme = &self.app.shared.theme;
+        let theme = &self.shared.theme;
         let many = screen.draft.comments.len();
         let title = if screen.sending { "sending …".to_owned() } else { format!("Send {}", count(many, "comment")) };
         let high = u16::try_from(many * 2 + 6).unwrap_or(u16::MAX);
@@ -425,7 +441,7 @@ impl Draw<'_> {
 
     /// What was undone.
     fn undone(&mut self, screen: &ChangesScreen, at: usize) {
-        let now = self.app.shared.now;
+        let now = self.shared.now;
         let rows = |n: usize| {
             screen.undone.get(n).map(|one| (one.path.clone(), format!("by {}, {}", one.by, ago(now, one.at))))
         };
@@ -454,8 +470,8 @@ impl Draw<'_> {
         none: &str,
         row: impl Fn(usize) -> Option<(String, String)>,
     ) {
-        let theme = &self.app.shared.theme;
-        let high = u16::try_from(many.max(1) + 2).unwrap_or(u16::MAX).min(self.app.shared.size.1.saturating_sub(4));
+        let theme = &self.shared.theme;
+        let high = u16::try_from(many.max(1) + 2).unwrap_or(u16::MAX).min(self.shared.size.1.saturating_sub(4));
         let inside = self.window(90, high, title);
         if many == 0 {
             self.put(inside.x, inside.y, Span::styled(none.to_owned(), theme.dim), inside.width);

@@ -1,0 +1,122 @@
+//! The context in which a page handles an input, and the steps that it leads to.
+
+use serde_json::Value;
+
+use super::TuiPage;
+use super::message::{CallTag, Effect};
+use super::shared::Shared;
+use crate::attachments::Attachment;
+use crate::input::Key;
+use crate::view_model::SessionItem;
+
+/// A click or a step of the wheel at a place of the screen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MouseInput {
+    pub(crate) column: u16,
+    pub(crate) row: u16,
+    pub(crate) action: MouseAction,
+}
+
+/// The action of the mouse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MouseAction {
+    Click,
+    WheelUp,
+    WheelDown,
+}
+
+impl MouseInput {
+    /// Moves a place in a list by a step of the wheel.
+    pub(crate) fn moved(&self, at: usize, many: usize) -> usize {
+        match self.action {
+            MouseAction::WheelDown => (at + 1).min(many.saturating_sub(1)),
+            MouseAction::WheelUp => at.saturating_sub(1),
+            MouseAction::Click => at,
+        }
+    }
+}
+
+/// The reply to a call of a page: the body, or why there is none.
+pub(crate) type Reply<'a> = Result<&'a Value, &'a str>;
+
+/// The items of a list in a reply; without a reply, its reason is the problem of the page.
+pub(crate) fn items<T>(
+    problem: &mut Option<String>,
+    reply: Reply<'_>,
+    member: &str,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Option<Vec<T>> {
+    *problem = reply.err().map(str::to_owned);
+    Some(reply.ok()?[member].as_array().into_iter().flatten().filter_map(read).collect())
+}
+
+/// A step that concerns more than one page. It is carried out after the page has handled its input.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Prepare this page, which is on the screen now.
+    Enter(TuiPage),
+    /// Read again what the page lists.
+    Refresh,
+    /// Leave the page.
+    Back,
+    /// Go from a list to the session beside it, and back.
+    OtherPane,
+    /// Open a session, with the focus in its composer.
+    Open(String),
+    /// Open a session at this place of its log.
+    ReadAt(String, u64),
+    /// Open a session with the focus on the card of this request.
+    Answer(String, Option<String>),
+    /// Open a session with this prompt and these images in its composer, and this notice.
+    Compose { session: String, prompt: String, images: Vec<Attachment>, problem: String },
+    /// Read the next session of the list, or the one before.
+    Neighbor(bool),
+    /// Show the newest entries of the open session.
+    Newest,
+    /// Carry out a command of the palette.
+    Command(&'static str),
+    /// Carry out a command for this session.
+    SessionCommand(&'static str, Box<SessionItem>),
+    /// Open the form of a new session, for this runtime.
+    NewSession(Option<String>),
+    /// Handle a key again, after the page has changed.
+    Key(Key),
+}
+
+/// The context in which a page handles an input.
+pub(crate) struct Context<'a> {
+    pub(crate) shared: &'a mut Shared,
+    pub(crate) effects: &'a mut Vec<Effect>,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(shared: &'a mut Shared, effects: &'a mut Vec<Effect>) -> Self {
+        Self { shared, effects, steps: Vec::new() }
+    }
+
+    /// Reads a path of the gateway.
+    pub(crate) fn get(&mut self, tag: CallTag, path: String) {
+        self.effects.push(Effect::get(tag, path));
+    }
+
+    /// Adds a step.
+    pub(crate) fn then(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// Carries out a command of the palette.
+    pub(crate) fn command(&mut self, name: &'static str) {
+        self.then(Step::Command(name));
+    }
+
+    /// Goes to a page.
+    pub(crate) fn go(&mut self, page: TuiPage) {
+        if page != TuiPage::Session {
+            self.shared.previous_page = page;
+        }
+        self.shared.page = page;
+        self.shared.card.focused = false;
+        self.then(Step::Enter(page));
+    }
+}

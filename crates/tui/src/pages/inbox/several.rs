@@ -1,0 +1,239 @@
+//! Answers to several requests at once: the keys of the selection, the confirmation, and the answers on their way.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+
+use super::{InboxPage, risk_mark};
+use crate::card::{ARM_DELAY, CardMode};
+use crate::input::{self, Key};
+use crate::pages::context::Context;
+use crate::pages::draw::Draw;
+use crate::pages::message::{AfterConfirm, CallTag, Effect};
+use crate::pages::shared::{Overlay, Shared};
+use crate::sanitize;
+use crate::triage::{InboxRow, Sense, SeveralQuestion, asked};
+use crate::view_model::SessionItem;
+
+/// Answers on their way at the same time: the gateway stores each before it replies.
+const AT_ONCE: usize = 6;
+
+/// Answers to several requests that are being sent.
+#[derive(Debug, Default)]
+pub(crate) struct SeveralAnswers {
+    allow: bool,
+    queue: VecDeque<(String, Value)>,
+    flying: BTreeSet<String>,
+    done: usize,
+    /// Answered by somebody else first.
+    late: usize,
+    /// Not answered, with the last reason.
+    failed: (usize, String),
+}
+
+impl InboxPage {
+    /// Handles a key of the selection in the inbox; true if it took the key.
+    pub(super) fn triage_key(&mut self, key: &Key, shared: &mut Shared) -> bool {
+        let at = self.selected();
+        let selected = !self.triage.selected.is_empty();
+        let picks = shared.card.focused
+            && shared
+                .card
+                .card
+                .as_ref()
+                .is_some_and(|card| matches!(card.mode, CardMode::Pick { .. }) || card.is_form());
+        match key.name() {
+            "x" => self.triage.toggle(at, &shared.requests),
+            " " if !picks => self.triage.toggle(at, &shared.requests),
+            "C-a" => self.triage.select_all(&shared.requests),
+            "X" if selected => self.triage.selected.clear(),
+            "Esc" if selected => self.triage.selected.clear(),
+            "a" if selected => self.ask_several(Sense::Allow, shared),
+            "d" if selected => self.ask_several(Sense::Deny { reason: String::new() }, shared),
+            "r" if selected => {
+                shared.overlay = Some(Overlay::Input {
+                    label: "reason of all denials",
+                    area: input::area(""),
+                    then: Box::new(AfterConfirm::DenySeveral),
+                });
+            }
+            "A" | "N" | "e" | "m" if selected => {
+                shared.say("several are selected: a allows once, d denies, X clears the selection", false);
+            }
+            "a" | "d" | "A" | "r" if matches!(self.triage.rows.get(at), Some(InboxRow::Group { .. })) => {
+                shared.say("this is a group: x selects its requests, Enter folds it", false);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Asks whether to answer all selected requests.
+    pub(crate) fn ask_several(&self, sense: Sense, shared: &mut Shared) {
+        let meant = self.triage.meant(&shared.requests);
+        let plan = self.triage.plan(&meant, &sense, &shared.requests);
+        let question = SeveralQuestion { sense, meant, plan, shown: shared.now, scroll: 0 };
+        shared.overlay = Some(Overlay::Several(Box::new(question)));
+    }
+
+    /// Handles a key of that question.
+    pub(crate) fn several_key(&mut self, mut question: SeveralQuestion, key: &Key, cx: &mut Context<'_>) {
+        let end = several_end(cx.shared, &question);
+        match key.name() {
+            "y" if cx.shared.now - question.shown >= ARM_DELAY && !question.plan.will.is_empty() => {
+                return self.answer_several(&question, cx);
+            }
+            "n" | "Esc" | "q" => return,
+            "Down" | "j" => question.scroll = (question.scroll + 1).min(end),
+            "Up" | "k" => question.scroll = question.scroll.saturating_sub(1),
+            "PageDown" | " " => question.scroll = (question.scroll + 10).min(end),
+            "PageUp" => question.scroll = question.scroll.saturating_sub(10),
+            _ => {}
+        }
+        cx.shared.overlay = Some(Overlay::Several(Box::new(question)));
+    }
+
+    /// Sends the answers, except to what changed since the question.
+    fn answer_several(&mut self, question: &SeveralQuestion, cx: &mut Context<'_>) {
+        if self.several.is_some() {
+            return cx.shared.say("the answers before these are still on their way", true);
+        }
+        let plan = self.triage.plan(&question.meant, &question.sense, &cx.shared.requests);
+        let confirmed: BTreeSet<&String> = question.plan.will.iter().map(|(id, _)| id).collect();
+        let queue = plan.will.into_iter().filter(|(id, _)| confirmed.contains(id)).collect();
+        self.several =
+            Some(SeveralAnswers { allow: question.sense == Sense::Allow, queue, ..SeveralAnswers::default() });
+        self.send_several(cx);
+    }
+
+    /// Sends the next answers, and sums up after the last one.
+    fn send_several(&mut self, cx: &mut Context<'_>) {
+        let Some(mut several) = self.several.take() else { return };
+        while several.flying.len() < AT_ONCE
+            && let Some((id, body)) = several.queue.pop_front()
+        {
+            if !cx.shared.is_open(&id) {
+                several.late += 1;
+                continue;
+            }
+            if let Some(card) = cx.shared.card.card.as_mut().filter(|card| card.id == id) {
+                card.sent = true;
+            }
+            several.flying.insert(id.clone());
+            cx.effects.push(answer(id, body));
+        }
+        if !several.flying.is_empty() {
+            self.several = Some(several);
+            return;
+        }
+        let did = if several.allow { "allowed" } else { "denied" };
+        let mut words = format!("{did} {}", several.done);
+        if several.late > 0 {
+            words.push_str(&format!(" · {} answered elsewhere first", several.late));
+        }
+        let (failed, why) = &several.failed;
+        if *failed > 0 {
+            words.push_str(&format!(" · {failed} not answered: {why}"));
+        }
+        cx.shared.say(&words, *failed > 0);
+    }
+
+    /// Counts the reply to one of several answers; false if it belongs to none.
+    pub(crate) fn is_triaged(&mut self, id: &str, good: bool, late: bool, why: &str, cx: &mut Context<'_>) -> bool {
+        let Some(several) = self.several.as_mut().filter(|several| several.flying.contains(id)) else {
+            return false;
+        };
+        several.flying.remove(id);
+        match (good, late) {
+            (true, _) => several.done += 1,
+            (false, true) => several.late += 1,
+            (false, false) => several.failed = (several.failed.0 + 1, why.to_owned()),
+        }
+        self.send_several(cx);
+        true
+    }
+}
+
+/// Sends an answer.
+pub(crate) fn answer(id: String, body: Value) -> Effect {
+    let path = format!("/v1/requests/{id}/answer");
+    Effect::Call { tag: CallTag::Answer(id), method: "POST", path, body: Some(body), key: true }
+}
+
+/// The most lines of the question about several requests that are on the screen.
+fn several_rows(shared: &Shared, question: &SeveralQuestion) -> u16 {
+    let most = shared.size.1.saturating_sub(8).clamp(2, 20);
+    u16::try_from(several_lines(question)).unwrap_or(most).clamp(1, most)
+}
+
+/// All lines of that question.
+fn several_lines(question: &SeveralQuestion) -> usize {
+    let headings = usize::from(!question.plan.out.is_empty());
+    question.plan.will.len() + question.plan.out.len() + headings
+}
+
+/// How far that question can be scrolled.
+pub(crate) fn several_end(shared: &Shared, question: &SeveralQuestion) -> usize {
+    several_lines(question).saturating_sub(usize::from(several_rows(shared, question)))
+}
+
+impl Draw<'_> {
+    /// The question whether to answer several requests: which of them, and which not and why.
+    pub(crate) fn several(&mut self, question: &SeveralQuestion) {
+        let shared = self.shared;
+        let theme = &shared.theme;
+        let (will, out) = (&question.plan.will, &question.plan.out);
+        let allow = question.sense == Sense::Allow;
+        let title = match (allow, will.len()) {
+            (_, 0) => "None of them can be answered together".to_owned(),
+            (true, 1) => "Allow 1 request once?".to_owned(),
+            (true, many) => format!("Allow {many} requests once?"),
+            (false, 1) => "Deny 1 request?".to_owned(),
+            (false, many) => format!("Deny {many} requests?"),
+        };
+        let rows = several_rows(shared, question);
+        let inside = self.window(76, rows + 5, &title);
+        let width = usize::from(inside.width);
+        let describe = |id: &str, why: &str| {
+            let Some((ask, outcome)) = shared.requests.get(id) else { return Line::default() };
+            let (mark, style) = risk_mark(shared, ask, outcome.as_ref());
+            let session = shared.sessions.all.get(&ask.session).map_or_else(|| ask.runtime.clone(), SessionItem::name);
+            let tail = if why.is_empty() { format!(" · {session}") } else { format!(" · {why}") };
+            let tail = sanitize::cut(&tail, width * 2 / 3);
+            let room = width.saturating_sub(3 + sanitize::width(&tail));
+            Line::from(vec![
+                Span::styled(format!("{mark} "), style),
+                Span::styled(sanitize::cut(&asked(ask), room), theme.text),
+                Span::styled(tail, if why.is_empty() { theme.dim } else { theme.warn }),
+            ])
+        };
+        let many = several_lines(question);
+        for (y, n) in (inside.y..).zip(question.scroll..many.min(question.scroll + usize::from(rows))) {
+            let line = match n.checked_sub(will.len()) {
+                None => describe(&will[n].0, ""),
+                Some(0) => Line::from(Span::styled(format!("{} left out:", out.len()), theme.dim)),
+                Some(after) => describe(&out[after - 1].0, out[after - 1].1),
+            };
+            self.put(inside.x, y, line, inside.width);
+        }
+        let more = many.saturating_sub(question.scroll + usize::from(rows));
+        let foot = inside.y + inside.height - 1;
+        if more > 0 {
+            self.put(inside.x, foot - 1, Span::styled(format!("{more} more: ↓"), theme.dim), inside.width);
+        }
+        let yes = match (will.len(), allow) {
+            (0, _) => return self.put(inside.x, foot, Span::styled("Esc back", theme.dim), inside.width),
+            (many, true) => format!(" allow {many}   "),
+            (many, false) => format!(" deny {many}   "),
+        };
+        let spans = vec![
+            Span::styled(" y ", theme.warn.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
+            Span::raw(yes),
+            Span::styled(" n ", theme.text.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
+            Span::raw(" no"),
+        ];
+        self.put(inside.x, foot, spans, inside.width);
+    }
+}

@@ -1,0 +1,286 @@
+//! The composer, and what stands above it: the files and commands that are offered, and the images of the prompt.
+
+use plexus_protocol::answers::AnswerRole;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Span;
+use ratatui_textarea::CursorMove;
+use serde_json::Value;
+
+use super::SessionPage;
+use crate::attachments::{Attachment, attach, pasted_path, prompt_body};
+use crate::input;
+use crate::mention::files_path;
+use crate::pages::TuiPage;
+use crate::pages::context::Context;
+use crate::pages::draw::Draw;
+use crate::pages::message::{CallTag, Effect, SentPrompt};
+use crate::pages::shared::Shared;
+use crate::sanitize;
+
+impl SessionPage {
+    /// Shows an earlier prompt, or the next one.
+    pub(crate) fn recall(&mut self, back: bool) {
+        let Some(conversation) = &self.conversation else { return };
+        let many = conversation.prompts.len();
+        let at = match (self.history, back) {
+            (None, true) if many > 0 => many - 1,
+            (Some(at), true) => at.saturating_sub(1),
+            (Some(at), false) => at + 1,
+            _ => return,
+        };
+        if self.history.is_none() {
+            self.draft = self.composer.lines().join("\n");
+        }
+        (self.history, self.composer) = match conversation.prompts.get(at) {
+            Some(words) => (Some(at), input::area(words)),
+            None => (None, input::area(&self.draft)),
+        };
+        if back {
+            self.composer.move_cursor(CursorMove::Top);
+            self.composer.move_cursor(CursorMove::End);
+        }
+    }
+
+    /// The runtime of the open session, if it has ended and can be restarted from here.
+    pub(crate) fn ended_runtime(&self, shared: &Shared) -> Option<String> {
+        let session = shared
+            .sessions
+            .all
+            .get(&self.conversation.as_ref()?.session)
+            .filter(|session| session.state == "exited")?;
+        let lives = shared.runtimes.iter().any(|runtime| runtime.id == session.runtime && runtime.state != "exited");
+        (!lives).then(|| session.runtime.clone())
+    }
+
+    /// Sends the prompt; of an agent that has ended, it starts the agent first.
+    pub(crate) fn send(&mut self, cx: &mut Context<'_>) {
+        let words = self.composer.lines().join("\n");
+        let blank = words.trim().is_empty() && self.images_here().is_empty();
+        if let Some(runtime) = self.ended_runtime(cx.shared) {
+            let path = format!("/v1/runtimes/{runtime}/restart");
+            let tag = match blank {
+                true => CallTag::Notice(format!("{runtime} is restarting: send a prompt to continue")),
+                false => CallTag::Restart(runtime),
+            };
+            self.pending_restart =
+                self.conversation.as_ref().filter(|_| !blank).map(|conversation| conversation.session.clone());
+            return cx.effects.push(Effect::Call { tag, method: "POST", path, body: None, key: false });
+        }
+        let Some(conversation) = self.conversation.as_mut().filter(|_| !blank) else { return };
+        conversation.go_to_newest();
+        let session = conversation.session.clone();
+        let images = self.images.remove(&session).unwrap_or_default();
+        let path = format!("/v1/sessions/{session}/prompt");
+        let body = Some(prompt_body(&words, &images));
+        let tag = CallTag::Prompt(Box::new(SentPrompt { session, words, images }));
+        cx.effects.push(Effect::Call { tag, method: "POST", path, body, key: true });
+        self.composer = input::area("");
+        self.history = None;
+    }
+
+    /// A prompt was not sent: it is where it was written, unless something else is there by now.
+    pub(crate) fn take_back(&mut self, sent: SentPrompt, why: &str, shared: &mut Shared) {
+        let here = self.conversation.as_ref().is_some_and(|conversation| conversation.session == sent.session);
+        let draft = self.drafts.entry(sent.session.clone()).or_default();
+        if here && self.composer.is_empty() {
+            self.composer = input::area(&sent.words);
+        } else if !here && draft.is_empty() {
+            *draft = sent.words;
+        }
+        self.images.entry(sent.session).or_default().splice(0..0, sent.images);
+        shared.say(&format!("not sent: {why}"), true);
+    }
+
+    // === files
+
+    /// Looks for the files that are named in the composer.
+    pub(crate) fn update_files(&mut self, cx: &mut Context<'_>) {
+        let session = self.conversation.as_ref().map(|conversation| conversation.session.clone());
+        let Some(session) = session.filter(|_| cx.shared.page == TuiPage::Session && cx.shared.writing) else {
+            return self.files.close();
+        };
+        self.files.follow(&self.composer, cx.shared.now);
+        if let Some((asked, query)) = self.files.due(cx.shared.now) {
+            cx.effects.push(Effect::get(CallTag::Files(asked), files_path(&session, &query)));
+        }
+    }
+
+    /// The files that the composer names were looked for.
+    pub(crate) fn on_files_reply(&mut self, asked: u64, reply: Result<&Value, &str>) {
+        self.files.on_reply(asked, reply);
+    }
+
+    // === images
+
+    /// The images of the prompt that is being written.
+    pub(crate) fn images_here(&self) -> &[Attachment] {
+        let conversation = self.conversation.as_ref();
+        conversation.and_then(|conversation| self.images.get(&conversation.session)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Asks for the path of an image for the prompt.
+    pub(crate) fn ask_image(&self, shared: &mut Shared) {
+        let Some(session) = self.id().filter(|_| shared.page == TuiPage::Session) else {
+            return shared.say("open a session first", true);
+        };
+        shared.write();
+        shared.ask_image(session.to_owned());
+    }
+
+    /// At the beginning of the text, Backspace removes the last image.
+    pub(crate) fn drops_image(&mut self) -> bool {
+        let cursor = self.composer.cursor();
+        let session = self.conversation.as_ref().map(|conversation| &conversation.session);
+        let images = session.and_then(|session| self.images.get_mut(session));
+        (cursor.0, cursor.1) == (0, 0) && images.and_then(Vec::pop).is_some()
+    }
+
+    /// Text that is pasted into the composer: the path of an image attaches it.
+    pub(crate) fn paste_prompt(&mut self, words: String, cx: &mut Context<'_>) {
+        let session = self.conversation.as_ref().map(|conversation| conversation.session.clone());
+        match (pasted_path(&words), session) {
+            (Some(path), Some(place)) => cx.effects.push(Effect::ReadImage { place, path, pasted: Some(words) }),
+            _ => drop(self.composer.insert_str(words)),
+        }
+    }
+
+    /// An image for the prompt of a session was read. What was pasted and is none is text.
+    pub(crate) fn on_image(
+        &mut self,
+        session: &str,
+        pasted: Option<String>,
+        image: Result<Attachment, String>,
+        shared: &mut Shared,
+    ) {
+        let images = self.images.entry(session.to_owned()).or_default();
+        match attach(images, image) {
+            Ok(words) => shared.say(&words, false),
+            Err(why) => {
+                if let Some(words) = pasted.filter(|_| self.id() == Some(session)) {
+                    self.composer.insert_str(words);
+                }
+                shared.say(&why, true);
+            }
+        }
+    }
+
+    /// Puts a prompt that a form could not send and its images into the composer.
+    pub(crate) fn put_images(&mut self, session: &str, images: Vec<Attachment>) {
+        if !images.is_empty() {
+            self.images.insert(session.to_owned(), images);
+        }
+    }
+}
+
+/// Most lines of images.
+const IMAGE_LINES: usize = 3;
+
+/// The lines that offers and images take above the composer.
+pub(super) fn offer_lines(shared: &Shared, page: &SessionPage) -> usize {
+    let files = if shared.writing { page.files.lines() } else { 0 };
+    let offered = if files > 0 { files } else { page.slash(shared).len() };
+    offered + page.images_here().len().min(IMAGE_LINES)
+}
+
+/// The request that waits above the composer, and the keys that answer it.
+fn asks(shared: &Shared) -> Option<String> {
+    let card = shared.card.open()?;
+    let (ask, _) = shared.requests.get(&card.id)?;
+    Some(
+        match ask.actions.iter().find(|action| action.unavailable.is_none()).map(|action| (action.key, action.verb())) {
+            _ if ask.observe => format!("{} asks, where it runs", ask.runtime),
+            Some((Some(key), verb)) if ask.action(AnswerRole::Send).is_none() => {
+                format!("{} asks: Esc, then {key} ({})", ask.runtime, verb.to_lowercase())
+            }
+            _ => format!("{} asks: Esc, then answer", ask.runtime),
+        },
+    )
+}
+
+impl Draw<'_> {
+    /// Draws what is offered, and the images of the prompt.
+    pub(super) fn offers(&mut self, page: &SessionPage, area: Rect) {
+        let shared = self.shared;
+        let theme = &shared.theme;
+        let mut lines: Vec<(Vec<Span<'static>>, bool)> = Vec::new();
+        if shared.writing && page.files.lines() > 0 {
+            for (n, path) in page.files.paths().iter().enumerate() {
+                lines.push((self.file_row("  @", path, usize::from(area.width)), n == page.files.at));
+            }
+            if !page.files.words.is_empty() {
+                let words = sanitize::cut(&page.files.words, usize::from(area.width).saturating_sub(3));
+                lines.push((vec![Span::styled(format!("  {words}"), theme.dim)], false));
+            }
+        } else {
+            for (name, what) in page.slash(shared) {
+                let what = Span::styled(sanitize::cut(&what, 60), theme.dim);
+                lines.push((vec![Span::styled(format!("  /{name} "), theme.accent), what], false));
+            }
+        }
+        let images = page.images_here();
+        for (n, image) in images.iter().enumerate().take(IMAGE_LINES) {
+            let more = match images.len() - IMAGE_LINES.min(images.len()) {
+                more if more > 0 && n + 1 == IMAGE_LINES => format!(" and {more} more"),
+                _ => String::new(),
+            };
+            let words = sanitize::cut(&format!("  + {}{more}", image.words()), usize::from(area.width));
+            let mut spans = vec![Span::styled(words.clone(), theme.accent)];
+            let hint = "  Backspace in the empty field removes it";
+            if n + 1 == images.len() && sanitize::width(&words) + hint.len() < usize::from(area.width) {
+                spans.push(Span::styled(hint, theme.dim));
+            }
+            lines.push((spans, false));
+        }
+        for (y, (spans, chosen)) in (area.y..area.y + area.height).zip(lines) {
+            self.put(area.x, y, spans, area.width);
+            if chosen {
+                self.fill(Rect { y, height: 1, ..area }, theme.selected);
+            }
+        }
+    }
+
+    pub(super) fn composer(&mut self, page: &SessionPage, area: Rect) {
+        let shared = self.shared;
+        let theme = &shared.theme;
+        if area.height < 2 {
+            return;
+        }
+        let style = if shared.writing { theme.accent } else { theme.rule };
+        self.put(
+            area.x,
+            area.y,
+            Span::styled("─".repeat(usize::from(area.width)), style.remove_modifier(Modifier::BOLD)),
+            area.width,
+        );
+        if let Some(words) = asks(shared).filter(|_| shared.writing) {
+            let words = sanitize::cut(&words, usize::from(area.width).saturating_sub(6));
+            self.put(area.x + 2, area.y, Span::styled(format!(" {words} "), theme.warn), area.width.saturating_sub(2));
+        }
+        self.put(area.x, area.y + 1, Span::styled(" › ", style), 3);
+        let field = Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1);
+        if page.composer.is_empty() {
+            let words = match page
+                .conversation
+                .as_ref()
+                .and_then(|conversation| shared.sessions.all.get(&conversation.session))
+                .map(|one| one.state.as_str())
+            {
+                _ if !shared.writing => "i: write to the agent",
+                Some("running" | "waiting") => "write a prompt: it will be queued",
+                _ => "write to the agent",
+            };
+            let ended_runtime = page.ended_runtime(shared).map(|name| match shared.writing {
+                true => format!("{name} has ended. Enter: start {name} again and continue"),
+                false => format!("{name} has ended. i, Enter: start {name} again and continue"),
+            });
+            let words = ended_runtime.unwrap_or_else(|| words.to_owned());
+            self.put(field.x + u16::from(shared.writing), field.y, Span::styled(words, theme.dim), field.width);
+            if shared.writing {
+                self.fill(Rect::new(field.x, field.y, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
+            }
+            return;
+        }
+        self.field(field, &page.composer, shared.writing);
+    }
+}
