@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+#[cfg(test)]
+mod routes_tests;
 pub mod shared_daemon;
 mod surface_tools;
 
@@ -30,10 +32,22 @@ use tokio::sync::watch;
 use crate::auth::{Admin, Auth, AuthError, Grant, Target};
 use crate::config::{CeilingConfig, Config};
 use crate::ledger::Ledger;
+use crate::router::acp::AcpState;
+use crate::router::agents::AgentsState;
 use crate::router::agents::{FindAgents, KnownAgent};
+use crate::router::agui::AgUiState;
+use crate::router::describe::Descriptions;
+use crate::router::doctor::{Doctor, DoctorState};
+use crate::router::gemini::{self, Port};
+use crate::router::health::HealthState;
+use crate::router::linking::{Linking, LinkingState};
 use crate::router::listeners::{CertificateFiles, ConfiguredAccess, ListenerError, Listeners};
-use crate::router::notify::Notifier;
-use crate::router::{AppState, ForwardedWish, Hosts, Presets, PublicAddresses, TlsError};
+use crate::router::new_session::NewSessionsState;
+use crate::router::notify::{Notifier, NotifyState};
+use crate::router::routes::feature;
+use crate::router::terminals::TerminalsState;
+use crate::router::worktrees::WorktreesState;
+use crate::router::{Core, Hosts, PresetChanges, Presets, PublicAddresses, Route, TlsError};
 use crate::runtimes::Runtimes;
 use crate::runtimes::link::{self, LinkHub, TypeInTerminal};
 use crate::sessions::{
@@ -47,6 +61,83 @@ use plexus_protocol::{
 };
 use plexus_store::{SqliteStore, StoreError};
 use plexus_terminal::folder::TerminalError;
+
+/// The state of the features, each with a handle to the kernel. Cheap to clone.
+#[derive(Clone)]
+pub struct Features {
+    /// The kernel alone, for features that need nothing else.
+    pub core: Core,
+    /// Agents that can be started.
+    pub agents: AgentsState,
+    /// Sessions that are opened over HTTP.
+    pub new_sessions: NewSessionsState,
+    /// Git worktrees of sessions.
+    pub worktrees: WorktreesState,
+    /// Shared terminals.
+    pub terminals: TerminalsState,
+    /// Listeners for other machines.
+    pub listeners: Listeners,
+    /// Checks of `plexus doctor`.
+    pub doctor: DoctorState,
+    /// Settings of agents with terminals of their own.
+    pub linking: LinkingState,
+    /// Health checks and metrics.
+    pub health: HealthState,
+    /// The published descriptions.
+    pub descriptions: Descriptions,
+    /// Notifications.
+    pub notify: NotifyState,
+    /// ACP clients.
+    pub acp: AcpState,
+    /// AG-UI clients.
+    pub agui: AgUiState,
+}
+
+/// The features: the routes of each, and the state that its handlers get. Nothing else lists them.
+pub fn routes() -> Vec<Route<Features>> {
+    fn core(features: &Features) -> &Core {
+        &features.core
+    }
+    let all = [
+        feature(router::devices::routes(), core),
+        feature(router::http::routes(), core),
+        feature(router::admin::routes(), core),
+        feature(router::agent_tools::routes(), core),
+        feature(router::resumable::routes(), core),
+        feature(router::folders::routes(), core),
+        feature(router::surfaces::routes(), core),
+        feature(router::changes::routes(), core),
+        feature(router::usage::routes(), core),
+        feature(router::export::routes(), core),
+        feature(router::ca::routes(), core),
+        feature(router::web::routes(), core),
+        feature(router::mcp::routes(), core),
+        feature(router::agents::routes(), |features| &features.agents),
+        feature(router::new_session::routes(), |features| &features.new_sessions),
+        feature(router::worktrees::routes(), |features| &features.worktrees),
+        feature(router::terminals::routes(), |features| &features.terminals),
+        feature(router::listeners::routes(), |features| &features.listeners),
+        feature(router::doctor::routes(), |features| &features.doctor),
+        feature(router::linking::routes(), |features| &features.linking),
+        feature(router::health::routes(), |features| &features.health),
+        feature(router::describe::routes(), |features| &features.descriptions),
+        feature(router::notify::routes(), |features| &features.notify),
+        feature(router::acp::routes(), |features| &features.acp),
+        feature(router::agui::routes(), |features| &features.agui),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Makes `openapi.json` of a gateway of this version.
+pub fn openapi(version: &str) -> serde_json::Value {
+    router::openapi(version, &routes())
+}
+
+/// Makes the gateway's main service, for [`router::serve`].
+pub fn app(features: Features) -> axum::Router {
+    let gate = features.core.gate();
+    router::routes::build(&gate, routes(), features)
+}
 
 /// The file in the state folder with the address of the running gateway.
 pub const GATEWAY_FILE: &str = "gateway.json";
@@ -194,10 +285,10 @@ pub enum StartError {
 
 /// A gateway that is ready to serve: its state is open, its address bound, its runtimes are starting.
 pub struct Gateway {
-    state: AppState,
+    features: Features,
     runtimes: Arc<Runtimes>,
     listener: TcpListener,
-    ports: Vec<(router::Port, TcpListener)>,
+    ports: Vec<(Port, TcpListener)>,
     /// The socket of agents' own terminals, and who hears it.
     links: (LinkHub, Option<UnixListener>),
     running: Running,
@@ -253,54 +344,42 @@ impl Gateway {
         directory.keep_changes_in(Arc::clone(&folders));
         equip(&directory, &auth, &absolute(&exe), &absolute(&home));
         let (stop, stopping) = watch::channel(false);
-        let state = AppState {
-            epoch: log.epoch().clone(),
+        let core = Core {
+            fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
+            directory,
+            auth,
+            ledger,
+            presence: router::presence::Presence::default(),
             hosts,
-            url: format!("http://{address}"),
-            public_addresses: Arc::clone(&public_addresses),
-            listeners,
-            agents: agents(exe.clone()),
-            opened: router::new_session::OpenedSessions::default(),
-            worktrees: worktrees(&home, folders, &directory),
-            presets: presets(exe),
+            public_addresses,
+            url: format!("http://{address}").into(),
             started_at: SystemTime::now().into(),
             version: env!("CARGO_PKG_VERSION"),
             stop: stopping,
             limits: router::GateLimits::default(),
-            ledger,
-            acp_sessions: router::acp::AcpSessionRegistry::default(),
-            connections: router::acp::Connections::default(),
-            notifier,
-            presence: router::presence::Presence::default(),
-            doctor: router::doctor::Doctor::default(),
-            linking: router::linking::Linking::default(),
-            terminals: home.join(plexus_terminal::folder::TERMINALS),
-            proof: auth::Proof::new().map_err(StartError::Auth)?,
-            fans: router::fanout::Fans::over(&directory, router::fanout::STALL),
-            directory,
-            auth,
         };
-        let code = admin_code(&state.auth, &home)?;
+        let proof = auth::Proof::new().map_err(StartError::Auth)?;
+        let features = features(&core, exe, &home, folders, listeners, notifier, proof);
+        let code = admin_code(&core.auth, &home)?;
         let running = Running {
-            url: state.url.clone(),
+            url: core.url.to_string(),
             pid: std::process::id(),
-            started_at: state.started_at,
-            version: state.version.into(),
-            tls: state.listeners.tls_address().await,
-            public_url: public_addresses.url(),
+            started_at: core.started_at,
+            version: core.version.into(),
+            tls: features.listeners.tls_address().await,
+            public_url: core.public_addresses.url(),
             ports: port_numbers(&ports),
-            proof: state.proof.secret().into(),
+            proof: features.health.proof.secret().into(),
         };
         announce(&home, &running)?;
-        state.directory.charge_to(&state.ledger);
-        state
-            .directory
-            .reach_clients(Arc::new(router::acp::ForwardedCalls::new(state.acp_sessions.clone(), state.auth.clone())));
-        config.runtimes.into_iter().for_each(|runtime| attach(&state.directory, runtime));
-        let links = (links, bind_links(&state.directory, &home));
+        core.directory.charge_to(&core.ledger);
+        let calls = router::acp::ForwardedCalls::new(features.acp.sessions.clone(), core.auth.clone());
+        core.directory.reach_clients(Arc::new(calls));
+        config.runtimes.into_iter().for_each(|runtime| attach(&core.directory, runtime));
+        let links = (links, bind_links(&core.directory, &home));
         let retention = retention_rules(&config.retention);
         Ok(Self {
-            state,
+            features,
             runtimes,
             listener,
             ports,
@@ -317,15 +396,15 @@ impl Gateway {
 
     /// Sets the checks behind `GET /v1/doctor`.
     #[must_use]
-    pub fn with_doctor(mut self, doctor: router::doctor::Doctor) -> Self {
-        self.state.doctor = doctor;
+    pub fn with_doctor(mut self, doctor: Doctor) -> Self {
+        self.features.doctor.doctor = doctor;
         self
     }
 
     /// Sets what `plexus link` does, for the page.
     #[must_use]
-    pub fn with_linking(mut self, linking: router::linking::Linking) -> Self {
-        self.state.linking = linking;
+    pub fn with_linking(mut self, linking: Linking) -> Self {
+        self.features.linking.linking = linking;
         self
     }
 
@@ -348,7 +427,7 @@ impl Gateway {
 
     /// The names of its runtimes: those of the configuration, and those that outlived an earlier gateway.
     pub fn runtimes(&self) -> Vec<String> {
-        self.state.directory.runtimes().iter().map(|runtime| runtime.runtime_id.to_string()).collect()
+        self.features.core.directory.runtimes().iter().map(|runtime| runtime.runtime_id.to_string()).collect()
     }
 
     /// A one-time code that signs a browser in: `URL/#code=CODE`, good for two minutes.
@@ -359,26 +438,28 @@ impl Gateway {
     /// Serves until `shutdown` resolves, then stops within [`STOP_DEADLINE`]: no new connection is accepted, clients are told,
     /// runtimes are stopped (or left to the next gateway if they outlive this one), and their last output is stored.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let retaining = tokio::spawn(retain(self.state.directory.clone(), self.retention));
+        let features = self.features;
+        let core = features.core.clone();
+        let retaining = tokio::spawn(retain(core.directory.clone(), self.retention));
         let hearing = self.links.1.map(|socket| {
-            let directory = self.state.directory.clone();
+            let directory = core.directory.clone();
             tokio::spawn(self.links.0.serve(socket, Box::new(move |agent| launch_linked(&directory, agent))))
         });
-        tokio::spawn(self.state.notifier.run(self.state.clone(), self.before));
-        let attach = |daemon: SharedDaemon| tokio::spawn(daemon.keep_attached(self.state.directory.clone()));
+        tokio::spawn(features.notify.notifier.run(core.clone(), self.before));
+        let attach = |daemon: SharedDaemon| tokio::spawn(daemon.keep_attached(core.directory.clone()));
         let attaching: Vec<_> = self.daemons.into_iter().map(attach).collect();
-        let serve =
-            |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, self.state.stop.clone()));
-        let limits = router::ListenLimits::over(&self.state.ledger);
-        let mut serving = vec![serve(self.listener, router::app(self.state.clone()), limits.clone())];
-        self.state.listeners.serve(&self.state).await;
+        let serve = |listener, app, limits| tokio::spawn(router::serve(vec![listener], app, limits, core.stop.clone()));
+        let limits = router::ListenLimits::over(&core.ledger);
+        let (listeners, app) = (features.listeners.clone(), app(features));
+        listeners.serve(app.clone(), &core.ledger).await;
+        let mut serving = vec![serve(self.listener, app, limits.clone())];
         for (port, listener) in self.ports {
             let limits = router::ListenLimits { connections: PORT_CONNECTIONS, ..limits.clone() };
-            serving.push(serve(listener, router::port_app(self.state.clone(), &port), limits));
+            serving.push(serve(listener, gemini::app(core.clone(), &port), limits));
         }
         shutdown.await;
         let _ = self.stop.send(true);
-        self.state.listeners.stop().await;
+        listeners.stop().await;
         retaining.abort();
         attaching.iter().for_each(tokio::task::JoinHandle::abort);
         let stopped = async {
@@ -387,7 +468,7 @@ impl Gateway {
             }
             // Runtimes stop before connections do: clients still see their last output.
             self.runtimes.shutdown().await;
-            self.state.listeners.shut_down().await;
+            listeners.shut_down().await;
             for serving in serving {
                 let _ = serving.await;
             }
@@ -468,7 +549,7 @@ fn persist(log: &Log) -> auth::PersistDevice {
 }
 
 fn presets(exe: PathBuf) -> Presets {
-    Arc::new(move |name: &str, settings: &ForwardedWish| {
+    Arc::new(move |name: &str, settings: &PresetChanges| {
         let mut spec =
             runtimes::preset(name, &exe, |name| std::env::var(name).ok()).map_err(|unknown| unknown.to_string())?;
         if let Some(id) = &settings.id {
@@ -480,6 +561,40 @@ fn presets(exe: PathBuf) -> Presets {
         spec.env.extend(settings.env.clone());
         Ok(spec)
     })
+}
+
+/// The state of the features of a gateway.
+fn features(
+    core: &Core,
+    exe: PathBuf,
+    home: &Path,
+    folders: Arc<plexus_workspace::FolderStores>,
+    listeners: Listeners,
+    notifier: Notifier,
+    proof: auth::Proof,
+) -> Features {
+    let (core, presets) = (|| core.clone(), presets(exe.clone()));
+    let worktrees = worktrees(home, folders, &core().directory);
+    Features {
+        core: core(),
+        agents: AgentsState { core: core(), presets: Arc::clone(&presets), find: agents(exe) },
+        new_sessions: NewSessionsState {
+            core: core(),
+            presets,
+            opened: router::new_session::OpenedSessions::default(),
+            worktrees: worktrees.clone(),
+        },
+        worktrees: WorktreesState { core: core(), worktrees },
+        terminals: TerminalsState { core: core(), folder: home.join(plexus_terminal::folder::TERMINALS) },
+        listeners,
+        doctor: DoctorState { core: core(), doctor: Doctor::default() },
+        linking: LinkingState { core: core(), linking: Linking::default() },
+        health: HealthState { core: core(), proof },
+        descriptions: Descriptions::new(core().version, openapi),
+        notify: NotifyState { core: core(), notifier },
+        acp: AcpState::new(core()),
+        agui: AgUiState::new(core()),
+    }
 }
 
 /// A path that does not depend on the current folder.
@@ -745,7 +860,7 @@ fn open_listeners(
 }
 
 /// Binds the runtimes' own ports, on the loopback address of the gateway.
-fn bind_ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, StartError> {
+fn bind_ports(config: &Config) -> Result<Vec<(Port, TcpListener)>, StartError> {
     let mut all = Vec::new();
     for runtime in &config.runtimes {
         let config::Ports { ui, remote, ui_without_token_for_this_user } = runtime.ports;
@@ -760,14 +875,14 @@ fn bind_ports(config: &Config) -> Result<Vec<(router::Port, TcpListener)>, Start
             let address = listener.local_addr().map_err(failed_to_listen)?;
             let same_user = of.0 && ui_without_token_for_this_user;
             tracing::info!(runtime_id = %id, %address, ui = of.0, remote = of.1, "serving a runtime as a Gemini UI");
-            all.push((router::Port { runtime: id, address, ui: of.0, remote: of.1, same_user }, listener));
+            all.push((Port { runtime: id, address, ui: of.0, remote: of.1, same_user }, listener));
         }
     }
     Ok(all)
 }
 
 /// The ports in the form of [`GATEWAY_FILE`].
-fn port_numbers(ports: &[(router::Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePorts> {
+fn port_numbers(ports: &[(Port, TcpListener)]) -> BTreeMap<RuntimeId, RuntimePorts> {
     let mut named: BTreeMap<RuntimeId, RuntimePorts> = BTreeMap::new();
     for (port, _) in ports {
         let of = named.entry(port.runtime.clone()).or_default();

@@ -5,12 +5,27 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::reply::{idempotency_key, json, runtime_of, session_of};
-use super::{AppState, Problem};
+use super::routes::{ADMIN, GET, NOTHING, OPTIONAL_JSON, POST, PROMPTS, route};
+use super::{Core, Problem};
 use plexus_auth::{Admin, Prompt};
-use plexus_protocol::RunId;
-use plexus_sessions::StderrLine;
+use plexus_protocol::{RunId, RuntimeInfo};
+use plexus_sessions::{AcceptedPrompt, StderrLine};
+
+/// The routes of restarts and of the output of runtimes.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(POST, "/v1/runtimes/{id}/restart", ADMIN, NOTHING, "Restart a runtime", restart_runtime)
+            .response::<RuntimeInfo>(200),
+        route(GET, "/v1/runtimes/{id}/logs", ADMIN, NOTHING, "The recent stderr output of a runtime", logs)
+            .response::<Logs>(200),
+        route(POST, "/v1/sessions/{id}/restart", PROMPTS, OPTIONAL_JSON, "Send a run's prompt again; the run is cancelled first", restart_run)
+            .request::<RestartRun>().response::<AcceptedPrompt>(202).with(&[&docs::RESTART_KEY]),
+    ]
+}
 
 type Outcome = Result<Response, Problem>;
 
@@ -22,14 +37,14 @@ pub(super) struct RestartRun {
     run_id: Option<RunId>,
 }
 
-pub(super) async fn restart_run(state: AppState, call: Call) -> Outcome {
+pub(super) async fn restart_run(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let RestartRun { run_id } = call.json()?;
     json(StatusCode::ACCEPTED, &state.directory.restart(&permit, &session.session_id, run_id, key).await?)
 }
 
-pub(super) async fn restart_runtime(state: AppState, call: Call) -> Outcome {
+pub(super) async fn restart_runtime(state: Core, call: Call) -> Outcome {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
     json(StatusCode::OK, &*state.directory.restart_runtime(&permit, &id).await?)
 }
@@ -40,7 +55,7 @@ pub(super) struct Logs {
     lines: Vec<StderrLine>,
 }
 
-pub(super) async fn logs(state: AppState, call: Call) -> Outcome {
+pub(super) async fn logs(state: Core, call: Call) -> Outcome {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
     json(StatusCode::OK, &Logs { lines: state.directory.stderr_log(&permit, &id)? })
 }

@@ -11,9 +11,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, json, session_of};
-use super::{AppState, Problem};
+use super::routes::{GET, NOTHING, PROMPTS, route};
+use super::{Core, Problem};
 use plexus_auth::{Permit, Prompt};
 use plexus_protocol::{Capability, SessionInfo, object};
 use plexus_sessions::SessionError;
@@ -24,6 +26,17 @@ const ITEMS_MAX: usize = 500;
 const TEXT_MAX: usize = 2000;
 /// Time for the agent to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
+
+/// The routes of the tools of agents.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/sessions/{id}/mcp", PROMPTS, NOTHING, "The MCP servers of a session's agent", mcp)
+            .response::<McpServers>(200).with(&[&docs::MCP_SCOPE]),
+        route(GET, "/v1/sessions/{id}/skills", PROMPTS, NOTHING, "The skills of a session's agent", skills)
+            .response::<Skills>(200),
+    ]
+}
 
 /// Text, cut to [`TEXT_MAX`]; `None` if empty.
 fn text(value: &Value) -> Option<String> {
@@ -178,7 +191,7 @@ fn skills_of(response: &Value) -> Skills {
     Skills { skills, errors, truncated: cut || more || response["truncated"] == true }
 }
 
-pub(super) async fn mcp(state: AppState, call: Call) -> Outcome {
+pub(super) async fn mcp(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let scope = match Query::of(&call).get("scope") {
         None | Some("" | "loaded") => "loaded",
@@ -190,7 +203,7 @@ pub(super) async fn mcp(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &servers(&response))
 }
 
-pub(super) async fn skills(state: AppState, call: Call) -> Outcome {
+pub(super) async fn skills(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let params = json!({ "cwd": session.cwd });
     let response = ask(&state, &session, &permit, (Capability::SkillsList, "skills.list", "skills"), &params).await?;
@@ -199,7 +212,7 @@ pub(super) async fn skills(state: AppState, call: Call) -> Outcome {
 
 /// Asks the session's runtime, if it has the capability.
 async fn ask(
-    state: &AppState,
+    state: &Core,
     session: &SessionInfo,
     permit: &Permit<Prompt>,
     (needs, method, what): (Capability, &'static str, &'static str),

@@ -1,16 +1,33 @@
 //! `GET /v1/agents`: the agents that the gateway knows how to start.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::StatusCode;
-use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeState};
-use serde::Serialize;
+use plexus_protocol::{Connect, RestartPolicy, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::guard::Call;
-use super::reply::{Outcome, gateway, json};
-use super::{AppState, Problem};
+use super::guard::{Call, Route};
+use super::reply::{Outcome, created, gateway, json, within_limit};
+use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
+use super::{Core, PresetChanges, Presets, Problem};
 use plexus_auth::Admin;
+use plexus_protocol::schema::JsonObject;
+use plexus_risk::Effect;
+
+/// The routes of agents that the gateway knows how to start.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<AgentsState>> {
+    vec![
+        route(POST, "/v1/runtimes", ADMIN, JSON, "Start a runtime", start_runtime)
+            .request::<StartRuntime>().response::<RuntimeInfo>(201).effect(Effect::StartAgent),
+        route(GET, "/v1/agents", ADMIN, NOTHING, "The agents that the gateway knows how to start: which are installed, and how to install the others", list)
+            .response::<Agents>(200),
+    ]
+}
 
 /// An agent that has a preset.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -43,6 +60,20 @@ pub struct KnownAgent {
 /// Looks for the program of every preset; passed in, since the router may not import the presets. Reads the disk.
 pub type FindAgents = Arc<dyn Fn() -> Vec<KnownAgent> + Send + Sync>;
 
+/// Most names tried for a runtime without one: `gemini`, `gemini-2` …
+const NAMES: usize = 1000;
+
+/// The state of agents.
+#[derive(Clone)]
+pub struct AgentsState {
+    /// The kernel.
+    pub core: Core,
+    /// Presets.
+    pub presets: Presets,
+    /// The agents that presets are for.
+    pub find: FindAgents,
+}
+
 /// The agents, in the order of the presets.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Agents {
@@ -51,17 +82,162 @@ pub(super) struct Agents {
 }
 
 /// Lists the agents.
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+async fn list(state: AgentsState, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
-    let find = Arc::clone(&state.agents);
+    let find = Arc::clone(&state.find);
     let mut agents = tokio::task::spawn_blocking(move || find()).await.map_err(|_| Problem::internal())?;
-    let runtimes = state.directory.runtimes();
+    let runtimes = state.core.directory.runtimes();
     for agent in &mut agents {
         let connect = Connect::Command(agent.command.clone());
         let there = runtimes.iter().find(|one| one.state != RuntimeState::Exited && runs(one, agent.dialect, &connect));
         agent.runtime_id = there.map(|there| there.runtime_id.clone());
     }
     json(StatusCode::OK, &Agents { agents })
+}
+
+/// A runtime to start: a `preset`, or a `dialect` with a `command` or an endpoint to `connect` to.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StartRuntime {
+    /// A preset's name, in place of `dialect` and `command`.
+    preset: Option<String>,
+    /// The dialect that the runtime speaks.
+    dialect: Option<String>,
+    /// The program and its arguments.
+    #[schema(min_items = 1)]
+    command: Option<Vec<String>>,
+    /// An endpoint: `ws://…`, `unix:…`, `http://…`.
+    #[schema(min_length = 1)]
+    connect: Option<String>,
+    /// The folder to run in, absolute.
+    #[schema(value_type = Option<String>, pattern = "^/")]
+    pub(super) cwd: Option<PathBuf>,
+    /// Variables to set.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Variables to pass through from the gateway's own environment.
+    #[serde(default)]
+    pass_env: Vec<String>,
+    /// The runtime's name; made from the program's if absent.
+    pub(super) id: Option<RuntimeId>,
+    /// `never`, `on-failure` or `always`.
+    restart: Option<RestartPolicy>,
+    /// The ACP authentication method to use without asking.
+    auth_method: Option<String>,
+    /// `_meta` to send with every ACP `session/new`.
+    #[schema(value_type = Option<JsonObject>)]
+    session_meta: Option<Box<RawValue>>,
+    /// Whether a program outlives the gateway; true if absent.
+    outlive: Option<bool>,
+    /// Whether its agents get the tools to draw surfaces; true if absent.
+    ui: Option<bool>,
+    /// The password or token of an endpoint. Never shown again.
+    secret: Option<String>,
+    /// The address at which a Gemini UI takes prompts, besides its mirror.
+    remote: Option<String>,
+    /// The client tools that the gateway offers an ACP agent: `{fs, terminal}`.
+    serve: Option<Serve>,
+}
+
+impl StartRuntime {
+    /// The effect of starting it.
+    pub(super) fn effect(&self) -> Effect {
+        let named = self.command.is_some() || !self.env.is_empty();
+        if named { Effect::RunProgram } else { Effect::StartAgent }
+    }
+}
+
+async fn start_runtime(state: AgentsState, call: Call) -> Outcome {
+    let permit = gateway::<Admin>(&call)?;
+    let wanted: StartRuntime = call.json()?;
+    within_limit(&call, wanted.effect())?;
+    let named = wanted.id.is_some();
+    let mut spec = start_spec(&state.presets, wanted)?;
+    if !named {
+        spec.id = free_name(&state.core, spec.id);
+    }
+    let runtime = state.core.directory.start_runtime(&permit, spec).await?;
+    created(&format!("/v1/runtimes/{}", runtime.runtime_id), &*runtime)
+}
+
+/// The settings of the runtime that is wanted; its name may be taken.
+pub(super) fn start_spec(presets: &Presets, wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
+    if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
+        return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
+    }
+    // Without `..`: a new member does not compile until it has an effect.
+    let StartRuntime {
+        preset,
+        dialect,
+        command,
+        connect,
+        cwd,
+        env,
+        pass_env,
+        id,
+        restart,
+        auth_method,
+        session_meta,
+        outlive,
+        ui,
+        secret,
+        remote,
+        serve,
+    } = wanted;
+    let changes = PresetChanges { id, cwd, env };
+    let spec = match preset {
+        Some(_) if dialect.is_some() || command.is_some() || connect.is_some() => {
+            return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
+        }
+        Some(preset) => presets(&preset, &changes).map_err(Problem::invalid)?,
+        None => spec_of(dialect, command, connect, changes)?,
+    };
+    Ok(RuntimeSpec {
+        pass_env: spec.pass_env.into_iter().chain(pass_env).collect(),
+        restart: restart.unwrap_or(spec.restart),
+        auth_method: auth_method.or(spec.auth_method),
+        session_meta: session_meta.or(spec.session_meta),
+        outlive: outlive.unwrap_or(spec.outlive),
+        ui: ui.unwrap_or(spec.ui),
+        secret: secret.or(spec.secret),
+        remote: remote.or(spec.remote),
+        serve: serve.unwrap_or(spec.serve),
+        ..spec
+    })
+}
+
+fn spec_of(
+    dialect: Option<String>,
+    command: Option<Vec<String>>,
+    connect: Option<String>,
+    changes: PresetChanges,
+) -> Result<RuntimeSpec, Problem> {
+    let dialect = dialect.ok_or_else(|| Problem::invalid("give a `preset`, or a `dialect`"))?;
+    let connect = match (command, connect) {
+        (Some(command), None) if command.first().is_some_and(|program| !program.is_empty()) => {
+            Connect::Command(command)
+        }
+        (None, Some(endpoint)) if !endpoint.is_empty() => Connect::Endpoint(endpoint),
+        _ => {
+            return Err(Problem::invalid(
+                "give either `command`, a program and its arguments, or `connect`, an endpoint",
+            ));
+        }
+    };
+    let program = match &connect {
+        Connect::Command(command) => command.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default(),
+        Connect::Endpoint(_) => &dialect,
+    };
+    let id = changes.id.or_else(|| program.parse().ok()).unwrap_or_else(|| RuntimeId::trusted("runtime"));
+    let cwd = changes.cwd.ok_or_else(|| Problem::invalid("give `cwd`, the folder to run in"))?;
+    Ok(RuntimeSpec { env: changes.env, ..RuntimeSpec::new(id, &dialect, connect, cwd) })
+}
+
+/// The name, or the first free one of `NAME-2` …
+pub(super) fn free_name(core: &Core, id: RuntimeId) -> RuntimeId {
+    let others = (2..NAMES).filter_map(|n| format!("{id}-{n}").parse().ok());
+    let mut free = std::iter::once(id.clone()).chain(others).filter(|name| core.directory.runtime(name).is_none());
+    free.next().unwrap_or(id)
 }
 
 /// Whether the runtime runs this agent: the same program, wherever it was found, with the same arguments, or the same endpoint.
@@ -82,7 +258,6 @@ fn program_name(command: &[String]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plexus_protocol::RuntimeSpec;
 
     #[test]
     fn agent_is_the_same_wherever_its_program_was_found() {

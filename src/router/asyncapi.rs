@@ -1,10 +1,6 @@
 //! `asyncapi.json`: every message of the native WebSocket, in both directions, from the method table, the table of
 //! notifications below, and the [`schemas`](super::schemas) of their rows.
 
-use std::sync::OnceLock;
-
-use axum::response::Response;
-use http::StatusCode;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -12,10 +8,10 @@ use super::fanout::{Lag, Live};
 use super::frames::{ASKS, Notification, RunContextParams, RunStatusParams, SessionUpdated};
 use super::guard::{WS_BEARER, WS_PATH, WS_PROTOCOL};
 use super::jsonrpc::Failure;
+use super::rpc;
 use super::rpc::examples::{AT, REQUEST, RUN, SESSION, envelope, request, runtime, session, you};
 use super::schemas::{self, Shape};
 use super::wire::Envelope;
-use super::{Problem, reply as api, rpc};
 use plexus_protocol::{Answer, Request, Resolution};
 
 /// A notification of the gateway.
@@ -112,8 +108,8 @@ fn questions(messages: &mut Map<String, Value>, operations: &mut Map<String, Val
     messages.insert("ui.answer".into(), message("Answers a question", answer, &["id", "result"], example));
 }
 
-/// The description of the native WebSocket.
-pub(super) fn description(version: &str) -> Value {
+/// Makes `asyncapi.json` of a gateway of this version.
+pub fn description(version: &str) -> Value {
     let (mut messages, mut operations) = (Map::new(), Map::new());
     let native = json!({ "$ref": "#/channels/native" });
     let on_channel = |name: &str| json!({ "$ref": format!("#/channels/native/messages/{name}") });
@@ -209,13 +205,6 @@ fn all_schemas() -> Map<String, Value> {
     let given = methods.iter().map(|method| method.gives).chain(notes.iter().map(|note| note.shape));
     let given: Vec<Shape> = given.chain([of::<Request>(), of::<Failure>()]).collect();
     schemas::schemas(&taken, &given)
-}
-
-/// Serves the description.
-pub(super) async fn serve(version: &'static str) -> Result<Response, Problem> {
-    // The text is the same for the whole process; the first call makes it.
-    static TEXT: OnceLock<Value> = OnceLock::new();
-    api::json(StatusCode::OK, TEXT.get_or_init(|| description(version)))
 }
 
 #[cfg(test)]

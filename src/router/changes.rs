@@ -8,16 +8,42 @@ use plexus_workspace::WorkspaceError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, body, idempotency_key, json, session_of};
-use super::{AppState, Problem};
+use super::routes::{APPROVE, GET, JSON, NOTHING, POST, PROMPTS, WATCH, route};
+use super::{Core, Problem};
 use plexus_auth::{Approve, AuthError, DeviceKind, Permit, Prompt, Right, Watch};
-use plexus_sessions::{ChangesError, KeptPatch, ReviewComment, UndoWish};
+use plexus_risk::Effect;
+use plexus_sessions::{
+    AcceptedPrompt, ChangeDiff, ChangesError, ChangesView, KeptPatch, ReviewComment, UndoWish, UndoneChange,
+};
 
 /// Most comments of one review.
 const COMMENTS: usize = 200;
 /// Most bytes of all comments of one review.
 const COMMENTS_BYTES: usize = 64 << 10;
+
+/// The routes of changes of files.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/sessions/{id}/changes", WATCH, NOTHING, "Files that changed since a session's first prompt, or in one run", list)
+            .response::<ChangesView>(200).with(&[&docs::CHANGES_RUN]),
+        route(GET, "/v1/sessions/{id}/changes/file", WATCH, NOTHING, "The diff of a changed file", file)
+            .response::<ChangeDiff>(200).with(&[&docs::CHANGES_FILE, &docs::CHANGES_RUN]),
+        route(GET, "/v1/sessions/{id}/changes/patch", WATCH, NOTHING, "A patch of what changed, for `git apply`", patch)
+            .text(200, &["text/x-diff"]).with(&[&docs::CHANGES_PATH, &docs::CHANGES_RUN]),
+        route(POST, "/v1/sessions/{id}/changes/undo", APPROVE, JSON, "Undo a change of a file, or a hunk of it", undo)
+            .request::<UndoChange>().response::<UndoneChange>(200).effect(Effect::ChangeFiles),
+        route(GET, "/v1/sessions/{id}/changes/undone", WATCH, NOTHING, "What was undone and can be brought back", undone)
+            .response::<UndoneChanges>(200),
+        route(POST, "/v1/sessions/{id}/changes/redo", APPROVE, JSON, "Bring back what was undone", redo)
+            .request::<RedoChange>().response::<KeptPatch>(200).effect(Effect::ChangeFiles),
+        route(POST, "/v1/sessions/{id}/changes/review", PROMPTS, JSON, "Comments on changed lines: one prompt is made of them", review)
+            .request::<ChangesReview>().response::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
+    ]
+}
 
 impl From<ChangesError> for Problem {
     fn from(error: ChangesError) -> Self {
@@ -52,7 +78,7 @@ const fn of_workspace(error: &WorkspaceError) -> (StatusCode, &'static str) {
 }
 
 /// The session of the path. A link shows a conversation to anybody who has it; the files of a folder are not part of that.
-fn session<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+fn session<S: Right>(state: &Core, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let (session, permit) = session_of::<S>(state, call)?;
     if call.caller()?.device().kind == DeviceKind::Share {
         return Err(AuthError::Share("it shows the conversation; changes of files are for paired devices").into());
@@ -65,13 +91,13 @@ fn run(query: &Query) -> Result<Option<RunId>, Problem> {
     query.get("run").map(parse).transpose()
 }
 
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+pub(super) async fn list(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     let run = run(&Query::of(&call))?;
     json(StatusCode::OK, &state.directory.changes(&session, run).await?)
 }
 
-pub(super) async fn file(state: AppState, call: Call) -> Outcome {
+pub(super) async fn file(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     let query = Query::of(&call);
     let path = query.get("path").ok_or_else(|| bad_query("name the file in `path`".into()))?.into();
@@ -79,7 +105,7 @@ pub(super) async fn file(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &state.directory.change_of_file(&session, path, run).await?)
 }
 
-pub(super) async fn patch(state: AppState, call: Call) -> Outcome {
+pub(super) async fn patch(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     let query = Query::of(&call);
     let (path, run) = (query.get("path").map(Into::into), run(&query)?);
@@ -101,7 +127,7 @@ pub(super) struct UndoChange {
     during_run: bool,
 }
 
-pub(super) async fn undo(state: AppState, call: Call) -> Outcome {
+pub(super) async fn undo(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let UndoChange { path, digest, hunk, during_run } = call.json()?;
     let wish = UndoWish { path, digest, hunk, during_run };
@@ -115,7 +141,7 @@ pub(super) struct UndoneChanges {
     undone: Vec<KeptPatch>,
 }
 
-pub(super) async fn undone(state: AppState, call: Call) -> Outcome {
+pub(super) async fn undone(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     json(StatusCode::OK, &UndoneChanges { undone: state.directory.undone_changes(&session).await? })
 }
@@ -131,7 +157,7 @@ pub(super) struct RedoChange {
     during_run: bool,
 }
 
-pub(super) async fn redo(state: AppState, call: Call) -> Outcome {
+pub(super) async fn redo(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let RedoChange { patch_id, during_run } = call.json()?;
     json(StatusCode::OK, &state.directory.redo_change(&permit, &session, patch_id, during_run).await?)
@@ -175,7 +201,7 @@ pub(super) enum DiffSide {
     Old,
 }
 
-pub(super) async fn review(state: AppState, call: Call) -> Outcome {
+pub(super) async fn review(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let ChangesReview { comments, text } = call.json()?;

@@ -12,16 +12,16 @@ pub(super) const QUERY_MAX: usize = 512;
 #[derive(Clone, Debug, Default)]
 pub struct Docs {
     /// The request body.
-    pub takes: Option<Shape>,
+    pub request: Option<Shape>,
     /// The responses, by status.
-    pub gives: Vec<Given>,
+    pub responses: Vec<ResponseDocs>,
     /// The parameters, without those of the path.
     pub parameters: Vec<&'static Parameter>,
 }
 
-/// A response of a route.
+/// The documentation of a response.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct ResponseDocs {
     /// The status.
     pub status: u16,
     /// The JSON body.

@@ -9,15 +9,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
-use super::guard::{self, Call};
+use super::described as docs;
+use super::guard::{self, Call, Policy, Route};
 use super::reply::{
     Outcome, Query, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits, within_limit,
 };
+use super::routes::{
+    ADMIN, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, UNAUTHENTICATED, WATCH, route, secret,
+};
 use super::stop::stopping;
-use super::{AppState, Problem, cookies};
+use super::{Core, Problem, cookies};
 use plexus_auth::{
     Admin, AuthError, BegunPairing, Device, DeviceKind, DeviceView, FetchedPairing, Grant, Invitation as PairingOffer,
-    PairingState, SHARE_LIFE, Target, browser_id, csrf, short_code,
+    OneTimeCode, PairingState, PairingView, PhoneTicket, SHARE_LIFE, Target, browser_id, csrf, short_code,
 };
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
 use plexus_risk::Effect;
@@ -30,6 +34,49 @@ const TITLE_CHARS: usize = 48;
 const QR_SIDE: u32 = 240;
 /// Default lifetime of a one-time code, in seconds.
 const CODE_SECONDS: u64 = 60;
+
+/// The routes of devices and pairing.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        secret(route(GET, "/v1/me", WATCH, NOTHING, "The calling device", me))
+            .response::<Me<'_>>(200),
+        route(DELETE, "/v1/me", WATCH, NOTHING, "Sign out: remove the calling device", sign_out)
+            .empty(204),
+        secret(route(POST, "/v1/signin", WATCH, JSON, "Sign in a browser with a device's token; sets a cookie", sign_in))
+            .request::<SignIn>().response::<NewToken<'_>>(200),
+        route(GET, "/v1/devices", ADMIN, NOTHING, "Enrolled devices", devices)
+            .response::<Devices>(200),
+        secret(route(POST, "/v1/devices", ADMIN, JSON, "Enrol a device", enrol))
+            .request::<NewDevice>().response::<NewToken<'_>>(201),
+        route(PATCH, "/v1/devices/{id}", ADMIN, JSON, "Rename a device, or allow it to answer from notifications", alter)
+            .request::<NewName>().response::<Identity<'_>>(200),
+        route(DELETE, "/v1/devices/{id}", ADMIN, NOTHING, "Revoke a device immediately", revoke)
+            .empty(204),
+        route(DELETE, "/v1/local-browsers", ADMIN, NOTHING, "Sign out all browsers of this user on this machine", revoke_local_browsers)
+            .response::<RevokedDevices>(200),
+        secret(route(POST, "/v1/codes", ADMIN, JSON, "Create a one-time code that enrols a device", mint_code))
+            .request::<NewCode>().response::<OneTimeCode>(201),
+        secret(route(POST, "/v1/sessions/{id}/shares", ADMIN, OPTIONAL_JSON, "Create a read-only link to a session", share))
+            .request::<NewShare>().response::<Share<'_>>(201),
+        secret(route(POST, "/v1/pairings", ADMIN, JSON, "Start a pairing: a short code for one device", begin_pairing))
+            .request::<NewPairing>().response::<Begun>(201),
+        secret(route(GET, "/v1/pairings/{id}", ADMIN, NOTHING, "The state of a pairing", pairing))
+            .response::<PairingView>(200).with(&[&docs::PAIRING_WAIT, &docs::PAIRING_KNOWN]),
+        secret(route(POST, "/v1/pairings/{id}/confirm", ADMIN, JSON, "Confirm that the device shows this number", confirm))
+            .request::<Confirm>().response::<PairingView>(200),
+        route(DELETE, "/v1/pairings/{id}", ADMIN, NOTHING, "Refuse a pairing", refuse)
+            .empty(204),
+        // The code authenticates the request.
+        secret(route(POST, "/v1/pair", Policy::Public, UNAUTHENTICATED, "Exchange a one-time code for a device's token or cookie", pair))
+            .request::<Pair>().response::<NewToken<'_>>(200).response::<PhoneTicket>(202),
+        secret(route(POST, "/v1/pair/look", Policy::Public, UNAUTHENTICATED, "What a short code grants", look))
+            .request::<Look>().response::<Invitation>(200),
+        // The ticket authenticates the request.
+        secret(route(POST, "/v1/pair/wait", Policy::Public, UNAUTHENTICATED, "The result of joining with a short code", fetch))
+            .request::<Fetch>().response::<NewToken<'_>>(200).response::<Patience>(202),
+    ]
+}
 
 /// A whole number as JSON Schema defines it: `43.0` is one.
 fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -107,7 +154,7 @@ fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-pub(super) async fn me(state: AppState, call: Call) -> Outcome {
+pub(super) async fn me(state: Core, call: Call) -> Outcome {
     let device = call.caller()?.device();
     let answering = |risk| state.auth.answering(device, Target::Gateway, risk);
     let answered_on = device.grant.approve_up_to.map(|up_to| AnsweredOn {
@@ -119,14 +166,14 @@ pub(super) async fn me(state: AppState, call: Call) -> Outcome {
     let gateway = GatewayInfo {
         version: state.version,
         started_at: state.started_at,
-        epoch: state.epoch.as_str(),
+        epoch: state.epoch().as_str(),
         name,
         public_url: state.public_addresses.url(),
     };
     json(StatusCode::OK, &Me { device: Identity::of(device), csrf: call.csrf.as_deref(), answered_on, gateway })
 }
 
-pub(super) async fn sign_out(state: AppState, call: Call) -> Outcome {
+pub(super) async fn sign_out(state: Core, call: Call) -> Outcome {
     let caller = call.caller()?;
     state.auth.leave(caller).await?;
     let mut response = no_content()?;
@@ -165,7 +212,7 @@ pub(super) struct Devices {
     devices: Vec<DeviceView>,
 }
 
-pub(super) async fn devices(state: AppState, call: Call) -> Outcome {
+pub(super) async fn devices(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit) })
 }
@@ -179,7 +226,7 @@ fn may_grant(call: &Call, grant: &Grant) -> Result<(), Problem> {
     within_limit(call, Effect::Enrol(grant.approve_up_to.unwrap_or(Risk::Danger)))
 }
 
-pub(super) async fn enrol(state: AppState, call: Call) -> Outcome {
+pub(super) async fn enrol(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewDevice { name, scopes, runtimes, sessions, approve_up_to, lock_screen } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
@@ -220,7 +267,7 @@ fn welcome(device: &Device, token: &str) -> Outcome {
 
 /// The response for a new browser. If it was a device before, its cookie is replaced and the old device removed.
 async fn welcome_browser(
-    state: &AppState,
+    state: &Core,
     call: &Call,
     device: &Arc<Device>,
     token: &str,
@@ -254,7 +301,7 @@ fn device_id(call: &Call) -> Result<DeviceId, Problem> {
     call.id(|| no_such("device_not_found", "device"))
 }
 
-pub(super) async fn alter(state: AppState, call: Call) -> Outcome {
+pub(super) async fn alter(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewName { name, lock_screen } = call.json()?;
     if name.is_none() && lock_screen.is_none() {
@@ -264,7 +311,7 @@ pub(super) async fn alter(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &Identity::of(&device))
 }
 
-pub(super) async fn revoke(state: AppState, call: Call) -> Outcome {
+pub(super) async fn revoke(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     state.auth.revoke(&permit, &device_id(&call)?).await?;
     no_content()
@@ -276,7 +323,7 @@ pub(super) struct RevokedDevices {
     revoked: usize,
 }
 
-pub(super) async fn revoke_local_browsers(state: AppState, call: Call) -> Outcome {
+pub(super) async fn revoke_local_browsers(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let revoked = state.auth.revoke_local_browsers(&permit).await?;
     json(StatusCode::OK, &RevokedDevices { revoked })
@@ -306,7 +353,7 @@ pub(super) struct NewCode {
     ttl: Option<u64>,
 }
 
-pub(super) async fn mint_code(state: AppState, call: Call) -> Outcome {
+pub(super) async fn mint_code(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewCode { scopes, runtimes, sessions, approve_up_to, lock_screen, ttl } = call.json()?;
     let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
@@ -333,7 +380,7 @@ pub(super) struct Pair {
     browser: Option<String>,
 }
 
-pub(super) async fn pair(state: AppState, call: Call) -> Outcome {
+pub(super) async fn pair(state: Core, call: Call) -> Outcome {
     let Pair { code, name, cookie, browser } = call.json()?;
     let browser = browser.as_deref().map(browser_id).transpose()?;
     let origin = cookie.then(|| cookies::origin(&call.parts)).transpose()?;
@@ -373,7 +420,7 @@ pub(super) struct SignIn {
     browser: Option<String>,
 }
 
-pub(super) async fn sign_in(state: AppState, call: Call) -> Outcome {
+pub(super) async fn sign_in(state: Core, call: Call) -> Outcome {
     let SignIn { cookie, name, browser } = call.json()?;
     let browser = browser.as_deref().map(browser_id).transpose()?;
     let caller = call.caller()?;
@@ -435,7 +482,7 @@ pub(super) struct Begun {
     expires_at: Timestamp,
 }
 
-pub(super) async fn begin_pairing(state: AppState, call: Call) -> Outcome {
+pub(super) async fn begin_pairing(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let NewPairing { scopes, runtimes, approve_up_to, lock_screen, name } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions: None, approve_up_to, lock_screen };
@@ -451,7 +498,7 @@ fn pairing_id(call: &Call) -> String {
     call.params.first().map(|(_, id)| id.clone()).unwrap_or_default()
 }
 
-pub(super) async fn pairing(state: AppState, call: Call) -> Outcome {
+pub(super) async fn pairing(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let query = Query::of(&call);
     let wait = waits(&query)?;
@@ -477,7 +524,7 @@ pub(super) struct Confirm {
     number: Option<u64>,
 }
 
-pub(super) async fn confirm(state: AppState, call: Call) -> Outcome {
+pub(super) async fn confirm(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let Confirm { number } = call.json()?;
     // No pairing has the number zero.
@@ -485,7 +532,7 @@ pub(super) async fn confirm(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &state.auth.confirm(&permit, &pairing_id(&call), number).await?)
 }
 
-pub(super) async fn refuse(state: AppState, call: Call) -> Outcome {
+pub(super) async fn refuse(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     state.auth.refuse(&permit, &pairing_id(&call))?;
     no_content()
@@ -519,7 +566,7 @@ pub(super) struct Host {
     version: &'static str,
 }
 
-pub(super) async fn look(state: AppState, call: Call) -> Outcome {
+pub(super) async fn look(state: Core, call: Call) -> Outcome {
     let Look { code } = call.json()?;
     let found = state.auth.find(guard::peer(&call.parts), &code)?;
     let gateway = Host { name: machine(), version: state.version };
@@ -546,7 +593,7 @@ pub(super) struct Patience {
     state: PairingState,
 }
 
-pub(super) async fn fetch(state: AppState, call: Call) -> Outcome {
+pub(super) async fn fetch(state: Core, call: Call) -> Outcome {
     let Fetch { ticket, wait } = call.json()?;
     let mut stop = state.stop.clone();
     let fetched = tokio::select! {
@@ -588,7 +635,7 @@ pub(super) struct Share<'a> {
     expires_at: Option<Timestamp>,
 }
 
-pub(super) async fn share(state: AppState, call: Call) -> Outcome {
+pub(super) async fn share(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let (session, _) = session_of::<Admin>(&state, &call)?;
     let NewShare { hours } = call.json()?;

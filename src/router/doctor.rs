@@ -9,13 +9,35 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::guard::{Call, Route};
 use super::reply::{bad_query, gateway, json, parameter};
-use super::{AppState, Problem};
+use super::routes::{ADMIN, GET, NOTHING, POST, route};
+use super::{Core, Problem};
 use plexus_auth::Admin;
 use plexus_clock::{ClockDoubt, STEP_MS};
 use plexus_ledger::Near;
 use plexus_protocol::RuntimeInfo;
+use plexus_risk::Effect;
+
+/// The state of health checks.
+#[derive(Clone)]
+pub struct DoctorState {
+    /// The kernel.
+    pub core: Core,
+    /// The checks that the program provides.
+    pub doctor: Doctor,
+}
+
+/// The routes of health checks.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<DoctorState>> {
+    vec![
+        route(GET, "/v1/doctor", ADMIN, NOTHING, "Health checks: what works, what does not, and the fix", serve)
+            .response::<Checks>(200),
+        route(POST, "/v1/clock/confirm", ADMIN, NOTHING, "Trust the clock of the gateway's machine although it made a step", confirm_clock)
+            .response::<Check>(200).effect(Effect::TrustClock),
+    ]
+}
 
 /// The severity of a check's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
@@ -114,10 +136,10 @@ fn clock(doubt: Option<ClockDoubt>) -> Check {
 }
 
 /// Trusts the wall clock as it is.
-pub(super) async fn confirm_clock(state: AppState, call: Call) -> Result<Response, Problem> {
+async fn confirm_clock(state: DoctorState, call: Call) -> Result<Response, Problem> {
     let permit = gateway::<Admin>(&call)?;
-    state.directory.confirm_clock(&permit).await?;
-    json(StatusCode::OK, &clock(state.directory.clock().doubt()))
+    state.core.directory.confirm_clock(&permit).await?;
+    json(StatusCode::OK, &clock(state.core.directory.clock().doubt()))
 }
 
 /// The checks and their results.
@@ -127,19 +149,19 @@ pub(super) struct Checks {
 }
 
 /// Serves the checks.
-pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Problem> {
+async fn serve(state: DoctorState, call: Call) -> Result<Response, Problem> {
     gateway::<Admin>(&call)?;
-    let accounts = state.ledger.near(NEAR_PERCENT).into_iter().map(near);
+    let accounts = state.core.ledger.near(NEAR_PERCENT).into_iter().map(near);
     let checks = match parameter(&call, "only").as_deref() {
         Some("memory") => accounts.collect(),
-        Some("clock") => vec![clock(state.directory.clock().doubt())],
+        Some("clock") => vec![clock(state.core.directory.clock().doubt())],
         Some(_) => return Err(bad_query("`only` must be memory or clock".into())),
         None => {
-            let detail = format!("version {}, since {}", state.version, state.started_at);
+            let detail = format!("version {}, since {}", state.core.version, state.core.started_at);
             let mut checks = vec![Check { name: "gateway".into(), state: Verdict::Ok, detail, fix: None }];
-            checks.push(clock(state.directory.clock().doubt()));
+            checks.push(clock(state.core.directory.clock().doubt()));
             checks.extend(accounts);
-            checks.extend(state.doctor.look(state.directory.runtimes()).await);
+            checks.extend(state.doctor.look(state.core.directory.runtimes()).await);
             checks
         }
     };

@@ -10,10 +10,12 @@ use futures_util::stream;
 use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
-use super::guard::Call;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::history::{in_time, room, stays, text};
 use super::reply::{parameter, session_of};
-use super::{AppState, Problem, wire};
+use super::routes::{GET, NOTHING, WATCH, route};
+use super::{Core, Problem, wire};
 use plexus_auth::{Caller, Watch};
 use plexus_ledger::{Account, Charge};
 use plexus_protocol::{Position, SessionInfo};
@@ -25,9 +27,18 @@ const SLICE: ReadLimit = ReadLimit { events: 1000, bytes: 128 << 10 };
 /// The policy of an exported page: no scripts, no loading, no forms.
 const HTML_CSP: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
+/// The routes of exports.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/sessions/{id}/export", WATCH, NOTHING, "Export a session as a file", serve)
+            .text(200, &["application/x-ndjson", "text/markdown", "text/html"]).with(&[&docs::FORMAT]),
+    ]
+}
+
 /// The state of an export.
 struct Writing {
-    state: AppState,
+    state: Core,
     caller: Caller,
     account: Account,
     /// The charge for the memory of the fold.
@@ -118,7 +129,7 @@ impl Writing {
 }
 
 /// Serves a session as a file.
-pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Problem> {
+pub(super) async fn serve(state: Core, call: Call) -> Result<Response, Problem> {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (format, kind, ending) = match parameter(&call, "format").as_deref() {
         None | Some("ndjson") => (None, "application/x-ndjson", "ndjson"),
@@ -147,13 +158,7 @@ pub(super) async fn serve(state: AppState, call: Call) -> Result<Response, Probl
     Ok(response)
 }
 
-fn begin(
-    state: AppState,
-    caller: Caller,
-    account: Account,
-    session: Arc<SessionInfo>,
-    format: Option<Format>,
-) -> Writing {
+fn begin(state: Core, caller: Caller, account: Account, session: Arc<SessionInfo>, format: Option<Format>) -> Writing {
     let log = state.directory.log();
     let filter = Filter::session(session.session_id.clone());
     let (until, next) = (log.head(), log.attach(&filter, &StartAfter::Oldest).after);

@@ -12,10 +12,12 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::http::{Files, files_wanted};
 use super::reply::{Outcome, bad_query, gateway, json, parameter};
-use super::{AppState, Problem};
+use super::routes::{ADMIN, GET, NOTHING, PROMPTS, route};
+use super::{Core, Problem};
 use plexus_auth::{Admin, Target};
 
 /// Most folders returned; `more` says that there are others.
@@ -32,6 +34,17 @@ const DISK_WAIT: Duration = Duration::from_secs(5);
 const READS: usize = 4;
 
 static READING: Semaphore = Semaphore::const_new(READS);
+
+/// The routes of folders.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/folders", PROMPTS, NOTHING, "Folders that sessions used; for administrators also the folders below a path", list)
+            .response::<Folders>(200).with(&[&docs::FOLDERS_UNDER, &docs::FOLDERS_PREFIX]),
+        route(GET, "/v1/folders/files", ADMIN, NOTHING, "Files of a folder whose paths fit, best first", files)
+            .response::<super::http::Files>(200).with(&[&docs::FILES_UNDER, &docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
+    ]
+}
 
 /// A folder of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -77,7 +90,7 @@ pub(super) struct Folders {
 }
 
 /// Lists folders.
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+pub(super) async fn list(state: Core, call: Call) -> Outcome {
     let (under, prefix) = (parameter(&call, "under").filter(|under| !under.is_empty()), parameter(&call, "prefix"));
     let caller = call.caller()?;
     let administrates = caller.device().grant.covers(Scope::Admin, Target::Gateway);
@@ -116,7 +129,7 @@ pub(super) async fn list(state: AppState, call: Call) -> Outcome {
 }
 
 /// Lists the files of a folder where a session may begin, for prompts that name them.
-pub(super) async fn files(state: AppState, call: Call) -> Outcome {
+pub(super) async fn files(state: Core, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
     let under = parameter(&call, "under").filter(|under| !under.is_empty());

@@ -34,7 +34,7 @@ use super::cookies::{self, CookieCheck};
 use super::described::Docs;
 use super::error::{Problem, ProblemMembers};
 use super::headers::only;
-use super::listen::{ConnHandle, STRANGER_BODY};
+use super::listen::{ConnHandle, UNAUTHENTICATED_BODY};
 use super::peer;
 use super::public_address::PublicAddresses;
 use plexus_auth::{Auth, Caller, Denied};
@@ -103,8 +103,7 @@ pub enum BodyRule {
     Optional(usize),
 }
 
-/// A route. All routes are in one table, [`routes`](super::routes); no field is optional.
-#[derive(Clone, Debug)]
+/// A route, made by [`route`](super::routes::route). `S` is the state that its handler gets.
 pub struct Route<S: 'static> {
     /// The method.
     pub method: Method,
@@ -124,8 +123,14 @@ pub struct Route<S: 'static> {
     /// The documentation for `openapi.json`.
     pub docs: Docs,
     /// The handler.
-    pub run: fn(S, Call) -> BoxFuture<'static, Response>,
+    pub run: Handler<S>,
 }
+
+/// A response in the making.
+pub type Responding = BoxFuture<'static, Response>;
+
+/// A handler: it gets the state of its feature, and the checked request.
+pub type Handler<S> = Arc<dyn Fn(&S, Call) -> Responding + Send + Sync>;
 
 /// A request that passed every check of its route.
 #[derive(Debug)]
@@ -476,7 +481,7 @@ pub(super) fn failed(auth: &Auth, parts: &Parts) -> Option<Problem> {
 pub(super) async fn admit<S>(
     gate: &Gate,
     route: &Route<S>,
-    state: S,
+    state: &S,
     params: Vec<(String, String)>,
     request: Request,
 ) -> Response {
@@ -624,8 +629,11 @@ async fn read_body(
         BodyRule::Json(_) if empty => return Err(body_missing()),
         BodyRule::Optional(limit) | BodyRule::Json(limit) => limit,
     };
-    let (limit, patience) =
-        if known { (limit, gate.limits.body) } else { (limit.min(STRANGER_BODY), gate.limits.body.min(STRANGER_TIME)) };
+    let (limit, patience) = if known {
+        (limit, gate.limits.body)
+    } else {
+        (limit.min(UNAUTHENTICATED_BODY), gate.limits.body.min(STRANGER_TIME))
+    };
     check_type(headers)?;
     let too_large = || {
         let detail = format!("the body may have at most {limit} bytes");

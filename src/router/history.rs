@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::guard::Counted;
 use super::stop::stopping;
-use super::{AppState, Problem, wire};
+use super::{Core, Problem, wire};
 use plexus_auth::Caller;
 use plexus_ledger::{Account, Charge, Charged};
 use plexus_protocol::{Cursor, Position};
@@ -208,7 +208,7 @@ pub(super) fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
 /// # Errors
 /// As [`in_time`].
 pub(super) async fn room(
-    state: &AppState,
+    state: &Core,
     caller: &Caller,
     account: &Account,
     bytes: usize,
@@ -222,7 +222,7 @@ pub(super) async fn room(
 /// [`PATIENCE`] passed, the device was revoked, or the gateway stops: the response is aborted, so that a client does not take a part
 /// for the whole.
 pub(super) async fn in_time<T>(
-    state: &AppState,
+    state: &Core,
     caller: &Caller,
     needed: impl Future<Output = T>,
 ) -> Result<T, std::io::Error> {
@@ -240,7 +240,7 @@ pub(super) async fn in_time<T>(
 
 /// The state of a page of plain events being written.
 struct Writing {
-    state: AppState,
+    state: Core,
     caller: Caller,
     account: Account,
     filter: Filter,
@@ -305,7 +305,7 @@ impl Writing {
 
 /// A page of plain events after a position, whose first slice was read with this room.
 pub(super) fn forth(
-    state: AppState,
+    state: Core,
     caller: Caller,
     account: Account,
     filter: Filter,

@@ -1,8 +1,7 @@
 //! The HTTP frontend: JSON in, JSON out; events in pages and by long poll. Each handler checks access, acts, and responds.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,29 +11,31 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::described as docs;
 use super::described::QUERY_MAX;
-use super::guard::Call;
-use super::history::{self, Asked, PageEnd};
-use super::listing::{Runtimes, listing};
+use super::guard::{Call, Route, WS_PATH};
+use super::history::{self, Asked, Page, PageEnd};
+use super::listing::{Runtimes, Sessions, listing};
 use super::reply::{
-    Outcome, Query, bad_query, body, created, filter_for, gateway, idempotency_key, json, no_content, no_such,
-    request_of, runtime_for, session_for, session_of, waits, within_limit,
+    Outcome, Query, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of, runtime_for,
+    session_for, session_of, waits,
+};
+use super::routes::{
+    ADMIN, APPROVE, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, PROMPT_BODY, PROMPTS, WATCH, route,
 };
 use super::schemas::ContentBlock;
 use super::stop::stopping;
 use super::wire::SESSIONS_MAX;
-use super::{AppState, ForwardedWish, Problem, sse, ws};
+use super::{Core, Problem, sse, ws};
 use plexus_auth::{Admin, Approve, Caller, Prompt, Watch};
 use plexus_ledger::Account;
-use plexus_metrics::{OTHERS, Standing, Subscriber, metrics};
-use plexus_protocol::schema::JsonObject;
+use plexus_metrics::Subscriber;
 use plexus_protocol::{
-    Answer, Connect, Cursor, Origin, Request, RequestState, RestartPolicy, Risk, RunId, RunStatus, RuntimeId,
-    RuntimeSpec, RuntimeState, Serve, SessionId, SessionState, text_block,
+    Answer, Cursor, Receipt, Request, RequestState, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo, text_block,
 };
 use plexus_risk::Effect;
 use plexus_sessions::{
-    CommitEntry, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, SessionError,
+    AcceptedPrompt, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, Snapshot,
     StartAfter, WINDOW,
 };
 
@@ -48,14 +49,53 @@ const HITS: usize = 20;
 const HITS_MAX: usize = 100;
 /// Default number of files that a query for files returns.
 const FILES: usize = 20;
-/// Most names tried for a runtime without one: `gemini`, `gemini-2` …
-const NAMES: usize = 1000;
-/// Time for the log to accept a write in the readiness check.
-const READY_WAIT: Duration = Duration::from_secs(2);
 
 // === runtimes ===
 
-pub(super) async fn runtimes(state: AppState, call: Call) -> Outcome {
+/// The routes of the native HTTP API for runtimes, sessions, events and requests.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", runtimes)
+            .response::<Runtimes>(200),
+        route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", runtime)
+            .response::<RuntimeInfo>(200),
+        route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", stop_runtime)
+            .empty(204),
+        route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", sessions)
+            .response::<Sessions>(200).with(&[&docs::ARCHIVED, &docs::SESSIONS_LIMIT, &docs::SESSIONS_CURSOR]),
+        route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", session)
+            .response::<SessionInfo>(200),
+        route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Rename or archive a session", edit_session)
+            .request::<EditSession>().response::<SessionInfo>(200),
+        route(DELETE, "/v1/sessions/{id}", ADMIN, NOTHING, "End a session and delete all its data", forget_session)
+            .empty(204).effect(Effect::DeleteSession),
+        route(POST, "/v1/sessions/{id}/prompt", PROMPTS, PROMPT_BODY, "Start a run, or queue it", prompt)
+            .request::<NewPrompt>().response::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
+        route(POST, "/v1/sessions/{id}/cancel", PROMPTS, OPTIONAL_JSON, "Cancel the current run, or the named one", cancel)
+            .request::<CancelRun>().response::<Run>(202),
+        route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: as a page, by long polling, or as a stream", session_events)
+            .response_or::<Page<'_>>(200, &["text/event-stream"]).with(docs::EVENTS),
+        route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "The state of a session for a client that joins", snapshot)
+            .response::<Snapshot>(200).with(&[&docs::SNAPSHOT_BYTES]),
+        route(GET, "/v1/sessions/{id}/files", PROMPTS, NOTHING, "Files of a session's folder whose paths fit, best first", files)
+            .response::<Files>(200).with(&[&docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
+        route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", events)
+            .response_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
+        route(GET, "/v1/requests", WATCH, NOTHING, "Requests", requests)
+            .response::<Requests<'_>>(200).with(&[&docs::REQUEST_STATE, &docs::SESSION_NAMED, &docs::REQUESTS_LIMIT, &docs::REQUESTS_BEFORE]),
+        route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", request)
+            .response::<plexus_protocol::Request>(200),
+        route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", answer)
+            .request::<Answer>().response::<Receipt>(200).with(&[&docs::ANSWER_KEY]),
+        route(GET, "/v1/search", WATCH, NOTHING, "Search for messages with all of the words", search)
+            .response::<Hits>(200).with(&[&docs::WORDS_SOUGHT, &docs::HITS_LIMIT]),
+        route(GET, WS_PATH, WATCH, NOTHING, "The native WebSocket", ws)
+            .empty(101).with(docs::HANDSHAKE),
+    ]
+}
+
+pub(super) async fn runtimes(state: Core, call: Call) -> Outcome {
     let grant = &call.caller()?.device().grant;
     // A device limited to some sessions sees their runtimes.
     let of_sessions: Option<BTreeSet<RuntimeId>> = grant.sessions.as_ref().map(|some| {
@@ -72,158 +112,13 @@ pub(super) async fn runtimes(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &Runtimes { runtimes: all })
 }
 
-pub(super) async fn runtime(state: AppState, call: Call) -> Outcome {
+pub(super) async fn runtime(state: Core, call: Call) -> Outcome {
     let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
     let (runtime, _) = runtime_for::<Watch>(&state, call.caller()?, &id)?;
     json(StatusCode::OK, &*runtime)
 }
 
-/// A runtime to start: a `preset`, or a `dialect` with a `command` or an endpoint to `connect` to.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StartRuntime {
-    /// A preset's name, in place of `dialect` and `command`.
-    preset: Option<String>,
-    /// The dialect that the runtime speaks.
-    dialect: Option<String>,
-    /// The program and its arguments.
-    #[schema(min_items = 1)]
-    command: Option<Vec<String>>,
-    /// An endpoint: `ws://…`, `unix:…`, `http://…`.
-    #[schema(min_length = 1)]
-    connect: Option<String>,
-    /// The folder to run in, absolute.
-    #[schema(value_type = Option<String>, pattern = "^/")]
-    pub(super) cwd: Option<PathBuf>,
-    /// Variables to set.
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    /// Variables to pass through from the gateway's own environment.
-    #[serde(default)]
-    pass_env: Vec<String>,
-    /// The runtime's name; made from the program's if absent.
-    pub(super) id: Option<RuntimeId>,
-    /// `never`, `on-failure` or `always`.
-    restart: Option<RestartPolicy>,
-    /// The ACP authentication method to use without asking.
-    auth_method: Option<String>,
-    /// `_meta` to send with every ACP `session/new`.
-    #[schema(value_type = Option<JsonObject>)]
-    session_meta: Option<Box<RawValue>>,
-    /// Whether a program outlives the gateway; true if absent.
-    outlive: Option<bool>,
-    /// Whether its agents get the tools to draw surfaces; true if absent.
-    ui: Option<bool>,
-    /// The password or token of an endpoint. Never shown again.
-    secret: Option<String>,
-    /// The address at which a Gemini UI takes prompts, besides its mirror.
-    remote: Option<String>,
-    /// The client tools that the gateway offers an ACP agent: `{fs, terminal}`.
-    serve: Option<Serve>,
-}
-
-impl StartRuntime {
-    /// The effect of starting it.
-    pub(super) fn effect(&self) -> Effect {
-        let named = self.command.is_some() || !self.env.is_empty();
-        if named { Effect::RunProgram } else { Effect::StartAgent }
-    }
-}
-
-pub(super) async fn start_runtime(state: AppState, call: Call) -> Outcome {
-    let permit = gateway::<Admin>(&call)?;
-    let wanted: StartRuntime = call.json()?;
-    within_limit(&call, wanted.effect())?;
-    let named = wanted.id.is_some();
-    let mut spec = start_spec(&state, wanted)?;
-    if !named {
-        spec.id = free_name(&state, spec.id);
-    }
-    let runtime = state.directory.start_runtime(&permit, spec).await?;
-    created(&format!("/v1/runtimes/{}", runtime.runtime_id), &*runtime)
-}
-
-/// The settings of the runtime that is wanted; its name may be taken.
-pub(super) fn start_spec(state: &AppState, wanted: StartRuntime) -> Result<RuntimeSpec, Problem> {
-    if let Some(cwd) = wanted.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
-        return Err(Problem::invalid(format!("`cwd` must be an absolute path, not {cwd:?}")));
-    }
-    // Without `..`: a new member does not compile until it has an effect.
-    let StartRuntime {
-        preset,
-        dialect,
-        command,
-        connect,
-        cwd,
-        env,
-        pass_env,
-        id,
-        restart,
-        auth_method,
-        session_meta,
-        outlive,
-        ui,
-        secret,
-        remote,
-        serve,
-    } = wanted;
-    let wish = ForwardedWish { id, cwd, env };
-    let spec = match preset {
-        Some(_) if dialect.is_some() || command.is_some() || connect.is_some() => {
-            return Err(Problem::invalid("a `preset` defines `dialect`, `command` and `connect`: leave them out"));
-        }
-        Some(preset) => (state.presets)(&preset, &wish).map_err(Problem::invalid)?,
-        None => spec_of(dialect, command, connect, wish)?,
-    };
-    Ok(RuntimeSpec {
-        pass_env: spec.pass_env.into_iter().chain(pass_env).collect(),
-        restart: restart.unwrap_or(spec.restart),
-        auth_method: auth_method.or(spec.auth_method),
-        session_meta: session_meta.or(spec.session_meta),
-        outlive: outlive.unwrap_or(spec.outlive),
-        ui: ui.unwrap_or(spec.ui),
-        secret: secret.or(spec.secret),
-        remote: remote.or(spec.remote),
-        serve: serve.unwrap_or(spec.serve),
-        ..spec
-    })
-}
-
-fn spec_of(
-    dialect: Option<String>,
-    command: Option<Vec<String>>,
-    connect: Option<String>,
-    wish: ForwardedWish,
-) -> Result<RuntimeSpec, Problem> {
-    let dialect = dialect.ok_or_else(|| Problem::invalid("give a `preset`, or a `dialect`"))?;
-    let connect = match (command, connect) {
-        (Some(command), None) if command.first().is_some_and(|program| !program.is_empty()) => {
-            Connect::Command(command)
-        }
-        (None, Some(endpoint)) if !endpoint.is_empty() => Connect::Endpoint(endpoint),
-        _ => {
-            return Err(Problem::invalid(
-                "give either `command`, a program and its arguments, or `connect`, an endpoint",
-            ));
-        }
-    };
-    let program = match &connect {
-        Connect::Command(command) => command.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default(),
-        Connect::Endpoint(_) => &dialect,
-    };
-    let id = wish.id.or_else(|| program.parse().ok()).unwrap_or_else(|| RuntimeId::trusted("runtime"));
-    let cwd = wish.cwd.ok_or_else(|| Problem::invalid("give `cwd`, the folder to run in"))?;
-    Ok(RuntimeSpec { env: wish.env, ..RuntimeSpec::new(id, &dialect, connect, cwd) })
-}
-
-/// The name, or the first free one of `NAME-2` …
-pub(super) fn free_name(state: &AppState, id: RuntimeId) -> RuntimeId {
-    let others = (2..NAMES).filter_map(|n| format!("{id}-{n}").parse().ok());
-    let mut free = std::iter::once(id.clone()).chain(others).filter(|name| state.directory.runtime(name).is_none());
-    free.next().unwrap_or(id)
-}
-
-pub(super) async fn stop_runtime(state: AppState, call: Call) -> Outcome {
+pub(super) async fn stop_runtime(state: Core, call: Call) -> Outcome {
     let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
     let (_, permit) = runtime_for::<Admin>(&state, call.caller()?, &id)?;
     state.directory.stop_runtime(&permit, &id).await?;
@@ -232,7 +127,7 @@ pub(super) async fn stop_runtime(state: AppState, call: Call) -> Outcome {
 
 // === sessions ===
 
-pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
+pub(super) async fn sessions(state: Core, call: Call) -> Outcome {
     let caller = call.caller()?;
     let archived = match Query::of(&call).get("archived") {
         None | Some("false") => Some(false),
@@ -246,7 +141,7 @@ pub(super) async fn sessions(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &listing(&state, caller, archived, limit, query.get("cursor"))?)
 }
 
-pub(super) async fn session(state: AppState, call: Call) -> Outcome {
+pub(super) async fn session(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     state.directory.renew_projects(Some(&session.session_id)).await;
     let (session, _) = session_of::<Watch>(&state, &call)?;
@@ -269,7 +164,7 @@ pub(super) struct FileMatch {
     path: String,
 }
 
-pub(super) async fn files(state: AppState, call: Call) -> Outcome {
+pub(super) async fn files(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let (sought, limit) = files_wanted(&call)?;
     let found = state.directory.files(&permit, &session.session_id, sought, limit).await?;
@@ -305,13 +200,13 @@ pub(super) struct EditSession {
     archived: Option<bool>,
 }
 
-pub(super) async fn edit_session(state: AppState, call: Call) -> Outcome {
+pub(super) async fn edit_session(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let EditSession { title, archived } = call.json()?;
     json(StatusCode::OK, &*state.directory.edit_session(&permit, &session.session_id, title, archived).await?)
 }
 
-pub(super) async fn forget_session(state: AppState, call: Call) -> Outcome {
+pub(super) async fn forget_session(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Admin>(&state, &call)?;
     state.directory.forget_session(&permit, &session.session_id).await?;
     no_content()
@@ -328,7 +223,7 @@ pub(super) struct NewPrompt {
     content: Option<Vec<Box<RawValue>>>,
 }
 
-pub(super) async fn prompt(state: AppState, call: Call) -> Outcome {
+pub(super) async fn prompt(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let NewPrompt { text, content } = call.json()?;
@@ -359,14 +254,14 @@ pub(super) struct Run {
     run_id: RunId,
 }
 
-pub(super) async fn cancel(state: AppState, call: Call) -> Outcome {
+pub(super) async fn cancel(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let CancelRun { run_id, reason } = call.json()?;
     let run = state.directory.cancel_because(&permit, &session.session_id, run_id, reason).await?;
     json(StatusCode::ACCEPTED, &Run { run_id: run })
 }
 
-pub(super) async fn snapshot(state: AppState, call: Call) -> Outcome {
+pub(super) async fn snapshot(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let most = Query::of(&call).number("max_bytes", WINDOW)?;
     json(StatusCode::OK, &state.directory.snapshot_within(&session.session_id, most).await?)
@@ -374,13 +269,13 @@ pub(super) async fn snapshot(state: AppState, call: Call) -> Outcome {
 
 // === events ===
 
-pub(super) async fn session_events(state: AppState, call: Call) -> Outcome {
+pub(super) async fn session_events(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let only = BTreeSet::from([session.session_id.clone()]);
     follow(state, call, Some(only)).await
 }
 
-pub(super) async fn events(state: AppState, call: Call) -> Outcome {
+pub(super) async fn events(state: Core, call: Call) -> Outcome {
     let mut only = BTreeSet::new();
     for text in Query::of(&call).all("session") {
         let id: SessionId = text.parse().map_err(|_| no_such("session_not_found", "session"))?;
@@ -406,7 +301,7 @@ fn wants_stream(call: &Call) -> bool {
         .any(|one| one.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
 }
 
-async fn follow(state: AppState, call: Call, only: Option<BTreeSet<SessionId>>) -> Outcome {
+async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> Outcome {
     let caller = call.caller()?.clone();
     let query = Query::of(&call);
     let one = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first()).cloned();
@@ -451,7 +346,7 @@ fn merges(query: &Query) -> Result<bool, Problem> {
 
 /// A page read backwards. A cursor of another epoch brings a snapshot instead.
 async fn page_before(
-    state: &AppState,
+    state: &Core,
     account: &Account,
     session: &SessionId,
     before: Option<(Cursor, u32)>,
@@ -478,7 +373,7 @@ async fn page_before(
 }
 
 /// The snapshot in place of events that cannot be replayed.
-async fn instead(state: &AppState, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> Outcome {
+async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> Outcome {
     let log = state.directory.log();
     let end = match one {
         Some(session) => {
@@ -499,7 +394,7 @@ async fn instead(state: &AppState, filter: &Filter, resume: ResumeVerdict, one: 
 
 #[allow(clippy::too_many_arguments)] // each is a part of what was asked for
 async fn page(
-    state: AppState,
+    state: Core,
     caller: Caller,
     account: Account,
     filter: Filter,
@@ -563,7 +458,7 @@ pub(super) struct Requests<'a> {
     next: Option<String>,
 }
 
-pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
+pub(super) async fn requests(state: Core, call: Call) -> Outcome {
     let query = Query::of(&call);
     let wanted = match query.get("state") {
         None | Some("all") => None,
@@ -599,13 +494,13 @@ pub(super) async fn requests(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &Requests { requests, next: next.map(|next| next.to_string()) })
 }
 
-pub(super) async fn request(state: AppState, call: Call) -> Outcome {
+pub(super) async fn request(state: Core, call: Call) -> Outcome {
     let (id, _) = request_of::<Watch>(&state, &call).await?;
     let request = state.directory.request(&id).await?;
     json(StatusCode::OK, &request.ok_or_else(|| no_such("request_not_found", "request"))?)
 }
 
-pub(super) async fn answer(state: AppState, call: Call) -> Outcome {
+pub(super) async fn answer(state: Core, call: Call) -> Outcome {
     let (id, permit) = request_of::<Approve>(&state, &call).await?;
     let key = idempotency_key(&call)?;
     let answer: Answer = call.json()?;
@@ -634,7 +529,7 @@ struct Hit {
     snippet: String,
 }
 
-pub(super) async fn search(state: AppState, call: Call) -> Outcome {
+pub(super) async fn search(state: Core, call: Call) -> Outcome {
     let query = Query::of(&call);
     let text = query.get("q").filter(|text| !text.trim().is_empty() && text.chars().count() <= QUERY_MAX);
     let text =
@@ -660,92 +555,7 @@ pub(super) async fn search(state: AppState, call: Call) -> Outcome {
 
 // === others ===
 
-pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
+pub(super) async fn ws(state: Core, call: Call) -> Outcome {
     let caller = call.caller()?.clone();
     Ok(ws::serve(state, caller, call.parts).await)
-}
-
-pub(super) async fn healthz(state: AppState, call: Call) -> Outcome {
-    let text = match Query::of(&call).get("challenge") {
-        None => "ok\n".to_owned(),
-        Some(challenge) => {
-            let words = "a challenge must be 32 to 128 ASCII letters and digits";
-            let proof = state.proof.answer(challenge);
-            let proof = proof.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_challenge", words))?;
-            format!("ok {proof}\n")
-        }
-    };
-    Ok(body(StatusCode::OK, "text/plain; charset=utf-8", text))
-}
-
-/// The result of the readiness check.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Ready {
-    /// Always true: the log accepts writes.
-    ready: bool,
-}
-
-/// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction. The response says
-/// nothing else, since it is for everybody.
-pub(super) async fn readyz(state: AppState) -> Outcome {
-    let log = state.directory.log();
-    let origin = Arc::new(Origin {
-        session_id: SessionId::trusted("s_none"),
-        runtime_id: RuntimeId::trusted("none"),
-        dialect: "none".into(),
-    });
-    let nothing = CommitEntry { origin, events: Vec::new(), rows: None, kept: None, heard: None, sync: false };
-    let not_ready = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail);
-    if *state.stop.borrow() {
-        return Err(SessionError::Stopping.into());
-    }
-    match tokio::time::timeout(READY_WAIT, log.commit(nothing)).await {
-        Ok(Ok(_)) => json(StatusCode::OK, &Ready { ready: true }),
-        Ok(Err(error)) => Err(not_ready(format!("the log cannot be written: {error}"))),
-        Err(_) => Err(not_ready("the log cannot be written: its writer does not respond".into())),
-    }
-}
-
-pub(super) async fn metrics_text(state: AppState, call: Call) -> Outcome {
-    gateway::<Watch>(&call)?;
-    let text = metrics().text() + &standing(&state).text() + &state.ledger.text();
-    Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
-}
-
-/// Gauges of the current state.
-fn standing(state: &AppState) -> Standing {
-    let (standing, all) = (Standing::default(), metrics());
-    for word in RuntimeState::ALL.map(RuntimeState::as_str) {
-        standing.runtimes.with_label_values(&[word]).set(0);
-    }
-    for runtime in state.directory.runtimes() {
-        standing.runtimes.with_label_values(&[runtime.state.as_str()]).inc();
-        // A runtime without sessions is 0, not absent.
-        let label = all.runtime_label(runtime.runtime_id.as_str());
-        for word in SessionState::ALL.map(SessionState::as_str) {
-            standing.sessions.with_label_values(&[label, word]).set(0);
-        }
-        for word in RunStatus::UNFINISHED.map(RunStatus::as_str) {
-            standing.runs.with_label_values(&[label, word]).set(0);
-        }
-        for word in Risk::ALL.map(Risk::as_str) {
-            standing.requests.with_label_values(&[label, word]).set(0);
-        }
-    }
-    let mut runtime_of = BTreeMap::new();
-    for session in state.directory.sessions() {
-        let label = all.runtime_label(session.runtime_id.as_str());
-        standing.sessions.with_label_values(&[label, session.state.as_str()]).inc();
-        if session.run_id.is_some() || session.open_requests > 0 || !session.queue.is_empty() {
-            runtime_of.insert(session.session_id.clone(), Arc::clone(&session));
-        }
-    }
-    let label = |id: &SessionId| runtime_of.get(id).map_or(OTHERS, |one| all.runtime_label(one.runtime_id.as_str()));
-    for run in state.directory.runs(&Filter::all()) {
-        standing.runs.with_label_values(&[label(&run.session_id), run.status.as_str()]).inc();
-    }
-    for request in state.directory.open_requests(&Filter::all()) {
-        standing.requests.with_label_values(&[label(&request.session_id), request.risk.as_str()]).inc();
-    }
-    standing
 }

@@ -9,11 +9,33 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, gateway, json, no_such};
-use super::{AppState, Problem};
+use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
+use super::{Core, Problem};
 use plexus_auth::Admin;
 use plexus_protocol::{RuntimeId, RuntimeInfo, Timestamp};
+use plexus_risk::Effect;
+
+/// The state of linked agents.
+#[derive(Clone)]
+pub struct LinkingState {
+    /// The kernel.
+    pub core: Core,
+    /// The work of `plexus link`, for the page.
+    pub linking: Linking,
+}
+
+/// The routes of linked agents.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<LinkingState>> {
+    vec![
+        route(GET, "/v1/link", ADMIN, NOTHING, "Agents with terminals of their own: whether they are linked, and what linking changes", list)
+            .response::<AgentLinks>(200),
+        route(POST, "/v1/link/{agent}", ADMIN, JSON, "Link or unlink an agent: exactly the changes that were shown", change)
+            .request::<LinkWish>().response::<AgentLinks>(200).effect(Effect::ChangeSettings),
+    ]
+}
 
 /// Whether an agent is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -157,10 +179,10 @@ impl Linking {
         Self { does: Some((list, change)), busy: Arc::default() }
     }
 
-    async fn list(&self, state: &AppState) -> Result<Vec<AgentLink>, Problem> {
+    async fn list(&self, core: &Core) -> Result<Vec<AgentLink>, Problem> {
         let _alone = self.busy.lock().await;
         let Some((list, _)) = &self.does else { return Ok(Vec::new()) };
-        list(state.directory.runtimes()).await.map_err(refused)
+        list(core.directory.runtimes()).await.map_err(refused)
     }
 
     async fn change(&self, agent: String, wish: LinkWish) -> Result<(), Problem> {
@@ -199,16 +221,16 @@ pub(super) struct AgentLinks {
 }
 
 /// `GET /v1/link`.
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+async fn list(state: LinkingState, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
-    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state).await? })
+    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await? })
 }
 
 /// `POST /v1/link/{agent}`.
-pub(super) async fn change(state: AppState, call: Call) -> Outcome {
+async fn change(state: LinkingState, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
     let agent: String = call.id(no_agent)?;
     let wish: LinkWish = call.json()?;
     state.linking.change(agent, wish).await?;
-    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state).await? })
+    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await? })
 }

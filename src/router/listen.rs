@@ -36,7 +36,7 @@ use plexus_metrics::metrics;
 use plexus_metrics::spans;
 
 /// Longest body of somebody without a proof, in bytes, whatever the route takes; a longer one is answered 413.
-pub const STRANGER_BODY: usize = 4 << 10;
+pub const UNAUTHENTICATED_BODY: usize = 4 << 10;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 /// Connections at once; past it new ones wait in the kernel's backlog until one ends.

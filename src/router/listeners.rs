@@ -13,16 +13,36 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::guard::{Call, Route};
 use super::listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
 use super::listen::{ListenLimits, bind};
 use super::public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
 use super::reply::{Outcome, gateway, json, no_content, no_such};
-use super::{AppState, Hosts, Problem};
+use super::routes::{ADMIN, DELETE, GET, JSON, NOTHING, PUT, route};
+use super::{Hosts, Problem};
 use plexus_auth::{Admin, write_private};
+use plexus_ledger::Ledger;
+use plexus_risk::Effect;
 
 /// The file in the state folder with what was added.
 const LISTENERS_FILE: &str = "listeners.json";
+
+/// The routes of listeners.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Listeners>> {
+    vec![
+        route(GET, "/v1/listeners", ADMIN, NOTHING, "How other machines reach the gateway", list)
+            .response::<PublicAccess>(200),
+        route(PUT, "/v1/listeners/tls", ADMIN, JSON, "Add a TLS listener now, with the certificate of `plexus tls init`; it is remembered", add_tls)
+            .request::<NewTlsListener>().response::<PublicAccess>(200).effect(Effect::OpenNetwork),
+        route(DELETE, "/v1/listeners/tls", ADMIN, NOTHING, "Remove the TLS listener that was added", remove_tls)
+            .empty(204),
+        route(PUT, "/v1/listeners/proxy", ADMIN, JSON, "Accept what a proxy on this machine forwards under an origin; it is remembered", add_proxy)
+            .request::<NewProxy>().response::<PublicAccess>(200).effect(Effect::OpenNetwork),
+        route(DELETE, "/v1/listeners/proxy", ADMIN, NOTHING, "Remove the proxy that was added", remove_proxy)
+            .empty(204),
+    ]
+}
 
 /// What the configuration says, which cannot be changed while the gateway runs.
 #[derive(Clone, Debug, Default)]
@@ -136,12 +156,11 @@ impl TlsListener {
     }
 
     /// Begins to serve. It ends with the gateway, or when it is removed.
-    fn serve(&mut self, state: &AppState) {
+    fn serve(&mut self, service: &TlsService, addresses: &Arc<PublicAddresses>) {
         let Some((listener, tls)) = self.bound.take() else { return };
         let (end, ended) = watch::channel(false);
-        let addresses = Arc::clone(&state.public_addresses);
-        let limits = TlsLimits::over(&ListenLimits::over(&state.ledger));
-        let app = super::app(state.clone());
+        let addresses = Arc::clone(addresses);
+        let TlsService { app, limits } = service.clone();
         let serving =
             tokio::spawn(serve_tls(listener, tls, app, limits, move |address| addresses.trusts(address), ended));
         self.serving = Some((end, serving));
@@ -179,6 +198,15 @@ struct ListenersShared {
 struct ListenersState {
     added: AddedAccess,
     tls: Option<TlsListener>,
+    /// Set while the gateway serves.
+    service: Option<TlsService>,
+}
+
+/// The service of TLS listeners.
+#[derive(Clone)]
+struct TlsService {
+    app: axum::Router,
+    limits: TlsLimits,
 }
 
 impl Listeners {
@@ -213,7 +241,7 @@ impl Listeners {
             tracing::warn!(cert = %configured_files.cert.display(), "the certificate's names could not be read: set public_url, \
                 otherwise nobody can connect");
         }
-        let changing = Mutex::new(ListenersState { added, tls });
+        let changing = Mutex::new(ListenersState { added, tls, service: None });
         let home = home.to_owned();
         let listeners = Self {
             shared: Arc::new(ListenersShared { home, files, configured, hosts, addresses, announce, changing }),
@@ -225,11 +253,14 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// Begins to serve.
-    pub async fn serve(&self, app: &AppState) {
-        if let Some(tls) = &mut self.shared.changing.lock().await.tls {
-            tls.serve(app);
+    /// Begins to serve: the current listener, and those that are added later.
+    pub async fn serve(&self, app: axum::Router, ledger: &Ledger) {
+        let service = TlsService { app, limits: TlsLimits::over(&ListenLimits::over(ledger)) };
+        let mut state = self.shared.changing.lock().await;
+        if let Some(tls) = &mut state.tls {
+            tls.serve(&service, &self.shared.addresses);
         }
+        state.service = Some(service);
     }
 
     /// Nothing more is accepted, and connections are told to end.
@@ -241,7 +272,12 @@ impl Listeners {
 
     /// Ends what is served; returns once it has ended.
     pub async fn shut_down(&self) {
-        let tls = self.shared.changing.lock().await.tls.take();
+        let tls = {
+            let mut state = self.shared.changing.lock().await;
+            // The service holds the state of this feature.
+            state.service = None;
+            state.tls.take()
+        };
         if let Some(tls) = tls {
             tls.end().await;
         }
@@ -277,7 +313,7 @@ impl Listeners {
     }
 
     /// Adds a TLS listener at this address, or moves the one that was added. It is there when this returns.
-    async fn add_tls(&self, address: SocketAddr, app: &AppState) -> Result<(), ListenerError> {
+    async fn add_tls(&self, address: SocketAddr) -> Result<(), ListenerError> {
         if self.shared.configured.tls.is_some() {
             return Err(ListenerError::Configured { what: "a [tls] section" });
         }
@@ -291,7 +327,9 @@ impl Listeners {
         let mut tls = TlsListener::bind(address, &self.shared.files)?;
         let added = AddedAccess { tls: Some(tls.address), ..state.added.clone() };
         self.remember(&added)?;
-        tls.serve(app);
+        if let Some(service) = &state.service {
+            tls.serve(service, &self.shared.addresses);
+        }
         let old = state.tls.replace(tls);
         state.added = added;
         self.apply(&state);
@@ -408,40 +446,32 @@ pub(super) struct NewProxy {
     public_url: String,
 }
 
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+async fn list(state: Listeners, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
-    json(StatusCode::OK, &state.listeners.view().await)
+    json(StatusCode::OK, &state.view().await)
 }
 
-pub(super) async fn add_tls(state: AppState, call: Call) -> Outcome {
+async fn add_tls(state: Listeners, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
     let NewTlsListener { listen } = call.json()?;
-    state.listeners.add_tls(listen, &state).await?;
-    json(StatusCode::OK, &state.listeners.view().await)
+    state.add_tls(listen).await?;
+    json(StatusCode::OK, &state.view().await)
 }
 
-pub(super) async fn remove_tls(state: AppState, call: Call) -> Outcome {
+async fn remove_tls(state: Listeners, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
-    if state.listeners.remove_tls().await? {
-        no_content()
-    } else {
-        Err(no_such("listener_not_found", "added TLS listener"))
-    }
+    if state.remove_tls().await? { no_content() } else { Err(no_such("listener_not_found", "added TLS listener")) }
 }
 
-pub(super) async fn add_proxy(state: AppState, call: Call) -> Outcome {
+async fn add_proxy(state: Listeners, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
     let NewProxy { public_url } = call.json()?;
     let url = parse_origin(&public_url).map_err(|why| Problem::invalid(format!("`public_url`: {why}")))?;
-    state.listeners.set_proxy(Some(url)).await?;
-    json(StatusCode::OK, &state.listeners.view().await)
+    state.set_proxy(Some(url)).await?;
+    json(StatusCode::OK, &state.view().await)
 }
 
-pub(super) async fn remove_proxy(state: AppState, call: Call) -> Outcome {
+async fn remove_proxy(state: Listeners, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
-    if state.listeners.set_proxy(None).await? {
-        no_content()
-    } else {
-        Err(no_such("listener_not_found", "added proxy"))
-    }
+    if state.set_proxy(None).await? { no_content() } else { Err(no_such("listener_not_found", "added proxy")) }
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::reply::bad_query;
 use super::wire::SESSIONS_MAX;
-use super::{AppState, Problem};
+use super::{Core, Problem};
 use plexus_auth::Caller;
 use plexus_sessions::NewsRank;
 
@@ -33,7 +33,7 @@ pub(super) struct Sessions {
 
 /// A page of the sessions that the caller may see, most recently updated first.
 pub(super) fn listing(
-    state: &AppState,
+    state: &Core,
     caller: &Caller,
     archived: Option<bool>,
     limit: usize,

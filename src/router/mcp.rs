@@ -11,18 +11,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::guard::Call;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, body, no_such, session_of};
+use super::routes::{DRAWS, POST, SURFACE_BODY, route};
 use super::surfaces::{NewAsk, NewSurface, SurfaceUpdate, wait_for_ask};
-use super::{AppState, Problem};
+use super::{Core, Problem};
 use plexus_auth::{Permit, Ui};
+use plexus_protocol::schema::JsonObject;
 use plexus_sessions::SurfaceCall;
 
 /// How long a call waits before it is repeated, where the session is drawn in too fast.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// The routes of MCP.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(POST, "/mcp/{id}", DRAWS, SURFACE_BODY, "MCP for a session's agent (Streamable HTTP without sessions): tools that draw and ask", serve)
+            .request::<JsonObject>().response::<JsonObject>(200).empty(202),
+    ]
+}
+
 /// Answers one message of MCP. Stateless: there is no `Mcp-Session-Id` and no stream, so `GET` is refused with 405.
-pub(super) async fn serve(state: AppState, call: Call) -> Outcome {
+pub(super) async fn serve(state: Core, call: Call) -> Outcome {
     // An object, and not the array of a batch, which MCP has no more.
     call.json::<OneMessage>()?;
     let (session, permit) = session_of::<Ui>(&state, &call)?;
@@ -55,7 +66,7 @@ fn version_known(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// The session that an agent draws in.
 struct SessionCalls {
-    state: AppState,
+    state: Core,
     session: SessionId,
     permit: Permit<Ui>,
 }

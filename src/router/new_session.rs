@@ -16,15 +16,16 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::agents::runs;
+use super::agents::{StartRuntime, free_name, runs, start_spec};
+use super::described as docs;
 use super::error::ProblemMembers;
-use super::guard::Call;
-use super::http::{StartRuntime, free_name, start_spec};
+use super::guard::{Call, Route};
 use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
-use super::{AppState, Problem};
+use super::routes::{JSON, POST, PROMPTS, route};
+use super::{Core, Presets, Problem};
 use plexus_auth::{Admin, Caller, Permit, Prompt, Target};
 use plexus_risk::Effect;
-use plexus_sessions::{Directory, FirstSettings, NewWorktree, OpenSession, SessionError};
+use plexus_sessions::{Directory, FirstSettings, NewWorktree, OpenSession, SessionError, Worktrees};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
@@ -34,6 +35,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const KEYS_KEPT: usize = 256;
 /// Starts tried if the runtime is removed meanwhile, by whoever started it.
 const TRIES: usize = 2;
+
+/// The routes of new sessions.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<NewSessionsState>> {
+    vec![
+        route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", open)
+            .request::<NewSession>().response::<SessionInfo>(201).with(&[&docs::SESSION_KEY]),
+    ]
+}
 
 /// A session to open: in the runtime `runtime_id`, or in an agent to `start`.
 #[derive(Deserialize, ToSchema)]
@@ -57,6 +67,19 @@ pub(super) struct NewSession {
     native_id: Option<NativeId>,
     /// A new git branch and worktree for the session, made of the repository that `cwd` is in. Needs `admin`.
     worktree: Option<NewWorktree>,
+}
+
+/// The state of new sessions.
+#[derive(Clone)]
+pub struct NewSessionsState {
+    /// The kernel.
+    pub core: Core,
+    /// Presets.
+    pub presets: Presets,
+    /// The sessions that were opened with an idempotency key.
+    pub opened: OpenedSessions,
+    /// The git worktrees that were made for sessions.
+    pub worktrees: Worktrees,
 }
 
 /// The sessions that were opened with an idempotency key. Cheap to clone.
@@ -92,7 +115,7 @@ impl OpenedSessions {
 }
 
 /// Opens a session.
-pub(super) async fn open(state: AppState, call: Call) -> Outcome {
+async fn open(state: NewSessionsState, call: Call) -> Outcome {
     let new: NewSession = call.json()?;
     let caller = call.caller()?;
     let session = match idempotency_key(&call)? {
@@ -101,14 +124,14 @@ pub(super) async fn open(state: AppState, call: Call) -> Outcome {
             let once = state.opened.session(&caller.device().device_id, key, &call.body)?;
             let open = || async { Ok::<_, Problem>(open_once(&state, &call, caller, new).await?.session_id.clone()) };
             let id = once.get_or_try_init(open).await?;
-            state.directory.session(id).ok_or_else(|| no_such("session_not_found", "session"))?
+            state.core.directory.session(id).ok_or_else(|| no_such("session_not_found", "session"))?
         }
     };
     created(&format!("/v1/sessions/{}", session.session_id), &*session)
 }
 
 async fn open_once(
-    state: &AppState,
+    state: &NewSessionsState,
     call: &Call,
     caller: &Caller,
     new: NewSession,
@@ -154,8 +177,8 @@ async fn open_once(
         program: None,
         mcp_servers: Vec::new(),
     };
-    let opened = match runtime_for::<Prompt>(state, caller, &open.runtime_id) {
-        Ok((_, permit)) => state.directory.open_session_set(&permit, open, &first).await.map_err(Problem::from),
+    let opened = match runtime_for::<Prompt>(&state.core, caller, &open.runtime_id) {
+        Ok((_, permit)) => state.core.directory.open_session_set(&permit, open, &first).await.map_err(Problem::from),
         Err(problem) => Err(problem),
     };
     match (opened, started) {
@@ -226,13 +249,13 @@ fn words_of(info: &RuntimeInfo) -> Option<String> {
 
 /// A runtime of the agent that is ready: the one that runs already, else a new one.
 async fn ready_agent(
-    state: &AppState,
+    state: &NewSessionsState,
     call: &Call,
     caller: &Caller,
     start: StartRuntime,
 ) -> Result<(RuntimeId, Option<StartedRuntime>), Problem> {
     let (named, effect) = (start.id.is_some(), start.effect());
-    let spec = start_spec(state, start)?;
+    let spec = start_spec(&state.presets, start)?;
     let mut tries = TRIES;
     loop {
         tries -= 1;
@@ -247,14 +270,14 @@ async fn ready_agent(
             (Ok(()), started) => return Ok((id, started)),
             (Err(problem), Some(started)) => return Err(started.remove(problem).await),
             // Whoever started it gave up and removed it.
-            (Err(_), None) if tries > 0 && state.directory.runtime(&id).is_none() => {}
+            (Err(_), None) if tries > 0 && state.core.directory.runtime(&id).is_none() => {}
             (Err(problem), None) => return Err(problem),
         }
     }
 }
 
 /// The runtime that runs the agent already, a ready one first. One process of these dialects serves any number of sessions.
-fn there(state: &AppState, caller: &Caller, spec: &RuntimeSpec, named: bool) -> Option<Arc<RuntimeInfo>> {
+fn there(state: &NewSessionsState, caller: &Caller, spec: &RuntimeSpec, named: bool) -> Option<Arc<RuntimeInfo>> {
     if !matches!(spec.dialect.as_str(), "acp" | "codex") {
         return None;
     }
@@ -264,13 +287,13 @@ fn there(state: &AppState, caller: &Caller, spec: &RuntimeSpec, named: bool) -> 
             && (!named || info.runtime_id == spec.id)
             && knows(caller, Target::Runtime(&info.runtime_id))
     };
-    let all = state.directory.runtimes().into_iter().filter(fits);
+    let all = state.core.directory.runtimes().into_iter().filter(fits);
     all.min_by_key(|info| (info.state != RuntimeState::Ready, info.runtime_id != spec.id))
 }
 
 /// Starts the agent: under the name of one that has ended, if it is the same agent, else under a free one.
 async fn begin(
-    state: &AppState,
+    state: &NewSessionsState,
     call: &Call,
     mut spec: RuntimeSpec,
     named: bool,
@@ -279,32 +302,32 @@ async fn begin(
     let ended = |info: &&Arc<RuntimeInfo>| {
         info.state == RuntimeState::Exited && !info.unattended() && runs(info, &spec.dialect, &spec.connect)
     };
-    let before = state.directory.runtimes();
+    let before = state.core.directory.runtimes();
     let before = before.iter().filter(|info| !named || info.runtime_id == spec.id).find(ended);
     match before {
         Some(before) => spec.id = before.runtime_id.clone(),
         None if named => {}
-        None => spec.id = free_name(state, spec.id),
+        None => spec.id = free_name(&state.core, spec.id),
     }
     // One that had ended before is not removed if it fails again: its sessions are still read.
     let is_new = before.is_none();
-    let id = state.directory.start_runtime(&permit, spec).await?.runtime_id.clone();
-    let started = StartedRuntime { directory: state.directory.clone(), permit, id: id.clone(), kept: !is_new };
+    let id = state.core.directory.start_runtime(&permit, spec).await?.runtime_id.clone();
+    let started = StartedRuntime { directory: state.core.directory.clone(), permit, id: id.clone(), kept: !is_new };
     Ok((id, is_new.then_some(started)))
 }
 
 /// Waits until the runtime is ready.
-async fn ready(state: &AppState, id: &RuntimeId) -> Result<(), Problem> {
+async fn ready(state: &NewSessionsState, id: &RuntimeId) -> Result<(), Problem> {
     let failed = |why: &str, stderr| {
         let problem =
             Problem::new(StatusCode::BAD_GATEWAY, "runtime_not_started", format!("{id} did not start: {why}"));
         problem.with(ProblemMembers { stderr, ..ProblemMembers::default() })
     };
-    let mut changed = state.directory.runtimes_changed();
+    let mut changed = state.core.directory.runtimes_changed();
     let until = Instant::now() + READY_WAIT;
     loop {
         changed.mark_unchanged();
-        let Some(info) = state.directory.runtime(id) else { return Err(failed("it was stopped meanwhile", None)) };
+        let Some(info) = state.core.directory.runtime(id) else { return Err(failed("it was stopped meanwhile", None)) };
         match info.state {
             RuntimeState::Ready => return Ok(()),
             RuntimeState::Exited => {
@@ -317,7 +340,7 @@ async fn ready(state: &AppState, id: &RuntimeId) -> Result<(), Problem> {
             }
             RuntimeState::Starting | RuntimeState::Restarting => {}
         }
-        if *state.stop.borrow() {
+        if *state.core.stop.borrow() {
             return Err(SessionError::Stopping.into());
         }
         let _ = tokio::time::timeout(LOOK_EVERY, changed.changed()).await;

@@ -7,13 +7,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::body::Body;
-use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName};
-use http::{HeaderValue, StatusCode};
+use http::header::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize};
-
-use super::{AppState, Problem};
 
 /// The header with the client's address. Each proxy appends the address that it sees.
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -60,7 +55,7 @@ impl PublicAddresses {
     }
 
     /// The folder of the private CA.
-    fn ca(&self) -> Option<&Path> {
+    pub(super) fn ca(&self) -> Option<&Path> {
         self.ca.as_deref()
     }
 
@@ -231,55 +226,10 @@ impl Authority {
     }
 }
 
-/// Serves the CA's certificate. It is public: every TLS handshake shows it.
-pub(super) async fn certificate(state: AppState) -> Result<Response, Problem> {
-    file(&state, CA_CERT, "application/x-x509-ca-cert").await
-}
-
-/// Serves the certificate as a profile for iOS.
-pub(super) async fn profile(state: AppState) -> Result<Response, Problem> {
-    file(&state, CA_PROFILE, "application/x-apple-aspen-config").await
-}
-
-/// How a phone comes to trust the certificate: what `plexus phone` shows the address of. It has no scripts and nothing of this gateway.
-const GUIDE: &str = include_str!("public_address/ca.html");
-/// The policy of [`GUIDE`]: nothing but its own style.
-const GUIDE_CSP: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// Serves the page that leads a phone to the certificate.
-pub(super) async fn guide(state: AppState) -> Result<Response, Problem> {
-    // Without a CA there is nothing to install.
-    file(&state, CA_CERT, "text/html; charset=utf-8").await?;
-    let mut response = Response::new(Body::from(GUIDE));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(GUIDE_CSP));
-    Ok(response)
-}
-
-async fn file(state: &AppState, name: &'static str, kind: &'static str) -> Result<Response, Problem> {
-    let none = || {
-        let words = "this gateway has no CA of its own: create one with `plexus tls init`";
-        Problem::new(StatusCode::NOT_FOUND, "no_ca", words)
-    };
-    let folder = state.public_addresses.ca().ok_or_else(none)?;
-    // Read each time, since `plexus tls init` may run after the gateway's start.
-    let bytes = tokio::fs::read(folder.join(name)).await.map_err(|_| none())?;
-    let mut response = Response::new(Body::from(bytes));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"plexus-{name}\"")) {
-        headers.insert(CONTENT_DISPOSITION, value);
-    }
-    Ok(response)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     fn proxies(all: &[&str]) -> Proxies {
         Proxies::new(all.iter().map(|one| one.parse().unwrap()).collect())

@@ -12,7 +12,7 @@ use plexus_protocol::{RequestId, RuntimeId, RuntimeInfo, Scope, SessionId, Sessi
 use serde::Serialize;
 
 use super::guard::Call;
-use super::{AppState, Problem};
+use super::{Core, Problem};
 use plexus_auth::{Caller, Permit, Right, Target};
 use plexus_risk::Effect;
 use plexus_sessions::{Filter, KEY_MAX, check_effect};
@@ -68,13 +68,13 @@ pub(super) fn knows(caller: &Caller, target: Target<'_>) -> bool {
 }
 
 /// The session of the path, and a permit for it.
-pub(super) fn session_of<S: Right>(state: &AppState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+pub(super) fn session_of<S: Right>(state: &Core, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let missing = || no_such("session_not_found", "session");
     session_for(state, call.caller()?, &call.id(missing)?)
 }
 
 pub(super) fn session_for<S: Right>(
-    state: &AppState,
+    state: &Core,
     caller: &Caller,
     id: &SessionId,
 ) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
@@ -89,7 +89,7 @@ pub(super) fn session_for<S: Right>(
 }
 
 /// The runtime of the path, and a permit for it.
-pub(super) fn runtime_of<S: Right>(state: &AppState, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
+pub(super) fn runtime_of<S: Right>(state: &Core, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
     let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
     let (_, permit) = runtime_for(state, call.caller()?, &id)?;
     Ok((id, permit))
@@ -97,7 +97,7 @@ pub(super) fn runtime_of<S: Right>(state: &AppState, call: &Call) -> Result<(Run
 
 /// The runtime named, and a permit for it.
 pub(super) fn runtime_for<S: Right>(
-    state: &AppState,
+    state: &Core,
     caller: &Caller,
     id: &RuntimeId,
 ) -> Result<(Arc<RuntimeInfo>, Permit<S>), Problem> {
@@ -111,7 +111,7 @@ pub(super) fn runtime_for<S: Right>(
 }
 
 /// The request of the path, and a permit for its session.
-pub(super) async fn request_of<S: Right>(state: &AppState, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
+pub(super) async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
     let missing = || no_such("request_not_found", "request");
     let id: RequestId = call.id(missing)?;
     let (session, runtime) = state.directory.request_target(&id).await?.ok_or_else(missing)?;

@@ -3,16 +3,27 @@
 
 use http::StatusCode;
 
-use super::AppState;
-use super::guard::Call;
+use super::Core;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, json, runtime_of};
+use super::routes::{GET, NOTHING, WATCH, route};
 use plexus_auth::Watch;
-use plexus_sessions::{RESUMABLE_MAX, ResumableAt};
+use plexus_sessions::{RESUMABLE_MAX, ResumableAt, ResumablePage};
 
 /// Default number of conversations on a page.
 const PAGE: usize = 100;
 
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+/// The routes of stored conversations.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/runtimes/{id}/resumable", WATCH, NOTHING, "Conversations stored by a runtime that can be resumed", list)
+            .response::<ResumablePage>(200).with(&[&docs::RESUMABLE_LIMIT, &docs::RESUMABLE_CURSOR]),
+    ]
+}
+
+pub(super) async fn list(state: Core, call: Call) -> Outcome {
     let (id, permit) = runtime_of::<Watch>(&state, &call)?;
     let query = Query::of(&call);
     let limit = query.number("limit", PAGE)?.clamp(1, RESUMABLE_MAX);

@@ -32,7 +32,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
-use super::AppState;
+use super::Core;
 use super::client_link::{ClientLink, EventFeed, NewSubscription};
 use super::context;
 use super::error::Problem;
@@ -75,7 +75,7 @@ const HELLO_SESSIONS: usize = 500;
 
 /// One connection of the native protocol.
 pub(super) struct Rpc {
-    state: AppState,
+    state: Core,
     caller: Caller,
     link: ClientLink,
     /// Set by `initialize`: whether the client can show confirmations.
@@ -234,7 +234,7 @@ impl Talk for Rpc {
 }
 
 impl Rpc {
-    pub(super) fn new(state: AppState, caller: Caller, link: ClientLink) -> Self {
+    pub(super) fn new(state: Core, caller: Caller, link: ClientLink) -> Self {
         let (presence, presence_changes) = (state.presence.enter(&caller), state.presence.changes());
         Self {
             state,

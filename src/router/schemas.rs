@@ -15,11 +15,11 @@ use plexus_protocol::{ClientServed, ErrorBody, Kind, RawBody, Request, Resolutio
 use plexus_sessions::LATEST;
 
 /// The pattern of an identifier.
-pub(super) const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
+pub const ID: &str = "^[A-Za-z0-9_.:-]{1,128}$";
 /// The pattern of a cursor.
-pub(super) const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
+pub const CURSOR: &str = "^[A-Za-z0-9]{1,32}:[0-9]{1,19}$";
 /// The pattern of a position in a runtime's conversations: see `ListPosition`.
-pub(super) const RESUMABLE: &str = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$";
+pub const RESUMABLE: &str = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$";
 /// The pattern of text that is not only white space.
 pub(super) const WORDS: &str = r"\S";
 
@@ -329,6 +329,11 @@ fn open(schema: &mut Value) {
     }
 }
 
+/// The names of the schemas that have rules of their own; a test requires that they exist.
+pub fn schemas_with_rules() -> impl Iterator<Item = &'static str> {
+    rules().into_iter().map(|(name, _)| name).chain(OPEN.iter().copied()).chain(["Snapshot"])
+}
+
 /// The schemas of these types and of all that they refer to, by name: `taken` from clients, `given` by the gateway.
 pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
     let closure = |shapes: &[Shape]| {
@@ -362,63 +367,4 @@ pub(super) fn schemas(taken: &[Shape], given: &[Shape]) -> Map<String, Value> {
         }
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use plexus_sessions::TITLE_MAX;
-
-    fn all() -> Map<String, Value> {
-        let of = |document: Value| document["components"]["schemas"].as_object().unwrap().clone();
-        let mut all = of(super::super::openapi("0"));
-        all.extend(of(super::super::asyncapi("0")));
-        all
-    }
-
-    #[test]
-    fn schema_rules_name_existing_schemas() {
-        let all = all();
-        for name in rules().into_iter().map(|(name, _)| name).chain(OPEN.iter().copied()).chain(["Snapshot"]) {
-            assert!(all.contains_key(name), "there is no schema {name}");
-        }
-    }
-
-    #[test]
-    fn schemas_of_one_name_are_equal() {
-        let (openapi, asyncapi) = (super::super::openapi("0"), super::super::asyncapi("0"));
-        for (name, schema) in openapi["components"]["schemas"].as_object().unwrap() {
-            if let Some(other) = asyncapi["components"]["schemas"].get(name) {
-                assert_eq!(schema, other, "{name}");
-            }
-        }
-    }
-
-    #[test]
-    fn schema_members_of_one_name_may_differ() {
-        let all = all();
-        let of = |shape: &str, member: &str| all[shape]["properties"][member].clone();
-        assert_eq!(of("RunAgentInput", "resume")["items"]["$ref"], "#/components/schemas/ResumeEntry");
-        assert_eq!(of("Hello", "resume")["$ref"], "#/components/schemas/Resume");
-        assert_eq!(of("Requests", "next")["pattern"], "^[0-9]{1,20}$", "a number, not a cursor");
-        assert_ne!(of("Sessions", "next")["pattern"], CURSOR);
-        assert_eq!(of("ResumablePage", "next")["pattern"], RESUMABLE);
-        assert_eq!(all["Cursor"]["pattern"], CURSOR);
-        assert_eq!(all["SessionId"]["pattern"], ID);
-        for shape in ["EditSession", "SessionRename"] {
-            assert_eq!(of(shape, "title")["maxLength"], TITLE_MAX, "{shape}");
-        }
-    }
-
-    #[test]
-    fn sent_members_are_absent_and_never_null() {
-        let all = all();
-        assert_eq!(all["Session"]["properties"]["run_id"]["$ref"], "#/components/schemas/RunId");
-        assert_eq!(
-            all["Session"]["properties"]["title"]["type"],
-            json!(["string", "null"]),
-            "null where there is none"
-        );
-        assert_eq!(all["NewSession"]["properties"]["cwd"]["type"], json!(["string", "null"]), "clients may say null");
-    }
 }

@@ -18,7 +18,7 @@ use super::frames::{Projection, sse_lines, sse_notify};
 use super::listen::ConnHandle;
 use super::rpc::{Hello, Snapshots};
 use super::stop::stopping;
-use super::{AppState, Problem};
+use super::{Core, Problem};
 use plexus_auth::Caller;
 use plexus_metrics::metrics;
 use plexus_sessions::{Filter, ResumeVerdict, StartAfter};
@@ -33,13 +33,7 @@ const RETRY_SPREAD: u16 = 2000;
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Serves a stream. `parts` holds the [`ConnHandle`].
-pub(super) async fn serve(
-    state: AppState,
-    caller: Caller,
-    parts: Parts,
-    filter: Filter,
-    after: StartAfter,
-) -> Response {
+pub(super) async fn serve(state: Core, caller: Caller, parts: Parts, filter: Filter, after: StartAfter) -> Response {
     let handle = match handle(&parts) {
         Ok(handle) => handle,
         Err(problem) => return problem.into_response(),
@@ -98,7 +92,7 @@ impl News for Quiet {
 }
 
 /// Serves a stream of news; `first` is the text to begin with. `parts` holds the [`ConnHandle`].
-pub(super) fn tell(state: AppState, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
+pub(super) fn tell(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
     match handle(parts) {
         Ok(handle) => begin(state, caller, handle, first, None, news),
         Err(problem) => problem.into_response(),
@@ -119,7 +113,7 @@ fn handle(parts: &Parts) -> Result<&ConnHandle, Problem> {
 }
 
 fn begin(
-    state: AppState,
+    state: Core,
     caller: Caller,
     handle: &ConnHandle,
     first: Vec<u8>,
@@ -177,7 +171,7 @@ fn retry() -> u16 {
 }
 
 /// Serves until the stream is to end. Whether it may end properly: if not, the client or the socket is gone.
-async fn run(state: &AppState, caller: &Caller, link: &ClientLink, news: &mut dyn News) -> bool {
+async fn run(state: &Core, caller: &Caller, link: &ClientLink, news: &mut dyn News) -> bool {
     let mut revocations = state.auth.revocations();
     revocations.mark_changed();
     let mut stop = state.stop.clone();

@@ -9,18 +9,43 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, filter_for, idempotency_key, json, no_such, session_of};
+use super::routes::{DELETE, DRAWS, GET, JSON, NOTHING, PATCH, POST, SURFACE_BODY, WATCH, route};
 use super::stop::stopping;
-use super::{AppState, Problem};
+use super::{Core, Problem};
 use plexus_auth::{Permit, Ui, Watch};
 use plexus_protocol::schema::{Json, JsonObject};
 use plexus_protocol::{BadDigest, RequestId, SessionId};
-use plexus_sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
+use plexus_sessions::{Acted, AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_surfaces::{ActionRequest, DataChange, Html, Show, Update};
 
 /// Longest wait for an answer, in seconds: below the shortest time after which an agent gives a tool up.
 const ASK_WAIT_MAX: u64 = 45;
+
+/// The routes of surfaces.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/sessions/{id}/surfaces", WATCH, NOTHING, "The surfaces that a session's agent draws", list)
+            .response::<Surfaces>(200),
+        route(POST, "/v1/sessions/{id}/surfaces", DRAWS, SURFACE_BODY, "Show a surface, or replace the one of its name", show)
+            .request::<NewSurface>().response::<Drawn>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
+        route(PATCH, "/v1/sessions/{id}/surfaces/{surface}", DRAWS, SURFACE_BODY, "Change a part of a surface, or pin it", update)
+            .request::<SurfaceUpdate>().response::<Drawn>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
+        route(DELETE, "/v1/sessions/{id}/surfaces/{surface}", DRAWS, NOTHING, "Take a surface down", close)
+            .response::<Drawn>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
+        route(POST, "/v1/sessions/{id}/surfaces/{surface}/action", WATCH, JSON, "Press something on a surface: it answers the surface's question, or the agent gets it as a prompt", act)
+            .request::<SurfaceAction>().response::<Acted>(200),
+        route(POST, "/v1/sessions/{id}/asks", DRAWS, SURFACE_BODY, "Ask by a surface: a request that people answer on it, or like any other", ask)
+            .request::<NewAsk>().response::<AskView>(200).with(&[&docs::DRAW_KEY, &docs::DRAW_CALL]),
+        route(GET, "/v1/sessions/{id}/asks/{ask}", DRAWS, NOTHING, "What became of a question by a surface", ask_outcome)
+            .response::<AskView>(200).with(&[&docs::ASK_WAIT]),
+        route(GET, "/v1/surfaces", WATCH, NOTHING, "The pinned surfaces of all sessions, without what is on them", pinned)
+            .response::<PinnedSurfaces>(200),
+    ]
+}
 
 /// The surfaces of a session.
 #[derive(Serialize, ToSchema)]
@@ -30,7 +55,7 @@ pub(super) struct Surfaces {
     pub(super) surfaces: Vec<Box<RawValue>>,
 }
 
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+pub(super) async fn list(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &Surfaces { surfaces: state.directory.surfaces(&session.session_id).await? })
 }
@@ -42,7 +67,7 @@ pub(super) struct PinnedSurfaces {
     surfaces: Vec<PinnedSurface>,
 }
 
-pub(super) async fn pinned(state: AppState, call: Call) -> Outcome {
+pub(super) async fn pinned(state: Core, call: Call) -> Outcome {
     let surfaces = state.directory.pinned_surfaces(&filter_for(call.caller()?, None)).await?;
     json(StatusCode::OK, &PinnedSurfaces { surfaces })
 }
@@ -95,7 +120,7 @@ impl NewSurface {
     }
 }
 
-pub(super) async fn show(state: AppState, call: Call) -> Outcome {
+pub(super) async fn show(state: Core, call: Call) -> Outcome {
     let drawing = call.json::<NewSurface>()?.into_call().map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
@@ -137,13 +162,13 @@ impl SurfaceUpdate {
     }
 }
 
-pub(super) async fn update(state: AppState, call: Call) -> Outcome {
+pub(super) async fn update(state: Core, call: Call) -> Outcome {
     let update = call.json::<SurfaceUpdate>()?;
     let drawing = update.into_call(name(&call)?).map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
 
-pub(super) async fn close(state: AppState, call: Call) -> Outcome {
+pub(super) async fn close(state: Core, call: Call) -> Outcome {
     let surface = name(&call)?;
     draw(state, call, SurfaceCall::Close { surface }).await
 }
@@ -175,7 +200,7 @@ impl SurfaceAction {
     }
 }
 
-pub(super) async fn act(state: AppState, call: Call) -> Outcome {
+pub(super) async fn act(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (surface, action) = (name(&call)?, call.json::<SurfaceAction>()?);
     let by = Presser::of(call.caller()?, &session.session_id, &session.runtime_id)?;
@@ -219,7 +244,7 @@ impl NewAsk {
     }
 }
 
-pub(super) async fn ask(state: AppState, call: Call) -> Outcome {
+pub(super) async fn ask(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());
     let ask = call.json::<NewAsk>()?.into_call().map_err(Problem::invalid)?;
@@ -227,7 +252,7 @@ pub(super) async fn ask(state: AppState, call: Call) -> Outcome {
     json(StatusCode::OK, &state.directory.ask(&permit, &session.session_id, ask, bytes, key).await?)
 }
 
-pub(super) async fn ask_outcome(state: AppState, call: Call) -> Outcome {
+pub(super) async fn ask_outcome(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let missing = || no_such("request_not_found", "request");
     let ask = call.params.get(1).and_then(|(_, text)| text.parse::<RequestId>().ok()).ok_or_else(missing)?;
@@ -240,7 +265,7 @@ pub(super) async fn ask_outcome(state: AppState, call: Call) -> Outcome {
 /// # Errors
 /// Those of [`ask_outcome`](plexus_sessions::Directory::ask_outcome); [`SessionError::Stopping`].
 pub(super) async fn wait_for_ask(
-    state: &AppState,
+    state: &Core,
     permit: &Permit<Ui>,
     session: &SessionId,
     ask: &RequestId,
@@ -264,13 +289,13 @@ fn name(call: &Call) -> Result<String, Problem> {
 }
 
 /// Checks that the session's own agent makes the call, where the caller wants it: `plexus mcp --shared`.
-async fn is_of_this_agent(state: &AppState, call: &Call, session: &SessionId) -> Result<(), Problem> {
+async fn is_of_this_agent(state: &Core, call: &Call, session: &SessionId) -> Result<(), Problem> {
     let Some(digest) = Query::of(call).get("call").map(str::to_owned) else { return Ok(()) };
     let digest = digest.parse().map_err(|error: BadDigest| bad_query(error.to_string()))?;
     Ok(state.directory.calls_tool(session, &digest).await?)
 }
 
-async fn draw(state: AppState, call: Call, drawing: SurfaceCall) -> Outcome {
+async fn draw(state: Core, call: Call, drawing: SurfaceCall) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     is_of_this_agent(&state, &call, &session.session_id).await?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());

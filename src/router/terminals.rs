@@ -19,18 +19,42 @@ use plexus_terminal::wire::{AttachmentStanding, FromHost, TerminalInfo, ToHost};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::described as docs;
 use super::frames::{ws_binary, ws_text};
-use super::guard::Call;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, json, no_such};
+use super::routes::{GET, NOTHING, WATCH, route};
 use super::talk::{Reply, Talk};
-use super::{AppState, Problem, ws};
+use super::{Core, Problem, ws};
 use plexus_auth::{Caller, Permit, Target, Type};
 use plexus_ledger::Charge;
 use plexus_risk::Effect;
 use plexus_sessions::check_effect;
+use std::path::PathBuf;
 
 /// Longest text of one `input`, in bytes; longer text is sent in several.
 const INPUT_MAX: usize = 64 << 10;
+
+/// The state of shared terminals.
+#[derive(Clone)]
+pub struct TerminalsState {
+    /// The kernel.
+    pub core: Core,
+    /// The folder with the sockets of shared terminals.
+    pub folder: PathBuf,
+}
+
+/// The routes of shared terminals.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<TerminalsState>> {
+    vec![
+        route(GET, "/v1/terminals", WATCH, NOTHING, "Shared terminals; none for a device that is limited to some runtimes or sessions", list)
+            .response::<Terminals>(200),
+        // Watching needs the scope `watch`; what is typed needs `type`.
+        route(GET, "/v1/terminals/{id}/ws", WATCH, NOTHING, "A shared terminal over a WebSocket: its screen, then its output", ws)
+            .empty(101).with(docs::HANDSHAKE),
+    ]
+}
 
 /// Shared terminals, the oldest first.
 #[derive(Serialize, ToSchema)]
@@ -40,10 +64,10 @@ pub(super) struct Terminals {
 }
 
 /// `GET /v1/terminals`.
-pub(super) async fn list(state: AppState, call: Call) -> Outcome {
+async fn list(state: TerminalsState, call: Call) -> Outcome {
     let mut terminals = Vec::new();
     if call.caller()?.sees_all() {
-        let dir = state.terminals.clone();
+        let dir = state.folder.clone();
         let listed = tokio::task::spawn_blocking(move || folder::list(&dir)).await;
         terminals = listed.map_err(|_| Problem::internal())?;
     }
@@ -51,7 +75,7 @@ pub(super) async fn list(state: AppState, call: Call) -> Outcome {
 }
 
 /// `GET /v1/terminals/{id}/ws`.
-pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
+async fn ws(state: TerminalsState, call: Call) -> Outcome {
     let missing = || no_such("terminal_not_found", "terminal");
     let caller = call.caller()?.clone();
     let id: TerminalId = call.id(missing)?;
@@ -68,17 +92,17 @@ pub(super) async fn ws(state: AppState, call: Call) -> Outcome {
             Err(("scope_missing", format!("this device may not type in terminals: {fix}")))
         }
     };
-    let attached = attachment::attach(&state.terminals, &id, typing.is_ok()).await;
+    let attached = attachment::attach(&state.folder, &id, typing.is_ok()).await;
     let (_, reader, writer) = attached.map_err(|why| match why {
         TerminalError::NotFound(_) => missing(),
         why => Problem::new(StatusCode::BAD_GATEWAY, "terminal_unusable", format!("the terminal {id}: {why}")),
     })?;
-    let charge = state.account(&caller).nothing();
-    Ok(upgrade(state, caller, call, TerminalTalk { reader, writer, typing, charge, standing: None, over: false }))
+    let charge = state.core.account(&caller).nothing();
+    Ok(upgrade(state.core, caller, call, TerminalTalk { reader, writer, typing, charge, standing: None, over: false }))
 }
 
-fn upgrade(state: AppState, caller: Caller, call: Call, talk: TerminalTalk) -> Response {
-    ws::upgrade(state, caller, call.parts, move |_| talk)
+fn upgrade(core: Core, caller: Caller, call: Call, talk: TerminalTalk) -> Response {
+    ws::upgrade(core, caller, call.parts, move |_| talk)
 }
 
 /// A message to the client.

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::AppState;
+use super::Core;
 use super::follow::Follow;
 use super::jsonrpc::{Failure, response};
 use super::wire;
@@ -87,7 +87,7 @@ struct LoadedHistory {
 
 /// A connection of the UI protocol.
 pub(super) struct Ui {
-    state: AppState,
+    state: Core,
     caller: Caller,
     account: Account,
     session: Option<SessionId>,
@@ -98,7 +98,7 @@ pub(super) struct Ui {
 }
 
 impl Ui {
-    pub(super) fn new(state: AppState, caller: Caller, account: Account, shows: Shows) -> Self {
+    pub(super) fn new(state: Core, caller: Caller, account: Account, shows: Shows) -> Self {
         let translator = UiTranslator::new(shows);
         Self { state, caller, account, session: None, follow: None, orders: VecDeque::new(), doing: None, translator }
     }
@@ -252,7 +252,7 @@ pub(super) fn ask(request: &Request, session: Option<&SessionInfo>, shows: Shows
 
 /// Performs the calls of a client.
 struct Worker {
-    state: AppState,
+    state: Core,
     caller: Caller,
     account: Account,
 }

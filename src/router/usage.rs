@@ -9,11 +9,14 @@ use plexus_store::{DAY_MILLIS, SPAN_MILLIS, SpendGroup, SpendRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::guard::Call;
+use super::described as docs;
+use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, json, no_such, session_for};
-use super::{AppState, Problem};
+use super::routes::{ADMIN, GET, JSON, NOTHING, PUT, WATCH, route};
+use super::{Core, Problem};
 use plexus_auth::{Admin, Target, Watch};
-use plexus_sessions::CeilingSettings;
+use plexus_risk::Effect;
+use plexus_sessions::{CeilingSettings, CeilingsView};
 
 /// Days in an answer without `from`.
 const DAYS: i64 = 30;
@@ -27,6 +30,19 @@ const ROWS_MAX: usize = 5000;
 const OFFSET_MAX: i64 = 14 * 60;
 /// A step of `utc_offset`, in minutes: no clock is between two of them, and sums are not kept by finer spans.
 const OFFSET_STEP: i64 = SPAN_MILLIS / 60_000;
+
+/// The routes of spending and its ceilings.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<Core>> {
+    vec![
+        route(GET, "/v1/usage", WATCH, NOTHING, "What agents spent: tokens and money, by day, runtime, project, session or run", usage)
+            .response::<UsageSums>(200).with(docs::USAGE),
+        route(GET, "/v1/usage/ceilings", ADMIN, NOTHING, "The ceilings of what agents spend, and what was spent today", ceilings)
+            .response::<CeilingsView>(200),
+        route(PUT, "/v1/usage/ceilings", ADMIN, JSON, "Set the ceilings of what agents spend, in place of those set before; they are remembered", set_ceilings)
+            .request::<CeilingSettings>().response::<CeilingsView>(200).effect(Effect::RaiseCeiling),
+    ]
+}
 
 /// What rows are the sums of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -169,7 +185,7 @@ fn project_of(session: &SessionInfo) -> String {
     session.project.as_ref().map_or_else(|| session.cwd.clone(), |project| project.root.clone())
 }
 
-pub(super) async fn usage(state: AppState, call: Call) -> Outcome {
+pub(super) async fn usage(state: Core, call: Call) -> Outcome {
     let (query, caller) = (Query::of(&call), call.caller()?);
     let wanted = Wanted::of(&query, std::time::SystemTime::now().into())?;
     let session = match query.get("session_id") {
@@ -203,12 +219,12 @@ pub(super) async fn usage(state: AppState, call: Call) -> Outcome {
     )
 }
 
-pub(super) async fn ceilings(state: AppState, call: Call) -> Outcome {
+pub(super) async fn ceilings(state: Core, call: Call) -> Outcome {
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     json(StatusCode::OK, &state.directory.ceilings(&permit, std::time::SystemTime::now().into()))
 }
 
-pub(super) async fn set_ceilings(state: AppState, call: Call) -> Outcome {
+pub(super) async fn set_ceilings(state: Core, call: Call) -> Outcome {
     let wanted: CeilingSettings = call.json()?;
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     let now = std::time::SystemTime::now().into();

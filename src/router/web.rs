@@ -13,8 +13,9 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rust_embed::Embed;
 
-use super::Problem;
-use super::guard::Call;
+use super::guard::{Call, Policy, Route};
+use super::routes::{GET, NOTHING, route};
+use super::{Core, Problem};
 
 #[derive(Embed)]
 #[folder = "../../web/dist/"]
@@ -47,8 +48,14 @@ fn content_type(name: &str) -> Option<&'static str> {
     TYPES.iter().find(|(end, _)| name.ends_with(end)).map(|(_, kind)| *kind)
 }
 
+/// The routes of the page's files, which are the same for everyone and contain no session data.
+pub fn routes() -> Vec<Route<Core>> {
+    let file = |path| route(GET, path, Policy::Public, NOTHING, "A file of the page", file);
+    paths().map(file).collect()
+}
+
 /// The paths of all files that are served.
-pub(super) fn paths() -> impl Iterator<Item = Cow<'static, str>> {
+fn paths() -> impl Iterator<Item = Cow<'static, str>> {
     Files::iter().filter(|name| content_type(name).is_some()).map(|name| match &*name {
         INDEX => "/".into(),
         name => format!("/{name}").into(),
@@ -61,7 +68,7 @@ const HASHED: &str = "assets/";
 const PACKED: &[(&str, &str)] = &[("br", ".br"), ("gzip", ".gz")];
 
 /// Serves the file at the request's path, which the router matched exactly, in the compressed form that the client prefers.
-pub(super) async fn file(call: Call) -> Result<Response, Problem> {
+async fn file(_: Core, call: Call) -> Result<Response, Problem> {
     let path = call.parts.uri.path();
     let name = if path == "/" { INDEX } else { path.trim_start_matches('/') };
     let headers = &call.parts.headers;

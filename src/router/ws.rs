@@ -24,7 +24,7 @@ use tungstenite::error::{Error as WsError, ProtocolError};
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
-use super::AppState;
+use super::Core;
 use super::client_link::{ClientLink, Leave};
 use super::error::Problem;
 use super::fanout::Flow;
@@ -66,14 +66,14 @@ const INITIALIZE: Duration = Duration::from_secs(30);
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// The native WebSocket: answers the handshake and serves the connection from then on.
-pub(super) async fn serve(state: AppState, caller: Caller, parts: Parts) -> Response {
+pub(super) async fn serve(state: Core, caller: Caller, parts: Parts) -> Response {
     let of = (state.clone(), caller.clone());
     upgrade(state, caller, parts, move |conn| Rpc::new(of.0, of.1, conn))
 }
 
 /// Answers the handshake, and serves the connection with the [`Talk`] made for it. The caller needs the scope `watch`.
 pub(super) fn upgrade<T: Talk + 'static>(
-    state: AppState,
+    state: Core,
     caller: Caller,
     parts: Parts,
     talk: impl FnOnce(ClientLink) -> T + Send + 'static,
@@ -264,7 +264,7 @@ struct Client {
 
 /// Serves an upgraded connection to its end.
 async fn run<T: Talk>(
-    state: AppState,
+    state: Core,
     caller: Caller,
     io: UpgradedIo,
     read_ahead: bytes::Bytes,
@@ -303,7 +303,7 @@ async fn run<T: Talk>(
 impl Client {
     async fn run(
         &mut self,
-        state: &AppState,
+        state: &Core,
         caller: &Caller,
         mut talk: impl Talk,
         flights: &mut FuturesUnordered<Reply>,

@@ -10,22 +10,32 @@ use std::time::Duration;
 
 use plexus::auth::{Auth, PersistDevice, read_token};
 use plexus::ledger::Ledger;
-use plexus::router::acp::Connections;
+use plexus::router::acp::{AcpSessionRegistry, AcpState, Connections};
+use plexus::router::agents::AgentsState;
+use plexus::router::agui::AgUiState;
+use plexus::router::describe::Descriptions;
+use plexus::router::doctor::{Doctor, DoctorState};
 use plexus::router::fanout::{Fans, STALL};
+use plexus::router::health::HealthState;
+use plexus::router::linking::{Linking, LinkingState};
 use plexus::router::listeners::{CertificateFiles, ConfiguredAccess, Listeners};
-use plexus::router::notify::{Notifier, NotifySettings};
-use plexus::router::{AppState, GateLimits, Hosts, ListenLimits, PublicAddresses, app, public_address, serve};
+use plexus::router::new_session::{NewSessionsState, OpenedSessions};
+use plexus::router::notify::{Notifier, NotifySettings, NotifyState};
+use plexus::router::terminals::TerminalsState;
+use plexus::router::worktrees::WorktreesState;
+use plexus::router::{Core, GateLimits, Hosts, ListenLimits, Presets, PublicAddresses, public_address, serve};
 use plexus::sessions::{
     CommitEntry, CommitRows, Directory, DriverEnd, Launcher, Log, RuntimeExit, RuntimeLink, RuntimeMessage,
     SessionRules, SessionSender,
 };
+use plexus::{Features, app};
 use plexus_dialects::{
     AgentRequest, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd, RuntimeCommand,
     RuntimeError, RuntimeEvent,
 };
 use plexus_protocol::{
-    Capabilities, Capability, Choice, Epoch, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus,
-    RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, Timestamp,
+    Capabilities, Capability, Choice, Fits, Kind, NativeId, Number, Offer, Origin, RequestType, RunStatus, RuntimeInfo,
+    RuntimeSpec, RuntimeState, SessionId, Timestamp,
 };
 use plexus_store::{MemoryStore, Store};
 use serde_json::{Value, json};
@@ -257,7 +267,8 @@ fn persist(log: Log) -> PersistDevice {
 /// A router that runs until dropped.
 pub struct Front {
     pub address: SocketAddr,
-    pub state: AppState,
+    pub core: Core,
+    pub acp: AcpState,
     /// The local administrator's token.
     pub admin: String,
     pub stop: watch::Sender<bool>,
@@ -306,6 +317,43 @@ impl Reply {
     }
 }
 
+/// The state of all features of a router in `home`.
+fn features(
+    core: &Core,
+    home: &std::path::Path,
+    listeners: Listeners,
+    notifier: Notifier,
+    connections: Connections,
+) -> Features {
+    let presets: Presets = Arc::new(|name, changes| match name {
+        "fake" => Ok(spec(changes.id.as_ref().map_or("fake", |id| id.as_str()))),
+        _ => Err(format!("there is no preset {name}: use fake")),
+    });
+    let folders = Arc::new(plexus_workspace::FolderStores::new(home));
+    let worktrees = plexus::sessions::Worktrees::new(home, folders);
+    let core = || core.clone();
+    Features {
+        core: core(),
+        agents: AgentsState { core: core(), presets: Arc::clone(&presets), find: Arc::new(Vec::new) },
+        new_sessions: NewSessionsState {
+            core: core(),
+            presets,
+            opened: OpenedSessions::default(),
+            worktrees: worktrees.clone(),
+        },
+        worktrees: WorktreesState { core: core(), worktrees },
+        terminals: TerminalsState { core: core(), folder: home.join("terminals") },
+        listeners,
+        doctor: DoctorState { core: core(), doctor: Doctor::default() },
+        linking: LinkingState { core: core(), linking: Linking::default() },
+        health: HealthState { core: core(), proof: plexus::auth::Proof::new().unwrap() },
+        descriptions: Descriptions::new("0.0.0", plexus::openapi),
+        notify: NotifyState { core: core(), notifier },
+        acp: AcpState { core: core(), sessions: AcpSessionRegistry::default(), connections },
+        agui: AgUiState::new(core()),
+    }
+}
+
 impl Front {
     pub async fn new() -> Self {
         Self::with(ListenLimits { drain: Duration::from_millis(500), ..ListenLimits::default() }, GateLimits::default())
@@ -347,7 +395,6 @@ impl Front {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new().unwrap());
         let log = Log::open(store).unwrap();
         let auth = Auth::open(home.path(), &[], persist(log.clone())).unwrap();
-        let epoch: Epoch = log.epoch().clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let hosts = Arc::new(Hosts::new(&[address], &[]));
@@ -358,43 +405,26 @@ impl Front {
         let directory = Directory::open(log, Arc::new(Fake), SessionRules::default()).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         let fans = Fans::over(&directory, stall);
-        let state = AppState {
+        let core = Core {
             directory,
             fans,
             auth,
-            presets: Arc::new(|name, wish| match name {
-                "fake" => Ok(spec(wish.id.as_ref().map_or("fake", |id| id.as_str()))),
-                _ => Err(format!("there is no preset {name}: use fake")),
-            }),
-            agents: Arc::new(Vec::new),
-            opened: plexus::router::new_session::OpenedSessions::default(),
-            worktrees: plexus::sessions::Worktrees::new(
-                home.path(),
-                Arc::new(plexus_workspace::FolderStores::new(home.path())),
-            ),
-            epoch,
+            ledger,
+            presence: plexus::router::presence::Presence::default(),
             hosts,
-            url: format!("http://{address}"),
             public_addresses,
-            listeners,
+            url: format!("http://{address}").into(),
             started_at: Timestamp::default(),
             version: "0.0.0",
             stop: stopped.clone(),
             limits: gate,
-            ledger,
-            acp_sessions: plexus::router::acp::AcpSessionRegistry::default(),
-            notifier,
-            presence: plexus::router::presence::Presence::default(),
-            connections,
-            doctor: plexus::router::doctor::Doctor::default(),
-            linking: plexus::router::linking::Linking::default(),
-            terminals: home.path().join("terminals"),
-            proof: plexus::auth::Proof::new().unwrap(),
         };
-        state.directory.charge_to(&state.ledger);
-        let served = tokio::spawn(serve(vec![listener], app(state.clone()), limits, stopped));
+        let features = features(&core, home.path(), listeners, notifier, connections);
+        let acp = features.acp.clone();
+        core.directory.charge_to(&core.ledger);
+        let served = tokio::spawn(serve(vec![listener], app(features), limits, stopped));
         let admin = read_token(home.path()).unwrap();
-        Self { address, state, admin, stop, served, _home: home }
+        Self { address, core, acp, admin, stop, served, _home: home }
     }
 
     /// Sends bytes on a new connection; returns everything until the router closes it. Errors in sending are ignored.

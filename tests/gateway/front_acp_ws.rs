@@ -301,7 +301,7 @@ async fn agent_calls_go_only_to_the_device_that_opened_the_session() {
     let mut desk = editor(&front, &token).await;
     let new = desk.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
     let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
-    let calls = ForwardedCalls::new(front.state.acp_sessions.clone(), front.state.auth.clone());
+    let calls = ForwardedCalls::new(front.acp.sessions.clone(), front.core.auth.clone());
     let agent = Agent { calls, session: session.clone(), owner: in_editor(&owner) };
     // Others join with the same capabilities as controllers: a read-only link, a device that may only prompt, another
     // machine's editor, this machine's administrator.
@@ -386,7 +386,7 @@ async fn acp_resume_takes_back_what_closes_at_any_moment() {
         let prompted = front.admin("POST", &format!("/v1/sessions/{session}/prompt"), prompt).await;
         assert_eq!(prompted.status, 202, "{prompted:?}");
         let id = front.open_request(&session).await["request_id"].as_str().unwrap().to_owned();
-        let log = front.state.directory.log();
+        let log = front.core.directory.log();
         let after = log.cursor(log.head()).to_string();
         let events = json!({ "_meta": { "plexus": { "events": round % 2 == 1 } } });
         let mut client = Client::hello(&front, events).await;
@@ -427,7 +427,7 @@ async fn agent_calls_go_to_the_editor_that_opened_the_session() {
     let me = front.admin("GET", "/v1/me", Value::Null).await.json();
     let device: DeviceId = me["device_id"].as_str().unwrap().parse().unwrap();
     let agent = Agent {
-        calls: ForwardedCalls::new(front.state.acp_sessions.clone(), front.state.auth.clone()),
+        calls: ForwardedCalls::new(front.acp.sessions.clone(), front.core.auth.clone()),
         session: session.clone(),
         owner: SessionOwner { device, program: Some("zed".into()) },
     };
@@ -463,7 +463,7 @@ async fn agent_calls_never_go_to_a_device_without_approve() {
     let mut phone = editor(&front, &token).await;
     let new = phone.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
     let session: SessionId = new["result"]["sessionId"].as_str().unwrap().parse().unwrap();
-    let calls = ForwardedCalls::new(front.state.acp_sessions.clone(), front.state.auth.clone());
+    let calls = ForwardedCalls::new(front.acp.sessions.clone(), front.core.auth.clone());
     let agent = Agent { calls, session, owner: in_editor(&owner) };
     for method in ASKED {
         assert!(agent.ask(method).await.unwrap().is_none(), "{method}");

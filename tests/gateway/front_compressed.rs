@@ -6,7 +6,7 @@ use crate::common;
 use std::io::Read as _;
 
 use common::front::{Front, LONG};
-use plexus::router::routes::table;
+use plexus::routes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -93,7 +93,7 @@ async fn responses_with_a_token_or_a_code_are_never_compressed() {
     assert!(!head.contains("content-encoding"), "{head}");
     assert!(serde_json::from_slice::<Value>(&body).is_ok());
     let secret: Vec<String> =
-        table().iter().filter(|route| route.secret).map(|route| format!("{} {}", route.method, route.path)).collect();
+        routes().iter().filter(|route| route.secret).map(|route| format!("{} {}", route.method, route.path)).collect();
     for line in [
         "GET /v1/me",
         "POST /v1/signin",

@@ -7,7 +7,8 @@ use crate::common;
 use std::time::Duration;
 
 use common::front::{Front, Reply, parse};
-use plexus::router::{GateLimits, ListenLimits, Policy, routes};
+use plexus::router::{GateLimits, ListenLimits, Policy};
+use plexus::routes;
 use plexus_protocol::Scope;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ const PUBLIC: [&str; 10] = [
 /// The policy of a method and a path: GET answers HEAD as well.
 fn policy(method: &str, path: &str) -> Option<Policy> {
     let method = if method == "HEAD" { "GET" } else { method };
-    let route = routes::table().iter().find(|route| route.method.as_str() == method && route.path == path);
+    let route = routes().into_iter().find(|route| route.method.as_str() == method && route.path == path);
     route.map(|route| route.policy)
 }
 
@@ -39,7 +40,7 @@ async fn routes_are_closed_by_default() {
     let front = Front::new().await;
     let mut watcher = front.token(json!({ "scopes": ["watch"] })).await;
     let approver = front.token(json!({ "scopes": ["approve"] })).await;
-    let paths: std::collections::BTreeSet<_> = routes::table().iter().map(|route| route.path.clone()).collect();
+    let paths: std::collections::BTreeSet<_> = routes().iter().map(|route| route.path.clone()).collect();
     assert!(paths.len() > 20);
     for path in &paths {
         let real = path.replace("{id}", "x");
@@ -85,7 +86,7 @@ async fn routes_are_closed_by_default() {
 async fn routes_that_are_open_are_those_meant_to_be() {
     let front = Front::new().await;
     let mut open: Vec<String> = Vec::new();
-    for route in routes::table().iter().filter(|route| route.policy == Policy::Public) {
+    for route in routes().iter().filter(|route| route.policy == Policy::Public) {
         if route.summary != "A file of the page" {
             open.push(format!("{} {}", route.method, route.path));
         }
@@ -147,7 +148,7 @@ async fn host_of_another_name_is_refused_even_with_a_token() {
     let front = Front::new().await;
     let port = front.address.port();
     let bearer = format!("Bearer {}", front.admin);
-    for route in routes::table() {
+    for route in routes() {
         let path = route.path.replace("{id}", "x");
         let host = format!("evil.example:{port}");
         let reply = front.send(route.method.as_str(), &path, &[("host", &host), ("authorization", &bearer)], "").await;

@@ -126,7 +126,7 @@ async fn long_poll_ends_on_events_timeout_revocation_and_shutdown() {
         for _ in 0..200 {
             prompt(&front, &session, "news").await;
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            if front.state.directory.sessions()[0].queue.is_empty() {
+            if front.core.directory.sessions()[0].queue.is_empty() {
                 break;
             }
         }
@@ -295,12 +295,12 @@ async fn device_is_paired_renamed_and_revoked() {
     let all = front.admin("GET", "/v1/devices", Value::Null).await;
     assert_eq!(all.json()["devices"][1]["name"], "old phone");
     assert!(!all.body.contains(token) && !all.body.contains("sha256"));
-    let rows = front.state.directory.log().store().devices().unwrap();
+    let rows = front.core.directory.log().store().devices().unwrap();
     assert!(rows.len() == 1 && !String::from_utf8_lossy(&rows[0]).contains(token), "kept, without its token");
     assert_eq!(front.admin("DELETE", &path, Value::Null).await.status, 204);
     assert_eq!(front.admin("DELETE", &path, Value::Null).await.code(), "device_not_found");
     assert_eq!(front.call(token, "GET", "/v1/me", Value::Null).await.status, 401);
-    assert!(front.state.directory.log().store().devices().unwrap().is_empty());
+    assert!(front.core.directory.log().store().devices().unwrap().is_empty());
     assert_eq!(front.admin("DELETE", "/v1/devices/d_local", Value::Null).await.status, 409);
 }
 
@@ -433,7 +433,7 @@ async fn session_is_renamed_and_archived_without_its_runtime() {
     assert!(zero.iter().enumerate().all(|(n, event)| event["seq"] == n), "{zero:?}");
     let titles: Vec<_> = zero.iter().filter(|event| event["kind"] == "session_info_update").collect();
     assert_eq!(titles.last().unwrap()["event"]["title"], "after 2");
-    let row = front.state.directory.log().store().sessions().unwrap();
+    let row = front.core.directory.log().store().sessions().unwrap();
     let row = row.into_iter().find(|entry| entry.row.session_id.as_str() == session).unwrap().row.state;
     assert!(String::from_utf8(row).unwrap().contains("after 2"), "kept for the next gateway");
     // The session comes back with its runtime and keeps its name.
@@ -598,7 +598,7 @@ async fn deleting_sessions_fails_no_other_client_and_is_final() {
         prompt(&front, &session, if n % 2 == 0 { "hang" } else { "some words to be found" }).await;
         gone.push(session);
     }
-    let log = front.state.directory.log().clone();
+    let log = front.core.directory.log().clone();
     // All at once: deletions, prompts in deleted sessions, and work in a session that stays.
     let mut all = tokio::task::JoinSet::new();
     for session in gone.clone() {
@@ -648,7 +648,7 @@ async fn requests_are_filtered_by_grant_before_the_list_is_cut() {
         front.open_request(session).await;
     }
     // More requests of the other session than a page has, all newer.
-    let log = front.state.directory.log();
+    let log = front.core.directory.log();
     let id = front.open_request(&other).await["request_id"].as_str().unwrap().to_owned();
     let like = log.store().request(&id.parse().unwrap()).unwrap().unwrap();
     let rows: Vec<_> = (0..2500)
@@ -898,7 +898,7 @@ async fn sessions_are_listed_in_pages_and_none_is_missed() {
         }
     }
     assert!(made.iter().all(|id| listed.contains(id)), "{made:?} {listed:?}");
-    let (newest, omitted) = front.state.directory.newest(2, |_| true);
+    let (newest, omitted) = front.core.directory.newest(2, |_| true);
     assert_eq!((newest.len(), omitted), (2, 5));
     let refused = front.admin("GET", "/v1/sessions?cursor=x", Value::Null).await;
     assert_eq!((refused.status, refused.code()), (400, "bad_query".into()));

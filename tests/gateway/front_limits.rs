@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::front::{Front, LONG};
 use plexus::ledger::{Class, LedgerLimits as Accounts};
-use plexus::router::routes::table;
 use plexus::router::{GateLimits, ListenLimits, Policy};
+use plexus::routes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 const MIB: usize = 1 << 20;
 
 fn used(front: &Front, class: Class) -> usize {
-    front.state.ledger.sums()[class as usize].used
+    front.core.ledger.sums()[class as usize].used
 }
 
 /// Polls until a condition holds.
@@ -111,7 +111,7 @@ async fn say(front: &Front, session: &str, bytes: usize) {
 async fn unauthenticated_requests_take_at_most_four_kibibytes() {
     let front = Front::new().await;
     let big = format!("{{\"code\":\"{}\"}}", "x".repeat(8 << 10));
-    for route in table().iter().filter(|route| route.method != http::Method::GET) {
+    for route in routes().iter().filter(|route| route.method != http::Method::GET) {
         let path = route.path.replace("{id}", "x").replace("{runtime_id}", "x");
         let reply = front.send(route.method.as_str(), &path, &[("content-type", "application/json")], &big).await;
         let expected = if route.policy == Policy::Public { (413, "too_large") } else { (401, "unauthorized") };
@@ -342,7 +342,7 @@ async fn unread_pages_are_refused_above_their_devices_share_and_time_out() {
     assert!(metrics.contains("plexus_ledger_limit_bytes{account=\"device\"} 2097152"), "{metrics}");
     drop(unread);
     until("all is given back", || used(&front, Class::Device) == 0).await;
-    let near = front.state.ledger.connection("d_local").charge(2 * MIB - MIB / 4).unwrap();
+    let near = front.core.ledger.connection("d_local").charge(2 * MIB - MIB / 4).unwrap();
     let doctor = front.admin("GET", "/v1/doctor", Value::Null).await;
     assert!(doctor.body.contains("memory device d_local"), "{doctor:?}");
     drop(near);
@@ -403,7 +403,7 @@ async fn event_longer_than_a_page_is_charged_whole_before_it_is_sent() {
         assert_eq!(whole.status, 200, "{path}: {}", whole.head);
         until("it is given back", || used(&front, Class::Device) == 0).await;
         // Another request holds the needed room: this one waits or is refused, and never exceeds the limit.
-        let held = front.state.ledger.connection("d_local").charge(18 * MIB).unwrap();
+        let held = front.core.ledger.connection("d_local").charge(18 * MIB).unwrap();
         let ask =
             format!("GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n", front.address, front.admin);
         let unread: Vec<TcpStream> = vec![narrow(&front, &ask).await, narrow(&front, &ask).await];
@@ -492,7 +492,7 @@ async fn queued_prompts_are_charged_to_their_session_until_sent() {
     assert_eq!((reply.status, reply.code().as_str()), (429, "over_limit"), "{reply:?}");
     assert_eq!(reply.json()["account"], "session");
     // A repeated prompt is recognised without room for it.
-    let filled = front.state.ledger.session(&session, "fake").charge(4 * MIB - used(&front, Class::Session)).unwrap();
+    let filled = front.core.ledger.session(&session, "fake").charge(4 * MIB - used(&front, Class::Session)).unwrap();
     let again = front.send("POST", &path, &headers, &half).await;
     assert_eq!((again.status, &again.json()["run_id"]), (202, &first.json()["run_id"]), "{again:?}");
     drop(filled);

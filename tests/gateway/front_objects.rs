@@ -8,7 +8,7 @@ use crate::common;
 use common::front::{Front, LONG, Reply, parse};
 use futures_util::{SinkExt as _, StreamExt as _};
 use plexus::router::BodyRule;
-use plexus::router::routes::table;
+use plexus::routes;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -31,8 +31,8 @@ async fn routes_take_no_array_for_their_body() {
     let session = front.session("fake").await;
     front.admin("POST", &format!("/v1/sessions/{session}/prompt"), json!({ "text": "ask" })).await;
     let request = front.open_request(&session).await["request_id"].as_str().unwrap().to_owned();
-    let mut routes = 0;
-    for route in table().iter().filter(|route| route.body != BodyRule::Nothing) {
+    let mut checked = 0;
+    for route in routes().iter().filter(|route| route.body != BodyRule::Nothing) {
         let id = match &*route.path {
             path if path.starts_with("/v1/requests") => &request,
             path if path.contains("sessions") || path.starts_with("/ag-ui") => &session,
@@ -40,14 +40,14 @@ async fn routes_take_no_array_for_their_body() {
             _ => "d_local",
         };
         let path = route.path.replace("{id}", id).replace("{runtime_id}", "fake");
-        routes += 1;
+        checked += 1;
         for body in arrays() {
             let reply = front.admin(route.method.as_str(), &path, body.clone()).await;
             let refused = matches!(reply.status, 400 | 422) || (reply.status == 401 && path == "/v1/pair/wait");
             assert!(refused, "{} {path} takes {body}: {reply:?}", route.method);
         }
     }
-    assert!(routes > 20, "{routes}");
+    assert!(checked > 20, "{checked}");
     assert_eq!(front.open_request(&session).await["state"], "open", "nothing was decided");
 }
 
@@ -73,18 +73,18 @@ async fn routes_that_need_a_body_refuse_a_request_without_one() {
     let ceilings = json!({ "day": { "tokens": 1000 } });
     let set = front.admin("PUT", "/v1/usage/ceilings", ceilings).await;
     assert_eq!(set.status, 200, "{set:?}");
-    let mut routes = 0;
-    for route in table().iter().filter(|route| matches!(route.body, BodyRule::Json(_))) {
+    let mut checked = 0;
+    for route in routes().iter().filter(|route| matches!(route.body, BodyRule::Json(_))) {
         let id = if route.path.contains("runtimes") { "fake" } else { &session };
         let path = route.path.replace("{id}", id).replace("{runtime_id}", "fake");
-        routes += 1;
+        checked += 1;
         for (headers, body) in EMPTY_BODIES {
             let reply = send_framed(&front, route.method.as_str(), &path, headers, body).await;
             let refused = (reply.status, reply.code());
             assert_eq!(refused, (400, "body_missing".to_owned()), "{} {path} {headers:?}: {reply:?}", route.method);
         }
     }
-    assert!(routes > 20, "{routes}");
+    assert!(checked > 20, "{checked}");
     let view = front.admin("GET", "/v1/usage/ceilings", Value::Null).await.json();
     assert_eq!(view["set"]["day"]["tokens"], 1000, "nothing was changed: {view}");
     let path = format!("/v1/sessions/{session}/shares");

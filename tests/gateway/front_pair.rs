@@ -434,10 +434,10 @@ async fn link_shows_one_session_until_it_expires() {
     assert_eq!(front.call(token, "GET", "/v1/me", Value::Null).await.status, 401);
 
     // An expired device is refused, and its connections are closed.
-    let local = front.state.auth.check(&front.admin).unwrap();
+    let local = front.core.auth.check(&front.admin).unwrap();
     let permit = local.permit::<Admin>(Target::Gateway).unwrap();
     let short = Duration::from_millis(1500);
-    let (_, token) = front.state.auth.share(&permit, shown.parse().unwrap(), "short", short).await.unwrap();
+    let (_, token) = front.core.auth.share(&permit, shown.parse().unwrap(), "short", short).await.unwrap();
     let bearer = format!("Bearer {token}");
     let mut ws = socket(&front, "/v1/ws", &[("authorization", &bearer)]).await;
     assert_eq!(closed(&mut ws).await, 4001);

@@ -174,7 +174,7 @@ async fn sse_bad_cursor_gets_a_snapshot_with_a_good_one() {
     prompt(&front, &session, "some words").await;
     let mut first = Stream::open(&front, &front.admin, &path, "").await;
     first.to("run_ended").await;
-    for (cursor, verdict) in [("otherlife:2".to_owned(), "reset"), (format!("{}:4000000", front.state.epoch), "ahead")]
+    for (cursor, verdict) in [("otherlife:2".to_owned(), "reset"), (format!("{}:4000000", front.core.epoch()), "ahead")]
     {
         let mut late = Stream::open(&front, &front.admin, &path, &format!("last-event-id: {cursor}\r\n")).await;
         let start = late.to("live").await;

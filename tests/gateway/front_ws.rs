@@ -299,7 +299,8 @@ async fn ws_cursor_of_another_epoch_gets_a_snapshot_first() {
     ws.call("run.start", json!({ "session_id": session, "text": "first words" })).await.unwrap();
     ws.events_to("run_ended").await;
     let mut late = Ws::ready(&front, &front.admin).await;
-    for (cursor, verdict) in [("otherlife:3".to_owned(), "reset"), (format!("{}:99999999", front.state.epoch), "ahead")]
+    for (cursor, verdict) in
+        [("otherlife:3".to_owned(), "reset"), (format!("{}:99999999", front.core.epoch()), "ahead")]
     {
         let result = late.call("session.attach", json!({ "session_id": session, "after": cursor })).await.unwrap();
         assert_eq!(result["resume"], verdict);

@@ -26,7 +26,7 @@ enum Description {
 pub(crate) fn run(args: &SchemaArgs) -> CommandResult {
     let version = env!("CARGO_PKG_VERSION");
     let document = match args.description {
-        Description::Openapi => plexus::router::openapi(version),
+        Description::Openapi => plexus::openapi(version),
         Description::Asyncapi => plexus::router::asyncapi(version),
         Description::Answers => plexus_protocol::answers::data(),
     };

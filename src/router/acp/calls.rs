@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Sent;
 use super::client_session::{ClientSessionState, Entry, HistoryPolicy, Role};
 use super::question::{self, Reply};
 use super::session_registry::SessionMember;
 use super::shape::{self, ClientSupport, Failure, Members, Settings, raw};
 use super::shared::{Shared, full, room};
-use crate::{AppState, Problem};
+use super::{AcpState, Sent};
+use crate::Problem;
 use plexus_auth::{Admin, Approve, Caller, Permit, Prompt, Target};
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
@@ -33,7 +33,7 @@ const LOOK: ReadLimit = ReadLimit { events: 4096, bytes: 1 << 20 };
 /// The context of a call; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Ctx {
-    pub(super) state: AppState,
+    pub(super) state: AcpState,
     pub(super) caller: Caller,
     /// The runtime that the connection's path names.
     pub(super) runtime: Option<RuntimeId>,
@@ -82,7 +82,7 @@ impl Ctx {
 
     /// A session that the caller may see, in the runtime of the path if there is one.
     fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
-        let session = self.state.directory.session(id).filter(|session| self.sees(session));
+        let session = self.state.core.directory.session(id).filter(|session| self.sees(session));
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
@@ -93,7 +93,7 @@ impl Ctx {
 
     pub(super) fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
         let grant = &self.caller.device().grant;
-        let mut all = self.state.directory.runtimes();
+        let mut all = self.state.core.directory.runtimes();
         all.retain(|runtime| {
             grant.covers(Scope::Watch, Target::Runtime(&runtime.runtime_id))
                 && self.runtime.as_ref().is_none_or(|only| *only == runtime.runtime_id)
@@ -125,7 +125,7 @@ impl Ctx {
             Ok::<_, ()>((at.parse::<i64>().map_err(|_| ())?, id.to_owned()))
         });
         let after = after.transpose().map_err(|()| Failure::params("`cursor` does not come from this gateway"))?;
-        let mut all = self.state.directory.sessions();
+        let mut all = self.state.core.directory.sessions();
         all.retain(|session| self.sees(session) && params.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd));
         // By creation time, which never changes, so that later pages repeat and miss nothing.
         all.sort_by(|a, b| b.created_at.cmp(&a.created_at).then_with(|| a.session_id.cmp(&b.session_id)));
@@ -185,10 +185,10 @@ impl Ctx {
                 program: Some(self.shared.program()),
                 mcp_servers,
             };
-            let session = self.state.directory.open_session(&permit, open).await?;
+            let session = self.state.core.directory.open_session(&permit, open).await?;
             let id = session.session_id.clone();
             let settings = self.settings(&id).await?;
-            let cursor = self.state.directory.log().cursor(Position::START);
+            let cursor = self.state.core.directory.log().cursor(Position::START);
             let mut meta = json!({ "runtime_id": session.runtime_id, "dialect": session.dialect, "cursor": cursor });
             if named > 0 && !may_name {
                 meta["mcp_servers"] =
@@ -231,7 +231,7 @@ impl Ctx {
         };
         self.shared.with(|tables| room(tables, &session.session_id))?;
         Ok(Box::pin(async move {
-            let log = self.state.directory.log();
+            let log = self.state.core.directory.log();
             let name = session.session_id.clone();
             let filter = Filter::session(name.clone());
             // The settings are those at `live_at`; later changes are sent as they happen.
@@ -319,14 +319,14 @@ impl Ctx {
         let device = self.caller.device().device_id.clone();
         let program = self.shared.program();
         self.state
-            .acp_sessions
+            .sessions
             .enter(session, SessionMember { client_id, name, version, role, device, program, opened, shared })
     }
 
     /// The client leaves a session. Returns the responses to its prompts there, whose ends it will not see.
     pub(super) fn leave(&self, session: &SessionId) -> Vec<Vec<u8>> {
         let left = self.shared.with(|tables| tables.sessions.remove(session));
-        let (gone, stay) = self.state.acp_sessions.leave(session, &self.shared.client_id);
+        let (gone, stay) = self.state.sessions.leave(session, &self.shared.client_id);
         if let Some(gone) = gone {
             let update = json!({
                 "sessionUpdate": "client_disconnected", "clientId": &*gone.client_id, "client": member(&gone),
@@ -360,7 +360,7 @@ impl Ctx {
         let key = params.meta.and_then(|meta| meta.plexus).unwrap_or_default().key;
         // A client that prompts gets the session's updates even if it has not opened the session.
         if !self.shared.with(|tables| tables.sessions.contains_key(&session)) {
-            let head = self.state.directory.log().head();
+            let head = self.state.core.directory.log().head();
             let told_ends = self.support().attach;
             let entry = Entry {
                 role: Role::Controller,
@@ -376,7 +376,7 @@ impl Ctx {
         }
         let taking = Taking::begin(&self.shared, &session, &id)?;
         Ok(Box::pin(async move {
-            let directory = &self.state.directory;
+            let directory = &self.state.core.directory;
             let run_id = directory.prompt_once(&permit, &session, params.prompt, key).await?.run_id;
             if !taking.taken(&run_id) {
                 return Err(detached());
@@ -389,10 +389,10 @@ impl Ctx {
     async fn if_over(&self, session: &SessionId, run_id: &RunId) -> Result<Option<Box<RawValue>>, Failure> {
         let filter = Filter::session(session.clone());
         // The runs are never older than the log.
-        if self.state.directory.runs(&filter).iter().any(|run| run.run_id == *run_id) {
+        if self.state.core.directory.runs(&filter).iter().any(|run| run.run_id == *run_id) {
             return Ok(None);
         }
-        let log = self.state.directory.log();
+        let log = self.state.core.directory.log();
         let mut ended = None;
         let head = log.head();
         let mut after = Position::START;
@@ -421,7 +421,7 @@ impl Ctx {
             let own = self
                 .shared
                 .with(|tables| tables.sessions.get(&session_id).map(ClientSessionState::runs).unwrap_or_default());
-            let directory = &self.state.directory;
+            let directory = &self.state.core.directory;
             if own.is_empty() {
                 directory.cancel(&permit, &session_id, None).await?;
             }
@@ -453,7 +453,7 @@ impl Ctx {
             });
             if let Some((session, run)) = found {
                 let permit = self.acting(&session)?;
-                self.state.directory.cancel(&permit, &session, Some(run)).await?;
+                self.state.core.directory.cancel(&permit, &session, Some(run)).await?;
             }
             Ok(Some(raw(&json!({}))))
         }))
@@ -476,7 +476,7 @@ impl Ctx {
         let params = members.with(&[], &["sessionId"]);
         let method = own.map_or_else(|| method.to_owned(), |own| format!("session.{own}"));
         Ok(Box::pin(async move {
-            let result = self.state.directory.call(&permit, &session, method, Some(params), notify).await?;
+            let result = self.state.core.directory.call(&permit, &session, method, Some(params), notify).await?;
             Ok(Some(result))
         }))
     }
@@ -498,7 +498,7 @@ impl Ctx {
                 outcome => return outcome,
             }
             let params = raw(&json!({ "name": model_id }));
-            self.state.directory.call(&permit, &session_id, "model.set".into(), Some(params), false).await?;
+            self.state.core.directory.call(&permit, &session_id, "model.set".into(), Some(params), false).await?;
             Ok(Some(raw(&json!({}))))
         }))
     }
@@ -519,7 +519,11 @@ impl Ctx {
             match own.await {
                 Err(failure) if failure.code == -32601 && config_id == "model" => {
                     let params = raw(&json!({ "name": value }));
-                    self.state.directory.call(&permit, &session_id, "model.set".into(), Some(params), false).await?;
+                    self.state
+                        .core
+                        .directory
+                        .call(&permit, &session_id, "model.set".into(), Some(params), false)
+                        .await?;
                 }
                 Ok(Some(result))
                     if parse_raw::<Members<'_>>(Some(&result)).is_ok_and(|m| m.get("configOptions").is_some()) =>
@@ -538,7 +542,7 @@ impl Ctx {
 
     /// The session's settings, read from its log.
     async fn settings(&self, session: &SessionId) -> Result<Settings, Failure> {
-        let snapshot = self.state.directory.snapshot_within(session, 0).await?;
+        let snapshot = self.state.core.directory.snapshot_within(session, 0).await?;
         let mut settings = Settings::default();
         snapshot.latest.iter().for_each(|(kind, body)| settings.take(kind, body.get().as_bytes()));
         Ok(settings)
@@ -546,7 +550,7 @@ impl Ctx {
 
     /// Answers a request of an agent.
     pub(super) async fn answer(&self, id: &RequestId, revision: u64, result: &RawValue) -> Result<(), Failure> {
-        let directory = &self.state.directory;
+        let directory = &self.state.core.directory;
         let missing = || Failure::from(SessionError::NoRequest(id.clone()));
         let (session, runtime) = directory.request_target(id).await?.ok_or_else(missing)?;
         if !self.caller.sees(&session, &runtime) {
@@ -575,7 +579,7 @@ impl Ctx {
         let answer = Answer { revision: Some(revision), digest: self.shared.with(shown), ..answer };
         // Before the request's end is sent, so that it is not withdrawn from the client that answered.
         self.mark(&session, id, true);
-        let outcome = self.state.answer(&permit, id, answer, None).await;
+        let outcome = self.state.core.answer(&permit, id, answer, None).await;
         if outcome.is_err() {
             self.mark(&session, id, false);
         }
@@ -607,7 +611,7 @@ impl Ctx {
         if !self.support().events {
             return Vec::new();
         }
-        let session = self.state.directory.request_target(id).await.ok().flatten().map(|(session, _)| session);
+        let session = self.state.core.directory.request_target(id).await.ok().flatten().map(|(session, _)| session);
         let params = json!({ "request_id": id, "error": failure });
         vec![Sent::to(session, shape::notification("_plexus/answer_refused", &params))]
     }

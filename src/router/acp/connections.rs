@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::outgoing::{Start, Stream, StreamQueue};
 use super::{Peer, Sent};
 use crate::stop::stopping;
-use crate::{AppState, Problem};
+use crate::{Core, Problem};
 use plexus_auth::Caller;
 use plexus_ledger::Charge;
 use plexus_protocol::{DeviceId, SessionId};
@@ -77,7 +77,7 @@ impl Connections {
     /// 429 or 503 `too_many_connections`.
     pub(super) fn enter(
         &self,
-        state: &AppState,
+        core: &Core,
         caller: &Caller,
         peer: Peer,
         name: Option<String>,
@@ -87,7 +87,7 @@ impl Connections {
             tracing::error!(%error, "the system provides no random numbers");
             Problem::internal()
         })?;
-        let account = state.account(caller);
+        let account = core.account(caller);
         let connection = Arc::new(Connection {
             id: data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase(),
             device: caller.device().device_id.clone(),
@@ -138,7 +138,7 @@ impl Connections {
         }
         entered?;
         self.entered.send_modify(|count| *count = count.wrapping_add(1));
-        let live = live(self.clone(), state.clone(), caller.clone(), Arc::clone(&connection));
+        let live = live(self.clone(), core.clone(), caller.clone(), Arc::clone(&connection));
         tokio::spawn(live.in_current_span());
         Ok(connection)
     }
@@ -182,11 +182,11 @@ fn too_many(status: StatusCode, words: String) -> Problem {
 }
 
 /// Ends a connection when it is idle, revoked, or the gateway stops.
-async fn live(all: Connections, state: AppState, caller: Caller, connection: Arc<Connection>) {
-    let mut revocations = state.auth.revocations();
+async fn live(all: Connections, core: Core, caller: Caller, connection: Arc<Connection>) {
+    let mut revocations = core.auth.revocations();
     // The device may have been revoked since the check.
     revocations.mark_changed();
-    let mut stop = state.stop.clone();
+    let mut stop = core.stop.clone();
     let mut ended = connection.ended.subscribe();
     loop {
         let now = Instant::now();
@@ -197,7 +197,7 @@ async fn live(all: Connections, state: AppState, caller: Caller, connection: Arc
         }
         tokio::select! {
             changed = revocations.changed() => {
-                if changed.is_err() || !state.auth.is_enrolled(&caller) {
+                if changed.is_err() || !core.auth.is_enrolled(&caller) {
                     break;
                 }
             }

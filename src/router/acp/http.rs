@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 
 use super::connections::Connection;
 use super::outgoing::Start;
-use super::{Peer, runtime_of};
+use super::{AcpState, Peer, runtime_of};
 use crate::error::ProblemMembers;
 use crate::frames::sse_lines;
 use crate::guard::Call;
-use crate::{AppState, Problem, sse};
+use crate::{Core, Problem, sse};
 use plexus_auth::Caller;
 use plexus_protocol::object;
 use plexus_protocol::{Cursor, Position, RequestId, SessionId};
@@ -91,7 +91,7 @@ fn name_of(parts: &Parts) -> Result<Option<String>, Problem> {
 }
 
 /// The connection that a request names.
-fn connection_of(state: &AppState, caller: &Caller, parts: &Parts) -> Result<Arc<Connection>, Problem> {
+fn connection_of(state: &AcpState, caller: &Caller, parts: &Parts) -> Result<Arc<Connection>, Problem> {
     if let Some(id) = header(&parts.headers, &CONNECTION)? {
         return state.connections.find(caller, id).ok_or_else(no_connection);
     }
@@ -173,10 +173,10 @@ fn accepted() -> Response {
 /// # Errors
 /// 400 for an invalid message or header; 404 for a connection that is unknown or belongs to another device; 429 and 503 at the
 /// bounds of [`connections`](super::connections).
-pub(crate) async fn post(state: AppState, mut call: Call) -> Result<Response, Problem> {
+pub(crate) async fn post(state: AcpState, mut call: Call) -> Result<Response, Problem> {
     let charge = std::mem::replace(&mut call.charge, call.account.nothing());
     let caller = call.caller()?.clone();
-    let runtime = runtime_of(&state, &caller, &call)?;
+    let runtime = runtime_of(&state.core, &caller, &call)?;
     let headers = &call.parts.headers;
     let text = std::str::from_utf8(&call.body).map_err(|_| bad("bad_json", "the body is not UTF-8"))?;
     if let Err(error) = serde_json::from_str::<&RawValue>(text) {
@@ -210,7 +210,7 @@ pub(crate) async fn post(state: AppState, mut call: Call) -> Result<Response, Pr
         let mut response = json_response(said.json);
         // A refused `initialize` adds no connection.
         if peer.initialized() {
-            let connection = state.connections.enter(&state, &caller, peer, name_of(&call.parts)?)?;
+            let connection = state.connections.enter(&state.core, &caller, peer, name_of(&call.parts)?)?;
             name(&mut response, CONNECTION, connection.id());
         }
         return Ok(response);
@@ -232,7 +232,7 @@ pub(crate) async fn post(state: AppState, mut call: Call) -> Result<Response, Pr
         // For a response, the request that it answers gives the session.
         let asked = serde_json::from_str::<RequestId>(id.get()).ok();
         if let Some(asked) = asked
-            && let Some((of, runtime)) = state.directory.request_target(&asked).await?
+            && let Some((of, runtime)) = state.core.directory.request_target(&asked).await?
             && caller.sees(&of, &runtime)
             && of.as_str() != session
         {
@@ -252,7 +252,7 @@ fn mismatch() -> Problem {
 /// # Errors
 /// 406 unless the client accepts `text/event-stream`; 400 and 404 as for [`post`]; 409 if `Last-Event-ID` cannot be resumed:
 /// the client must load the session again.
-pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Result<Response, Problem> {
+pub(super) async fn get(state: AcpState, caller: Caller, parts: &Parts) -> Result<Response, Problem> {
     let lines = parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let stream =
         |one: &str| one.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"));
@@ -275,18 +275,18 @@ pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Resul
         Some(text) => Some(text.parse().map_err(|_| no_session())?),
         None => None,
     };
-    let info = session.as_ref().and_then(|session| state.directory.session(session));
+    let info = session.as_ref().and_then(|session| state.core.directory.session(session));
     let known = info.is_some_and(|info| caller.sees(&info.session_id, &info.runtime_id));
     let start = match header(&parts.headers, &LAST)? {
         None => Start::Flushed,
         // A session that the client may not see is treated as unknown.
         Some(_) if session.is_some() && !known => return Err(no_session()),
-        Some(last) => start(&state, session.as_ref(), last)?,
+        Some(last) => start(&state.core, session.as_ref(), last)?,
     };
     let mut first = Vec::new();
     sse_lines(&mut first, ": open");
     let news = connection.stream(session.clone(), known, start)?;
-    let mut response = sse::tell(state, caller, parts, first, Box::new(news));
+    let mut response = sse::tell(state.core, caller, parts, first, Box::new(news));
     name(&mut response, CONNECTION, connection.id());
     if let Some(session) = session {
         name(&mut response, SESSION, session.as_str());
@@ -295,7 +295,7 @@ pub(super) async fn get(state: AppState, caller: Caller, parts: &Parts) -> Resul
 }
 
 /// The position of a `Last-Event-ID`.
-fn start(state: &AppState, session: Option<&SessionId>, last: &str) -> Result<Start, Problem> {
+fn start(core: &Core, session: Option<&SessionId>, last: &str) -> Result<Start, Problem> {
     let wrong = || bad("bad_cursor", "`Last-Event-ID` does not belong to this stream");
     let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
     let Some(session) = session else {
@@ -309,11 +309,11 @@ fn start(state: &AppState, session: Option<&SessionId>, last: &str) -> Result<St
         return Ok(Start::After { position: None, number });
     }
     let cursor: Cursor = cursor.parse().map_err(|_| wrong())?;
-    Ok(Start::After { position: Some(resumed(state, session, cursor)?), number })
+    Ok(Start::After { position: Some(resumed(core, session, cursor)?), number })
 }
 
-fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Position, Problem> {
-    let log = state.directory.log();
+fn resumed(core: &Core, session: &SessionId, cursor: Cursor) -> Result<Position, Problem> {
+    let log = core.directory.log();
     let attach = log.attach(&Filter::session(session.clone()), &StartAfter::Cursor(cursor));
     let code = match attach.resume {
         ResumeVerdict::Ok => return Ok(attach.after),
@@ -331,7 +331,7 @@ fn resumed(state: &AppState, session: &SessionId, cursor: Cursor) -> Result<Posi
 ///
 /// # Errors
 /// As for [`post`].
-pub(crate) async fn delete(state: AppState, call: Call) -> Result<Response, Problem> {
+pub(crate) async fn delete(state: AcpState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?;
     let connection = connection_of(&state, caller, &call.parts)?;
     state.connections.end(&connection);

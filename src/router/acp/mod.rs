@@ -31,13 +31,53 @@ use ::http::request::Parts;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 
+use super::described as docs;
 use super::frames::ws_text;
-use super::guard::Call;
+use super::guard::{Call, Route};
+use super::routes::{DELETE, GET, NOTHING, POST, PROMPT_BODY, WATCH, route};
+use super::schemas::AcpMessage;
 use super::talk::{self, Talk};
 use super::ws;
-use super::{AppState, Problem};
+use super::{Core, Problem};
 use plexus_auth::{Caller, Target};
 use plexus_protocol::{Cursor, RuntimeId, Scope, SessionId};
+
+/// The routes of ACP.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<AcpState>> {
+    vec![
+        route(GET, "/acp", WATCH, NOTHING, "ACP over a WebSocket: one agent over all runtimes", get)
+            .empty(101).with(docs::ACP),
+        route(GET, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over a WebSocket, for one runtime", get)
+            .empty(101).with(docs::ACP),
+        route(POST, "/acp", WATCH, PROMPT_BODY, "ACP over HTTP: a message", http::post)
+            .request::<AcpMessage>().empty(202).with(docs::ACP),
+        route(POST, "/acp/{runtime_id}", WATCH, PROMPT_BODY, "ACP over HTTP, for one runtime: a message", http::post)
+            .request::<AcpMessage>().empty(202).with(docs::ACP),
+        route(DELETE, "/acp", WATCH, NOTHING, "ACP over HTTP: end a connection", http::delete)
+            .empty(202).with(docs::ACP),
+        route(DELETE, "/acp/{runtime_id}", WATCH, NOTHING, "ACP over HTTP, for one runtime: end a connection", http::delete)
+            .empty(202).with(docs::ACP),
+    ]
+}
+
+/// The state of ACP. Cheap to clone.
+#[derive(Clone)]
+pub struct AcpState {
+    /// The kernel.
+    pub core: Core,
+    /// The ACP clients of each session.
+    pub sessions: AcpSessionRegistry,
+    /// The connections of ACP over HTTP, which outlive a client's single requests.
+    pub connections: Connections,
+}
+
+impl AcpState {
+    /// Creates the state, without clients.
+    pub fn new(core: Core) -> Self {
+        Self { core, sessions: AcpSessionRegistry::default(), connections: Connections::default() }
+    }
+}
 
 /// One JSON-RPC message for the client.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,9 +103,9 @@ impl Sent {
 ///
 /// # Errors
 /// 404 for a runtime that the caller may not see.
-pub(super) async fn get(state: AppState, call: Call) -> Result<Response, Problem> {
+async fn get(state: AcpState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?.clone();
-    let runtime = runtime_of(&state, &caller, &call)?;
+    let runtime = runtime_of(&state.core, &caller, &call)?;
     if !call.parts.headers.contains_key(UPGRADE) {
         return self::http::get(state, caller, &call.parts).await;
     }
@@ -76,23 +116,24 @@ pub(super) async fn get(state: AppState, call: Call) -> Result<Response, Problem
 ///
 /// # Errors
 /// 404 if there is none that the caller may see.
-pub(super) fn runtime_of(state: &AppState, caller: &Caller, call: &Call) -> Result<Option<RuntimeId>, Problem> {
+pub(super) fn runtime_of(core: &Core, caller: &Caller, call: &Call) -> Result<Option<RuntimeId>, Problem> {
     if call.params.is_empty() {
         return Ok(None);
     }
     let missing = || Problem::new(StatusCode::NOT_FOUND, "runtime_not_found", "there is no such runtime");
     let id: RuntimeId = call.id(missing)?;
     let sees = caller.device().grant.covers(Scope::Watch, Target::Runtime(&id));
-    if state.directory.runtime(&id).is_none() || !sees {
+    if core.directory.runtime(&id).is_none() || !sees {
         return Err(missing());
     }
     Ok(Some(id))
 }
 
 /// ACP over a WebSocket: answers the handshake and serves the connection from then on.
-fn serve(state: AppState, caller: Caller, parts: Parts, runtime: Option<RuntimeId>) -> Response {
-    let peer = Peer::new(state.clone(), caller.clone(), runtime);
-    ws::upgrade(state, caller, parts, move |_| WebSocketConnection { peer, streams: Vec::new() })
+fn serve(state: AcpState, caller: Caller, parts: Parts, runtime: Option<RuntimeId>) -> Response {
+    let core = state.core.clone();
+    let peer = Peer::new(state, caller.clone(), runtime);
+    ws::upgrade(core, caller, parts, move |_| WebSocketConnection { peer, streams: Vec::new() })
 }
 
 /// A connection over a WebSocket: all session streams, each at its own pace.

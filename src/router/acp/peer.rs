@@ -8,12 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Sent;
 use super::calls::{Ctx, Implementation, Meta, parse, session_of};
 use super::session_stream::SessionStream;
 use super::shape::{self, ClientSupport, Failure, raw};
 use super::shared::{Client, Shared};
-use crate::AppState;
+use super::{AcpState, Sent};
 use crate::guard::{DEPTH, deeper_than};
 use crate::jsonrpc::Incoming;
 use crate::wire::parse_request_name;
@@ -51,7 +50,7 @@ impl Drop for Peer {
 
 impl Peer {
     /// A new connection. `runtime`: the runtime of its path.
-    pub(crate) fn new(state: AppState, caller: Caller, runtime: Option<RuntimeId>) -> Self {
+    pub(crate) fn new(state: AcpState, caller: Caller, runtime: Option<RuntimeId>) -> Self {
         let shared = Arc::new(Shared::new(caller.device()));
         Self { ctx: Ctx { state, caller, runtime, shared } }
     }
@@ -68,7 +67,7 @@ impl Peer {
 
     /// The stream of a session; it waits while the client is not in that session. At most one for each session may be in use.
     pub(crate) fn session_stream(&self, session: SessionId) -> SessionStream {
-        SessionStream::new(self.ctx.state.clone(), Arc::clone(&self.ctx.shared), session)
+        SessionStream::new(self.ctx.state.core.clone(), Arc::clone(&self.ctx.shared), session)
     }
 
     /// Handles one message of any kind. Its call begins when the reply is first polled; dropping the reply early does not undo the
@@ -191,12 +190,12 @@ impl Peer {
         let info = wants.client_info.unwrap_or_default();
         let client = Client { support, name: info.name, version: info.version };
         self.ctx.shared.with(|tables| tables.client = Some(client));
-        let state = &self.ctx.state;
+        let core = &self.ctx.state.core;
         let device = self.ctx.caller.device();
         Ok(raw(&json!({
             // A client that does not speak this version closes the connection.
             "protocolVersion": PROTOCOL,
-            "agentInfo": { "name": "plexus", "title": "Plexus", "version": state.version },
+            "agentInfo": { "name": "plexus", "title": "Plexus", "version": core.version },
             "agentCapabilities": {
                 "loadSession": true,
                 // Blocks pass unchanged; a runtime refuses those that it does not support.
@@ -207,9 +206,9 @@ impl Peer {
             },
             "authMethods": [],
             "_meta": { "plexus": {
-                "version": state.version,
-                "epoch": state.epoch.as_str(),
-                "cursor": state.directory.log().cursor(state.directory.log().head()),
+                "version": core.version,
+                "epoch": core.epoch().as_str(),
+                "cursor": core.directory.log().cursor(core.directory.log().head()),
                 "client_id": &*self.ctx.shared.client_id,
                 "you": { "device_id": device.device_id, "name": device.name, "scopes": device.grant.scopes },
                 "runtimes": self.ctx.runtimes().iter().map(|runtime| json!({

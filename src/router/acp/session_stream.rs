@@ -16,7 +16,7 @@ use super::client_session::{ClientSessionState, Role, ShownAs};
 use super::question;
 use super::shape::{self, ClientSupport};
 use super::shared::Shared;
-use crate::AppState;
+use crate::Core;
 use crate::follow::Follow;
 use plexus_metrics::Subscriber;
 use plexus_protocol::{Cursor, Event, Kind, Position, Request, RequestId, SessionId};
@@ -24,7 +24,7 @@ use plexus_sessions::Filter;
 
 /// Translates a session's log for one client. At most one is in use for each client and session.
 pub(crate) struct SessionStream {
-    state: AppState,
+    core: Core,
     shared: Arc<Shared>,
     session: SessionId,
     changed: watch::Receiver<u64>,
@@ -44,10 +44,10 @@ enum Shown {
 }
 
 impl SessionStream {
-    pub(super) fn new(state: AppState, shared: Arc<Shared>, session: SessionId) -> Self {
+    pub(super) fn new(core: Core, shared: Arc<Shared>, session: SessionId) -> Self {
         let changed = shared.changed();
         let mut stream =
-            Self { state, shared, session, changed, follow: None, page: VecDeque::new(), read_to: Position::START };
+            Self { core, shared, session, changed, follow: None, page: VecDeque::new(), read_to: Position::START };
         stream.changed.mark_changed();
         stream
     }
@@ -61,7 +61,7 @@ impl SessionStream {
     pub(crate) fn cursor(&self) -> Option<Cursor> {
         let position =
             self.shared.with(|tables| tables.sessions.get(&self.session).map(ClientSessionState::position))?;
-        Some(self.state.directory.log().cursor(position))
+        Some(self.core.directory.log().cursor(position))
     }
 
     /// Goes back to `position`, because later messages did not arrive.
@@ -124,7 +124,7 @@ impl SessionStream {
         };
         if self.follow.as_ref().is_none_or(|(driven, _)| *driven != generation) {
             let filter = Filter::session(self.session.clone());
-            let follow = Follow::new(self.state.directory.log(), filter, position, Subscriber::Acp).until(live_at);
+            let follow = Follow::new(self.core.directory.log(), filter, position, Subscriber::Acp).until(live_at);
             self.follow = Some((generation, follow));
             self.page.clear();
             self.read_to = position;
@@ -177,7 +177,7 @@ impl SessionStream {
     fn put(&self, position: Position, messages: Vec<Vec<u8>>, sent: &mut Vec<Sent>) {
         let last = messages.len();
         for (n, json) in messages.into_iter().enumerate() {
-            let cursor = (n + 1 == last).then(|| self.state.directory.log().cursor(position));
+            let cursor = (n + 1 == last).then(|| self.core.directory.log().cursor(position));
             sent.push(Sent { session: Some(self.session.clone()), cursor, json, in_log: true });
         }
         self.with_state(|state, _| state.position = state.position.max(position));
@@ -200,7 +200,7 @@ impl SessionStream {
             Some((state.entry.live_at, state.entry.owed.clone(), state.entry.asks))
         })??;
         let mut messages = Vec::new();
-        let open = asks.then(|| self.state.directory.open_requests(&Filter::session(self.session.clone())));
+        let open = asks.then(|| self.core.directory.open_requests(&Filter::session(self.session.clone())));
         if let Some((id, result)) = owed {
             let result = match &open {
                 // A client that comes back closes the dialogs of all others.
@@ -233,7 +233,7 @@ impl SessionStream {
                 false => ShownAs::Question,
             };
             state.ask(request, at, shown_as);
-            let cursor = self.state.directory.log().cursor(at);
+            let cursor = self.core.directory.log().cursor(at);
             match shown_as {
                 ShownAs::Event => None,
                 ShownAs::ToolCall => Some(question::card(request)),
@@ -247,7 +247,7 @@ impl SessionStream {
         if matches!(event.kind, Kind::RunStarted | Kind::RunStatus) && self.is_being_taken(event) {
             return Shown::Later;
         }
-        let log = self.state.directory.log();
+        let log = self.core.directory.log();
         let mut messages = Vec::new();
         if event.kind.is_acp() {
             if !self.is_own_prompt(event) {
@@ -309,7 +309,7 @@ impl SessionStream {
         let live = self.with_state(|state, _| event.position > state.entry.live_at)?;
         // The session's state is never older than the log: a request that is not open now has closed since.
         let id = request_of(event).filter(|_| live)?;
-        let open = self.state.directory.open_requests(&Filter::session(self.session.clone()));
+        let open = self.core.directory.open_requests(&Filter::session(self.session.clone()));
         let request = open.iter().find(|request| request.request_id == id)?;
         self.ask(request, event.position)
     }
@@ -336,7 +336,7 @@ impl SessionStream {
         let mut messages = Vec::new();
         let read = serde_json::from_slice::<question::Resolved>(&event.body).ok();
         let (Some(id), Some(end)) = (request_of(event), read) else { return messages };
-        let log = self.state.directory.log();
+        let log = self.core.directory.log();
         self.with_state(|state, _| {
             let told_ends = state.entry.told_ends;
             let Some(asked) = state.asked.iter_mut().find(|asked| asked.id == id && asked.over.is_none()) else {
@@ -365,7 +365,7 @@ impl SessionStream {
 
     /// The responses to this client's prompts whose run ended.
     fn ended(&self, event: &Event) -> Vec<Vec<u8>> {
-        let epoch = self.state.directory.log().epoch();
+        let epoch = self.core.directory.log().epoch();
         let ended = self.with_state(|state, _| {
             let mut waiting: Vec<_> = state.prompts.iter_mut().collect();
             waiting.retain(|prompt| prompt.run_id == event.run_id && prompt.ended.is_none());

@@ -13,7 +13,7 @@ mod translate;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
@@ -32,10 +32,11 @@ use self::say::{ClientView, Id, Say};
 use self::translate::{End, Outcome, Translator};
 use super::error::ProblemMembers;
 use super::follow::Follow;
-use super::guard::Call;
+use super::guard::{Call, Route};
 use super::reply::session_of;
+use super::routes::{POST, PROMPT_BODY, WATCH, route};
 use super::sse::{self, News};
-use super::{AppState, Problem};
+use super::{Core, Problem};
 use plexus_auth::{Approve, Caller, Device, Prompt, Target, Watch};
 use plexus_ledger::Charge;
 use plexus_metrics::Subscriber;
@@ -60,14 +61,75 @@ const INDEXES: usize = 64;
 /// sending it; sessions share the locks.
 const PROMPT_LOCKS_LEN: usize = 64;
 
-static PROMPT_LOCKS: [Mutex<()>; PROMPT_LOCKS_LEN] = [const { Mutex::const_new(()) }; PROMPT_LOCKS_LEN];
+/// The state of AG-UI. Cheap to clone; clones share the locks and the cache.
+#[derive(Clone)]
+pub struct AgUiState {
+    core: Core,
+    shared: Arc<AgUiShared>,
+}
 
-/// The lock of a session's prompts.
-fn prompt_lock(session: &SessionInfo) -> &'static Mutex<()> {
-    let mut hasher = DefaultHasher::new();
-    session.session_id.hash(&mut hasher);
-    let n = usize::try_from(hasher.finish() % PROMPT_LOCKS_LEN as u64).unwrap_or_default();
-    PROMPT_LOCKS.get(n).unwrap_or(&PROMPT_LOCKS[0])
+/// The part of the state that clones share.
+struct AgUiShared {
+    prompt_locks: [Mutex<()>; PROMPT_LOCKS_LEN],
+    indexes: parking_lot::Mutex<IndexCache>,
+}
+
+impl Default for AgUiShared {
+    fn default() -> Self {
+        Self { prompt_locks: std::array::from_fn(|_| Mutex::default()), indexes: parking_lot::Mutex::default() }
+    }
+}
+
+/// The cached indexes by session.
+#[derive(Default)]
+struct IndexCache {
+    /// Counts the uses of the cache.
+    uses: u64,
+    /// The indexes, each with the number of its last use.
+    indexes: HashMap<SessionId, (u64, Arc<Mutex<Index>>)>,
+}
+
+/// The routes of AG-UI.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<AgUiState>> {
+    vec![
+        // The scope `watch` is enough to listen; a prompt or an answer in the body needs its own scope.
+        route(POST, "/ag-ui/{id}", WATCH, PROMPT_BODY, "Run a session over AG-UI: prompt, answer, read events", run)
+            .request::<RunAgentInput>().empty(200),
+    ]
+}
+
+impl AgUiState {
+    /// Creates the state, with nothing in the cache.
+    pub fn new(core: Core) -> Self {
+        Self { core, shared: Arc::default() }
+    }
+}
+
+impl AgUiShared {
+    /// The lock of a session's prompts.
+    fn prompt_lock(&self, session: &SessionInfo) -> &Mutex<()> {
+        let mut hasher = DefaultHasher::new();
+        session.session_id.hash(&mut hasher);
+        let n = usize::try_from(hasher.finish() % PROMPT_LOCKS_LEN as u64).unwrap_or_default();
+        self.prompt_locks.get(n).unwrap_or(&self.prompt_locks[0])
+    }
+
+    /// The index of a session, which may be behind.
+    fn index(&self, session: &SessionInfo) -> Arc<Mutex<Index>> {
+        let mut cache = self.indexes.lock();
+        cache.uses += 1;
+        let now = cache.uses;
+        let (used, index) = cache.indexes.entry(session.session_id.clone()).or_insert_with(|| (now, Arc::default()));
+        *used = now;
+        let index = Arc::clone(index);
+        if cache.indexes.len() > INDEXES
+            && let Some(oldest) = cache.indexes.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone())
+        {
+            cache.indexes.remove(&oldest);
+        }
+        index
+    }
 }
 
 /// An index of a session's log for AG-UI, shared by its clients and updated from the end of the log with each POST.
@@ -135,29 +197,6 @@ impl Index {
     }
 }
 
-type Indexes = HashMap<(String, SessionId), (u64, Arc<Mutex<Index>>)>;
-
-/// The cached indexes by epoch and session; the number is the time of the last use.
-static KNOWN: LazyLock<parking_lot::Mutex<(u64, Indexes)>> = LazyLock::new(Default::default);
-
-/// The index of a session, which may be behind.
-fn index(log: &Log, session: &SessionInfo) -> Arc<Mutex<Index>> {
-    let mut known = KNOWN.lock();
-    let (asked, indexes) = &mut *known;
-    *asked += 1;
-    let now = *asked;
-    let key = (log.epoch().as_str().to_owned(), session.session_id.clone());
-    let (used, index) = indexes.entry(key).or_insert_with(|| (now, Arc::default()));
-    *used = now;
-    let index = Arc::clone(index);
-    if indexes.len() > INDEXES
-        && let Some(oldest) = indexes.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone())
-    {
-        indexes.remove(&oldest);
-    }
-    index
-}
-
 /// The part of a client's conversation that is in the log.
 struct Known {
     index: Arc<Mutex<Index>>,
@@ -170,12 +209,13 @@ struct Known {
 impl Known {
     /// `last`: the person's message at the end of the client's conversation.
     async fn read(
+        shared: &AgUiShared,
         log: &Log,
         session: &SessionInfo,
         device: &DeviceId,
         last: Option<&Message>,
     ) -> Result<Self, SessionError> {
-        let index = index(log, session);
+        let index = shared.index(session);
         let (mine, is_reused) = {
             let mut index = index.lock().await;
             let head = log.head();
@@ -241,7 +281,7 @@ struct Answers {
 
 /// Compares a resume with the open requests. Decides nothing.
 async fn answers(
-    state: &AppState,
+    state: &AgUiState,
     session: &SessionInfo,
     entries: &[ResumeEntry],
     props: &Props,
@@ -249,7 +289,7 @@ async fn answers(
 ) -> Result<Answers, Problem> {
     let mut answers = Answers::default();
     let filter = Filter::session(session.session_id.clone());
-    let open = state.directory.open_requests(&filter);
+    let open = state.core.directory.open_requests(&filter);
     for entry in entries {
         let id = &entry.interrupt_id;
         let unknown = || {
@@ -259,7 +299,7 @@ async fn answers(
         let known: RequestId = id.parse().map_err(|_| unknown())?;
         let request = match open.iter().find(|request| request.request_id == known) {
             Some(request) => Request::clone(request),
-            None => state.directory.request(&known).await?.ok_or_else(unknown)?,
+            None => state.core.directory.request(&known).await?.ok_or_else(unknown)?,
         };
         if request.session_id != session.session_id {
             return Err(unknown());
@@ -275,7 +315,7 @@ async fn answers(
         } else if request.state == RequestState::Open {
             let answer = input::answer(&request, entry)?;
             if let Err(refusal) = judge(&request, &answer, device.grant.approve_up_to) {
-                let refusal = state.with_approvers(device, &known, refusal).await;
+                let refusal = state.core.with_approvers(device, &known, refusal).await;
                 return Err(Problem::from(refusal).of_interrupt(id));
             }
             answers.open.push((known, answer));
@@ -313,7 +353,7 @@ async fn answers(
 
 /// Sends the answers. A request that another client decided in the meantime is no error; the receipt names the winner.
 async fn decide(
-    state: &AppState,
+    state: &AgUiState,
     permit: &plexus_auth::Permit<Approve>,
     answers: &mut Answers,
     key: &str,
@@ -323,7 +363,7 @@ async fn decide(
     outcomes.extend(for_desk.map(|id| json!({ "interruptId": id, "won": false, "state": "open", "deferred": true })));
     let mut decided = false;
     for (id, answer) in &answers.open {
-        match state.answer(permit, id, answer.clone(), Some(key.to_owned())).await {
+        match state.core.answer(permit, id, answer.clone(), Some(key.to_owned())).await {
             Ok(receipt) => {
                 outcomes.push(outcome(&receipt, true));
                 decided = true;
@@ -374,8 +414,8 @@ fn requested_cursor(call: &Call, props: &Props) -> Result<Option<Cursor>, Proble
 }
 
 /// `POST /ag-ui/{session_id}`.
-pub(super) async fn run(state: AppState, call: Call) -> Result<Response, Problem> {
-    let (session, _) = session_of::<Watch>(&state, &call)?;
+async fn run(state: AgUiState, call: Call) -> Result<Response, Problem> {
+    let (session, _) = session_of::<Watch>(&state.core, &call)?;
     let caller = call.caller()?.clone();
     if !accepts(&call) {
         let words = "this route responds with a stream: accept `text/event-stream`";
@@ -389,7 +429,7 @@ pub(super) async fn run(state: AppState, call: Call) -> Result<Response, Problem
     let begun = act(&state, &caller, &session, &input, &props).await?;
     let (first, stream) =
         show(&state, &session, &input, &props, requested_cursor, begun, call.account.nothing()).await?;
-    Ok(sse::tell(state, caller, &call.parts, first, Box::new(stream)))
+    Ok(sse::tell(state.core, caller, &call.parts, first, Box::new(stream)))
 }
 
 /// The effects of a POST before its first event.
@@ -411,19 +451,19 @@ struct Begun {
 }
 
 async fn act(
-    state: &AppState,
+    state: &AgUiState,
     caller: &Caller,
     session: &SessionInfo,
     input: &RunAgentInput,
     props: &Props,
 ) -> Result<Begun, Problem> {
     let target = Target::Session(&session.session_id, &session.runtime_id);
-    let log = state.directory.log();
+    let log = state.core.directory.log();
     let device = &caller.device().device_id;
     // A retry must find what the first POST wrote.
-    let _turn = if input.last().is_some() { Some(prompt_lock(session).lock().await) } else { None };
+    let _turn = if input.last().is_some() { Some(state.shared.prompt_lock(session).lock().await) } else { None };
     let before = log.head();
-    let known = Known::read(log, session, device, input.last()).await?;
+    let known = Known::read(&state.shared, log, session, device, input.last()).await?;
     if let Some(last) = input.last().filter(|_| known.is_reused) {
         let detail = format!(
             "the session has another message with the id {:?}: nothing was started. Give each message an id of its own",
@@ -447,7 +487,7 @@ async fn act(
     let mut said = Vec::new();
     let mut cancelled = None;
     if let (Some(permit), true) = (&prompts, props.cancel.requested()) {
-        match state.directory.cancel(permit, &session.session_id, props.cancel.run()).await {
+        match state.core.directory.cancel(permit, &session.session_id, props.cancel.run()).await {
             Ok(run) => {
                 said.push(Say::custom("cancel", json!({ "run_id": run })));
                 cancelled = Some(run);
@@ -470,7 +510,7 @@ async fn act(
         // A queued prompt is not in the log yet, but its key is.
         let names: Vec<&str> = new_messages.iter().map(|message| message.id()).collect();
         let key = Some(key(&(device, &input.thread_id, names)));
-        let accepted = state.directory.prompt_once(permit, &session.session_id, blocks, key).await?;
+        let accepted = state.core.directory.prompt_once(permit, &session.session_id, blocks, key).await?;
         said.push(Say::custom("prompt", json!(accepted)));
         shown = new_messages.iter().map(|message| (message.id().to_owned(), message.text())).collect();
         if accepted.queued {
@@ -490,7 +530,7 @@ async fn act(
 
 /// Makes the first events, up to the snapshots, and the stream that follows them.
 async fn show(
-    state: &AppState,
+    state: &AgUiState,
     session: &SessionInfo,
     input: &RunAgentInput,
     props: &Props,
@@ -499,7 +539,7 @@ async fn show(
     room: Charge,
 ) -> Result<(Vec<u8>, Stream), Problem> {
     let Begun { known, before, target, resumes_at, new_messages, for_desk, limit, mut said } = begun;
-    let log = state.directory.log();
+    let log = state.core.directory.log();
     let filter = Filter::session(session.session_id.clone());
     let read_to = log.head();
     let again = {
@@ -525,7 +565,7 @@ async fn show(
     let (from, older) = log.place_before(&session.session_id, LogPlace::after(at), most).await?;
     if older || attach.oldest > Position::START {
         // The snapshot has the latest values of events that are not read or were removed.
-        let snapshot = state.directory.snapshot(&session.session_id).await?;
+        let snapshot = state.core.directory.snapshot(&session.session_id).await?;
         let latest = snapshot.latest.iter().filter_map(|(kind, body)| Some((named(kind)?, body)));
         for (name, body) in latest {
             let mut body: Value = serde_json::from_str(body.get()).unwrap_or_default();

@@ -668,8 +668,10 @@ async fn log_is_read_once_and_then_only_new_events() {
     let message = |id: &str, text: &str| -> input::Message {
         serde_json::from_value(json!({ "id": id, "role": "user", "content": text })).unwrap()
     };
-    let known =
-        async |last: &str| super::Known::read(&log, &session, &device, Some(&message(last, "x"))).await.unwrap();
+    let shared = super::AgUiShared::default();
+    let known = async |last: &str| {
+        super::Known::read(&shared, &log, &session, &device, Some(&message(last, "x"))).await.unwrap()
+    };
     said("r_1", "u1").await;
     assert_eq!(known("u1").await.mine, Some(RunId::trusted("r_1")));
     // What was read is not read again: it is known though the log has it no more.
@@ -682,14 +684,14 @@ async fn log_is_read_once_and_then_only_new_events() {
     assert_eq!(both.index.lock().await.read_to, log.head());
     let other: plexus_protocol::DeviceId = "d_2".parse().unwrap();
     for (device, text, reused) in [(&other, "x", false), (&other, "y", true), (&device, "y", true)] {
-        let known = super::Known::read(&log, &session, device, Some(&message("u2", text))).await.unwrap();
+        let known = super::Known::read(&shared, &log, &session, device, Some(&message("u2", text))).await.unwrap();
         assert!(known.mine.is_none() && known.is_reused == reused, "another device's, or another text: {text}");
     }
     // A message of several parts is known by all of them.
     said("r_2", "u2").await;
     let parts = json!({ "id": "u2", "role": "user", "content": [{ "type": "text", "text": "x" }, { "type": "text", "text": "x" }] });
     let parts: input::Message = serde_json::from_value(parts).unwrap();
-    let known = super::Known::read(&log, &session, &device, Some(&parts)).await.unwrap();
+    let known = super::Known::read(&shared, &log, &session, &device, Some(&parts)).await.unwrap();
     assert_eq!((known.mine, known.is_reused), (Some(RunId::trusted("r_2")), false));
 }
 

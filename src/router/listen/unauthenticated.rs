@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::BUFFER;
-use super::STRANGER_BODY;
+use super::UNAUTHENTICATED_BODY;
 use plexus_ledger::{Account, Charge, Ledger};
 
 /// What a connection without a proof may hold at most, in bytes: what hyper buffers of it, and the body of one request.
-const EACH: usize = BUFFER + STRANGER_BODY;
+const EACH: usize = BUFFER + UNAUTHENTICATED_BODY;
 /// How long a newcomer waits for room before another connection is cut off for it. Nothing of it is read meanwhile.
 const PATIENCE: Duration = Duration::from_millis(250);
 

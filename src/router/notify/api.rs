@@ -11,9 +11,36 @@ use super::engine::without_rejected_key;
 use super::rule::NO_PROGRESS_MOST;
 use super::sender::{DeliveryTarget, PostOutcome};
 use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, target_of, text};
-use crate::guard::Call;
+use crate::guard::{Call, Route};
 use crate::reply::{json as answer, no_content};
-use crate::{AppState, Problem};
+use crate::routes::{DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, PUT, WATCH, route};
+use crate::{Core, Problem};
+
+/// The state of notifications.
+#[derive(Clone)]
+pub struct NotifyState {
+    /// The kernel.
+    pub core: Core,
+    /// The targets and how to reach them.
+    pub notifier: Notifier,
+}
+
+/// The routes of notifications.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<NotifyState>> {
+    vec![
+        route(GET, "/v1/push", WATCH, NOTHING, "The key to subscribe with, and the calling device's settings", show)
+            .response::<Push<'_>>(200),
+        route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", subscribe)
+            .request::<Subscribe>().response::<Push<'_>>(200),
+        route(DELETE, "/v1/push", WATCH, NOTHING, "End this device's subscription", unsubscribe)
+            .empty(204),
+        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose the events and quiet hours of this device", choose)
+            .request::<PushChoice>().response::<Push<'_>>(200),
+        route(POST, "/v1/push/test", WATCH, OPTIONAL_JSON, "Send this device a notification now", test)
+            .request::<PushTry>().response::<PushTried>(200),
+    ]
+}
 
 /// A subscription, as a browser's `PushSubscription.toJSON()` gives it.
 #[derive(Deserialize, ToSchema)]
@@ -118,7 +145,7 @@ fn view(notifier: &Notifier, row: TargetRow) -> Push<'_> {
     }
 }
 
-fn shown(state: &AppState, target: &str) -> Reply {
+fn shown(state: &NotifyState, target: &str) -> Reply {
     answer(StatusCode::OK, &view(&state.notifier, state.notifier.row(target)))
 }
 
@@ -127,11 +154,11 @@ fn own_target(call: &Call) -> Result<String, Problem> {
     Ok(target_of(&call.caller()?.device().device_id))
 }
 
-pub(crate) async fn show(state: AppState, call: Call) -> Reply {
+async fn show(state: NotifyState, call: Call) -> Reply {
     shown(&state, &own_target(&call)?)
 }
 
-pub(crate) async fn subscribe(state: AppState, call: Call) -> Reply {
+async fn subscribe(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let Subscribe { endpoint, keys: SubscribeKeys { p256dh, auth }, _expiration } = call.json()?;
     let notifier = &state.notifier;
@@ -160,12 +187,12 @@ pub(crate) async fn subscribe(state: AppState, call: Call) -> Reply {
     shown(&state, &target)
 }
 
-pub(crate) async fn unsubscribe(state: AppState, call: Call) -> Reply {
+async fn unsubscribe(state: NotifyState, call: Call) -> Reply {
     state.notifier.change(&own_target(&call)?, TargetRow::leave).await.map_err(storage)?;
     no_content()
 }
 
-pub(crate) async fn choose(state: AppState, call: Call) -> Reply {
+async fn choose(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushChoice { requests, ends, failures, no_progress_minutes, quiet } = call.json()?;
     if no_progress_minutes.is_some_and(|minutes| minutes > NO_PROGRESS_MOST) {
@@ -197,7 +224,7 @@ pub(crate) async fn choose(state: AppState, call: Call) -> Reply {
 }
 
 /// Sends a test at once, whatever the viewers and the quiet hours, and reports the outcome.
-pub(crate) async fn test(state: AppState, call: Call) -> Reply {
+async fn test(state: NotifyState, call: Call) -> Reply {
     let target = own_target(&call)?;
     let PushTry {} = call.json()?;
     let Some(subscription) = state.notifier.row(&target).subscription else {
@@ -206,7 +233,7 @@ pub(crate) async fn test(state: AppState, call: Call) -> Reply {
     };
     let message = text::test(&call.caller()?.device().name);
     let to = Destination::Push(subscription.clone());
-    let now = state.directory.clock().steady(std::time::SystemTime::now().into());
+    let now = state.core.directory.clock().steady(std::time::SystemTime::now().into());
     let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
     match without_rejected_key(&to, state.notifier.send(&to, &message, now).await) {
         PostOutcome::Taken(status) => answer(StatusCode::OK, &PushTried { status }),

@@ -13,7 +13,7 @@ use super::rule::{Millis, NewsKind, RuleAction, RuleState, TargetState, ViewerPr
 use super::sender::PostOutcome;
 use super::text::{NotificationMessage, NotificationText, RunEndText, SUM_TAG, sum_withdrawn, summary};
 use super::{Destination, Hours, Notifier, TOLD, TargetRow};
-use crate::AppState;
+use crate::Core;
 use crate::follow::Follow;
 use crate::stop::stopping;
 use plexus_auth::Auth;
@@ -37,7 +37,7 @@ struct Engine {
     notifier: Notifier,
     directory: Directory,
     auth: Auth,
-    state: AppState,
+    core: Core,
     rules: RuleState,
     reaches: BTreeMap<String, Reach>,
     /// Targets and tags of news that they know to be over, still to be removed from their rows.
@@ -78,23 +78,23 @@ struct RunOver {
 
 /// Notifies until the gateway stops. `from` is the end of the log before the sessions were opened again: what the end of the last
 /// gateway did to them is news.
-pub(super) async fn run(notifier: Notifier, state: AppState, from: Position) {
-    let mut stop = state.stop.clone();
+pub(super) async fn run(notifier: Notifier, core: Core, from: Position) {
+    let mut stop = core.stop.clone();
     let settings = &notifier.shared.settings;
     let millis = |span: Duration| Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX);
-    let mut follow = Follow::new(state.directory.log(), Filter::all(), from, Subscriber::Notifications);
-    let (mut viewers, mut changed) = (state.presence.changes(), notifier.shared.changed.subscribe());
-    let mut revoked = state.auth.revocations();
+    let mut follow = Follow::new(core.directory.log(), Filter::all(), from, Subscriber::Notifications);
+    let (mut viewers, mut changed) = (core.presence.changes(), notifier.shared.changed.subscribe());
+    let mut revoked = core.auth.revocations();
     let mut engine = Engine {
         rules: RuleState::new(millis(settings.after)),
         give_up: millis(settings.give_up_after),
-        directory: state.directory.clone(),
-        auth: state.auth.clone(),
+        directory: core.directory.clone(),
+        auth: core.auth.clone(),
         reaches: BTreeMap::new(),
         known: Vec::new(),
         attempts: JoinSet::new(),
         notifier,
-        state,
+        core,
     };
     if let Err(error) = engine.notifier.settle().await {
         tracing::warn!(error, "subscriptions to an earlier key could not be removed");
@@ -283,7 +283,7 @@ impl Engine {
     }
 
     fn viewers(&mut self) {
-        let viewers = self.state.presence.screens().into_iter().map(|screen| ViewerPresence {
+        let viewers = self.core.presence.screens().into_iter().map(|screen| ViewerPresence {
             device: screen.device.device_id.clone(),
             grant: screen.device.grant.clone(),
         });
@@ -482,7 +482,7 @@ impl Notifier {
     }
 
     /// Notifies until the gateway stops. `from` is the end of the log before the sessions were opened again.
-    pub fn run(&self, state: AppState, from: Position) -> impl Future<Output = ()> + Send + use<> {
-        run(self.clone(), state, from)
+    pub fn run(&self, core: Core, from: Position) -> impl Future<Output = ()> + Send + use<> {
+        run(self.clone(), core, from)
     }
 }

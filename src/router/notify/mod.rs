@@ -6,7 +6,7 @@
 //! withdrawn. (After a kill between the acceptance and its storage a notification may come twice; the second replaces the first.)
 //! Requests that are open at a start and were not sent are considered again.
 
-pub(super) mod api;
+mod api;
 mod channels;
 mod delivery_queue;
 mod encryption;
@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
+pub use api::{NotifyState, routes};
 pub use channels::{
     ChannelKind, ChannelSetting, ChannelSettings, ConfiguredChannel, KINDS as CHANNEL_KINDS, SettingError,
 };

@@ -52,7 +52,7 @@ impl<'a> You<'a> {
 impl<'a> Hello<'a> {
     /// `attach` must be made before, so that this state is never older than its head.
     pub(crate) fn new(
-        state: &'a AppState,
+        state: &'a Core,
         caller: &'a Caller,
         filter: &Filter,
         attach: &AttachVerdict,

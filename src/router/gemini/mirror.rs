@@ -24,13 +24,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::error::ProblemMembers;
-use super::follow::Follow;
-use super::frames::ws_text;
-use super::guard::Call;
-use super::talk::{Reply, Talk};
-use super::ws;
-use super::{AppState, PortState, Problem};
+use super::PortState;
+use crate::error::ProblemMembers;
+use crate::follow::Follow;
+use crate::frames::ws_text;
+use crate::guard::Call;
+use crate::talk::{Reply, Talk};
+use crate::ws;
+use crate::{Core, Problem};
 use plexus_auth::{Caller, Denied, Grant, Right, Target};
 use plexus_ledger::Charge;
 use plexus_metrics::Subscriber;
@@ -55,7 +56,7 @@ const USER_MAX: usize = 32 << 20;
 
 /// The session that a Gemini UI for this runtime would show: of those alive, in which the caller may do `S`, the one that
 /// was last opened or prompted.
-pub(super) fn current<S: Right>(state: &AppState, runtime: &RuntimeId, caller: &Caller) -> Option<Arc<SessionInfo>> {
+pub(super) fn current<S: Right>(state: &Core, runtime: &RuntimeId, caller: &Caller) -> Option<Arc<SessionInfo>> {
     let mut alive = state.directory.sessions();
     alive.retain(|session| {
         session.runtime_id == *runtime
@@ -73,7 +74,7 @@ pub(super) fn current<S: Right>(state: &AppState, runtime: &RuntimeId, caller: &
 /// 400 for a query that is not understood (a token has no place in one); 403; 410 for a cursor that cannot be resumed.
 pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Problem> {
     let caller = call.caller()?.clone();
-    let PortState { app: state, runtime } = port;
+    let PortState { core: state, runtime } = port;
     if state.directory.runtime(&runtime).is_none() {
         let words =
             "the runtime of this port was deleted; this port is empty until a runtime with its name exists again";

@@ -15,11 +15,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::guard::Call;
-use super::history::{response, room, stays, text};
+use super::PortState;
 use super::mirror::{current, typed};
-use super::reply as api;
-use super::{AppState, PortState, Problem};
+use crate::guard::Call;
+use crate::history::{response, room, stays, text};
+use crate::reply as api;
+use crate::{Core, Problem};
 use plexus_auth::{Caller, Permit, Prompt, Right, Target, Watch};
 use plexus_ledger::Account;
 use plexus_protocol::transcript::{Content, EntryBody, EntryKind, MessageKey, MessagePlacer, Placed, Role};
@@ -33,7 +34,7 @@ fn not_ready(why: &str) -> Problem {
 /// The session that is meant, and a permit for it.
 fn meant<S: Right>(port: &PortState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let caller = call.caller()?;
-    let session = current::<S>(&port.app, &port.runtime, caller).ok_or_else(|| {
+    let session = current::<S>(&port.core, &port.runtime, caller).ok_or_else(|| {
         let words = "no session of this runtime is ready: open one, or set session = true in its configuration";
         not_ready(words)
     })?;
@@ -57,7 +58,7 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
         return Err(Problem::invalid("the message is empty"));
     }
     let (session, permit) = meant::<Prompt>(&port, &call)?;
-    match port.app.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
+    match port.core.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
         Ok(accepted) => api::json(StatusCode::OK, &accepted),
         // It went in this very moment.
         Err(refusal @ SessionError::RuntimeGone(_)) => Err(not_ready(&refusal.to_string())),
@@ -76,9 +77,9 @@ const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true, ou
 pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Problem> {
     let limit = limit(call.parts.uri.query())?;
     let (session, _) = meant::<Watch>(&port, &call)?;
-    let (log, account) = (port.app.directory.log().clone(), call.account.clone());
+    let (log, account) = (port.core.directory.log().clone(), call.account.clone());
     // Before the log: what begins between the two is found in both, and told once.
-    let mut waiting: VecDeque<_> = port.app.directory.waiting(&session.session_id).into();
+    let mut waiting: VecDeque<_> = port.core.directory.waiting(&session.session_id).into();
     waiting.drain(..waiting.len().saturating_sub(limit));
     let until = LogPlace::after(log.head());
     let at = match limit {
@@ -87,7 +88,7 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
         limit => last_turns(&log, &session.session_id, until, limit - waiting.len(), &account).await?,
     };
     let caller = call.caller()?.clone();
-    let (filter, app) = (Filter::session(session.session_id.clone()), port.app.clone());
+    let (filter, app) = (Filter::session(session.session_id.clone()), port.core.clone());
     let telling = Telling { app, caller, account, filter, at, until, turns: Turns::default(), waiting, ended: false };
     let pieces = futures_util::stream::try_unfold(telling, async |mut telling| {
         Ok::<_, std::io::Error>(telling.piece().await?.map(|piece| (piece, telling)))
@@ -243,7 +244,7 @@ impl Turns {
 
 /// A history that is being written.
 struct Telling {
-    app: AppState,
+    app: Core,
     caller: Caller,
     account: Account,
     filter: Filter,

@@ -1,0 +1,130 @@
+//! HealthState checks and metrics, for supervisors, load balancers and Prometheus.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::described as docs;
+use super::guard::{Call, Policy, Route};
+use super::reply::{Outcome, Query, body, gateway, json};
+use super::routes::{GET, NOTHING, WATCH, route};
+use super::{Core, Problem};
+use plexus_auth::{Proof, Watch};
+use plexus_metrics::{OTHERS, Standing, metrics};
+use plexus_protocol::{Origin, Risk, RunStatus, RuntimeId, RuntimeState, SessionId, SessionState};
+use plexus_sessions::{CommitEntry, Filter, SessionError};
+
+/// Time for the log to accept a write in the readiness check.
+const READY_WAIT: Duration = Duration::from_secs(2);
+
+/// The state of health checks.
+#[derive(Clone)]
+pub struct HealthState {
+    /// The kernel.
+    pub core: Core,
+    /// The proof by which the owner's programs recognise this gateway.
+    pub proof: Proof,
+}
+
+/// The routes of health checks and metrics.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<HealthState>> {
+    vec![
+        // For supervisors and load balancers: only whether the gateway runs.
+        route(GET, "/healthz", Policy::Public, NOTHING, "Whether the gateway is running; with a challenge, the proof of its identity", healthz)
+            .text(200, &["text/plain"]).with(&[&docs::CHALLENGE]),
+        route(GET, "/readyz", Policy::Public, NOTHING, "Whether the log can be written", readyz)
+            .response::<Ready>(200),
+        route(GET, "/metrics", WATCH, NOTHING, "Metrics for Prometheus", metrics_text)
+            .text(200, &["text/plain"]),
+    ]
+}
+
+async fn healthz(state: HealthState, call: Call) -> Outcome {
+    let text = match Query::of(&call).get("challenge") {
+        None => "ok\n".to_owned(),
+        Some(challenge) => {
+            let words = "a challenge must be 32 to 128 ASCII letters and digits";
+            let proof = state.proof.answer(challenge);
+            let proof = proof.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "bad_challenge", words))?;
+            format!("ok {proof}\n")
+        }
+    };
+    Ok(body(StatusCode::OK, "text/plain; charset=utf-8", text))
+}
+
+/// The result of the readiness check.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Ready {
+    /// Always true: the log accepts writes.
+    ready: bool,
+}
+
+/// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction. The response says
+/// nothing else, since it is for everybody.
+async fn readyz(state: HealthState, _: Call) -> Outcome {
+    let log = state.core.directory.log();
+    let origin = Arc::new(Origin {
+        session_id: SessionId::trusted("s_none"),
+        runtime_id: RuntimeId::trusted("none"),
+        dialect: "none".into(),
+    });
+    let nothing = CommitEntry { origin, events: Vec::new(), rows: None, kept: None, heard: None, sync: false };
+    let not_ready = |detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail);
+    if *state.core.stop.borrow() {
+        return Err(SessionError::Stopping.into());
+    }
+    match tokio::time::timeout(READY_WAIT, log.commit(nothing)).await {
+        Ok(Ok(_)) => json(StatusCode::OK, &Ready { ready: true }),
+        Ok(Err(error)) => Err(not_ready(format!("the log cannot be written: {error}"))),
+        Err(_) => Err(not_ready("the log cannot be written: its writer does not respond".into())),
+    }
+}
+
+async fn metrics_text(state: HealthState, call: Call) -> Outcome {
+    gateway::<Watch>(&call)?;
+    let text = metrics().text() + &standing(&state.core).text() + &state.core.ledger.text();
+    Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+}
+
+/// Gauges of the current state.
+fn standing(core: &Core) -> Standing {
+    let (standing, all) = (Standing::default(), metrics());
+    for word in RuntimeState::ALL.map(RuntimeState::as_str) {
+        standing.runtimes.with_label_values(&[word]).set(0);
+    }
+    for runtime in core.directory.runtimes() {
+        standing.runtimes.with_label_values(&[runtime.state.as_str()]).inc();
+        // A runtime without sessions is 0, not absent.
+        let label = all.runtime_label(runtime.runtime_id.as_str());
+        for word in SessionState::ALL.map(SessionState::as_str) {
+            standing.sessions.with_label_values(&[label, word]).set(0);
+        }
+        for word in RunStatus::UNFINISHED.map(RunStatus::as_str) {
+            standing.runs.with_label_values(&[label, word]).set(0);
+        }
+        for word in Risk::ALL.map(Risk::as_str) {
+            standing.requests.with_label_values(&[label, word]).set(0);
+        }
+    }
+    let mut runtime_of = BTreeMap::new();
+    for session in core.directory.sessions() {
+        let label = all.runtime_label(session.runtime_id.as_str());
+        standing.sessions.with_label_values(&[label, session.state.as_str()]).inc();
+        if session.run_id.is_some() || session.open_requests > 0 || !session.queue.is_empty() {
+            runtime_of.insert(session.session_id.clone(), Arc::clone(&session));
+        }
+    }
+    let label = |id: &SessionId| runtime_of.get(id).map_or(OTHERS, |one| all.runtime_label(one.runtime_id.as_str()));
+    for run in core.directory.runs(&Filter::all()) {
+        standing.runs.with_label_values(&[label(&run.session_id), run.status.as_str()]).inc();
+    }
+    for request in core.directory.open_requests(&Filter::all()) {
+        standing.requests.with_label_values(&[label(&request.session_id), request.risk.as_str()]).inc();
+    }
+    standing
+}
