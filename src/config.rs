@@ -26,7 +26,7 @@ use crate::router::notify::{
     CHANNEL_KINDS, CHANNELS, ChannelKind, ConfiguredChannel, HiddenText, TargetWants, check_service,
 };
 use crate::router::{Network, parse_origin};
-use crate::runtimes::presets;
+use crate::runtimes::{dialects, presets};
 pub use crate::sessions::PROMPT_MAX;
 use plexus_protocol::{Ceiling, Connect, RestartPolicy, RuntimeId, RuntimeSpec};
 use plexus_store::Durability;
@@ -736,9 +736,8 @@ fn dialect_spec(
     has_id: bool,
 ) -> Option<RuntimeSpec> {
     let whole = fields.span.clone();
-    if plexus_dialects::find(name).is_none() {
-        let names = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
-        fields.problem(at.clone(), "dialect", unknown(names, "dialect", name));
+    if dialects::find(name).is_none() {
+        fields.problem(at.clone(), "dialect", unknown(dialects::names(), "dialect", name));
     }
     if !reached {
         let fix = "write command = [\"PROGRAM\", \"ARGUMENT\"], or connect = \"ws://...\"";

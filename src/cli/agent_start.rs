@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use plexus::runtimes::presets;
+use plexus::runtimes::{dialects, presets};
 use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
 use serde_json::{Value, json};
 
@@ -157,8 +157,8 @@ fn declared_spec(choice: &AgentChoice<'_>) -> anyhow::Result<RuntimeSpec> {
     };
     spec.cwd = cwd;
     set_environment(&mut spec, choice.environment)?;
-    if plexus_dialects::find(&spec.dialect).is_none() {
-        let known: Vec<&str> = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
+    if dialects::find(&spec.dialect).is_none() {
+        let known = dialects::names();
         let suggestion = did_you_mean(&spec.dialect, known.iter().copied());
         let message = format!("unknown dialect {:?}; known: {}{suggestion}", spec.dialect, known.join(", "));
         return Err(CommandFailure::new(USAGE, message).into());

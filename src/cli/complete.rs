@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap_complete::engine::CompletionCandidate;
-use plexus::runtimes::presets;
+use plexus::runtimes::{dialects, presets};
 
 use super::client::Client;
 use super::output::line;
@@ -39,7 +39,7 @@ pub(crate) fn preset_names() -> Vec<CompletionCandidate> {
 
 /// The dialects.
 pub(crate) fn dialect_names() -> Vec<CompletionCandidate> {
-    plexus_dialects::TABLE.iter().map(|(name, _)| candidate(*name, "")).collect()
+    dialects::names().into_iter().map(|name| candidate(name, "")).collect()
 }
 
 /// The newest sessions, and `last`.

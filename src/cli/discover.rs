@@ -16,7 +16,7 @@ use plexus::runtimes::daemon_socket::{self, UnsafeSocket};
 use plexus::runtimes::{RuntimeSettings, Runtimes, presets};
 use plexus::sessions::Launcher as _;
 use plexus::shared_daemon::connects_to;
-use plexus_link::UnknownVersion;
+use plexus_linked::UnknownVersion;
 use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use plexus::router::linking::{
     AgentLink, LinkAction, LinkFile, LinkOffer, LinkRefusal, LinkStanding, LinkWish, Linking, terminals_heard_at,
 };
 use plexus_dialects::link::LINKED_AGENTS;
-use plexus_link::{
+use plexus_linked::{
     FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, UnknownVersion, link_agent,
     link_notices,
 };

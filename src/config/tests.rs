@@ -206,7 +206,7 @@ fn mistakes_are_reported_with_place_and_fix() {
     let presets = preset_names().join(", ");
     let kind =
         format!("p.toml:1:1: runtime: a runtime needs a kind: write preset = one of {presets}; or dialect and command");
-    let dialects = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let dialects = crate::runtimes::dialects::names().join(", ");
     let unknown_dialect =
         format!("p.toml:3:11: runtime.dialect: unknown dialect \"apc\"; did you mean \"acp\"? Known: {dialects}");
     let unknown_preset =

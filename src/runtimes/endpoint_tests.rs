@@ -132,7 +132,7 @@ fn door(change: impl FnOnce(&mut RuntimeSettings)) -> Runtimes {
         match name {
             "words" => Some(|_| Box::new(Words(SessionLimit::Many))),
             "word" => Some(|_| Box::new(Words(SessionLimit::One))),
-            other => plexus_dialects::find(other),
+            other => crate::dialects::find(other),
         }
     };
     Runtimes { make, ..Runtimes::new(settings) }

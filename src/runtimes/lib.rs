@@ -10,6 +10,7 @@ mod client_tools;
 #[cfg(test)]
 mod client_tools_tests;
 pub mod daemon_socket;
+pub mod dialects;
 mod driver;
 mod endpoint;
 #[cfg(test)]
@@ -257,7 +258,7 @@ struct RunningDriver {
 impl Runtimes {
     /// No runtime runs yet.
     pub fn new(settings: RuntimeSettings) -> Self {
-        Self::speaking(settings, plexus_dialects::find)
+        Self::speaking(settings, dialects::find)
     }
 
     /// As [`new`](Self::new), with other dialects than the usual ones.
@@ -499,6 +500,5 @@ fn prefix(ways: &[&str]) -> String {
 }
 
 fn unknown_dialect(name: &str) -> String {
-    let known: Vec<&str> = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
-    format!("unknown dialect {name:?}: use one of {}", known.join(", "))
+    format!("unknown dialect {name:?}: use one of {}", dialects::names().join(", "))
 }

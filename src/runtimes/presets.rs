@@ -318,7 +318,7 @@ mod tests {
     fn presets_can_all_be_made_and_speak_known_dialects() {
         for preset in presets() {
             let spec = made(preset.name, &[]);
-            assert!(plexus_dialects::find(&spec.dialect).is_some(), "{}", preset.name);
+            assert!(crate::dialects::find(&spec.dialect).is_some(), "{}", preset.name);
             assert!(crate::check(&spec).is_ok(), "{}", preset.name);
             assert_eq!(spec.session_meta.is_some(), preset.session_meta.is_some(), "{} has bad JSON", preset.name);
             assert_eq!(preset.install.is_none(), preset.name == "demo");

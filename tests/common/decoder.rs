@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use plexus_dialects::{
-    Dialect, EventDraft, HttpBase, HttpReply, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent, find,
+    Dialect, EventDraft, HttpBase, HttpReply, Outbox, RequestKey, ResumeTarget, RuntimeCommand, RuntimeEvent,
 };
 use plexus_protocol::{Choice, Connect, Decision, MONEY_MAX, NativeId, RuntimeId, RuntimeSpec, TOKENS_MAX, Ticket};
 use serde_json::value::RawValue;
@@ -307,6 +307,10 @@ fn spec(name: &str) -> RuntimeSpec {
     RuntimeSpec::new(RuntimeId::trusted("bench"), name, connect, "/w")
 }
 
+fn make(name: &str, spec: &RuntimeSpec) -> Box<dyn Dialect> {
+    plexus_dialects::find(name).or_else(|| plexus_linked::find(name)).expect("in a table")(spec)
+}
+
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.into()).unwrap()
 }
@@ -317,7 +321,7 @@ impl Bench {
         let spec = spec(name);
         let mut bench = Self {
             name: name.into(),
-            dialect: find(name).expect("in the table")(&spec),
+            dialect: make(name, &spec),
             endpoint: matches!(spec.connect, Connect::Endpoint(_)),
             waits: VecDeque::new(),
             fetches: BTreeSet::new(),
@@ -500,7 +504,7 @@ impl Bench {
 
     fn take_over(&mut self) {
         let Some(saved) = self.dialect.save() else { return };
-        let mut next = find(&self.name).expect("in the table")(&spec(&self.name));
+        let mut next = make(&self.name, &spec(&self.name));
         assert!(next.restore(&saved), "{}: its own state is taken over", self.name);
         let keys = |dialect: &dyn Dialect| dialect.asks().into_iter().collect::<BTreeSet<_>>();
         assert_eq!(keys(&*next), keys(&*self.dialect), "{}: the same questions are open", self.name);

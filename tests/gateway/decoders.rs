@@ -5,7 +5,7 @@
 use crate::common;
 
 use common::decoder::{Bench, IDS, OPEN_MAX, Op, known, words};
-use plexus_dialects::TABLE;
+use plexus::runtimes::dialects::names;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -97,7 +97,7 @@ fn op(dialect: &'static str) -> impl Strategy<Value = Op> {
 const CASES: u32 = 300;
 
 fn check<S: Strategy>(strategy: impl Fn(&'static str) -> S, test: impl Fn(&'static str, S::Value)) {
-    for (dialect, _) in TABLE {
+    for dialect in names() {
         let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(CASES) };
         let mut runner = proptest::test_runner::TestRunner::new(config);
         let outcome = runner.run(&strategy(dialect), |value| {
@@ -146,12 +146,12 @@ fn decoders_report_and_keep_any_bytes() {
 
 /// Feeds one line to every dialect, before and after the handshake.
 fn feed_all(line: &[u8]) {
-    for (dialect, _) in TABLE {
+    for dialect in names() {
         for mut bench in [Bench::new(dialect), Bench::ready(dialect)] {
             let told = bench.told;
             bench.take(&Op::Feed(line.to_vec()));
             // The mirror reports nothing before it has the history, and its messages end in NUL; its own tests check this.
-            let waits = *dialect == "gemini-mirror";
+            let waits = dialect == "gemini-mirror";
             assert!(bench.told > told || !known(dialect) || waits, "{dialect}: it is an event, not silence");
         }
     }
@@ -178,7 +178,7 @@ fn decoders_report_deep_nesting_bad_text_and_huge_numbers() {
 
 #[test]
 fn decoders_survive_each_message_with_each_value_replaced() {
-    for (dialect, _) in TABLE {
+    for dialect in names() {
         for word in words(dialect) {
             let mut bench = Bench::ready(dialect);
             let text = word.replace('@', "\"i\"");
@@ -197,7 +197,7 @@ fn decoders_survive_each_message_with_each_value_replaced() {
 
 #[test]
 fn decoders_return_identifiers_of_any_sort_unchanged() {
-    for (dialect, _) in TABLE {
+    for dialect in names() {
         let asked: Vec<_> = words(dialect).iter().filter(|word| word.contains("\"id\":@")).collect();
         let mut answered = 0;
         for word in asked {
@@ -224,7 +224,7 @@ fn decoders_return_identifiers_of_any_sort_unchanged() {
 
 #[test]
 fn decoders_bound_the_number_of_open_questions() {
-    for (dialect, _) in TABLE {
+    for dialect in names() {
         let Some(word) = words(dialect).iter().find(|word| word.contains('@')) else { continue };
         let mut bench = Bench::ready(dialect);
         for n in 0..2 * OPEN_MAX {

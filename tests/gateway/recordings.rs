@@ -50,7 +50,7 @@ fn play(
 ) -> (String, Player) {
     let entries = recording(name);
     let head = recording::head(&entries).unwrap().unwrap();
-    let mut player = Player::new(head.spec).unwrap();
+    let mut player = Player::new(find(&head.spec.dialect).unwrap(), head.spec);
     let mut lines = Vec::<(String, usize)>::new();
     for (at, entry) in &entries {
         let played = player.play(entry).unwrap_or_else(|why| panic!("line {at}: {why}"));

@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 use super::{DEPTH_MAX, RuntimeError, depth};
 
 /// JSON-RPC: there is no such method.
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC: the parameters do not fit the method.
-pub(super) const INVALID_PARAMS: i64 = -32602;
+pub const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: another error; also used for an error without a code.
 pub(super) const INTERNAL: i64 = -32603;
 
@@ -107,32 +107,32 @@ fn fault(error: &RawValue) -> RuntimeError {
 
 impl RuntimeError {
     /// An error without data.
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 }
 
 /// Reads a JSON object; arrays are refused in place of objects at any depth.
-pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+pub fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     if raw.get().starts_with('{') { plexus_protocol::object::from_str(raw.get()).ok() } else { None }
 }
 
 /// Reads a JSON string.
-pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<BorrowedText<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
 /// The members of an object in their order, duplicates included.
-pub(super) struct Fields<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
     /// The member with this name, unless it is absent or null.
-    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(key, value)| key == name && value.get() != "null").map(|(_, value)| *value)
     }
 
     /// Whether two members have the same name, so that readers may disagree on the object.
-    pub(super) fn ambiguous(&self) -> bool {
+    pub fn ambiguous(&self) -> bool {
         let mut names: Vec<&str> = self.0.iter().map(|(key, _)| key.as_ref()).collect();
         names.sort_unstable();
         names.windows(2).any(|pair| pair[0] == pair[1])
@@ -194,7 +194,7 @@ fn compact(json: &str) -> String {
 }
 
 /// Indents JSON over several lines; numbers, escapes, order and duplicates stay unchanged.
-pub(super) fn pretty(json: &str) -> String {
+pub fn pretty(json: &str) -> String {
     fn line(out: &mut String, depth: usize) {
         out.push('\n');
         out.extend(std::iter::repeat_n("  ", depth));
@@ -245,7 +245,7 @@ pub(super) fn pretty(json: &str) -> String {
 }
 
 /// A copy of `raw` on one line.
-pub(super) fn owned(raw: &RawValue) -> Box<RawValue> {
+pub fn owned(raw: &RawValue) -> Box<RawValue> {
     if is_multiline(raw.get()) {
         // Valid JSON without white space between tokens is valid; if not, the text is kept.
         RawValue::from_string(compact(raw.get())).unwrap_or_else(|_| raw.to_owned())
@@ -262,7 +262,7 @@ pub(super) fn slice(frame: &Bytes, raw: &RawValue) -> Bytes {
 }
 
 /// `value` as one frame: a line with its line feed.
-pub(super) fn line(value: &impl Serialize) -> Bytes {
+pub fn line(value: &impl Serialize) -> Bytes {
     // Our own types can always be written as JSON.
     let mut json = serde_json::to_string(value).unwrap_or_default();
     if is_multiline(&json) {
@@ -318,7 +318,7 @@ pub(super) fn refuse(id: &str, code: i64, message: &str) -> Bytes {
 }
 
 /// One of our own values as raw JSON.
-pub(super) fn to_raw(value: &impl Serialize) -> Box<RawValue> {
+pub fn to_raw(value: &impl Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 

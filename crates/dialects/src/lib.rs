@@ -17,27 +17,26 @@ use plexus_protocol::{
 
 mod acp;
 mod ask_key;
-mod call_tokens;
 mod client_tools;
 mod codelia;
 mod codex;
 mod fault;
-mod fnv;
+pub mod fnv;
 mod gemini_mirror;
 mod held;
 mod http;
-mod jsonrpc;
+pub mod jsonrpc;
 pub mod link;
-mod linked;
 pub mod listing;
 mod mcp_server;
 mod opencode;
-mod prompt_text;
+pub mod prompt_text;
 pub mod recording;
-#[cfg(test)]
-mod rig;
-mod subject;
+#[cfg(any(test, feature = "test-support"))]
+pub mod rig;
+pub mod subject;
 
+pub use acp::elicitation;
 pub use ask_key::RequestKey;
 pub use client_tools::{ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, CommandEnd};
 pub use fault::says_nothing;
@@ -589,19 +588,15 @@ pub struct CarriedState {
 /// Creates a connection's state.
 pub type MakeDialect = fn(&RuntimeSpec) -> Box<dyn Dialect>;
 
-/// Every dialect that a runtime can speak.
+/// Every dialect of this crate. A runtime can also speak those of `plexus-linked`.
 pub const TABLE: &[(&str, MakeDialect)] = &[
     ("acp", acp::make),
-    ("claude-terminal", linked::CLAUDE),
     ("codelia", codelia::make),
     ("codex", codex::make),
-    ("copilot-terminal", linked::COPILOT),
     ("gemini-mirror", gemini_mirror::make),
-    ("gemini-terminal", linked::GEMINI),
     ("opencode", opencode::make),
     ("opencode-terminal", opencode::terminal::make),
     ("opencode2", opencode::v2::make),
-    ("qwen-terminal", linked::QWEN),
 ];
 
 /// The constructor of the dialect with this name.

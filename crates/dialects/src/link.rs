@@ -268,14 +268,6 @@ mod tests {
     }
 
     #[test]
-    fn link_agents_have_a_dialect_that_is_reached_by_link() {
-        for agent in LINKED_AGENTS {
-            let make = crate::find(agent.dialect).unwrap();
-            assert_eq!(make(&crate::rig::spec(agent.dialect)).reached_by(), ["link"]);
-        }
-    }
-
-    #[test]
     fn link_lines_of_a_tunnel_are_events_or_replies() {
         let event: TunnelLine<'_> = serde_json::from_str(r#"{"event":{"type":"x"},"later":1}"#).unwrap();
         assert_eq!(event.event.unwrap().get(), r#"{"type":"x"}"#);

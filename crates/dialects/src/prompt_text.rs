@@ -9,7 +9,7 @@ use super::jsonrpc::object;
 ///
 /// # Errors
 /// A message why a block cannot be sent.
-pub(super) fn prompt_text(content: &[Box<RawValue>], taker: &str) -> Result<String, String> {
+pub fn prompt_text(content: &[Box<RawValue>], taker: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]
     enum Content {

@@ -14,24 +14,31 @@ use super::{
 };
 use plexus_protocol::{Choice, Connect, Decision, NativeId, RuntimeId, RuntimeSpec, Spending, Ticket};
 
-pub(super) struct Rig {
-    pub(super) dialect: Box<dyn Dialect>,
-    pub(super) events: Vec<RuntimeEvent>,
-    pub(super) sent: Vec<Value>,
-    pub(super) fetches: VecDeque<HttpRequest>,
-    pub(super) wakes: usize,
+/// A connection, and its output.
+pub struct Rig {
+    /// The state of the connection.
+    pub dialect: Box<dyn Dialect>,
+    /// The events since the last call of [`said`](Self::said).
+    pub events: Vec<RuntimeEvent>,
+    /// The frames since the last call of [`sent`](Self::sent).
+    pub sent: Vec<Value>,
+    /// The requests that were not answered yet.
+    pub fetches: VecDeque<HttpRequest>,
+    /// The number of steps that asked for a wake.
+    pub wakes: usize,
     /// The last checkpoint.
-    pub(super) checkpoint: Option<String>,
+    pub checkpoint: Option<String>,
     /// What ACP says of the messages, where that is the dialect.
     schema: Option<SchemaCheck>,
 }
 
-pub(super) fn spec(dialect: &str) -> RuntimeSpec {
+/// A runtime with this dialect.
+pub fn spec(dialect: &str) -> RuntimeSpec {
     RuntimeSpec::new(RuntimeId::trusted("test"), dialect, Connect::Command(vec!["agent".into()]), "/w")
 }
 
 /// The sum of the steps that were told.
-pub(super) fn spent(events: &[RuntimeEvent]) -> Spending {
+pub fn spent(events: &[RuntimeEvent]) -> Spending {
     let mut sum = Spending::default();
     for event in events {
         if let RuntimeEvent::Spent { report, .. } = event {
@@ -41,21 +48,34 @@ pub(super) fn spent(events: &[RuntimeEvent]) -> Spending {
     sum
 }
 
-pub(super) fn raw(json: &str) -> Box<RawValue> {
+/// Raw JSON of a text.
+pub fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.into()).unwrap()
 }
 
-pub(super) fn json(bytes: &[u8]) -> Value {
+/// The value of a JSON text.
+pub fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
-pub(super) fn choose(id: &str, kind: Choice) -> Decision {
+/// The decision for an option.
+pub fn choose(id: &str, kind: Choice) -> Decision {
     Decision::Option { id: id.into(), kind, reason: None }
 }
 
 impl Rig {
-    pub(super) fn new(spec: &RuntimeSpec) -> Self {
-        let dialect = find(&spec.dialect).unwrap()(spec);
+    /// A connection of a dialect of this crate.
+    pub fn new(spec: &RuntimeSpec) -> Self {
+        let schema = (spec.dialect == "acp").then(SchemaCheck::default);
+        Self::open_dialect(find(&spec.dialect).unwrap()(spec), schema)
+    }
+
+    /// A connection of another dialect.
+    pub fn with(dialect: Box<dyn Dialect>) -> Self {
+        Self::open_dialect(dialect, None)
+    }
+
+    fn open_dialect(dialect: Box<dyn Dialect>, schema: Option<SchemaCheck>) -> Self {
         let mut rig = Self {
             dialect,
             events: Vec::new(),
@@ -63,7 +83,7 @@ impl Rig {
             fetches: VecDeque::new(),
             wakes: 0,
             checkpoint: None,
-            schema: (spec.dialect == "acp").then(SchemaCheck::default),
+            schema,
         };
         rig.step(|dialect, out| dialect.open(out));
         rig
@@ -97,7 +117,8 @@ impl Rig {
         self.wakes += usize::from(out.wake_after.is_some());
     }
 
-    pub(super) fn feed(&mut self, frame: impl Into<Bytes>) {
+    /// Feeds a frame of the runtime.
+    pub fn feed(&mut self, frame: impl Into<Bytes>) {
         let frame = frame.into();
         if let Some(schema) = &mut self.schema {
             schema.received(&frame);
@@ -105,26 +126,28 @@ impl Rig {
         self.step(|dialect, out| dialect.feed(frame, out));
     }
 
-    pub(super) fn tell(&mut self, command: RuntimeCommand) {
+    /// Gives a command.
+    pub fn tell(&mut self, command: RuntimeCommand) {
         self.step(|dialect, out| dialect.command(command, out));
     }
 
-    pub(super) fn wake(&mut self) {
+    /// Wakes the dialect.
+    pub fn wake(&mut self) {
         self.step(|dialect, out| dialect.wake(out));
     }
 
     /// Loses the connection.
-    pub(super) fn lose(&mut self) {
+    pub fn lose(&mut self) {
         self.step(|dialect, out| dialect.lost("gone", out));
     }
 
     /// Connects again.
-    pub(super) fn connect(&mut self) {
+    pub fn connect(&mut self) {
         self.step(|dialect, out| dialect.open(out));
     }
 
     /// Answers a request: status and body, or none for a failed request.
-    pub(super) fn reply(&mut self, fetch: &HttpRequest, reply: Option<(u16, &str)>) {
+    pub fn reply(&mut self, fetch: &HttpRequest, reply: Option<(u16, &str)>) {
         let reply = match reply {
             Some((status, body)) => Ok(HttpReply { status, body: Bytes::copy_from_slice(body.as_bytes()) }),
             None => Err("no reply".to_owned()),
@@ -132,7 +155,8 @@ impl Rig {
         self.step(|dialect, out| dialect.reply(fetch.id, reply, out));
     }
 
-    pub(super) fn open(&mut self, ticket: u64) {
+    /// Opens a new session.
+    pub fn open(&mut self, ticket: u64) {
         self.tell(RuntimeCommand::Open {
             ticket: Ticket(ticket),
             cwd: "/w".into(),
@@ -141,66 +165,74 @@ impl Rig {
         });
     }
 
-    pub(super) fn prompt(&mut self, ticket: u64, native: &str, text: &str) {
+    /// Sends a prompt of one text.
+    pub fn prompt(&mut self, ticket: u64, native: &str, text: &str) {
         let block = raw(&serde_json::json!({ "type": "text", "text": text }).to_string());
         self.tell(RuntimeCommand::Prompt { ticket: Ticket(ticket), native: native.into(), content: vec![block] });
     }
 
-    pub(super) fn cancel(&mut self, ticket: u64, native: &str) {
+    /// Cancels a prompt.
+    pub fn cancel(&mut self, ticket: u64, native: &str) {
         self.tell(RuntimeCommand::Cancel { ticket: Some(Ticket(ticket)), native: native.into(), reason: None });
     }
 
-    pub(super) fn answer(&mut self, key: &str, decision: Decision) {
+    /// Answers the question with this key, or with this name of the runtime.
+    pub fn answer(&mut self, key: &str, decision: Decision) {
         // Tests give the runtime's name of a pending question, or a whole key.
         let open = self.dialect.asks().into_iter().find(|open| open.id() == key);
         let key = open.unwrap_or_else(|| RequestKey::from(key.to_owned()));
         self.tell(RuntimeCommand::Answer { key, decision });
     }
 
-    pub(super) fn call(&mut self, native: &str, method: &str, params: Option<&str>) {
+    /// Calls a method of the runtime.
+    pub fn call(&mut self, native: &str, method: &str, params: Option<&str>) {
         let (native, params) = (Some(NativeId::from(native)), params.map(raw));
         self.tell(RuntimeCommand::Call { ticket: Ticket(99), native, method: method.into(), params, notify: false });
     }
 
     /// The frames sent since the last call.
-    pub(super) fn sent(&mut self) -> Vec<Value> {
+    pub fn sent(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.sent)
     }
 
     /// The events since the last call.
-    pub(super) fn said(&mut self) -> Vec<RuntimeEvent> {
+    pub fn said(&mut self) -> Vec<RuntimeEvent> {
         std::mem::take(&mut self.events)
     }
 
     /// The only event since the last call.
-    pub(super) fn one(&mut self) -> RuntimeEvent {
+    pub fn one(&mut self) -> RuntimeEvent {
         let mut said = self.said();
         assert_eq!(said.len(), 1, "{said:?}");
         said.remove(0)
     }
 
-    pub(super) fn event(&mut self) -> EventDraft {
+    /// The only event since the last call, which is one of a session's log.
+    pub fn event(&mut self) -> EventDraft {
         match self.one() {
             RuntimeEvent::Event { draft, .. } => draft,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(super) fn ask(&mut self) -> Box<AgentRequest> {
+    /// The only event since the last call, which is a question.
+    pub fn ask(&mut self) -> Box<AgentRequest> {
         match self.one() {
             RuntimeEvent::Asked { ask, .. } => ask,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(super) fn end(&mut self) -> (u64, RunEnd) {
+    /// The only event since the last call, which is the end of a prompt: its ticket, and how it ended.
+    pub fn end(&mut self) -> (u64, RunEnd) {
         match self.one() {
             RuntimeEvent::Ended { ticket, end, .. } => (ticket.0, end),
             other => panic!("{other:?}"),
         }
     }
 
-    pub(super) fn replied(&mut self) -> Result<Value, RuntimeError> {
+    /// The only event since the last call, which is the reply to a call.
+    pub fn replied(&mut self) -> Result<Value, RuntimeError> {
         match self.one() {
             RuntimeEvent::Replied { reply, .. } => reply.map(|raw| json(raw.get().as_bytes())),
             other => panic!("{other:?}"),

@@ -146,7 +146,7 @@ fn may_hold_command(raw: &RawValue, deep: usize) -> bool {
 }
 
 /// A tool call whose input is only its arguments.
-pub(super) fn tool(name: &str, raw: &RawValue) -> RequestSubject {
+pub fn tool(name: &str, raw: &RawValue) -> RequestSubject {
     let arguments = pretty(raw.get());
     match input(raw) {
         Some(subject) => subject,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use plexus::router::linking::LinkFile;
-use plexus_link::{
+use plexus_linked::{
     FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, Linker, Shell, UnknownVersion, link_agent, link_notices,
     shell_link, shell_links,
 };
@@ -29,7 +29,7 @@ const PROGRESS_AFTER: Duration = Duration::from_secs(3);
 
 /// The agents that `link` knows, from the one table of them.
 fn linkable_agents() -> PossibleValuesParser {
-    PossibleValuesParser::new(plexus_link::LINK_AGENTS.iter().map(|agent| agent.name))
+    PossibleValuesParser::new(plexus_linked::LINK_AGENTS.iter().map(|agent| agent.name))
 }
 
 /// Show the sessions of agents' own terminals in Plexus, by entries in their settings; --remove undoes it

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
+use plexus::runtimes::dialects;
 use plexus_dialects::recording::{self, Played, Player, RecordingEntry, RecordingHead, describe};
 use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
 use serde_json::{Value, json};
@@ -42,11 +43,10 @@ pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
         recording::read(&text.map_err(|why| wrong(why.to_string()))?).map_err(|why| wrong(why.to_string()))?;
     let head = recording::head(&entries).map_err(|why| wrong(why.to_string()))?;
     let spec = spec(head.as_ref(), args.dialect.as_deref()).map_err(wrong)?;
-    let dialect = spec.dialect.clone();
-    let mut player = Player::new(spec).ok_or_else(|| {
-        let known: Vec<&str> = plexus_dialects::TABLE.iter().map(|(name, _)| *name).collect();
-        wrong(format!("unknown dialect {dialect:?}: use one of {}", known.join(", ")))
+    let make = dialects::find(&spec.dialect).ok_or_else(|| {
+        wrong(format!("unknown dialect {:?}: use one of {}", spec.dialect, dialects::names().join(", ")))
     })?;
+    let mut player = Player::new(make, spec);
     let paint = Paint::stdout();
     for (at, entry) in &entries {
         let played = player.play(entry).map_err(|why| wrong(format!("line {at} ({}): {why}", entry.dir.as_str())))?;

@@ -20,7 +20,7 @@ use std::time::Duration;
 use clap::Args;
 use plexus::runtimes::link::{LINK_SOCKET, MESSAGE_MAX};
 use plexus_dialects::link::{HelperHello, HelperRole, LINK_VERSION};
-use plexus_link::AgentVersion;
+use plexus_linked::AgentVersion;
 use plexus_protocol::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};

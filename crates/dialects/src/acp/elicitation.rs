@@ -19,18 +19,21 @@ use plexus_protocol::{
 
 /// What an elicitation asks for.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) enum ElicitationForm {
+pub enum ElicitationForm {
     /// A confirmation: a form without fields.
     Yes,
     /// A page to be opened.
-    Page { id: Option<String> },
+    Page {
+        /// The id that the agent ends it by.
+        id: Option<String>,
+    },
     /// A form to be filled in.
     Form(Vec<Field>),
 }
 
 /// A field of a form.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Field {
+pub struct Field {
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -338,7 +341,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
 }
 
 /// The content that a decision gives a form, `None` if it was cancelled, or why it does not fit.
-pub(crate) fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
+pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
     let one = |field: &Field, value: Value| match field.fits(&value) {
         true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),
         false => Err(format!("{} must be {}", field.label(), field.wants())),
@@ -508,7 +511,7 @@ impl Acp {
 }
 
 /// What the `params` of an elicitation ask for; `None` where that cannot be shown.
-pub(crate) fn wanted(params: &RawValue) -> Option<ElicitationForm> {
+pub fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     let asked: Elicitation<'_> = object(params)?;
     match (asked.mode.as_deref(), asked.requested_schema, asked.url) {
         (Some("url"), _, Some(_)) => Some(ElicitationForm::Page { id: asked.elicitation_id }),
@@ -519,7 +522,7 @@ pub(crate) fn wanted(params: &RawValue) -> Option<ElicitationForm> {
 }
 
 /// The request again, after an answer that does not fit, with the reason.
-pub(crate) fn once_more(
+pub fn once_more(
     key: &RequestKey,
     wanted: &ElicitationForm,
     params: &RawValue,
@@ -535,7 +538,7 @@ pub(crate) fn once_more(
 }
 
 /// The request to people.
-pub(crate) fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native: Bytes) -> AgentRequest {
+pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native: Bytes) -> AgentRequest {
     let read: Option<Elicitation<'_>> = object(params);
     let (message, url, schema) =
         read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));

@@ -18,7 +18,7 @@ mod client_tools;
 #[cfg(test)]
 mod client_tools_tests;
 mod echo;
-pub(super) mod elicitation;
+pub mod elicitation;
 #[cfg(test)]
 mod elicitation_tests;
 mod initialize;
@@ -35,7 +35,7 @@ mod reading_tests;
 mod saved_state;
 #[cfg(test)]
 mod saved_state_tests;
-#[cfg(test)]
+#[cfg(any(test, feature = "test-support"))]
 pub(super) mod schema_tests;
 #[cfg(test)]
 mod tests;

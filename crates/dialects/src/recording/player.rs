@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::{Direction, RecordingEntry};
-use crate::{ClientToolCall, Dialect, HttpReply, HttpRequest, MakeDialect, Outbox, RuntimeCommand, RuntimeEvent, find};
+use crate::{ClientToolCall, Dialect, HttpReply, HttpRequest, MakeDialect, Outbox, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::RuntimeSpec;
 
 /// Has a dialect go through a recording line by line, as the driver of the runtime did.
@@ -35,11 +35,10 @@ pub struct Played {
 }
 
 impl Player {
-    /// A player for a runtime; `None` if there is no such dialect.
-    pub fn new(spec: RuntimeSpec) -> Option<Self> {
-        let make = find(&spec.dialect)?;
+    /// A player for a runtime, with the constructor of its dialect.
+    pub fn new(make: MakeDialect, spec: RuntimeSpec) -> Self {
         let dialect = make(&spec);
-        Some(Self { make, spec, dialect, frames: VecDeque::new(), requests: Vec::new(), shown: None })
+        Self { make, spec, dialect, frames: VecDeque::new(), requests: Vec::new(), shown: None }
     }
 
     /// The dialect, as it stands.

@@ -1,0 +1,241 @@
+//! The agent's text, as it comes by lines and, a moment later, whole. Pure.
+//!
+//! A line is shown at once; the whole message adds what the lines lacked. Which message of the transcript the lines belong to is not
+//! said: it is the first one that begins with them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::terminals::drafts;
+use plexus_dialects::EventDraft;
+use plexus_dialects::fnv::{FNV, fnv};
+use plexus_protocol::Kind;
+
+/// Messages of each kind that are remembered; the oldest is forgotten first.
+const MESSAGES_MAX: usize = 16;
+/// How much of a message that came whole is remembered, in bytes: its lines are recognized by it.
+const START_MAX: usize = 4 << 10;
+/// Lines held back because an earlier one is missing; further ones are left to the whole message.
+const HELD_MAX: usize = 64;
+/// Bytes of them; likewise.
+const HELD_BYTES: usize = 1 << 20;
+
+/// A line, or several, of a message.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct TextLines {
+    message_id: String,
+    index: u64,
+    delta: String,
+}
+
+impl TextLines {
+    /// The bytes that they hold.
+    pub(super) fn length(&self) -> usize {
+        self.message_id.len() + self.delta.len()
+    }
+}
+
+/// The messages of a turn, and those of earlier ones whose lines may still come: each line is told by a hook of its own, which may be
+/// slower than the transcript.
+#[derive(Default)]
+pub(super) struct LiveText {
+    /// Messages of which lines are shown, and that have not come whole.
+    shown: VecDeque<ShownLines>,
+    /// The starts of messages that came whole, and of which no line has come.
+    whole: VecDeque<String>,
+    /// The ids of messages that are shown completely.
+    over: VecDeque<String>,
+}
+
+/// How much of a message is shown.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ShownLines {
+    id: String,
+    /// The index of the next line.
+    next: u64,
+    /// The length of its shown text, without white space at its start.
+    bytes: usize,
+    /// FNV-1a of that text.
+    hash: u64,
+    /// Lines that came too early.
+    #[serde(skip)]
+    held: BTreeMap<u64, String>,
+}
+
+impl ShownLines {
+    fn add(&mut self, text: &str) {
+        let text = if self.bytes == 0 { text.trim_start() } else { text };
+        self.bytes += text.len();
+        self.hash = fnv(self.hash, text);
+    }
+
+    /// The rest of a whole message that begins with these lines.
+    fn rest<'a>(&self, whole: &'a str) -> Option<&'a str> {
+        let (start, rest) = whole.trim_start().split_at_checked(self.bytes)?;
+        (fnv(FNV, start) == self.hash).then_some(rest)
+    }
+}
+
+fn push<T>(queue: &mut VecDeque<T>, item: T) {
+    if queue.len() >= MESSAGES_MAX {
+        queue.pop_front();
+    }
+    queue.push_back(item);
+}
+
+/// The start of a text, as it is remembered.
+fn start_of(text: &str) -> &str {
+    let text = text.trim_start();
+    &text[..text.floor_char_boundary(START_MAX)]
+}
+
+impl LiveText {
+    /// What is shown of messages that have not come whole.
+    pub(super) fn saved(&self) -> Vec<ShownLines> {
+        self.shown.iter().cloned().collect()
+    }
+
+    /// Goes on from what an earlier gateway had shown.
+    pub(super) fn restored(saved: Vec<ShownLines>) -> Self {
+        Self { shown: saved.into(), ..Self::default() }
+    }
+
+    /// The turn is over: further lines of its messages are not shown, and do not count as the beginning of another turn.
+    pub(super) fn turn_ended(&mut self) {
+        for shown in std::mem::take(&mut self.shown) {
+            push(&mut self.over, shown.id);
+        }
+    }
+
+    /// Lines came: what to show.
+    pub(super) fn lines(&mut self, lines: TextLines) -> Vec<EventDraft> {
+        let TextLines { message_id: id, index, delta } = lines;
+        if self.over.contains(&id) {
+            return Vec::new();
+        }
+        let known = self.shown.iter().position(|shown| shown.id == id);
+        if index == 0 && known.is_none_or(|at| self.shown[at].next == 0) {
+            let begins = |whole: &String| whole.starts_with(start_of(&delta));
+            if let Some(at) = self.whole.iter().position(begins) {
+                self.whole.remove(at);
+                self.shown.retain(|shown| shown.id != id);
+                push(&mut self.over, id);
+                return Vec::new();
+            }
+        }
+        if known.is_none() {
+            let shown = ShownLines { id: id.clone(), next: 0, bytes: 0, hash: FNV, held: BTreeMap::new() };
+            push(&mut self.shown, shown);
+        }
+        let Some(shown) = self.shown.iter_mut().find(|shown| shown.id == id) else { return Vec::new() };
+        let held: usize = shown.held.values().map(String::len).sum();
+        let room = index == shown.next || (shown.held.len() < HELD_MAX && held + delta.len() <= HELD_BYTES);
+        if index < shown.next || !room {
+            return Vec::new();
+        }
+        shown.held.insert(index, delta);
+        let mut drafts = Vec::new();
+        while let Some(delta) = shown.held.remove(&shown.next) {
+            shown.next += 1;
+            shown.add(&delta);
+            if !delta.is_empty() {
+                drafts.push(drafts::chunk(Kind::AgentMessageChunk, &delta, Some(&shown.id), None));
+            }
+        }
+        drafts
+    }
+
+    /// A message came whole: what of it is not shown yet.
+    pub(super) fn whole(&mut self, text: String, line: &Bytes) -> Option<EventDraft> {
+        let found = self.shown.iter().enumerate().find_map(|(at, shown)| {
+            (shown.next > 0).then(|| shown.rest(&text)).flatten().map(|rest| (at, rest.to_owned()))
+        });
+        if let Some((at, rest)) = found {
+            let id = self.shown.remove(at).map(|shown| shown.id).unwrap_or_default();
+            let draft =
+                (!rest.is_empty()).then(|| drafts::chunk(Kind::AgentMessageChunk, &rest, Some(&id), Some(line)));
+            push(&mut self.over, id);
+            return draft;
+        }
+        let draft = drafts::chunk(Kind::AgentMessageChunk, &text, None, Some(line));
+        push(&mut self.whole, start_of(&text).to_owned());
+        Some(draft)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn text(draft: &EventDraft) -> String {
+        let body: Value = serde_json::from_slice(&draft.body).unwrap();
+        body["content"]["text"].as_str().unwrap().to_owned()
+    }
+
+    fn line(id: &str, index: u64, delta: &str) -> TextLines {
+        TextLines { message_id: id.into(), index, delta: delta.into() }
+    }
+
+    #[test]
+    fn live_text_shows_each_part_once_whatever_comes_first() {
+        let mut live = LiveText::default();
+        let line_of = Bytes::from_static(b"{}");
+        // Lines, then the whole.
+        assert_eq!(text(&live.lines(line("a", 0, "one\n"))[0]), "one\n");
+        assert_eq!(text(&live.whole("one\ntwo".into(), &line_of).unwrap()), "two");
+        assert!(live.lines(line("a", 1, "two")).is_empty(), "it is shown already");
+        // The whole, then its lines.
+        assert_eq!(text(&live.whole("three\nfour".into(), &line_of).unwrap()), "three\nfour");
+        assert!(live.lines(line("b", 0, "three\n")).is_empty() && live.lines(line("b", 1, "four")).is_empty());
+        // A line is missing: nothing is shown out of order, and the whole has the rest.
+        assert_eq!(live.lines(line("c", 0, "five\n")).len(), 1);
+        assert!(live.lines(line("c", 2, "seven")).is_empty());
+        assert_eq!(text(&live.whole("five\nsix\nseven".into(), &line_of).unwrap()), "six\nseven");
+        // Lines that come after the end of the turn, of messages that came whole, in part, or not at all.
+        assert_eq!(text(&live.whole("ten".into(), &line_of).unwrap()), "ten");
+        assert_eq!(live.lines(line("e", 0, "eleven\n")).len(), 1);
+        live.turn_ended();
+        assert!(live.lines(line("f", 0, "ten")).is_empty() && live.lines(line("e", 1, "twelve")).is_empty());
+        assert!(live.lines(line("c", 3, "late")).is_empty());
+        assert_eq!(live.lines(line("g", 0, "of the next turn")).len(), 1);
+        // Of a long message only the start is remembered, whose first line may be longer.
+        let long = "é".repeat(START_MAX);
+        assert_eq!(text(&live.whole(long.clone(), &line_of).unwrap()), long);
+        assert!(live.whole.iter().all(|start| start.len() <= START_MAX));
+        assert!(live.lines(line("h", 0, &long)).is_empty());
+        // Another gateway goes on.
+        assert_eq!(live.lines(line("d", 0, "  eight\n")).len(), 1);
+        let mut next = LiveText::restored(serde_json::from_value(serde_json::to_value(live.saved()).unwrap()).unwrap());
+        assert_eq!(text(&next.whole("eight\nnine".into(), &line_of).unwrap()), "nine");
+    }
+
+    proptest! {
+        #[test]
+        fn live_text_is_complete_in_any_order(
+            parts in prop::collection::vec("[a-c \u{e9}]{0,4}\n", 1..6),
+            order in Just((0..6usize).collect::<Vec<_>>()).prop_shuffle(),
+            lost in prop::collection::vec(any::<bool>(), 6),
+            whole_at in 0..7usize,
+        ) {
+            let whole: String = parts.concat();
+            let (mut live, mut out) = (LiveText::default(), String::new());
+            for step in 0..=parts.len().max(whole_at) {
+                if step == whole_at.min(parts.len()) {
+                    out.extend(live.whole(whole.clone(), &Bytes::new()).iter().map(text));
+                }
+                let at = order.iter().copied().filter(|at| *at < parts.len()).nth(step);
+                if let Some(at) = at.filter(|at| !lost[*at]) {
+                    out.extend(live.lines(line("m", at as u64, &parts[at])).iter().map(text));
+                }
+            }
+            // Nothing is lost; what came late is shown once.
+            prop_assert_eq!(out.trim_start(), whole.trim_start());
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Reads the lines of a transcript of Gemini CLI (`tmp/PROJECT/chats/*.jsonl`). Pure.
+//!
+//! The file grows only. A line is a message, or `{"$set": ..}`, a change of what the file says of the session. A message comes again, with
+//! the same id, when its tool calls are over. After an interruption Gemini CLI writes the messages that it still remembers once more, under
+//! new ids: messages of the agent without a model, those of people as if they were new; the `$set` that follows names them.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use plexus_dialects::jsonrpc::{object, string};
+use plexus_protocol::{Spending, lenient_tokens};
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    /// A message of a person, or one that is written again.
+    Person { id: String, text: String },
+    /// A message of the agent.
+    Agent(AgentMessage<'a>),
+    /// The messages that the session has now, by their ids.
+    Rewritten(Vec<String>),
+    /// A person stopped the agent, or said no.
+    Cancelled,
+    /// An error, as the agent words it.
+    Failure(String),
+    /// The agent's summary of the session.
+    Title(String),
+}
+
+/// A message of the agent.
+#[derive(Debug)]
+pub(super) struct AgentMessage<'a> {
+    pub(super) id: String,
+    pub(super) text: String,
+    pub(super) thoughts: Vec<String>,
+    /// Its tool calls that are over.
+    pub(super) calls: Vec<FinishedCall<'a>>,
+    /// The tokens of the model call that it comes from.
+    pub(super) spending: Option<Spending>,
+}
+
+/// A tool call that is over.
+#[derive(Debug)]
+pub(super) struct FinishedCall<'a> {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) input: &'a RawValue,
+    pub(super) status: CallStatus,
+    pub(super) output: Option<String>,
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallStatus {
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    id: Option<String>,
+    #[serde(rename = "type", borrow)]
+    sort: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thoughts: Option<&'a RawValue>,
+    #[serde(rename = "toolCalls", borrow)]
+    calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tokens: Option<&'a RawValue>,
+    #[serde(rename = "$set", borrow)]
+    set: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    id: String,
+    name: String,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    status: String,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+/// The text that Gemini CLI writes when a person stops it.
+const CANCELLED: &str = "Request cancelled.";
+/// Begins what Gemini CLI tells the model of the folder, as if a person had said it.
+const CONTEXT: &str = "<session_context>";
+
+/// Reads a line; empty if it says nothing to people, an error if it is not JSON or of a shape that is not known.
+pub(super) fn read(line: &[u8]) -> Result<Vec<Line<'_>>, &'static str> {
+    let unreadable = "a line of the transcript that could not be parsed";
+    let head: Head<'_> = plexus_protocol::object::from_slice(line).map_err(|_| unreadable)?;
+    if let Some(set) = head.set {
+        return Ok(changed(set));
+    }
+    let (Some(id), Some(sort)) = (head.id, head.sort) else { return Ok(Vec::new()) };
+    let text = head.content.map(text).unwrap_or_default();
+    Ok(match sort.as_ref() {
+        "user" if text.trim().is_empty() => Vec::new(),
+        "user" => vec![Line::Person { id, text }],
+        // Without a model it is written again.
+        "gemini" if head.model.is_some() => {
+            let thoughts = head.thoughts.map(thoughts).unwrap_or_default();
+            let calls = head.calls.map(calls).unwrap_or_default();
+            let spending = head.tokens.and_then(spending);
+            vec![Line::Agent(AgentMessage { id, text, thoughts, calls, spending })]
+        }
+        "info" if text.trim() == CANCELLED => vec![Line::Cancelled],
+        "error" => vec![Line::Failure(text)],
+        _ => Vec::new(),
+    })
+}
+
+/// `tokens` of a message: `input` has what came from the cache, `output` has no thoughts, and what tools gave the model stands apart.
+fn spending(tokens: &RawValue) -> Option<Spending> {
+    #[derive(Deserialize)]
+    struct Tokens {
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        input: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        output: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        cached: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        thoughts: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        tool: Option<u64>,
+    }
+    let Tokens { input, output, cached, thoughts, tool } = object(tokens)?;
+    let input = input.map(|input| input + tool.unwrap_or(0));
+    let output = output.map(|output| output + thoughts.unwrap_or(0));
+    Some(Spending::of([input, output, cached, None, thoughts], Vec::new()))
+}
+
+fn changed(set: &RawValue) -> Vec<Line<'_>> {
+    #[derive(Deserialize)]
+    struct Set<'a> {
+        #[serde(borrow)]
+        messages: Option<&'a RawValue>,
+        summary: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let Some(set) = object::<Set<'_>>(set) else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(messages) = set.messages {
+        let named: Vec<&RawValue> = serde_json::from_str(messages.get()).unwrap_or_default();
+        lines.push(Line::Rewritten(named.into_iter().filter_map(object::<Named>).map(|named| named.id).collect()));
+    }
+    lines.extend(set.summary.filter(|summary| !summary.trim().is_empty()).map(Line::Title));
+    lines
+}
+
+/// The text of a message: a string, or parts of which some are text.
+fn text(content: &RawValue) -> String {
+    #[derive(Deserialize)]
+    struct Part {
+        text: Option<String>,
+        #[serde(default)]
+        thought: bool,
+    }
+    if let Some(text) = string(content) {
+        return text.into_owned();
+    }
+    let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let parts = parts.into_iter().filter_map(object::<Part>).filter(|part| !part.thought);
+    let texts = parts.filter_map(|part| part.text).filter(|text| !text.starts_with(CONTEXT));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn thoughts(raw: &RawValue) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Thought {
+        #[serde(default)]
+        subject: String,
+        #[serde(default)]
+        description: String,
+    }
+    let all: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let words = |thought: Thought| match (thought.subject.trim(), thought.description.trim()) {
+        ("", description) => description.to_owned(),
+        (subject, "") => format!("**{subject}**"),
+        (subject, description) => format!("**{subject}**\n{description}"),
+    };
+    all.into_iter().filter_map(object::<Thought>).map(words).filter(|words| !words.is_empty()).collect()
+}
+
+fn calls(raw: &RawValue) -> Vec<FinishedCall<'_>> {
+    let all: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let read = |call: Call<'_>| -> Option<(String, String, CallStatus, Option<String>)> {
+        let status = match call.status.as_str() {
+            "success" => CallStatus::Succeeded,
+            "error" => CallStatus::Failed,
+            "cancelled" => CallStatus::Cancelled,
+            _ => return None,
+        };
+        Some((call.id, call.name, status, call.result.and_then(output)))
+    };
+    let finished = |raw| {
+        let call = object::<Call<'_>>(raw)?;
+        let input = call.args.unwrap_or(RawValue::NULL);
+        let (id, name, status, output) = read(call)?;
+        Some(FinishedCall { id, name, input, status, output })
+    };
+    all.into_iter().filter_map(finished).collect()
+}
+
+/// What a tool gave back, as the model gets it.
+fn output(result: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Part {
+        function_response: Option<FunctionResponse>,
+    }
+    #[derive(Deserialize)]
+    struct FunctionResponse {
+        response: Option<Response>,
+    }
+    #[derive(Deserialize)]
+    struct Response {
+        output: Option<String>,
+        error: Option<String>,
+    }
+    let parts: Vec<&RawValue> = serde_json::from_str(result.get()).unwrap_or_default();
+    let texts = parts.into_iter().filter_map(|part| {
+        let response = object::<Part>(part)?.function_response?.response?;
+        response.error.or(response.output)
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    // The frame around what comes from outside is for the model.
+    let inner =
+        text.trim().strip_prefix("<untrusted_context>").and_then(|text| text.strip_suffix("</untrusted_context>"));
+    Some(inner.unwrap_or(&text).trim_matches('\n').to_owned()).filter(|text| !text.is_empty())
+}

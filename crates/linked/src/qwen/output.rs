@@ -1,0 +1,349 @@
+//! Reads what Qwen Code writes: its dual output, and the chat file beside it. Pure.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use plexus_dialects::jsonrpc::{object, string};
+use plexus_protocol::{SpendReport, Spending, lenient_tokens};
+
+/// Something that a line of the dual output says.
+#[derive(Debug)]
+pub(super) enum QwenEvent<'a> {
+    /// A prompt.
+    Prompt(String),
+    /// A piece of the agent's text begins.
+    BlockStart,
+    /// A piece of text.
+    Text(String),
+    /// A piece of what it thinks.
+    Thought(String),
+    /// The agent's message came whole: its text, if it is one, and the tools that it calls.
+    Whole { text: Option<String>, calls: Vec<ToolUse<'a>> },
+    /// A step of the turn is over: the last one, if no tool is running.
+    StepEnd,
+    /// A tool call is over.
+    Result(ToolResult),
+    /// It asks whether a tool may run.
+    Asks { id: String, question: ToolUse<'a> },
+    /// A question is decided.
+    Decided { id: String, allowed: bool },
+    /// An answer had no effect.
+    Refused { id: String },
+}
+
+/// A tool with its input.
+#[derive(Debug)]
+pub(super) struct ToolUse<'a> {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) input: &'a RawValue,
+}
+
+/// The result of a tool call.
+#[derive(Debug)]
+pub(super) struct ToolResult {
+    pub(super) id: String,
+    pub(super) failed: bool,
+    pub(super) text: Option<String>,
+}
+
+/// A line of the dual output.
+#[derive(Debug)]
+pub(super) struct OutputLine<'a> {
+    /// The conversation, where the line names it.
+    pub(super) session: Option<String>,
+    /// The folder, where the line names it.
+    pub(super) cwd: Option<String>,
+    pub(super) events: Vec<QwenEvent<'a>>,
+    /// The tokens of the model call that it is about, which no other line tells.
+    pub(super) spent: Option<SpendReport>,
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(rename = "type", borrow)]
+    sort: Cow<'a, str>,
+    session_id: Option<String>,
+    #[serde(borrow, default)]
+    parent_tool_use_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    event: Option<&'a RawValue>,
+    request_id: Option<String>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(rename = "type", borrow)]
+    sort: Cow<'a, str>,
+    text: Option<String>,
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    tool_use_id: Option<String>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+/// Reads a line of the dual output; `None` if it cannot be read.
+pub(super) fn output_line(line: &[u8]) -> Option<OutputLine<'_>> {
+    let head: Head<'_> = plexus_protocol::object::from_slice(line).ok()?;
+    let mut events = Vec::new();
+    // What a subagent says belongs to the tool call that started it, which is shown.
+    if head.parent_tool_use_id.is_none() {
+        match head.sort.as_ref() {
+            "user" => user(&head, &mut events)?,
+            "assistant" => assistant(&head, &mut events)?,
+            "stream_event" => events.extend(stream_event(head.event?)),
+            "control_request" => events.push(asks(head.request_id?, head.request?)?),
+            "control_response" => events.extend(decided(head.response?)),
+            _ => {}
+        }
+    }
+    #[derive(Deserialize)]
+    struct Start {
+        cwd: Option<String>,
+    }
+    let cwd = head.data.and_then(object::<Start>).and_then(|start| start.cwd);
+    let spent = head.message.filter(|_| head.sort == "assistant").and_then(spent);
+    Some(OutputLine { session: head.session_id.filter(|id| !id.is_empty()), cwd, events, spent })
+}
+
+/// `usage` of an agent's message: `input_tokens` has what came from the cache, and only the total has all of what was written.
+fn spent(message: &RawValue) -> Option<SpendReport> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        usage: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Usage {
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        input_tokens: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        output_tokens: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        cache_read_input_tokens: Option<u64>,
+        #[serde(default, deserialize_with = "lenient_tokens")]
+        total_tokens: Option<u64>,
+    }
+    let Usage { input_tokens: input, output_tokens: output, cache_read_input_tokens: read, total_tokens } =
+        object(object::<Message<'_>>(message)?.usage?)?;
+    let rest = total_tokens.zip(input).and_then(|(total, input)| total.checked_sub(input));
+    let spending = Spending::of([input, output.max(rest), read, None, None], Vec::new());
+    if spending.is_nothing() { None } else { SpendReport::step(spending) }
+}
+
+fn parts<'a>(head: &Head<'a>) -> Option<Vec<Part<'a>>> {
+    let content = object::<Message<'_>>(head.message?)?.content?;
+    if let Some(text) = string(content) {
+        let sort = Cow::Borrowed("text");
+        let text = Some(text.into_owned());
+        return Some(vec![Part {
+            sort,
+            text,
+            id: None,
+            name: None,
+            input: None,
+            tool_use_id: None,
+            is_error: false,
+            content: None,
+        }]);
+    }
+    let all: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+    all.into_iter().map(object::<Part<'_>>).collect()
+}
+
+fn user<'a>(head: &Head<'a>, events: &mut Vec<QwenEvent<'a>>) -> Option<()> {
+    let mut texts = Vec::new();
+    for part in parts(head)? {
+        match part.sort.as_ref() {
+            "text" => texts.extend(part.text),
+            "tool_result" => {
+                let text = part.content.map(content_text).filter(|text| !text.is_empty());
+                events.push(QwenEvent::Result(ToolResult { id: part.tool_use_id?, failed: part.is_error, text }));
+            }
+            other => texts.push(format!("[{other}]")),
+        }
+    }
+    let text = texts.join("\n");
+    let text = without_reminders(&text);
+    if !text.trim().is_empty() {
+        events.push(QwenEvent::Prompt(text.to_owned()));
+    }
+    Some(())
+}
+
+/// The text of a tool's result; other blocks are named by their type.
+fn content_text(content: &RawValue) -> String {
+    if let Some(text) = string(content) {
+        return text.into_owned();
+    }
+    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let blocks = blocks.into_iter().filter_map(object::<Part<'_>>);
+    let texts: Vec<String> =
+        blocks.map(|block| block.text.clone().unwrap_or_else(|| format!("[{}]", block.sort))).collect();
+    texts.join("\n")
+}
+
+/// A prompt without what Qwen Code puts before it for the model.
+fn without_reminders(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some(inner) = rest.strip_prefix("<system-reminder>") {
+        let Some((_, after)) = inner.split_once("</system-reminder>") else { break };
+        rest = after.trim_start();
+    }
+    rest
+}
+
+fn assistant<'a>(head: &Head<'a>, events: &mut Vec<QwenEvent<'a>>) -> Option<()> {
+    let (mut text, mut calls) = (None, Vec::new());
+    for part in parts(head)? {
+        match part.sort.as_ref() {
+            "text" => text = part.text,
+            "tool_use" => {
+                let input = part.input.unwrap_or(RawValue::NULL);
+                calls.push(ToolUse { id: part.id?, name: part.name?, input });
+            }
+            _ => {}
+        }
+    }
+    events.push(QwenEvent::Whole { text, calls });
+    Some(())
+}
+
+fn stream_event<'a>(event: &'a RawValue) -> Option<QwenEvent<'a>> {
+    #[derive(Deserialize)]
+    struct Stream<'a> {
+        #[serde(rename = "type", borrow)]
+        sort: Cow<'a, str>,
+        delta: Option<Delta>,
+    }
+    #[derive(Deserialize)]
+    struct Delta {
+        text: Option<String>,
+        thinking: Option<String>,
+    }
+    let Stream { sort, delta } = object(event)?;
+    match (sort.as_ref(), delta) {
+        ("content_block_start", _) => Some(QwenEvent::BlockStart),
+        ("content_block_delta", Some(Delta { text: Some(text), .. })) => Some(QwenEvent::Text(text)),
+        ("content_block_delta", Some(Delta { thinking: Some(text), .. })) => Some(QwenEvent::Thought(text)),
+        ("message_stop", _) => Some(QwenEvent::StepEnd),
+        _ => None,
+    }
+}
+
+fn asks<'a>(id: String, request: &'a RawValue) -> Option<QwenEvent<'a>> {
+    #[derive(Deserialize)]
+    struct Request<'a> {
+        #[serde(borrow)]
+        subtype: Cow<'a, str>,
+        tool_name: String,
+        tool_use_id: String,
+        #[serde(borrow)]
+        input: Option<&'a RawValue>,
+    }
+    let Request { subtype, tool_name: name, tool_use_id, input } = object(request)?;
+    let question = ToolUse { id: tool_use_id, name, input: input.unwrap_or(RawValue::NULL) };
+    (subtype == "can_use_tool").then_some(QwenEvent::Asks { id, question })
+}
+
+fn decided<'a>(response: &RawValue) -> Option<QwenEvent<'a>> {
+    #[derive(Deserialize)]
+    struct Response {
+        subtype: String,
+        request_id: String,
+        response: Option<Outcome>,
+    }
+    #[derive(Deserialize)]
+    struct Outcome {
+        allowed: bool,
+    }
+    let Response { subtype, request_id: id, response } = object(response)?;
+    match (subtype.as_str(), response) {
+        ("success", Some(Outcome { allowed })) => Some(QwenEvent::Decided { id, allowed }),
+        ("error", _) => Some(QwenEvent::Refused { id }),
+        _ => None,
+    }
+}
+
+/// Something that only the chat file says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ChatLine {
+    /// A tool call was cancelled: nobody allowed it, or it was stopped.
+    Cancelled { call: String },
+    /// A prompt that Qwen Code took into the turn under way.
+    Steer { text: String, at: String },
+}
+
+/// Reads a line of the chat file; `None` if it says nothing that the dual output does not.
+pub(super) fn chat_line(line: &[u8]) -> Option<ChatLine> {
+    #[derive(Deserialize)]
+    struct Record<'a> {
+        #[serde(rename = "type", borrow)]
+        sort: Cow<'a, str>,
+        #[serde(borrow)]
+        subtype: Option<Cow<'a, str>>,
+        #[serde(default)]
+        timestamp: String,
+        #[serde(rename = "toolCallResult", borrow)]
+        result: Option<&'a RawValue>,
+        #[serde(borrow)]
+        message: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct ChatResult {
+        #[serde(rename = "callId")]
+        call: String,
+        status: String,
+    }
+    #[derive(Deserialize)]
+    struct Message {
+        parts: Vec<Text>,
+    }
+    #[derive(Deserialize)]
+    struct Text {
+        text: Option<String>,
+    }
+    let record: Record<'_> = plexus_protocol::object::from_slice(line).ok()?;
+    match (record.sort.as_ref(), record.subtype.as_deref()) {
+        ("tool_result", _) => {
+            let ChatResult { call, status } = object(record.result?)?;
+            (status == "cancelled").then_some(ChatLine::Cancelled { call })
+        }
+        ("user", Some("mid_turn_user_message")) => {
+            let Message { parts } = object(record.message?)?;
+            let text: Vec<String> = parts.into_iter().filter_map(|part| part.text).collect();
+            let text = text.join("\n");
+            (!text.trim().is_empty()).then_some(ChatLine::Steer { text, at: record.timestamp })
+        }
+        _ => None,
+    }
+}
+
+/// The chat file of a conversation, as Qwen Code names it.
+pub(super) fn chat_path(projects: &str, cwd: &str, session: &str) -> String {
+    // By units of UTF-16, as JavaScript does.
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_string() } else { "-".repeat(c.len_utf16()) };
+    let folder: String = cwd.chars().map(plain).collect();
+    format!("{projects}/{folder}/chats/{session}.jsonl")
+}

@@ -1,0 +1,87 @@
+//! The questions of Qwen Code, and its tools. Pure.
+
+use bytes::Bytes;
+
+use super::output::ToolUse;
+use crate::terminals::drafts::{AgentTools, tools};
+use plexus_dialects::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject, jsonrpc, subject};
+use plexus_protocol::{Choice, Decision, Offer, RequestType};
+
+/// The option that allows a tool call.
+pub(super) const ALLOW: &str = "allow";
+/// The option that does not, and so ends the turn.
+pub(super) const DENY: &str = "deny";
+
+/// The tool that asks people for answers.
+const QUESTION: &str = "ask_user_question";
+/// The tool that asks whether a plan is carried out.
+const PLAN: &str = "exit_plan_mode";
+
+pub(super) const TOOLS: AgentTools = AgentTools {
+    tools: &[
+        tools(&["run_shell_command"], "execute", Some("command")),
+        tools(&["read_file", "read_many_files"], "read", None),
+        tools(&["glob", "grep_search", "list_directory"], "search", None),
+        tools(&["edit", "write_file", "notebook_edit"], "edit", None),
+        tools(&["web_fetch", "web_search"], "fetch", None),
+        tools(&["agent", "task"], "think", Some("description")),
+        tools(&["todo_write"], "think", None),
+    ],
+    titles: &["file_path", "pattern", "url", "query", "path"],
+    trims_titles: true,
+    file: "file_path",
+    edit: ["edit", "old_string", "new_string"],
+    write: ["write_file", "content"],
+};
+
+/// A question for people.
+pub(super) fn request(key: RequestKey, tool: &ToolUse<'_>, line: Bytes) -> AgentRequest {
+    let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
+    let mut ask = AgentRequest {
+        key,
+        kind: RequestType::Permission,
+        title: TOOLS.title(&tool.name, tool.input),
+        message: TOOLS.input(tool.input).get("description").filter(|text| !text.trim().is_empty()).map(str::to_owned),
+        subject: subject::tool(&tool.name, tool.input),
+        options: Vec::new(),
+        items: Vec::new(),
+        multi: false,
+        default_value: None,
+        multiline: false,
+        expects: ExpectedAnswer::default(),
+        secret: false,
+        danger_level: None,
+        // The terminal takes a yes or a no from outside, and no words.
+        allow_reason: false,
+        allow_remember: false,
+        observe_only: false,
+        editable: None,
+        tool_call_id: Some(tool.id.clone()),
+        first_mention: None,
+        params: jsonrpc::owned(tool.input),
+        native: line,
+    };
+    if tool.name == QUESTION || matches!(ask.subject, RequestSubject::Questions { .. }) {
+        // A yes from outside would answer it with nothing.
+        "Qwen Code asks".clone_into(&mut ask.title);
+        (ask.kind, ask.observe_only) = (RequestType::Prompt, true);
+        ask.message = Some("It can only be answered at the terminal.".into());
+        return ask;
+    }
+    let (yes, no) = if tool.name == PLAN {
+        ("Yes, carry out the plan", "No, keep planning")
+    } else {
+        ("Yes, allow once", "No, and stop")
+    };
+    ask.options = vec![offer(ALLOW, yes, Choice::AllowOnce), offer(DENY, no, Choice::RejectOnce)];
+    ask
+}
+
+/// Whether a decision allows the call; `None` if it says nothing about it: the terminal's own dialog decides.
+pub(super) fn allows(decision: &Decision) -> Option<bool> {
+    match decision {
+        Decision::Option { id, .. } if id == ALLOW => Some(true),
+        Decision::Option { id, .. } if id == DENY => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,264 @@
+//! A table of the agents that are linked: their programs, versions, files and entries.
+
+use std::path::{Path, PathBuf};
+
+use crate::settings::document::Syntax;
+use crate::settings::error::LinkError;
+use crate::settings::hooks::{HookLine, HookSettings};
+use crate::settings::switch::SwitchSettings;
+use crate::settings::target::{FileSettings, TargetKind};
+use crate::settings::version::{AgentVersion, VersionGate};
+
+/// An agent whose own terminal can appear in Plexus.
+#[derive(Debug)]
+pub struct LinkAgent {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The words after `plexus link` that link it.
+    pub words: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// Its program.
+    pub program: &'static str,
+    /// The versions that are linked; none where nothing is edited.
+    pub gate: Option<VersionGate>,
+    /// What is seen in Plexus of a session in its terminal.
+    pub seen: &'static str,
+    /// Why nothing is edited, and what to do instead.
+    pub without: Option<&'static str>,
+    /// Its files.
+    pub(crate) targets: &'static [Target],
+}
+
+/// A file of an agent.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Where it is.
+    pub(crate) place: TargetPlace,
+    /// What is put there.
+    pub(crate) kind: TargetKind,
+}
+
+/// Where an agent looks for a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetPlace {
+    /// The variable that names a folder.
+    pub(crate) variable: &'static str,
+    /// The folder below the one that the variable names; empty for that folder itself.
+    pub(crate) below_variable: &'static str,
+    /// The folder below the home folder, if the variable is not set.
+    pub(crate) below_home: &'static str,
+    /// The file below that folder.
+    pub(crate) file: &'static str,
+}
+
+/// A settings folder, and the folder that a variable named for it.
+#[derive(Clone, Debug)]
+pub(crate) struct TargetFolder {
+    pub(crate) folder: PathBuf,
+    pub(crate) named: Option<PathBuf>,
+}
+
+impl TargetPlace {
+    /// The agent's settings folder.
+    pub(crate) fn folder(
+        &self,
+        home: &Path,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<TargetFolder, LinkError> {
+        match variable(self.variable).filter(|value| !value.is_empty()) {
+            None => Ok(TargetFolder { folder: home.join(self.below_home), named: None }),
+            Some(value) if Path::new(&value).is_absolute() => {
+                let named = PathBuf::from(value);
+                Ok(TargetFolder { folder: named.join(self.below_variable), named: Some(named) })
+            }
+            Some(value) => Err(LinkError::NotAbsolute { variable: self.variable, value }),
+        }
+    }
+}
+
+/// Every agent, in the order in which they are shown.
+pub const LINK_AGENTS: &[LinkAgent] = &[
+    LinkAgent {
+        name: "claude",
+        words: "claude",
+        title: "Claude Code",
+        program: "claude",
+        gate: Some(VersionGate {
+            least: AgentVersion::new(2, 1, 221),
+            why: "before 2.1.221 a terminal shows no dialog while Plexus is asked",
+            below: None,
+        }),
+        seen: "text line by line, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
+               In auto mode, its default, it asks little: /permissions and shift+tab change that",
+        without: None,
+        targets: &[Target { place: CLAUDE_PLACE, kind: TargetKind::Hooks(CLAUDE) }],
+    },
+    LinkAgent {
+        name: "gemini",
+        words: "gemini",
+        title: "Gemini CLI",
+        program: "gemini",
+        gate: Some(VersionGate {
+            least: AgentVersion::new(0, 26, 0),
+            why: "hooks are on without a switch since 0.26.0",
+            below: None,
+        }),
+        seen: "text by message, tools, and what it asks. Started by `plexus term -- gemini`, it can be answered and prompted from \
+               elsewhere. Only in folders that Gemini trusts: it runs no hooks elsewhere",
+        without: None,
+        targets: &[Target { place: GEMINI_PLACE, kind: TargetKind::Hooks(GEMINI) }],
+    },
+    LinkAgent {
+        name: "opencode",
+        words: "opencode",
+        title: "OpenCode",
+        program: "opencode",
+        gate: Some(VersionGate {
+            least: AgentVersion::new(1, 18, 33),
+            why: "the plugin was not tried with versions before 1.18.33",
+            below: Some((AgentVersion::new(2, 0, 0), "OpenCode 2 has another interface for plugins")),
+        }),
+        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        without: None,
+        targets: &[Target {
+            place: TargetPlace {
+                variable: "XDG_CONFIG_HOME",
+                below_variable: "opencode",
+                below_home: ".config/opencode",
+                file: "plugins/plexus.js",
+            },
+            kind: TargetKind::File(FileSettings {
+                content: include_str!("../../../../clients/opencode-plugin/plexus.js"),
+            }),
+        }],
+    },
+    LinkAgent {
+        name: "copilot",
+        words: "copilot",
+        title: "GitHub Copilot CLI",
+        program: "copilot",
+        gate: Some(VersionGate {
+            least: AgentVersion::new(1, 0, 102),
+            why: "the extension was not tried with versions before 1.0.102",
+            below: None,
+        }),
+        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere. \
+               Copilot asks once in each folder whether the extension may handle permission requests",
+        without: None,
+        targets: &[
+            Target {
+                place: TargetPlace { file: "extensions/plexus/extension.mjs", ..COPILOT_PLACE },
+                kind: TargetKind::File(FileSettings {
+                    content: include_str!("../../../../clients/copilot-extension/extension.mjs"),
+                }),
+            },
+            // Without it no extension is loaded.
+            Target {
+                place: COPILOT_PLACE,
+                kind: TargetKind::Switch(SwitchSettings { key: "experimental", syntax: COPILOT_SYNTAX }),
+            },
+        ],
+    },
+    LinkAgent {
+        name: "codex",
+        words: "codex",
+        title: "Codex",
+        program: "codex",
+        gate: None,
+        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        without: Some("nothing is edited: a running gateway finds the socket of `codex` by itself"),
+        targets: &[],
+    },
+    LinkAgent {
+        name: "qwen",
+        words: "qwen",
+        title: "Qwen Code",
+        program: "qwen",
+        gate: None,
+        seen: "text as it is written, tools, questions beside its own dialog (the first answer wins), and prompts from elsewhere",
+        without: Some("nothing is edited: type `plexus wrap qwen` instead of `qwen`, with the same words after it"),
+        targets: &[],
+    },
+];
+
+/// The agent with this name.
+pub fn link_agent(name: &str) -> Option<&'static LinkAgent> {
+    LINK_AGENTS.iter().find(|agent| agent.name == name)
+}
+
+const CLAUDE_PLACE: TargetPlace =
+    TargetPlace { variable: "CLAUDE_CONFIG_DIR", below_variable: "", below_home: ".claude", file: "settings.json" };
+
+const GEMINI_PLACE: TargetPlace = TargetPlace {
+    variable: "GEMINI_CLI_HOME",
+    below_variable: ".gemini",
+    below_home: ".gemini",
+    file: "settings.json",
+};
+
+const COPILOT_PLACE: TargetPlace =
+    TargetPlace { variable: "COPILOT_HOME", below_variable: "", below_home: ".copilot", file: "settings.json" };
+
+/// What each agent's own reader takes, tried with the real programs: Claude Code 2.1.330, Gemini CLI 0.61.0, Copilot 1.0.102.
+const CLAUDE_SYNTAX: Syntax = Syntax { comments: false, trailing_commas: false, bom: true };
+const GEMINI_SYNTAX: Syntax = Syntax { comments: true, trailing_commas: false, bom: false };
+const COPILOT_SYNTAX: Syntax = Syntax { comments: true, trailing_commas: true, bom: true };
+
+/// How long Claude Code lets a question wait for an answer, in seconds; afterwards its dialog alone is left.
+const CLAUDE_ANSWER: u32 = 86_400;
+/// How long Claude Code waits for a line of text to be taken, in seconds; afterwards it is missing.
+const CLAUDE_TEXT: u32 = 10;
+/// How long Gemini CLI waits for a hook, in milliseconds; afterwards it goes on, and the event is missing.
+const GEMINI_WAIT: u32 = 5_000;
+
+/// The command that waits for a prompt from elsewhere, and wakes the idle agent with it.
+const fn inbox(event: &'static str) -> HookLine {
+    HookLine { words: "--inbox", timeout: Some(CLAUDE_ANSWER), wakes: true, ..HookLine::plain(event) }
+}
+
+const CLAUDE: HookSettings = HookSettings {
+    agent: "claude",
+    syntax: CLAUDE_SYNTAX,
+    lines: &[
+        HookLine { timeout: Some(CLAUDE_ANSWER), ..HookLine::plain("PermissionRequest") },
+        HookLine { timeout: Some(CLAUDE_TEXT), ..HookLine::plain("MessageDisplay") },
+        HookLine::plain("SessionStart"),
+        inbox("SessionStart"),
+        HookLine::plain("SessionEnd"),
+        HookLine::plain("UserPromptSubmit"),
+        HookLine::plain("PreToolUse"),
+        HookLine::plain("PostToolUse"),
+        HookLine::plain("PostToolUseFailure"),
+        HookLine::plain("PermissionDenied"),
+        HookLine::plain("Notification"),
+        HookLine::plain("Stop"),
+        // The one of the session's start has ended with the prompt that it brought.
+        inbox("Stop"),
+        HookLine::plain("StopFailure"),
+        HookLine::plain("SubagentStart"),
+        HookLine::plain("SubagentStop"),
+    ],
+};
+
+/// An entry of Gemini CLI, which shows the name while the command runs.
+const fn gemini(event: &'static str) -> HookLine {
+    HookLine { timeout: Some(GEMINI_WAIT), name: Some(GEMINI_NAME), ..HookLine::plain(event) }
+}
+
+/// The name of our hooks in Gemini CLI, by which a person can switch them off there.
+pub(crate) const GEMINI_NAME: &str = "plexus";
+
+const GEMINI: HookSettings = HookSettings {
+    agent: "gemini",
+    syntax: GEMINI_SYNTAX,
+    lines: &[
+        gemini("SessionStart"),
+        gemini("SessionEnd"),
+        gemini("BeforeAgent"),
+        gemini("AfterAgent"),
+        gemini("BeforeTool"),
+        gemini("AfterTool"),
+        gemini("Notification"),
+    ],
+};

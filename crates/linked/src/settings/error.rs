@@ -1,0 +1,125 @@
+//! Why an agent is not linked: what, why, and the fix.
+
+use std::path::PathBuf;
+
+use crate::settings::document::{SETTINGS_MAX, SettingsError};
+use crate::settings::version::GateError;
+
+/// Why nothing is written.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The text of a settings file is not edited.
+    #[error("{}: {why}", path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// The reason, with the fix.
+        why: SettingsError,
+    },
+    /// The version of the agent is not linked.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// The system refused a call.
+    #[error("{} cannot be {what}: {why}; {fix}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried, as a participle.
+        what: &'static str,
+        /// The system's reason.
+        why: std::io::Error,
+        /// What to do about it.
+        fix: &'static str,
+    },
+    /// There is something else than a file.
+    #[error("{} is not a file; move it, so that the agent's settings can be there", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file is larger than any settings are.
+    #[error("{} is larger than {} KiB; make it smaller, or edit it by hand (docs/native.md)", path.display(), SETTINGS_MAX >> 10)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not text.
+    #[error("{} is not UTF-8 text; save it as UTF-8", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file or folder belongs to another user.
+    #[error("{} belongs to another user; make it yours (chown), or link as that user", path.display())]
+    OtherUser {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// A symbolic link leads out of the home folder.
+    #[error("{} leads to {}, outside of your home folder; put the file into your home folder", path.display(), real.display())]
+    OutsideHome {
+        /// The path of the settings.
+        path: PathBuf,
+        /// Where it leads.
+        real: PathBuf,
+    },
+    /// A symbolic link leads nowhere.
+    #[error("{} is a symbolic link to something that is not there; remove it or make its target", path.display())]
+    LeadsNowhere {
+        /// The link.
+        path: PathBuf,
+    },
+    /// The file or folder is read-only.
+    #[error("{} is read-only; allow yourself to write (chmod u+w), if it is meant to be changed", path.display())]
+    ReadOnly {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// The file has several names, and a replaced file would be a copy.
+    #[error("{} has several names (hard links), and only one of them would change; use a symbolic link", path.display())]
+    SeveralNames {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that is not ours stands where ours belongs.
+    #[error("{} is there and was not made by Plexus; move it to another name", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was changed while the change was prepared.
+    #[error("{} was changed meanwhile, so it was not touched; try again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path of this program cannot be written into settings.
+    #[error("{} cannot be the command of a hook: {why}; put plexus at another path", path.display())]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// The reason.
+        why: &'static str,
+    },
+    /// A variable that names a folder is not absolute.
+    #[error(
+        "{variable} is {value:?}, which depends on the folder that the agent is started in; set it to an absolute path"
+    )]
+    NotAbsolute {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// Another `plexus link` runs.
+    #[error("another `plexus link` is at work; wait until it has ended")]
+    Busy,
+    /// The record of what was linked cannot be read.
+    #[error("{} is damaged ({why}); `plexus link --remove` works without it: delete it", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+}

@@ -1,0 +1,346 @@
+//! The one module of this crate that reads and writes: settings files, backups and records.
+//!
+//! A file is replaced as a whole by a rename in its folder, and only if it still is what was read. A symbolic link stays: what it
+//! leads to is edited.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags};
+
+use crate::settings::document::SETTINGS_MAX;
+use crate::settings::error::LinkError;
+
+/// The largest record that is read, in bytes; a larger one is called damaged.
+const RECORD_MAX: u64 = 1 << 20;
+/// The mode of a new settings file and of a new folder: agents keep keys there.
+const NEW_FILE: u32 = 0o600;
+const NEW_FOLDER: u32 = 0o700;
+
+/// Where a settings file really is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The path that the agent uses.
+    pub(crate) path: PathBuf,
+    /// The same without symbolic links.
+    pub(crate) real: PathBuf,
+}
+
+/// What a settings file holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    /// The text.
+    pub(crate) text: String,
+    mode: u32,
+    group: u32,
+}
+
+fn io(path: &Path, what: &'static str, why: std::io::Error) -> LinkError {
+    let fix = match why.kind() {
+        ErrorKind::PermissionDenied => "check who may read and write there",
+        ErrorKind::StorageFull => "free some space",
+        ErrorKind::ReadOnlyFilesystem => "it is on a disk that cannot be written to",
+        _ => "correct that, and try again",
+    };
+    LinkError::Io { path: path.to_owned(), what, why, fix }
+}
+
+/// The path without symbolic links; its end may not exist yet.
+fn resolve(path: &Path) -> Result<PathBuf, LinkError> {
+    let mut missing = Vec::new();
+    let mut there = path;
+    loop {
+        match there.canonicalize() {
+            Ok(mut real) => {
+                missing.iter().rev().for_each(|part| real.push(part));
+                return Ok(real);
+            }
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                if there.symlink_metadata().is_ok() {
+                    return Err(LinkError::LeadsNowhere { path: there.to_owned() });
+                }
+                let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
+                    return Err(io(path, "found", why));
+                };
+                missing.push(name.to_owned());
+                there = parent;
+            }
+            Err(why) => return Err(io(there, "found", why)),
+        }
+    }
+}
+
+/// Finds a settings file. It must be below one of the `roots`: the home folder, and a folder that a variable names.
+pub(crate) fn locate(path: &Path, roots: &[&Path]) -> Result<Place, LinkError> {
+    let real = resolve(path)?;
+    for root in roots {
+        if real.starts_with(resolve(root)?) {
+            return Ok(Place { path: path.to_owned(), real });
+        }
+    }
+    Err(LinkError::OutsideHome { path: path.to_owned(), real })
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Reads a settings file; nothing if there is none.
+pub(crate) fn read(place: &Place) -> Result<Option<Content>, LinkError> {
+    let real = &place.real;
+    let path = || place.path.clone();
+    let mut options = OpenOptions::new();
+    // The path was resolved: a link here was put there since. A pipe must not make us wait.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match options.read(true).custom_flags(flags.bits().cast_signed()).open(real) {
+        Ok(file) => file,
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(io(&place.path, "read", why)),
+    };
+    let meta = file.metadata().map_err(|why| io(&place.path, "read", why))?;
+    if !meta.is_file() {
+        return Err(LinkError::NotAFile { path: path() });
+    }
+    if meta.uid() != own_user() {
+        return Err(LinkError::OtherUser { path: real.clone() });
+    }
+    let mut bytes = Vec::new();
+    file.take(SETTINGS_MAX + 1).read_to_end(&mut bytes).map_err(|why| io(&place.path, "read", why))?;
+    if bytes.len() as u64 > SETTINGS_MAX {
+        return Err(LinkError::TooLarge { path: path() });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| LinkError::NotText { path: path() })?;
+    Ok(Some(Content { text, mode: meta.mode() & 0o7777, group: meta.gid() }))
+}
+
+/// Refuses a file or folder that is not to be written to, before anything is.
+pub(crate) fn writable(place: &Place) -> Result<(), LinkError> {
+    let meta = match place.real.symlink_metadata() {
+        Ok(meta) => Some(meta),
+        Err(why) if why.kind() == ErrorKind::NotFound => None,
+        Err(why) => return Err(io(&place.path, "read", why)),
+    };
+    if let Some(meta) = meta {
+        // The rename would work: the mode says what the person wants.
+        if meta.mode() & 0o200 == 0 {
+            return Err(LinkError::ReadOnly { path: place.path.clone() });
+        }
+        if meta.nlink() > 1 {
+            return Err(LinkError::SeveralNames { path: place.path.clone() });
+        }
+    }
+    let folder = place.real.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let meta = folder.metadata().map_err(|why| io(folder, "read", why))?;
+    if !meta.is_dir() {
+        return Err(LinkError::NotAFile { path: folder.to_owned() });
+    }
+    if meta.uid() != own_user() {
+        return Err(LinkError::OtherUser { path: folder.to_owned() });
+    }
+    if meta.mode() & 0o200 == 0 {
+        return Err(LinkError::ReadOnly { path: folder.to_owned() });
+    }
+    // What the mode does not tell: a disk that is mounted read-only.
+    match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(why) => Err(io(folder, "written to", why.into())),
+    }
+}
+
+/// The folders above a file that are missing, outermost first.
+pub(crate) fn missing_folders(place: &Place) -> Vec<PathBuf> {
+    let mut missing: Vec<PathBuf> =
+        place.real.ancestors().skip(1).take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
+    missing.reverse();
+    missing
+}
+
+/// Makes the folders, for their owner alone.
+pub(crate) fn make_folders(folders: &[PathBuf]) -> Result<(), LinkError> {
+    for folder in folders {
+        match std::fs::DirBuilder::new().mode(NEW_FOLDER).create(folder) {
+            Ok(()) => {}
+            Err(why) if why.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(why) => return Err(io(folder, "made", why)),
+        }
+    }
+    Ok(())
+}
+
+/// Removes the folders that are empty, innermost first.
+pub(crate) fn remove_folders(folders: &[PathBuf]) {
+    for folder in folders.iter().rev() {
+        // One that is not empty stays, and so does what is above it.
+        if std::fs::remove_dir(folder).is_err() {
+            return;
+        }
+    }
+}
+
+/// Gives a settings file another content, if it still has the one that was read: `None` is no file.
+pub(crate) fn change(place: &Place, before: Option<&Content>, after: Option<&str>) -> Result<(), LinkError> {
+    let changed = || LinkError::Changed { path: place.path.clone() };
+    match after {
+        Some(after) => {
+            let (mode, group) = before.map_or((NEW_FILE, None), |before| (before.mode, Some(before.group)));
+            let new = TempFile::write(&place.real, after.as_bytes(), mode, group)?;
+            same(place, before)?;
+            if before.is_some() {
+                new.rename()
+            } else {
+                // A file that somebody made in this moment must not be replaced.
+                new.name().map_err(|why| {
+                    if why.kind() == ErrorKind::AlreadyExists { changed() } else { io(&place.path, "made", why) }
+                })
+            }
+        }
+        None => {
+            same(place, before)?;
+            std::fs::remove_file(&place.real).map_err(|why| io(&place.path, "deleted", why))?;
+            sync_folder(&place.real);
+            Ok(())
+        }
+    }
+}
+
+/// Whether the file is what was read.
+fn same(place: &Place, before: Option<&Content>) -> Result<(), LinkError> {
+    let changed = || LinkError::Changed { path: place.path.clone() };
+    // A link may have been put there, or lead elsewhere now.
+    if resolve(&place.path).ok().as_ref() != Some(&place.real) {
+        return Err(changed());
+    }
+    let now = read(place)?;
+    let is_same = match (&now, before) {
+        (None, None) => true,
+        (Some(now), Some(before)) => now.text == before.text && now.mode == before.mode,
+        _ => false,
+    };
+    if is_same { Ok(()) } else { Err(changed()) }
+}
+
+/// A file that is renamed when it is whole, and removed if it is not.
+struct TempFile {
+    at: PathBuf,
+    to: PathBuf,
+}
+
+impl TempFile {
+    fn write(to: &Path, bytes: &[u8], mode: u32, group: Option<u32>) -> Result<Self, LinkError> {
+        let mut random = [0u8; 8];
+        getrandom::fill(&mut random).map_err(|why| io(to, "written", std::io::Error::other(why.to_string())))?;
+        let name = format!(".plexus-link-{}.tmp", data_encoding::HEXLOWER.encode(&random));
+        let this = Self { at: to.with_file_name(name), to: to.to_owned() };
+        this.fill(bytes, mode, group).map_err(|why| io(to, "written", why))?;
+        Ok(this)
+    }
+
+    fn fill(&self, bytes: &[u8], mode: u32, group: Option<u32>) -> std::io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(NEW_FILE).open(&self.at)?;
+        file.write_all(bytes)?;
+        if let Some(group) = group.filter(|group| file.metadata().is_ok_and(|meta| meta.gid() != *group)) {
+            rustix::fs::fchown(&file, None, Some(rustix::fs::Gid::from_raw(group)))?;
+        }
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()
+    }
+
+    /// Takes the place of a file.
+    fn rename(&self) -> Result<(), LinkError> {
+        std::fs::rename(&self.at, &self.to).map_err(|why| io(&self.to, "replaced", why))?;
+        sync_folder(&self.to);
+        Ok(())
+    }
+
+    /// Becomes a file where there is none.
+    fn name(&self) -> std::io::Result<()> {
+        std::fs::hard_link(&self.at, &self.to)?;
+        sync_folder(&self.to);
+        Ok(())
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.at);
+    }
+}
+
+/// Makes a rename last. Some file systems cannot; then it lasts a moment later.
+fn sync_folder(of: &Path) {
+    if let Some(folder) = of.parent().and_then(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// Whether a program can be started.
+pub(crate) fn runs(program: &Path) -> bool {
+    std::fs::metadata(program).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+}
+
+/// The text of a file that is only looked at; nothing if it is not there, or no text of a usual size.
+pub(crate) fn glance(path: &Path) -> Option<String> {
+    let flags = OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(SETTINGS_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+// === the folder of records and backups ===
+
+/// The folder in which linking keeps its records.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordFolder(pub(crate) PathBuf);
+
+/// Held by the one `plexus link` that writes.
+#[derive(Debug)]
+pub(crate) struct LinkLock {
+    _file: File,
+}
+
+impl RecordFolder {
+    pub(crate) fn lock(&self) -> Result<LinkLock, LinkError> {
+        let make = std::fs::DirBuilder::new().recursive(true).mode(NEW_FOLDER).create(&self.0);
+        make.map_err(|why| io(&self.0, "made", why))?;
+        let path = self.0.join("lock");
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).mode(NEW_FILE).open(&path);
+        let file = file.map_err(|why| io(&path, "opened", why))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(LinkLock { _file: file }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LinkError::Busy),
+            Err(why) => Err(io(&path, "locked", why.into())),
+        }
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Result<Option<String>, LinkError> {
+        let path = self.0.join(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(why) => return Err(io(&path, "read", why)),
+        };
+        let mut bytes = Vec::new();
+        file.take(RECORD_MAX.max(SETTINGS_MAX) + 1).read_to_end(&mut bytes).map_err(|why| io(&path, "read", why))?;
+        let text = String::from_utf8(bytes);
+        text.map(Some).map_err(|_| LinkError::Record { path, why: "it is not text".into() })
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), LinkError> {
+        TempFile::write(&self.0.join(name), text.as_bytes(), NEW_FILE, None)?.rename()
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> Result<(), LinkError> {
+        let path = self.0.join(name);
+        match std::fs::remove_file(&path) {
+            Err(why) if why.kind() != ErrorKind::NotFound => Err(io(&path, "deleted", why)),
+            _ => Ok(()),
+        }
+    }
+}

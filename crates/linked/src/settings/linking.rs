@@ -1,0 +1,464 @@
+//! Links and unlinks agents: looks, plans, and does what was planned.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::settings::agents::{LinkAgent, Target, TargetFolder};
+use crate::settings::error::LinkError;
+use crate::settings::files::{self, Content, Place, RecordFolder};
+use crate::settings::record::{FileRecord, LinkRecord, checksum};
+use crate::settings::target::{TargetError, TargetKind};
+use crate::settings::target_state::TargetState;
+
+/// The variables that say where agents keep their settings.
+pub const LINK_VARIABLES: &[&str] =
+    &["CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "COPILOT_HOME", "ZDOTDIR"];
+
+/// The folder of records in the state folder.
+const RECORDS: &str = "link";
+/// Lines of a diff around what is changed.
+const AROUND: usize = 3;
+
+/// Whose settings are edited, and what is written into them.
+#[derive(Clone, Debug)]
+pub struct Linker {
+    home: PathBuf,
+    program: String,
+    variables: BTreeMap<String, String>,
+    records: RecordFolder,
+}
+
+/// Whether an agent is linked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It needs no linking; what to do instead.
+    NotNeeded(&'static str),
+    /// It is not linked.
+    NotLinked,
+    /// It is linked to this program.
+    Linked,
+    /// It is linked to another program or by another version; the difference.
+    OutOfDate(String),
+    /// Only a part of what linking wrote is left; what is missing or wrong.
+    Damaged(String),
+}
+
+/// One file that is changed.
+#[derive(Debug)]
+pub struct FileChange {
+    place: Place,
+    before: Option<Content>,
+    after: Option<String>,
+    /// What is undone to: the text before anything of ours.
+    original: Option<String>,
+    made: Vec<String>,
+    folders: Vec<PathBuf>,
+    /// Whether a removal leaves exactly what was there before linking.
+    exact: bool,
+    /// Where a copy of what a person wrote into a file of ours is left.
+    copy: Option<String>,
+}
+
+/// What is done to link an agent, or to unlink it.
+#[derive(Debug)]
+pub struct LinkPlan {
+    /// The agent.
+    pub agent: &'static LinkAgent,
+    /// Whether it takes out what linking wrote.
+    pub removal: bool,
+    /// The files that change. Empty if all is as it should be.
+    pub changes: Vec<FileChange>,
+    /// The record that is kept afterwards.
+    record: Option<StoredRecord>,
+    /// The record that there is.
+    previous: Option<StoredRecord>,
+    /// Whether there is a record, whole or not.
+    recorded: bool,
+}
+
+/// A record with the texts of its files before.
+type StoredRecord = (LinkRecord, Vec<Option<String>>);
+
+/// What there is of one target, before a plan.
+struct Looked {
+    place: Place,
+    content: Option<Content>,
+    state: TargetState,
+}
+
+impl Looked {
+    fn text(&self) -> Option<&str> {
+        self.content.as_ref().map(|content| content.text.as_str())
+    }
+}
+
+impl Linker {
+    /// For the settings below `home`, with records below `state`. `program` is the path of this program as it is written into
+    /// commands, and `variable` looks up those of [`LINK_VARIABLES`].
+    ///
+    /// # Errors
+    /// [`LinkError::Program`]: the path does not fit into a command.
+    pub fn new(
+        home: &Path,
+        state: &Path,
+        program: &Path,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, LinkError> {
+        let refused = |why| LinkError::Program { path: program.to_owned(), why };
+        let name = program.to_str().ok_or_else(|| refused("it is not UTF-8"))?;
+        if !program.is_absolute() {
+            return Err(refused("it is not absolute"));
+        }
+        // Shells and agents each expand some of these; the same text must mean the same everywhere.
+        if name.chars().any(|one| one.is_control() || matches!(one, '$' | '`' | '\\' | '"' | '\'' | '%')) {
+            return Err(refused("a shell or an agent would change characters in it"));
+        }
+        let command = format!("{} hook x", shell_words::quote(name));
+        if crate::settings::hooks::own_command(&command, "x").is_none() {
+            return Err(refused("its name does not begin with `plexus`, so its entries would not be known again"));
+        }
+        let variables = LINK_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), variable(name)?))).collect();
+        let records = RecordFolder(state.join(RECORDS));
+        Ok(Self { home: home.to_owned(), program: name.to_owned(), variables, records })
+    }
+
+    /// The home folder.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The folder in which an agent keeps a file.
+    pub(crate) fn folder(&self, target: &Target) -> Result<TargetFolder, LinkError> {
+        target.place.folder(&self.home, |name| self.variables.get(name).cloned())
+    }
+
+    fn look(&self, target: &Target) -> Result<Looked, LinkError> {
+        let folder = self.folder(target)?;
+        let path = folder.folder.join(target.place.file);
+        let mut roots = vec![self.home.as_path()];
+        roots.extend(folder.named.as_deref());
+        let place = files::locate(&path, &roots)?;
+        let content = files::read(&place)?;
+        let text = content.as_ref().map(|content| content.text.as_str());
+        let state = target.kind.state(text, &self.program).map_err(|why| refusal(&place, why))?;
+        Ok(Looked { place, content, state })
+    }
+
+    /// The files of an agent, as it names them.
+    ///
+    /// # Errors
+    /// [`LinkError::NotAbsolute`].
+    pub fn paths(&self, agent: &LinkAgent) -> Result<Vec<PathBuf>, LinkError> {
+        agent.targets.iter().map(|target| Ok(self.folder(target)?.folder.join(target.place.file))).collect()
+    }
+
+    /// Whether an agent is linked.
+    ///
+    /// # Errors
+    /// Its files cannot be read or are not understood.
+    pub fn state(&self, agent: &LinkAgent) -> Result<LinkState, LinkError> {
+        if let Some(without) = agent.without {
+            return Ok(LinkState::NotNeeded(without));
+        }
+        let record = LinkRecord::load(&self.records, agent.name)?;
+        let looked: Vec<Looked> = agent.targets.iter().map(|target| self.look(target)).collect::<Result<_, _>>()?;
+        let own = |one: &&Looked| one.state != TargetState::Absent;
+        // A switch that is on may be the person's own.
+        let ours =
+            agent.targets.iter().zip(&looked).filter(|(target, _)| !matches!(target.kind, TargetKind::Switch(_)));
+        if ours.map(|(_, one)| one).filter(own).count() == 0 {
+            let first = looked.first().map(|one| one.place.path.display().to_string()).unwrap_or_default();
+            return Ok(match &record {
+                Some(_) => LinkState::Damaged(format!("what linking wrote is no longer in {first}")),
+                None => LinkState::NotLinked,
+            });
+        }
+        let mut outdated = Vec::new();
+        let mut damaged = Vec::new();
+        for one in &looked {
+            let path = one.place.path.display();
+            match &one.state {
+                TargetState::Current => {}
+                TargetState::Absent => damaged.push(format!("{path} lacks what linking wrote")),
+                TargetState::Outdated(why) => outdated.push(format!("{path}: {why}")),
+                TargetState::Incomplete(why) => damaged.push(format!("{path}: {why}")),
+            }
+        }
+        if !outdated.is_empty() {
+            return Ok(LinkState::OutOfDate(outdated.join("; ")));
+        }
+        if let Some(older) = record.filter(|record| !damaged.is_empty() && record.version != env!("CARGO_PKG_VERSION"))
+        {
+            return Ok(LinkState::OutOfDate(format!("Plexus {} linked it: {}", older.version, damaged.join("; "))));
+        }
+        if !files::runs(Path::new(&self.program)) {
+            damaged.push(format!("{} is not there any more", self.program));
+        }
+        Ok(if damaged.is_empty() { LinkState::Linked } else { LinkState::Damaged(damaged.join("; ")) })
+    }
+
+    /// What linking an agent changes.
+    ///
+    /// # Errors
+    /// [`LinkError`]: nothing can be changed.
+    pub fn plan_link(&self, agent: &'static LinkAgent) -> Result<LinkPlan, LinkError> {
+        let record = LinkRecord::load(&self.records, agent.name)?;
+        let mut changes = Vec::new();
+        let mut kept = Vec::new();
+        for target in agent.targets {
+            let looked = self.look(target)?;
+            let known = record.as_ref().and_then(|record| record.of(&looked.place.path));
+            if looked.state == TargetState::Current {
+                // What linking did to it then is remembered, not what it would do now.
+                if let (Some((at, file)), Some(record)) = (known, &record) {
+                    kept.push((file.clone(), record.backup(&self.records, agent.name, at)));
+                }
+                continue;
+            }
+            files::writable(&looked.place)?;
+            changes.push(self.addition(agent, target, looked, record.as_ref())?);
+        }
+        let recorded = record.is_some();
+        let files = changes.iter().filter_map(|change| Some((change.recorded()?, change.original.clone())));
+        let (files, backups): (Vec<FileRecord>, Vec<Option<String>>) = kept.into_iter().chain(files).unzip();
+        let previous = record.map(|record| self.with_backups(agent, record));
+        let record = Some((LinkRecord::new(&self.program, files), backups));
+        Ok(LinkPlan { agent, removal: false, changes, record, previous, recorded })
+    }
+
+    fn with_backups(&self, agent: &LinkAgent, record: LinkRecord) -> StoredRecord {
+        let backups = (0..record.files.len()).map(|at| record.backup(&self.records, agent.name, at)).collect();
+        (record, backups)
+    }
+
+    fn addition(
+        &self,
+        agent: &LinkAgent,
+        target: &Target,
+        looked: Looked,
+        record: Option<&LinkRecord>,
+    ) -> Result<FileChange, LinkError> {
+        let known = record.and_then(|record| record.of(&looked.place.path).map(|(at, file)| (record, at, file)));
+        let mut folders = files::missing_folders(&looked.place);
+        // Ours is taken out first: an entry of another version does not stay beside the new one.
+        let original = match (looked.text(), known) {
+            (Some(text), Some((record, at, file))) if checksum(text) == file.after => {
+                record.backup(&self.records, agent.name, at).map_or_else(
+                    || target.kind.take_out(text, Some(&file.made), Some(file.before.is_some())),
+                    |text| Ok(Some(text)),
+                )
+            }
+            (Some(text), _) if looked.state == TargetState::Absent => Ok(Some(text.to_owned())),
+            (Some(text), known) => {
+                let made = known.map(|(_, _, file)| file.made.as_slice());
+                target.kind.take_out(text, made, known.map(|(_, _, file)| file.before.is_some()))
+            }
+            (None, _) => Ok(None),
+        };
+        let original = original.map_err(|why| refusal(&looked.place, why))?;
+        let (after, made) =
+            target.kind.add(original.as_deref(), &self.program).map_err(|why| refusal(&looked.place, why))?;
+        if let Some((_, _, file)) = known {
+            folders.splice(0..0, file.folders.iter().filter(|folder| folder.exists()).cloned());
+        }
+        let (place, before) = (looked.place, looked.content);
+        Ok(FileChange { place, before, after: Some(after), original, made, folders, exact: true, copy: None })
+    }
+
+    /// What unlinking an agent changes.
+    ///
+    /// # Errors
+    /// [`LinkError`]: nothing can be changed.
+    pub fn plan_removal(&self, agent: &'static LinkAgent) -> Result<LinkPlan, LinkError> {
+        // Entries are known without their record, so a damaged one is no obstacle.
+        let loaded = LinkRecord::load(&self.records, agent.name);
+        let recorded = !matches!(loaded, Ok(None));
+        let record = loaded.ok().flatten();
+        let mut changes = Vec::new();
+        for (at, target) in agent.targets.iter().enumerate() {
+            let looked = match self.look(target) {
+                // A file of somebody else at our path is left alone.
+                Err(LinkError::NotOurs { .. }) => continue,
+                looked => looked?,
+            };
+            let Some(text) = looked.text().map(str::to_owned) else { continue };
+            let known =
+                record.as_ref().and_then(|record| record.of(&looked.place.path).map(|(at, file)| (record, at, file)));
+            let change = self.subtraction(agent, at, target, looked, &text, known)?;
+            if let Some(change) = change {
+                files::writable(&change.place)?;
+                changes.push(change);
+            }
+        }
+        let previous = record.map(|record| self.with_backups(agent, record));
+        Ok(LinkPlan { agent, removal: true, changes, record: None, previous, recorded })
+    }
+
+    fn subtraction(
+        &self,
+        agent: &LinkAgent,
+        number: usize,
+        target: &Target,
+        looked: Looked,
+        text: &str,
+        known: Option<(&LinkRecord, usize, &FileRecord)>,
+    ) -> Result<Option<FileChange>, LinkError> {
+        let untouched = known.filter(|(_, _, file)| checksum(text) == file.after);
+        let exact = match untouched {
+            Some((_, _, FileRecord { before: None, .. })) => Some(None),
+            Some((record, at, _)) => record.backup(&self.records, agent.name, at).map(Some),
+            None => None,
+        };
+        let is_exact = exact.is_some();
+        let after = match exact {
+            Some(after) => after,
+            None => {
+                let made = known.map(|(_, _, file)| file.made.as_slice());
+                let was_there = known.map(|(_, _, file)| file.before.is_some());
+                target.kind.take_out(text, made, was_there).map_err(|why| refusal(&looked.place, why))?
+            }
+        };
+        if after.as_deref() == Some(text) {
+            return Ok(None);
+        }
+        let edited = matches!(target.kind, TargetKind::File(_)) && looked.state != TargetState::Current && !is_exact;
+        let copy = edited.then(|| format!("{}.{number}.edited", agent.name));
+        let mut folders = known.map(|(_, _, file)| file.folders.clone()).unwrap_or_default();
+        // Only folders above the file, whatever the record says.
+        folders.retain(|folder| looked.place.real.starts_with(folder));
+        let (place, before) = (looked.place, looked.content);
+        Ok(Some(FileChange { place, before, after, original: None, made: Vec::new(), folders, exact: is_exact, copy }))
+    }
+
+    /// Does what was planned: all of it, or nothing.
+    ///
+    /// # Errors
+    /// [`LinkError`]: the files are as they were before.
+    pub fn apply(&self, plan: &LinkPlan) -> Result<(), LinkError> {
+        let _lock = self.records.lock()?;
+        let name = plan.agent.name;
+        if let Some((record, backups)) = plan.record.as_ref().filter(|_| !plan.changes.is_empty()) {
+            // Before the files: what is undone must be known at any moment.
+            record.store(&self.records, name, backups)?;
+        }
+        for (at, change) in plan.changes.iter().enumerate() {
+            if let Err(why) = self.apply_change(change) {
+                for done in plan.changes[..at].iter().rev() {
+                    // The error that began this is the one to report.
+                    let _ = done.revert();
+                }
+                if !plan.removal {
+                    match &plan.previous {
+                        Some((record, backups)) => record.store(&self.records, name, backups)?,
+                        None => LinkRecord::forget(&self.records, name, plan.agent.targets.len())?,
+                    }
+                }
+                return Err(why);
+            }
+        }
+        if plan.removal {
+            plan.changes
+                .iter()
+                .filter(|change| change.after.is_none())
+                .for_each(|change| files::remove_folders(&change.folders));
+            LinkRecord::forget(&self.records, name, plan.agent.targets.len())?;
+        }
+        Ok(())
+    }
+
+    fn apply_change(&self, change: &FileChange) -> Result<(), LinkError> {
+        if let (Some(copy), Some(before)) = (&change.copy, &change.before) {
+            self.records.write(copy, &before.text)?;
+        }
+        if change.after.is_some() {
+            files::make_folders(&files::missing_folders(&change.place))?;
+        }
+        files::change(&change.place, change.before.as_ref(), change.after.as_deref())
+    }
+
+    /// Where a copy of a file that is deleted is left, if a person edited it.
+    pub fn copy_of(&self, change: &FileChange) -> Option<PathBuf> {
+        change.copy.as_ref().map(|name| self.records.0.join(name))
+    }
+}
+
+impl LinkPlan {
+    /// Names exactly these changes: the same as long as the files are as they are now.
+    pub fn digest(&self) -> String {
+        let mut all = format!("{}\n{}\n", self.agent.name, self.removal);
+        for change in &self.changes {
+            let sum = |text: Option<&str>| text.map_or_else(|| "none".to_owned(), checksum);
+            let (before, after) = (change.before.as_ref().map(|before| before.text.as_str()), change.after.as_deref());
+            all += &format!("{}\n{}\n", change.place.real.display(), change.place.path.display());
+            all += &format!("{}\n{}\n", sum(before), sum(after));
+        }
+        checksum(&all)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && !(self.removal && self.recorded)
+    }
+}
+
+impl FileChange {
+    /// The file, as the agent names it.
+    pub fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// Where the file really is, if a symbolic link leads there.
+    pub fn leads_to(&self) -> Option<&Path> {
+        (self.place.real != self.place.path).then_some(self.place.real.as_path())
+    }
+
+    /// What is done to the file, in a word.
+    pub fn what(&self) -> &'static str {
+        match (&self.before, &self.after) {
+            (None, _) => "add",
+            (_, None) => "delete",
+            _ => "edit",
+        }
+    }
+
+    /// Whether a removal leaves exactly what was there before linking.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// The change as a unified diff.
+    pub fn diff(&self) -> String {
+        let before = self.before.as_ref().map_or("", |before| before.text.as_str());
+        let after = self.after.as_deref().unwrap_or_default();
+        similar::TextDiff::from_lines(before, after).unified_diff().context_radius(AROUND).to_string()
+    }
+
+    fn recorded(&self) -> Option<FileRecord> {
+        Some(FileRecord {
+            path: self.place.path.clone(),
+            before: self.original.as_deref().map(checksum),
+            after: checksum(self.after.as_deref()?),
+            made: self.made.clone(),
+            folders: self.folders.clone(),
+        })
+    }
+
+    fn revert(&self) -> Result<(), LinkError> {
+        let now = files::read(&self.place)?;
+        if now.as_ref().map(|now| now.text.as_str()) != self.after.as_deref() {
+            return Err(LinkError::Changed { path: self.place.path.clone() });
+        }
+        files::change(&self.place, now.as_ref(), self.before.as_ref().map(|before| before.text.as_str()))?;
+        if self.before.is_none() {
+            files::remove_folders(&self.folders);
+        }
+        Ok(())
+    }
+}
+
+fn refusal(place: &Place, why: TargetError) -> LinkError {
+    match why {
+        TargetError::Settings(why) => LinkError::Settings { path: place.path.clone(), why },
+        TargetError::NotOurs => LinkError::NotOurs { path: place.path.clone() },
+    }
+}

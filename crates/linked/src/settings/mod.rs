@@ -1,0 +1,38 @@
+//! `plexus link`: what makes an agent's own terminal appear in Plexus.
+//!
+//! An agent is *linked* by entries in its settings, or by a file beside them, that start `plexus hook`. This module knows where each
+//! agent keeps them ([`LINK_AGENTS`]), puts ours in and takes them out again. What is not ours stays as it is, byte for byte:
+//! comments, order, indentation, line ends. [`Linker`] looks, plans ([`LinkPlan`], with the exact difference) and does what was
+//! planned; the module `files` alone reads and writes.
+
+mod agents;
+mod document;
+mod error;
+mod files;
+mod hooks;
+mod linking;
+mod notices;
+mod record;
+mod shell;
+mod shell_links;
+mod switch;
+mod target;
+mod target_state;
+mod version;
+
+#[cfg(test)]
+mod cases_tests;
+#[cfg(test)]
+mod linking_tests;
+#[cfg(test)]
+mod property_tests;
+
+pub use agents::{LINK_AGENTS, LinkAgent, link_agent};
+pub use document::SettingsError;
+pub use error::LinkError;
+pub use hooks::HookLine;
+pub use linking::{FileChange, LINK_VARIABLES, LinkPlan, LinkState, Linker};
+pub use notices::link_notices;
+pub use shell::Shell;
+pub use shell_links::{shell_link, shell_links};
+pub use version::{AgentVersion, GateError, UnknownVersion, VersionGate};

@@ -1,0 +1,100 @@
+//! What was done when an agent was linked, so that it can be undone.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::settings::error::LinkError;
+use crate::settings::files::RecordFolder;
+
+/// The form of the records; another one is called damaged.
+const FORM: u32 = 1;
+
+/// What was done for one agent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct LinkRecord {
+    form: u32,
+    /// The version of Plexus that wrote it.
+    pub(crate) version: String,
+    /// The program that was written into the settings.
+    pub(crate) program: String,
+    /// The files, in the order in which they were changed.
+    pub(crate) files: Vec<FileRecord>,
+}
+
+/// What was done to one file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct FileRecord {
+    /// The path that the agent uses.
+    pub(crate) path: PathBuf,
+    /// The checksum of the file before; none if there was no file.
+    pub(crate) before: Option<String>,
+    /// The checksum of the file as it was left.
+    pub(crate) after: String,
+    /// What was made in it for our entries.
+    pub(crate) made: Vec<String>,
+    /// The folders that were made for it, outermost first.
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+/// The checksum of a file's text.
+pub(crate) fn checksum(text: &str) -> String {
+    data_encoding::HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
+}
+
+impl LinkRecord {
+    pub(crate) fn new(program: &str, files: Vec<FileRecord>) -> Self {
+        Self { form: FORM, version: env!("CARGO_PKG_VERSION").into(), program: program.to_owned(), files }
+    }
+
+    fn name(agent: &str) -> String {
+        format!("{agent}.json")
+    }
+
+    fn backup_name(agent: &str, at: usize) -> String {
+        format!("{agent}.{at}.before")
+    }
+
+    /// The record of an agent; nothing if it is not linked.
+    pub(crate) fn load(folder: &RecordFolder, agent: &str) -> Result<Option<Self>, LinkError> {
+        let Some(text) = folder.read(&Self::name(agent))? else { return Ok(None) };
+        let damaged = |why: String| LinkError::Record { path: folder.0.join(Self::name(agent)), why };
+        let record: Self = serde_json::from_str(&text).map_err(|why| damaged(why.to_string()))?;
+        if record.form != FORM {
+            return Err(damaged(format!("it has the form {}, of another version of Plexus", record.form)));
+        }
+        Ok(Some(record))
+    }
+
+    /// What was done to a file, and its place among the files.
+    pub(crate) fn of(&self, path: &std::path::Path) -> Option<(usize, &FileRecord)> {
+        self.files.iter().enumerate().find(|(_, file)| file.path == path)
+    }
+
+    /// The text of a file before it was linked, if the backup is whole.
+    pub(crate) fn backup(&self, folder: &RecordFolder, agent: &str, at: usize) -> Option<String> {
+        let wanted = self.files.get(at)?.before.as_ref()?;
+        let text = folder.read(&Self::backup_name(agent, at)).ok().flatten()?;
+        (checksum(&text) == *wanted).then_some(text)
+    }
+
+    /// Writes the record with the texts of its files before: the backups first, so that a record is never without them.
+    pub(crate) fn store(&self, folder: &RecordFolder, agent: &str, before: &[Option<String>]) -> Result<(), LinkError> {
+        for (at, text) in before.iter().enumerate() {
+            match text {
+                Some(text) => folder.write(&Self::backup_name(agent, at), text)?,
+                None => folder.remove(&Self::backup_name(agent, at))?,
+            }
+        }
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|why| LinkError::Record { path: folder.0.join(Self::name(agent)), why: why.to_string() })?;
+        folder.write(&Self::name(agent), &format!("{text}\n"))
+    }
+
+    /// Forgets an agent: the record first, so that no record is without its backups.
+    pub(crate) fn forget(folder: &RecordFolder, agent: &str, files: usize) -> Result<(), LinkError> {
+        folder.remove(&Self::name(agent))?;
+        (0..files).try_for_each(|at| folder.remove(&Self::backup_name(agent, at)))
+    }
+}

@@ -1,0 +1,63 @@
+//! The functions of agents in the startup files of shells.
+
+use crate::settings::agents::{LinkAgent, Target, TargetPlace};
+use crate::settings::shell::{Shell, ShellFunction};
+use crate::settings::target::TargetKind;
+
+const fn startup_file(shell: Shell) -> TargetPlace {
+    match shell {
+        Shell::Bash => TargetPlace { variable: "", below_variable: "", below_home: "", file: ".bashrc" },
+        Shell::Zsh => TargetPlace { variable: "ZDOTDIR", below_variable: "", below_home: "", file: ".zshrc" },
+        Shell::Fish => TargetPlace {
+            variable: "XDG_CONFIG_HOME",
+            below_variable: "fish",
+            below_home: ".config/fish",
+            file: "config.fish",
+        },
+    }
+}
+
+macro_rules! shell_links {
+    ($($name:literal, $title:literal, $command:expr;)*) => {
+        &[$(
+            shell_links!(one $name, $title, $command, Bash, "bash"),
+            shell_links!(one $name, $title, $command, Zsh, "zsh"),
+            shell_links!(one $name, $title, $command, Fish, "fish"),
+        )*]
+    };
+    (one $name:literal, $title:literal, $command:expr, $shell:ident, $word:literal) => {
+        LinkAgent {
+            name: concat!($name, "-", $word),
+            words: concat!("--term ", $name),
+            title: concat!($title, " in a shared terminal, from ", $word),
+            program: $name,
+            gate: None,
+            seen: "the live screen on the page and on the phone, beside the session; and the terminal outlives its window",
+            without: None,
+            targets: &[Target {
+                place: startup_file(Shell::$shell),
+                kind: TargetKind::Function(ShellFunction { name: $name, command: $command, shell: Shell::$shell }),
+            }],
+        }
+    };
+}
+
+/// Every agent in every shell.
+const SHELL_LINKS: &[LinkAgent] = shell_links! {
+    "claude", "Claude Code", &["claude"];
+    "gemini", "Gemini CLI", &["gemini"];
+    "opencode", "OpenCode", &["opencode"];
+    "copilot", "GitHub Copilot CLI", &["copilot"];
+    "codex", "Codex", &["codex"];
+    "qwen", "Qwen Code", &["plexus", "wrap", "qwen"];
+};
+
+/// What makes an agent start in a shared terminal, by its name in [`LINK_AGENTS`](crate::settings::LINK_AGENTS) and the shell that it is typed in.
+pub fn shell_link(agent: &str, shell: Shell) -> Option<&'static LinkAgent> {
+    SHELL_LINKS.iter().find(|link| link.program == agent && link.name.ends_with(shell.name()))
+}
+
+/// The same in every shell; of every agent, if none is named.
+pub fn shell_links(agent: Option<&str>) -> impl Iterator<Item = &'static LinkAgent> {
+    SHELL_LINKS.iter().filter(move |link| agent.is_none_or(|agent| link.program == agent))
+}

@@ -1,0 +1,136 @@
+//! The transcript of a session, as it grows. Pure.
+
+use bytes::Bytes;
+
+use crate::terminals::tail::{FileTail, LINE_MAX};
+use plexus_dialects::HttpReply;
+use plexus_dialects::link::transcript_path;
+
+/// How much of an old transcript is shown, in bytes from its end.
+const HISTORY_MAX: u64 = 8 << 20;
+
+/// How far a transcript is read.
+#[derive(Default)]
+pub(crate) struct TranscriptReader {
+    pub(crate) path: String,
+    pub(crate) tail: FileTail,
+    past: Past,
+    /// A read is under way.
+    reading: bool,
+    /// Another read follows it.
+    read_again: bool,
+}
+
+/// The reading of what was written before the gateway saw the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Past {
+    /// There is none, or it is read.
+    #[default]
+    Read,
+    /// The length of the transcript is asked for. Its end is read if it is to be shown.
+    Measuring {
+        shown: bool,
+    },
+    Reading,
+}
+
+/// The outcome of a read.
+#[derive(Debug, Default)]
+pub(crate) struct TranscriptPart {
+    /// Whole lines, each with its place in the file.
+    pub(crate) lines: Vec<(u64, Bytes)>,
+    /// What is missing, for people.
+    pub(crate) gap: Option<String>,
+    /// Whether there may be more to read at once.
+    pub(crate) more: bool,
+}
+
+impl TranscriptReader {
+    /// Reads another file from its beginning, if it is another one.
+    pub(crate) fn set_path(&mut self, path: &str) {
+        if self.path != path && !self.path.is_empty() {
+            self.tail = FileTail::default();
+        }
+        path.clone_into(&mut self.path);
+    }
+
+    /// Begins with a session that no gateway has reported. Its past is shown or left out.
+    pub(crate) fn begin(&mut self, show_past: bool) {
+        (self.tail, self.past) = (FileTail::default(), Past::Measuring { shown: show_past });
+    }
+
+    /// Goes on where an earlier gateway was.
+    pub(crate) fn restore(&mut self, offset: u64, skipping: bool) {
+        self.tail = FileTail { offset, skipping, ..FileTail::default() };
+    }
+
+    /// Whether what is read is from before the gateway saw the session: its turns are over.
+    pub(crate) fn is_past(&self) -> bool {
+        self.past != Past::Read
+    }
+
+    /// All is read for now. Returns whether the past was being read.
+    pub(crate) fn finish_past(&mut self) -> bool {
+        std::mem::replace(&mut self.past, Past::Read) != Past::Read
+    }
+
+    /// The path of the request for the next part; `None` while one is under way, which another follows.
+    pub(crate) fn next_request(&mut self) -> Option<String> {
+        if std::mem::replace(&mut self.reading, true) {
+            self.read_again = true;
+            return None;
+        }
+        let offset = if matches!(self.past, Past::Measuring { .. }) { u64::MAX } else { self.tail.offset };
+        Some(transcript_path(&self.path, offset, self.tail.part))
+    }
+
+    /// Takes the reply to a request.
+    pub(crate) fn reply(&mut self, reply: Result<HttpReply, String>) -> TranscriptPart {
+        self.reading = false;
+        let read_again = std::mem::take(&mut self.read_again);
+        let mut part = match (reply, self.past) {
+            (Ok(HttpReply { status: 416, body }), Past::Measuring { shown }) => self.measured(length(&body), shown),
+            (Ok(HttpReply { status: 200, body }), _) => {
+                let part = self.tail.take(&body, LINE_MAX);
+                let gap = || format!("a line of the transcript is longer than {LINE_MAX} bytes and is left out");
+                TranscriptPart { lines: part.lines, gap: part.left_out.then(gap), more: part.more }
+            }
+            (Ok(HttpReply { status: 416, body }), _) => {
+                self.tail = FileTail { offset: length(&body), ..FileTail::default() };
+                let gap = "the transcript was replaced by a shorter one: some messages may be missing";
+                TranscriptPart { gap: Some(gap.into()), ..TranscriptPart::default() }
+            }
+            // It is written with the first message, and may be deleted without one.
+            (Ok(HttpReply { status: 404, .. }), _) => {
+                self.past = Past::Read;
+                TranscriptPart::default()
+            }
+            (Ok(HttpReply { status, .. }), _) => self.unreadable(&format!("it was answered with {status}")),
+            (Err(why), _) => self.unreadable(&why),
+        };
+        part.more |= read_again;
+        part
+    }
+
+    fn measured(&mut self, length: u64, shown: bool) -> TranscriptPart {
+        self.past = Past::Reading;
+        self.tail.offset = if shown { length.saturating_sub(HISTORY_MAX) } else { length };
+        self.tail.skipping = shown && self.tail.offset > 0;
+        let gap = match shown {
+            true if self.tail.offset > 0 => Some("older messages of this session are not shown"),
+            false if length > 0 => Some("messages from the time when no gateway was running may be missing"),
+            _ => None,
+        };
+        TranscriptPart { gap: gap.map(str::to_owned), more: true, ..TranscriptPart::default() }
+    }
+
+    fn unreadable(&mut self, why: &str) -> TranscriptPart {
+        let gap = self.finish_past().then(|| format!("the transcript cannot be read: {why}"));
+        TranscriptPart { gap, ..TranscriptPart::default() }
+    }
+}
+
+/// The length of a file, from the body of a reply with status 416.
+pub(crate) fn length(body: &[u8]) -> u64 {
+    std::str::from_utf8(body).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
