@@ -648,7 +648,6 @@ const CIRCLES_LEFT: &[&str] = &[
     "crates/dialects/src/acp",
     "crates/protocol/src",
     "crates/surfaces/src",
-    "crates/tui/src/surface",
     "crates/workspace/src",
     "src/auth",
     "src/router/acp",

@@ -9,8 +9,7 @@ use serde_json::Value;
 use super::super::input;
 use super::super::sanitize;
 use super::layout::{Drawing, LABEL_MAX, flag, line_of, list, number, raw_text};
-use super::part::{Part, Spot, drawn};
-use super::state::Place;
+use super::part::{Control, Part, Place, Spot, drawn};
 
 /// Columns of a text field at most, and at least.
 const FIELD_WIDE: usize = 40;
@@ -22,65 +21,6 @@ const SLIDER: usize = 20;
 const SLIDER_NARROW: usize = 4;
 /// Steps from one end of a slider to the other.
 const STEPS: f64 = 20.0;
-
-/// What keys do at a place.
-#[derive(Clone, Debug)]
-pub(crate) enum Control {
-    /// Sends an event, or shows an address.
-    Button {
-        event: Option<String>,
-        url: Option<String>,
-        /// Whether one of its checks does not hold.
-        blocked: bool,
-    },
-    Text {
-        pointer: String,
-        value: String,
-        many_lines: bool,
-        secret: bool,
-    },
-    Check {
-        pointer: String,
-        on: bool,
-    },
-    Choice {
-        pointer: String,
-        values: Vec<String>,
-        chosen: Vec<String>,
-        multiple: bool,
-        at: usize,
-    },
-    Slider {
-        pointer: String,
-        min: f64,
-        max: f64,
-        value: f64,
-    },
-    Tabs {
-        many: usize,
-        at: usize,
-    },
-    /// Opens and closes what it stands above.
-    Modal,
-    Table {
-        rows: usize,
-        at: usize,
-        /// The keys of the columns.
-        columns: Vec<String>,
-        column: usize,
-        sort: Option<(String, bool)>,
-        /// The index of the row under the cursor, and the event that selecting it sends.
-        item: Option<usize>,
-        event: Option<String>,
-    },
-    Tree {
-        rows: usize,
-        at: usize,
-        /// The path under the cursor, and whether it is a folder.
-        item: Option<(String, bool)>,
-        event: Option<String>,
-    },
-}
 
 /// The step of a slider: whole numbers where its ends are whole.
 pub(super) fn slider_step(min: f64, max: f64) -> f64 {

@@ -7,10 +7,10 @@ use ratatui_textarea::TextArea;
 use serde_json::{Value, json};
 
 use super::super::input::{self, Key};
-use super::controls::{Control, slider_step};
+use super::controls::slider_step;
 use super::layout::{LayoutContext, layout};
-use super::part::Spot;
-use super::state::{Editing, Place, SurfaceState};
+use super::part::{Control, Place, Spot};
+use super::state::{Editing, SurfaceState};
 
 /// Bytes of one field at most; the gateway takes 64 KiB of inputs.
 const FIELD_MAX: usize = 60 << 10;

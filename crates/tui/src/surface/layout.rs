@@ -14,8 +14,8 @@ use super::super::highlight::color;
 use super::super::markdown::{markdown, plain, wrap};
 use super::super::sanitize;
 use super::super::theme::Theme;
-use super::part::{Part, Spot};
-use super::state::{Place, SurfaceState};
+use super::part::{Part, Place, Spot};
+use super::state::SurfaceState;
 
 /// Lines of a surface that are laid out; the rest is left out, and said so.
 const LINES_MAX: usize = 4_000;

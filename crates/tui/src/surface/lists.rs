@@ -8,10 +8,8 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 
 use super::super::sanitize;
-use super::controls::Control;
 use super::layout::{Drawing, LABEL_MAX, line_of, list};
-use super::part::Part;
-use super::state::Place;
+use super::part::{Control, Part, Place};
 
 /// Columns of a cell at most.
 const CELL_MAX: usize = 40;

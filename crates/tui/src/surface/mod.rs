@@ -9,6 +9,7 @@ mod keys;
 mod layout;
 mod lists;
 mod part;
+mod prepare;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Parts of a surface's layout: lines, and the places in them that can have the focus.
+//! Parts of a surface's layout: lines, and the controls in them.
 
 use std::ops::Range;
 
@@ -8,8 +8,72 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::super::sanitize;
-use super::controls::Control;
-use super::state::Place;
+
+/// The place of a component: its id, and the list item in a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) id: String,
+    pub(crate) instance: String,
+}
+
+/// The control at a place, which decides what keys do there.
+#[derive(Clone, Debug)]
+pub(crate) enum Control {
+    /// Sends an event, or shows an address.
+    Button {
+        event: Option<String>,
+        url: Option<String>,
+        /// Whether one of its checks does not hold.
+        blocked: bool,
+    },
+    Text {
+        pointer: String,
+        value: String,
+        many_lines: bool,
+        secret: bool,
+    },
+    Check {
+        pointer: String,
+        on: bool,
+    },
+    Choice {
+        pointer: String,
+        values: Vec<String>,
+        chosen: Vec<String>,
+        multiple: bool,
+        at: usize,
+    },
+    Slider {
+        pointer: String,
+        min: f64,
+        max: f64,
+        value: f64,
+    },
+    Tabs {
+        many: usize,
+        at: usize,
+    },
+    /// Opens and closes what it stands above.
+    Modal,
+    Table {
+        rows: usize,
+        at: usize,
+        /// The keys of the columns.
+        columns: Vec<String>,
+        column: usize,
+        sort: Option<(String, bool)>,
+        /// The index of the row under the cursor, and the event that selecting it sends.
+        item: Option<usize>,
+        event: Option<String>,
+    },
+    Tree {
+        rows: usize,
+        at: usize,
+        /// The path under the cursor, and whether it is a folder.
+        item: Option<(String, bool)>,
+        event: Option<String>,
+    },
+}
 
 /// A place that can have the focus.
 #[derive(Clone, Debug)]

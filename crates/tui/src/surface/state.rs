@@ -8,19 +8,10 @@ use plexus_surfaces::{Surface, row_order};
 use ratatui_textarea::TextArea;
 use serde_json::Value;
 
-use super::controls::Control;
-use super::layout::{LayoutContext, layout};
-use super::part::Spot;
+use super::part::Place;
 
 /// How long a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
 pub(crate) const PRESS_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
-
-/// Where a component stands: its id, and the list item in a template.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) id: String,
-    pub(crate) instance: String,
-}
 
 /// What a text field takes while it is edited.
 #[derive(Clone, Debug)]
@@ -39,7 +30,7 @@ struct Typed {
 
 /// The order of a table's rows, for a revision of the surface.
 #[derive(Debug)]
-struct Order {
+pub(super) struct Order {
     rev: u64,
     edits: u64,
     sort: Option<(String, bool)>,
@@ -52,7 +43,7 @@ pub(crate) struct SurfaceState {
     /// What was typed or chosen and not sent yet, by the pointer of the input.
     pub(super) inputs: BTreeMap<String, Value>,
     /// Counts the changes of `inputs`.
-    edits: u64,
+    pub(super) edits: u64,
     typed: Option<Typed>,
     pub(super) focus: Option<Place>,
     pub(super) editing: Option<Editing>,
@@ -69,19 +60,19 @@ pub(crate) struct SurfaceState {
     pub(super) folded: BTreeMap<Place, BTreeSet<String>>,
     /// The modals that are open.
     pub(super) opened: BTreeSet<Place>,
-    orders: RefCell<BTreeMap<Place, Order>>,
+    pub(super) orders: RefCell<BTreeMap<Place, Order>>,
     /// The control that was pressed; no other is until the gateway has replied.
     pub(super) sent: Option<Place>,
     /// Why the last press was refused.
     pub(crate) problem: String,
     /// What a press on the focus means, and since when.
-    meaning: (Option<Place>, String, i64),
+    pub(super) meaning: (Option<Place>, String, i64),
     /// Whether a key of the user was applied since the last layout.
     pub(super) own: bool,
     /// The revision, edits, columns and rows of the last layout.
-    prepared: Option<(u64, u64, usize, usize)>,
+    pub(super) prepared: Option<(u64, u64, usize, usize)>,
     /// Lines, and rows on the screen, of the last layout.
-    size: (usize, usize),
+    pub(super) size: (usize, usize),
 }
 
 impl SurfaceState {
@@ -98,13 +89,6 @@ impl SurfaceState {
 
     pub(super) fn is_typing(&self) -> bool {
         self.editing.is_some()
-    }
-
-    /// Whether a letter begins or continues a text.
-    pub(super) fn takes_letters(&self, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
-        let is_text =
-            |spot: &Spot| Some(&spot.place) == self.focus.as_ref() && matches!(spot.control, Control::Text { .. });
-        self.is_typing() || layout(self.shown(surface), self, cx).spots.iter().any(is_text)
     }
 
     /// The surface as the user sees it.
@@ -126,45 +110,6 @@ impl SurfaceState {
             let typed = surface.with_inputs(&self.inputs);
             self.typed = Some(Typed { rev: now.0, edits: now.1, surface: typed });
         }
-    }
-
-    /// Brings the state in line with the surface and the room for it.
-    pub(super) fn prepare(&mut self, surface: &Surface, cx: &LayoutContext<'_>, now: i64) {
-        // Many events arrive that change nothing here.
-        let current = (surface.rev(), self.edits, cx.width, cx.height);
-        if self.prepared == Some(current) && !self.own && !self.follow {
-            return;
-        }
-        self.prepared = Some(current);
-        self.refresh(surface);
-        let laid_out = layout(self.shown(surface), self, cx);
-        self.size = (laid_out.lines.len(), cx.height);
-        self.orders.borrow_mut().retain(|place, _| laid_out.spots.iter().any(|spot| spot.place == *place));
-        // The empty place stands for the first control.
-        if self.focus.as_ref().is_some_and(|place| place.id.is_empty()) {
-            self.focus = laid_out.spots.first().map(|spot| spot.place.clone());
-        }
-        let spot = self.focus.as_ref().and_then(|place| laid_out.spots.iter().find(|spot| spot.place == *place));
-        if spot.is_none() {
-            (self.focus, self.editing) = (None, None);
-        }
-        if self.editing.as_ref().is_some_and(|editing| Some(&editing.place) != self.focus.as_ref()) {
-            self.editing = None;
-        }
-        let meaning = spot.map(|spot| spot.meaning.clone()).unwrap_or_default();
-        if (&self.meaning.0, &self.meaning.1) != (&self.focus, &meaning) {
-            // What the user's own key changed is known to the user.
-            let since = if self.own { self.meaning.2 } else { now };
-            self.meaning = (self.focus.clone(), meaning, since);
-        }
-        self.own = false;
-        if std::mem::take(&mut self.follow)
-            && let Some(spot) = spot
-        {
-            let lines = &spot.lines;
-            self.scroll = self.scroll.min(lines.start).max(lines.end.saturating_sub(cx.height));
-        }
-        self.scroll = self.scroll.min(self.size.0.saturating_sub(cx.height));
     }
 
     /// Whether a press on the focus is meant for what stands there now.

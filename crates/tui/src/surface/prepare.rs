@@ -1,0 +1,55 @@
+//! The state of a surface after its layout: the focus, the scroll position, and what a press means.
+
+use plexus_surfaces::Surface;
+
+use super::layout::{LayoutContext, layout};
+use super::part::{Control, Spot};
+use super::state::SurfaceState;
+
+impl SurfaceState {
+    /// Returns whether a letter begins or continues a text.
+    pub(super) fn takes_letters(&self, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
+        let is_text =
+            |spot: &Spot| Some(&spot.place) == self.focus.as_ref() && matches!(spot.control, Control::Text { .. });
+        self.is_typing() || layout(self.shown(surface), self, cx).spots.iter().any(is_text)
+    }
+
+    /// Brings the state in line with the surface and the room for it.
+    pub(super) fn prepare(&mut self, surface: &Surface, cx: &LayoutContext<'_>, now: i64) {
+        // Many events arrive that change nothing here.
+        let current = (surface.rev(), self.edits, cx.width, cx.height);
+        if self.prepared == Some(current) && !self.own && !self.follow {
+            return;
+        }
+        self.prepared = Some(current);
+        self.refresh(surface);
+        let laid_out = layout(self.shown(surface), self, cx);
+        self.size = (laid_out.lines.len(), cx.height);
+        self.orders.borrow_mut().retain(|place, _| laid_out.spots.iter().any(|spot| spot.place == *place));
+        // The empty place stands for the first control.
+        if self.focus.as_ref().is_some_and(|place| place.id.is_empty()) {
+            self.focus = laid_out.spots.first().map(|spot| spot.place.clone());
+        }
+        let spot = self.focus.as_ref().and_then(|place| laid_out.spots.iter().find(|spot| spot.place == *place));
+        if spot.is_none() {
+            (self.focus, self.editing) = (None, None);
+        }
+        if self.editing.as_ref().is_some_and(|editing| Some(&editing.place) != self.focus.as_ref()) {
+            self.editing = None;
+        }
+        let meaning = spot.map(|spot| spot.meaning.clone()).unwrap_or_default();
+        if (&self.meaning.0, &self.meaning.1) != (&self.focus, &meaning) {
+            // What the user's own key changed is known to the user.
+            let since = if self.own { self.meaning.2 } else { now };
+            self.meaning = (self.focus.clone(), meaning, since);
+        }
+        self.own = false;
+        if std::mem::take(&mut self.follow)
+            && let Some(spot) = spot
+        {
+            let lines = &spot.lines;
+            self.scroll = self.scroll.min(lines.start).max(lines.end.saturating_sub(cx.height));
+        }
+        self.scroll = self.scroll.min(self.size.0.saturating_sub(cx.height));
+    }
+}
