@@ -272,7 +272,11 @@ impl App {
             self.shared.show_card_of(wanted_request.as_deref());
         }
         if let Some(card) = self.shared.card.card.as_mut().filter(|card| !card.fetching && card.closed_at.is_none())
-            && self.shared.requests.get(&card.id).is_some_and(|(ask, outcome)| ask.partial && outcome.is_none())
+            && self
+                .shared
+                .requests
+                .get(&card.id)
+                .is_some_and(|(ask, outcome)| ask.request.display_truncated && outcome.is_none())
         {
             card.fetching = true;
             card.read = false;

@@ -133,12 +133,12 @@ pub(crate) struct CardLayout {
 
 impl Card {
     pub(crate) fn new(ask: &RequestView, now: i64) -> Self {
-        let mode = match ask.kind {
+        let mode = match ask.request.kind {
             _ if !ask.questions.is_empty() => CardMode::Form(Form::new(&ask.questions)),
-            _ if ask.observe || ask.action(AnswerRole::Send).is_none() => CardMode::Choose,
+            _ if ask.request.observe_only || ask.action(AnswerRole::Send).is_none() => CardMode::Choose,
             RequestType::Prompt => {
                 let mut area = input::area(&ask.default);
-                if ask.secret {
+                if ask.request.secret {
                     area.set_mask_char('•');
                 }
                 CardMode::Text(area)
@@ -174,11 +174,11 @@ impl Card {
     /// Whether a key means this request, also before the card has the focus.
     pub(crate) fn means(&self, name: &str, ask: &RequestView) -> bool {
         match name {
-            _ if ask.observe => false,
+            _ if ask.request.observe_only => false,
             "a" | "d" => true,
             "A" => ask.has_key('A'),
             "e" => ask.editable.is_some(),
-            "r" => ask.reason,
+            "r" => ask.request.allow_reason,
             "m" => has_menu(ask),
             digit => digit.chars().next().is_some_and(|key| digit.len() == 1 && ask.has_key(key)),
         }
@@ -296,8 +296,8 @@ impl Card {
     }
 
     fn answer(&self, ask: &RequestView, mut body: Value) -> Value {
-        if !ask.digest.is_empty() {
-            body["digest"] = ask.digest.as_str().into();
+        if !ask.request.digest.is_empty() {
+            body["digest"] = ask.request.digest.as_str().into();
         }
         body
     }
@@ -510,14 +510,14 @@ impl Card {
                 at -= 1;
                 CardOutcome::Taken
             }
-            " " if ask.multi => {
+            " " if ask.request.multi => {
                 if !picked.remove(&at) {
                     picked.insert(at);
                 }
                 CardOutcome::Taken
             }
             "Enter" | "a" => {
-                let chosen = if ask.multi { picked.clone() } else { BTreeSet::from([at]) };
+                let chosen = if ask.request.multi { picked.clone() } else { BTreeSet::from([at]) };
                 let ids: Vec<&str> =
                     chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.as_str()).collect();
                 self.mode = CardMode::Pick { at, picked };
@@ -527,7 +527,7 @@ impl Card {
             digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
                 Some(item) => {
                     at = item;
-                    if ask.multi && !picked.remove(&item) {
+                    if ask.request.multi && !picked.remove(&item) {
                         picked.insert(item);
                     }
                     CardOutcome::Taken
@@ -579,7 +579,7 @@ impl Card {
     }
 
     fn choose(&mut self, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
-        if ask.observe {
+        if ask.request.observe_only {
             return CardOutcome::Nothing;
         }
         let mut letters = key.name().chars();
@@ -590,7 +590,7 @@ impl Card {
             return self.press(at, ask, false, now);
         }
         match key.name() {
-            "r" if ask.reason => {
+            "r" if ask.request.allow_reason => {
                 self.mode = CardMode::Reason(input::area(""));
                 CardOutcome::Taken
             }
@@ -676,12 +676,12 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
     if !short {
         lines.extend(why_risky(ask, width, theme));
     }
-    if ask.subject == About::Unreadable {
+    if ask.request.subject == About::Unreadable {
         let text = "Plexus cannot tell what this would do; it is shown as the agent sent it";
         lines.extend(wrap(&[Span::styled(text, theme.bad)], &Span::styled("⚠ ", theme.bad), &Span::raw("  "), width));
     }
     // A command that looks like a diff is not one.
-    let edit = matches!(ask.subject, About::Edit { .. });
+    let edit = matches!(ask.request.subject, About::Edit { .. });
     let bar = Span::styled("│ ", if ask.risk == RiskView::Danger { theme.bad } else { theme.accent });
     if !ask.questions.is_empty() && !is_truncated(&ask.questions) {
         // For a form, the questions are the content.
@@ -732,7 +732,7 @@ pub(crate) struct CardText {
 
 /// A description of what the agent wants, for the heading.
 fn wants(ask: &RequestView) -> &'static str {
-    match &ask.subject {
+    match &ask.request.subject {
         _ if ask.action(AnswerRole::Send).is_some() => "asks",
         About::Command { .. } => "wants to run",
         About::Edit { .. } => "wants to edit",
@@ -818,7 +818,7 @@ fn hint(
     let refused = ask.actions.iter().find_map(|action| action.unavailable);
     match (&card.mode, outcome) {
         (_, Some(_)) => say(&mut hint, "Esc closes this"),
-        (CardMode::Choose, None) if ask.observe => {
+        (CardMode::Choose, None) if ask.request.observe_only => {
             let words = "it can only be viewed here: answer it where the agent runs";
             say(&mut hint, either(words, "answer it where the agent runs"));
         }
@@ -873,7 +873,7 @@ fn hint(
         },
         (CardMode::Pick { .. }, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
-            None if ask.multi => say(&mut hint, "Space picks · a sends · d skips"),
+            None if ask.request.multi => say(&mut hint, "Space picks · a sends · d skips"),
             None => say(&mut hint, "a sends what is chosen · d skips"),
         },
         (CardMode::Form(form), None) => match blocked {

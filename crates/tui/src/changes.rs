@@ -178,6 +178,29 @@ pub(crate) enum ChangesMode {
     Runs(usize),
 }
 
+/// The reads of the list.
+#[derive(Debug, Default)]
+struct ListReads {
+    /// Counts the reads: only the last one is applied.
+    serial: u64,
+    running: bool,
+    /// When the list was read last.
+    last: i64,
+    /// When the list is read again.
+    due: Option<i64>,
+}
+
+/// The position in a diff.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DiffPosition {
+    /// The first line of the diff on the screen, and how many of its screen lines are above.
+    pub(crate) scroll: (usize, usize),
+    /// Whether the chosen line is to be brought on the screen.
+    pub(crate) reveal: bool,
+    /// The part that is entered once the diff is there, counted from 1; 0 for none.
+    enters: usize,
+}
+
 /// The screen of a session's changes.
 pub(crate) struct ChangesScreen {
     pub(crate) session: String,
@@ -200,24 +223,14 @@ pub(crate) struct ChangesScreen {
     /// The chosen line of the diff, and the other end of several.
     pub(crate) row: Option<usize>,
     pub(crate) anchor: Option<usize>,
-    /// The first line of the diff on the screen, and how many of its screen lines are above.
-    pub(crate) scroll: (usize, usize),
-    /// Whether the chosen line is to be brought on the screen.
-    pub(crate) reveal: bool,
-    /// Which part is entered once the diff is there, counted from 1; 0 for none.
-    enters: usize,
+    pub(crate) position: DiffPosition,
     pub(crate) draft: ReviewDraft,
     /// A comment that was left before it was added.
     unsaved: Option<(PlacedComment, String)>,
     /// Whether the review is on its way.
     pub(crate) sending: bool,
     pub(crate) undone: Vec<UndoneItem>,
-    /// Counts the reads of the list: only the last one is applied.
-    pub(crate) serial: u64,
-    reading: bool,
-    read_at: i64,
-    /// When the list is read again.
-    due: Option<i64>,
+    reads: ListReads,
 }
 
 impl ChangesScreen {
@@ -247,17 +260,12 @@ impl ChangesScreen {
             flying: None,
             row: None,
             anchor: None,
-            scroll: (0, 0),
-            reveal: false,
-            enters: 0,
+            position: DiffPosition::default(),
             draft,
             unsaved: None,
             sending: false,
             undone: Vec::new(),
-            serial: 0,
-            reading: false,
-            read_at: now,
-            due: Some(now),
+            reads: ListReads { serial: 0, running: false, last: now, due: Some(now) },
         }
     }
 
@@ -266,32 +274,32 @@ impl ChangesScreen {
     /// Files may have changed: the list is read again soon; several calls are one read.
     pub(crate) fn touch(&mut self, now: i64) {
         // A clock that was set back does not put it off.
-        let soon = (self.read_at + READ_PAUSE).clamp(now, now + READ_PAUSE);
-        self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+        let soon = (self.reads.last + READ_PAUSE).clamp(now, now + READ_PAUSE);
+        self.reads.due = Some(self.reads.due.map_or(soon, |due| due.min(soon)));
     }
 
     /// The list is read now: somebody asked for it, or something else is to be shown.
     pub(crate) fn read_again(&mut self, now: i64) {
         self.diffs.retain(|diff| diff.problem.is_empty());
-        (self.due, self.reading) = (Some(now), false);
+        (self.reads.due, self.reads.running) = (Some(now), false);
     }
 
     /// The number of the read that is due.
     pub(crate) fn list_due(&mut self, now: i64) -> Option<u64> {
-        if self.reading || self.due.is_none_or(|due| due > now) {
+        if self.reads.running || self.reads.due.is_none_or(|due| due > now) {
             return None;
         }
-        (self.due, self.reading, self.read_at) = (None, true, now);
-        self.serial += 1;
-        Some(self.serial)
+        (self.reads.due, self.reads.running, self.reads.last) = (None, true, now);
+        self.reads.serial += 1;
+        Some(self.reads.serial)
     }
 
     /// Applies the list; true if it is another.
     pub(crate) fn on_list(&mut self, serial: u64, reply: Result<&Value, &str>) -> bool {
-        if serial != self.serial {
+        if serial != self.reads.serial {
             return false;
         }
-        self.reading = false;
+        self.reads.running = false;
         match reply {
             Err(why) => {
                 why.clone_into(&mut self.problem);
@@ -364,10 +372,10 @@ impl ChangesScreen {
         let (row, anchor) = (find(row), find(anchor));
         (self.row, self.anchor) = (row, anchor.filter(|_| row.is_some()));
         let rows = self.diff().map_or(0, |diff| diff.rows.rows.len());
-        if self.scroll.0 >= rows {
-            self.scroll = (0, 0);
+        if self.position.scroll.0 >= rows {
+            self.position.scroll = (0, 0);
         }
-        if let Some(part) = std::mem::take(&mut self.enters).checked_sub(1) {
+        if let Some(part) = std::mem::take(&mut self.position.enters).checked_sub(1) {
             let last = self.diff().map_or(0, |diff| diff.rows.parts.len()).saturating_sub(1);
             self.enter(part.min(last));
         }
@@ -386,7 +394,7 @@ impl ChangesScreen {
         }
         self.run = run;
         self.diffs.clear();
-        (self.row, self.anchor, self.scroll) = (None, None, (0, 0));
+        (self.row, self.anchor, self.position.scroll) = (None, None, (0, 0));
         // Its runs are wanted until the other list is there.
         if let Some(list) = &mut self.list {
             list.rev.clear();
@@ -439,7 +447,7 @@ impl ChangesScreen {
     }
 
     fn at_another(&mut self) {
-        (self.row, self.anchor, self.scroll, self.enters) = (None, None, (0, 0), 0);
+        (self.row, self.anchor, self.position.scroll, self.position.enters) = (None, None, (0, 0), 0);
     }
 
     pub(crate) fn go_to(&mut self, at: usize) {
@@ -459,7 +467,7 @@ impl ChangesScreen {
     fn enter(&mut self, part: usize) {
         let row = self.diff().and_then(|diff| diff.rows.enter(part));
         if row.is_some() {
-            (self.row, self.anchor, self.reveal) = (row, None, true);
+            (self.row, self.anchor, self.position.reveal) = (row, None, true);
         }
     }
 
@@ -473,14 +481,14 @@ impl ChangesScreen {
             (Some(part), true) if part + 1 < parts => self.enter(part + 1),
             (Some(part), false) if part > 0 => self.enter(part - 1),
             // Its diff is on its way.
-            (None, true) if self.flying.is_some() && self.diff().is_none() => self.enters += 1,
+            (None, true) if self.flying.is_some() && self.diff().is_none() => self.position.enters += 1,
             (_, true) if self.at + 1 < self.fit.len() => {
                 self.step(true, 1);
-                if self.diff().is_some() { self.enter(0) } else { self.enters = 1 }
+                if self.diff().is_some() { self.enter(0) } else { self.position.enters = 1 }
             }
             (_, false) if self.at > 0 => {
                 self.step(false, 1);
-                if self.diff().is_some() { self.enter(0) } else { self.enters = 1 }
+                if self.diff().is_some() { self.enter(0) } else { self.position.enters = 1 }
             }
             _ => {}
         }
@@ -490,7 +498,7 @@ impl ChangesScreen {
     pub(crate) fn line(&mut self, down: bool, many: usize, grow: bool, first: usize) {
         let Some(diff) = self.diff() else { return };
         let Some(row) = self.row else {
-            (self.row, self.reveal) =
+            (self.row, self.position.reveal) =
                 (diff.rows.choosable(first, true).or_else(|| diff.rows.choosable(first, false)), true);
             return;
         };
@@ -508,9 +516,9 @@ impl ChangesScreen {
         self.anchor = if grow { Some(self.anchor.unwrap_or(row)) } else { None };
         // The first line is seen with the heading above it.
         if to == row && !down {
-            self.scroll = (0, 0);
+            self.position.scroll = (0, 0);
         }
-        (self.row, self.reveal) = (Some(to), true);
+        (self.row, self.position.reveal) = (Some(to), true);
     }
 
     /// The first or the last line.
@@ -518,9 +526,9 @@ impl ChangesScreen {
         let Some(diff) = self.diff() else { return };
         let many = diff.rows.rows.len();
         let row = if last { diff.rows.choosable(many.saturating_sub(1), false) } else { diff.rows.choosable(0, true) };
-        (self.row, self.anchor, self.reveal) = (row, None, true);
+        (self.row, self.anchor, self.position.reveal) = (row, None, true);
         if !last {
-            self.scroll = (0, 0);
+            self.position.scroll = (0, 0);
         }
     }
 
@@ -573,7 +581,7 @@ impl ChangesScreen {
         if add {
             // Added from the list, it is still where it was.
             self.draft.put(PlacedComment { text: words, ..about }, edits);
-            (self.anchor, self.reveal) = (None, true);
+            (self.anchor, self.position.reveal) = (None, true);
         } else if edits.is_none() && !words.trim().is_empty() {
             self.unsaved = Some((about, words));
         }
@@ -585,7 +593,7 @@ impl ChangesScreen {
         let Some(at) = self.fit.iter().position(|at| files[*at].path == comment.path) else { return false };
         self.go_to(at);
         let row = self.diff().and_then(|diff| diff.rows.find(comment.old, comment.end));
-        (self.row, self.anchor, self.reveal, self.pane) = (row, None, true, ChangesPane::Diff);
+        (self.row, self.anchor, self.position.reveal, self.pane) = (row, None, true, ChangesPane::Diff);
         true
     }
 }

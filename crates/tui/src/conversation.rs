@@ -9,12 +9,15 @@
 
 mod blocks;
 mod drawing;
+mod history;
 mod reads;
 mod short;
 mod surfaces;
 
 use blocks::{Above, Block, BlockBody, ToolPart};
 use drawing::{parts, some};
+pub(crate) use history::{ConversationEvent, PageOf};
+use history::{History, OlderPage};
 use reads::{ReadStretch, ReadStretches, only_looked};
 use short::CallParts;
 pub(crate) use short::WholeCall;
@@ -102,57 +105,6 @@ pub(crate) struct FoldDefaults {
     pub(crate) tools: bool,
 }
 
-/// A page of history from the gateway.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct PageOf {
-    /// Its events, merged.
-    pub(crate) events: Vec<ConversationEvent>,
-    /// The `before` of the previous page; none on the first.
-    pub(crate) previous: Option<String>,
-}
-
-/// An event, or several merged ones.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ConversationEvent {
-    pub(crate) kind: String,
-    pub(crate) body: Value,
-    pub(crate) run: String,
-    /// The cursor of the last event in it.
-    pub(crate) cursor: String,
-    /// The place of the first event in it.
-    pub(crate) place: u64,
-    /// The times of the first and of the last event.
-    pub(crate) at: (i64, i64),
-}
-
-impl PageOf {
-    /// Reads the gateway's reply.
-    pub(crate) fn read(page: &Value) -> Self {
-        let events = page["events"].as_array().into_iter().flatten().map(|event| {
-            let cursor = event["cursor"].as_str().unwrap_or_default();
-            let at = millis(&event["at"]).unwrap_or_default();
-            ConversationEvent {
-                kind: event["kind"].as_str().unwrap_or_default().to_owned(),
-                body: event["event"].clone(),
-                run: event["run_id"].as_str().unwrap_or_default().to_owned(),
-                cursor: cursor.to_owned(),
-                place: position(event["cursor_first"].as_str().unwrap_or(cursor)),
-                at: (at, millis(&event["at_last"]).unwrap_or(at)),
-            }
-        });
-        Self { events: events.collect(), previous: page["previous"].as_str().map(str::to_owned) }
-    }
-}
-
-/// An older page that is being shown.
-#[derive(Debug)]
-struct OlderPage {
-    blocks: VecDeque<Block>,
-    reads: ReadStretches,
-    /// The `before` of the page before it; none on the first.
-    previous: Option<String>,
-}
-
 /// What drawing depends on.
 pub(crate) struct DrawContext<'a> {
     pub(crate) theme: &'a Theme,
@@ -161,36 +113,9 @@ pub(crate) struct DrawContext<'a> {
     pub(crate) now: i64,
 }
 
-/// A conversation.
-#[derive(Debug)]
-pub(crate) struct Conversation {
-    pub(crate) session: String,
-    blocks: VecDeque<Block>,
-    /// The `before` of the events before the first block; none at the start of the session.
-    previous: Option<String>,
-    /// The older page that is being shown.
-    older: Option<OlderPage>,
-    /// Whether an older page is being fetched.
-    pub(crate) fetching: bool,
-    /// The number of older pages fetched.
-    fetched: u64,
-    /// A place to go to that is not loaded: the page that ends with it is fetched.
-    jump: Option<u64>,
-    asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
-    tools: HashMap<String, u64>,
-    /// The calls that only looked, of which one line stands for many.
-    reads: ReadStretches,
-    next: u64,
-    bytes: usize,
-    /// The place of the last event of what is being applied, and whether it is of a page.
-    applied: (u64, bool),
-    /// The cursor of the last event.
-    pub(crate) cursor: String,
-    /// Whether all stored events have been received.
-    pub(crate) live: bool,
-    pub(crate) events: u64,
-    pub(crate) scroll_position: ScrollPosition,
-    pub(crate) folds: FoldDefaults,
+/// The state of the session, as its latest events report it.
+#[derive(Debug, Default)]
+pub(crate) struct SessionStatus {
     /// When the current run began.
     pub(crate) running: Option<i64>,
     /// Tokens used, and the size of the context.
@@ -199,28 +124,72 @@ pub(crate) struct Conversation {
     pub(crate) settings: Settings,
     /// Slash commands: name and description.
     pub(crate) commands: Vec<(String, String)>,
-    /// The prompts, oldest first.
-    pub(crate) prompts: VecDeque<String>,
+}
+
+/// The state in which the next event becomes a part of a block.
+#[derive(Debug, Default)]
+struct Assembly {
     placer: MessagePlacer,
     /// The tool call that the current entry belongs to.
     above: Option<Above>,
     /// The start of the message that the last text block belongs to.
     message: Option<Position>,
-    /// The place to scroll to once it is loaded.
-    pub(crate) seek_target: Option<u64>,
+    /// The place of the last event of what is being applied, and whether it is of a page.
+    applied: (u64, bool),
+}
+
+/// The bounds of the blocks.
+#[derive(Debug, Default)]
+struct Bounds {
+    /// The bytes of text in the blocks.
+    bytes: usize,
     /// Whether the start was dropped.
     trimmed: bool,
-    /// Blocks added while the newest line is not followed.
-    pub(crate) unseen: usize,
-    bounded: bool,
-    /// What the agent draws.
-    pub(crate) surfaces: SessionSurfaces,
+    /// Whether the bounds apply.
+    applied: bool,
+}
+
+/// The blocks that show surfaces.
+#[derive(Debug, Default)]
+struct DrawnSurfaces {
     /// The block that shows a surface, by its name.
-    surface_blocks: HashMap<String, u64>,
+    blocks: HashMap<String, u64>,
     /// Whether events change the surfaces: those of a page are older than the snapshot.
-    follows_surfaces: bool,
+    follows: bool,
     /// The runtime's name, for frames.
     agent: String,
+}
+
+/// A conversation.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) session: String,
+    blocks: VecDeque<Block>,
+    history: History,
+    asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
+    tools: HashMap<String, u64>,
+    /// The calls that only looked, of which one line stands for many.
+    reads: ReadStretches,
+    next: u64,
+    bounds: Bounds,
+    /// The cursor of the last event.
+    pub(crate) cursor: String,
+    /// Whether all stored events have been received.
+    pub(crate) live: bool,
+    pub(crate) events: u64,
+    pub(crate) scroll_position: ScrollPosition,
+    pub(crate) folds: FoldDefaults,
+    pub(crate) status: SessionStatus,
+    /// The prompts, oldest first.
+    pub(crate) prompts: VecDeque<String>,
+    assembly: Assembly,
+    /// The place to scroll to once it is loaded.
+    pub(crate) seek_target: Option<u64>,
+    /// Blocks added while the newest line is not followed.
+    pub(crate) unseen: usize,
+    /// What the agent draws.
+    pub(crate) surfaces: SessionSurfaces,
+    drawn: DrawnSurfaces,
 }
 
 impl Conversation {
@@ -228,53 +197,44 @@ impl Conversation {
         Self {
             session: session.to_owned(),
             blocks: VecDeque::new(),
-            previous: None,
-            older: None,
-            fetching: false,
-            fetched: 0,
-            jump: None,
+            history: History::default(),
             asks: BTreeMap::new(),
             tools: HashMap::new(),
             reads: ReadStretches::default(),
             next: 1,
-            bytes: 0,
-            applied: (0, false),
             cursor: String::new(),
             live: false,
             events: 0,
             scroll_position: ScrollPosition { follow: true, top: (0, 0), chosen: None },
             folds: FoldDefaults::default(),
-            running: None,
-            usage: None,
-            settings: Settings::default(),
-            commands: Vec::new(),
+            status: SessionStatus::default(),
             prompts: VecDeque::new(),
-            placer: MessagePlacer::default(),
-            above: None,
-            message: None,
+            assembly: Assembly::default(),
             seek_target: None,
-            trimmed: false,
             unseen: 0,
-            bounded: true,
+            bounds: Bounds { bytes: 0, trimmed: false, applied: true },
             surfaces: SessionSurfaces::default(),
-            surface_blocks: HashMap::new(),
-            follows_surfaces: true,
-            agent: String::new(),
+            drawn: DrawnSurfaces { follows: true, ..DrawnSurfaces::default() },
         }
     }
 
     /// The number of blocks and bytes kept.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> (usize, usize) {
-        (self.blocks.len(), self.bytes)
+        (self.blocks.len(), self.bounds.bytes)
+    }
+
+    /// Notes whether an older page is being fetched.
+    pub(crate) fn set_fetching(&mut self, fetching: bool) {
+        self.history.fetching = fetching;
     }
 
     // === events
 
     /// Starts with the newest page of history, and the latest values of a snapshot. Further events follow.
     pub(crate) fn open(&mut self, page: &PageOf, snapshot: &Value) {
-        self.previous.clone_from(&page.previous);
-        self.trimmed = snapshot["trimmed"] == true;
+        self.history.previous.clone_from(&page.previous);
+        self.bounds.trimmed = snapshot["trimmed"] == true;
         let latest = snapshot["latest"].as_object().into_iter().flatten();
         for (kind, body) in latest {
             // Plans and runtime states are blocks, at the place of their event.
@@ -284,10 +244,10 @@ impl Conversation {
             }
         }
         let surfaces = snapshot.get("surfaces").filter(|list| list.is_array());
-        self.follows_surfaces = surfaces.is_none();
+        self.drawn.follows = surfaces.is_none();
         surfaces.into_iter().for_each(|list| self.surfaces.replace(list));
         page.events.iter().for_each(|event_of_page| self.event_of_page(event_of_page));
-        self.follows_surfaces = true;
+        self.drawn.follows = true;
         // Open requests may have been opened before the page.
         for request in snapshot["requests"].as_array().into_iter().flatten() {
             let cursor = self.cursor.clone();
@@ -305,15 +265,15 @@ impl Conversation {
             .find(|one| one["session"]["session_id"] == session.as_str());
         let Some(one) = one else { return };
         self.blocks.clear();
-        self.older = None;
+        self.history.older = None;
         self.tools.clear();
         self.reads = ReadStretches::default();
-        self.surface_blocks.clear();
+        self.drawn.blocks.clear();
         self.surfaces.replace(&one["surfaces"]);
-        self.bytes = 0;
-        self.trimmed = one["trimmed"] == true;
-        (self.placer, self.message) = (MessagePlacer::default(), None);
-        self.previous = one["before"].as_str().map(str::to_owned);
+        self.bounds.bytes = 0;
+        self.bounds.trimmed = one["trimmed"] == true;
+        (self.assembly.placer, self.assembly.message) = (MessagePlacer::default(), None);
+        self.history.previous = one["before"].as_str().map(str::to_owned);
         let cursor = value["cursor"].as_str().unwrap_or_default();
         let mut all: Vec<(u64, bool, &Value)> = Vec::new();
         for (tool, name) in [(false, "messages"), (true, "tools")] {
@@ -333,7 +293,7 @@ impl Conversation {
                 EntryBody::Tool { id: text(&value["tool_call_id"]), parent, update }
             } else {
                 // The next event may go on with the message; the message itself is whole.
-                self.placer.interrupt();
+                self.assembly.placer.interrupt();
                 let content = Content::Text(text(&value["text"]));
                 EntryBody::Message { role: Role::named(&text(&value["role"])), id: None, parent, content }
             };
@@ -354,7 +314,7 @@ impl Conversation {
 
     /// Applies an event of a page.
     fn event_of_page(&mut self, event_of_page: &ConversationEvent) {
-        self.applied.1 = true;
+        self.assembly.applied.1 = true;
         self.take(
             &event_of_page.kind,
             &event_of_page.body,
@@ -363,13 +323,13 @@ impl Conversation {
             event_of_page.place,
             event_of_page.at,
         );
-        self.applied.1 = false;
+        self.assembly.applied.1 = false;
     }
 
     fn take(&mut self, kind: &str, body: &Value, run: &str, cursor: &str, place: u64, (at, last): (i64, i64)) {
         self.events += 1;
-        self.applied.0 = position(cursor);
-        self.above = None;
+        self.assembly.applied.0 = position(cursor);
+        self.assembly.above = None;
         match Kind::from_name(kind) {
             Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
             // A kind of a newer gateway: shown as JSON.
@@ -379,8 +339,8 @@ impl Conversation {
     }
 
     fn entry(&mut self, entry: EntryBody, run: &str, place: u64, (at, last): (i64, i64)) {
-        let placed = self.placer.entry(&entry, run, Position(place));
-        self.above = self.placer.parent(&entry).map(|parent| {
+        let placed = self.assembly.placer.entry(&entry, run, Position(place));
+        self.assembly.above = self.assembly.placer.parent(&entry).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
             Above { id: parent.id.to_owned(), title: sanitize::line(title, FIELD), depth: parent.depth }
         });
@@ -393,13 +353,13 @@ impl Conversation {
             },
             EntryBody::Tool { id, update, .. } => self.tool(id, update, (at, last), place),
             EntryBody::Plan(entries) => self.plan(entries, place),
-            EntryBody::RunStarted(_) => self.running = Some(at),
+            EntryBody::RunStarted(_) => self.status.running = Some(at),
             EntryBody::RunStatus(body) if body["cancelling"] == true => {
                 self.note(false, format!("{} cancels the run", some(&body["by"]["name"])), place);
             }
             EntryBody::RunStatus(_) => {}
             EntryBody::RunEnded(body) => {
-                let took = self.running.take().map_or(-1, |from| at - from);
+                let took = self.status.running.take().map_or(-1, |from| at - from);
                 let words: Vec<String> = [&body["stop_reason"], &body["message"]]
                     .into_iter()
                     .map(field)
@@ -425,7 +385,7 @@ impl Conversation {
             EntryBody::RequestUpdated(body) => {
                 if let Some(ask) = RequestView::read(&body, Answerer::UNLIMITED)
                     && let Some((known, None)) = self.asks.get_mut(&ask.id)
-                    && ask.revision >= known.revision
+                    && ask.request.revision >= known.request.revision
                 {
                     *known = ask;
                 }
@@ -444,16 +404,17 @@ impl Conversation {
     /// Applies a kind of which only the latest value counts.
     fn latest(&mut self, kind: LatestKind, body: &Value) {
         match kind {
-            LatestKind::Mode => self.settings.take_mode(body),
-            LatestKind::Options => self.settings.take_options(body),
+            LatestKind::Mode => self.status.settings.take_mode(body),
+            LatestKind::Options => self.status.settings.take_options(body),
             LatestKind::Usage => {
                 if let (Some(used), Some(size)) = (body["used"].as_u64(), body["size"].as_u64()) {
-                    self.usage = Some((used, size));
+                    self.status.usage = Some((used, size));
                 }
             }
             LatestKind::Commands => {
                 let list = body["availableCommands"].as_array().into_iter().flatten();
-                self.commands = list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
+                self.status.commands =
+                    list.take(200).map(|one| (field(&one["name"]), field(&one["description"]))).collect();
             }
             // The session list shows the title.
             LatestKind::Info => {}
@@ -487,14 +448,14 @@ impl Conversation {
     fn push(&mut self, body: BlockBody, place: u64) -> u64 {
         let id = self.next;
         self.next += 1;
-        let above = self.above.clone();
+        let above = self.assembly.above.clone();
         let block = Block { id, position: place, body, above, toggled: false, drawn: RefCell::default() };
-        self.bytes += block.bytes();
+        self.bounds.bytes += block.bytes();
         self.blocks.push_back(block);
         if !self.scroll_position.follow {
             self.unseen += 1;
         }
-        if self.bounded && (self.blocks.len() > BLOCKS_MAX || self.bytes > BYTES_MAX) {
+        if self.bounds.applied && (self.blocks.len() > BLOCKS_MAX || self.bounds.bytes > BYTES_MAX) {
             self.evict();
         }
         id
@@ -510,16 +471,16 @@ impl Conversation {
                 break;
             }
             let Some(block) = self.blocks.pop_front() else { break };
-            self.bytes -= block.bytes().min(self.bytes);
+            self.bounds.bytes -= block.bytes().min(self.bounds.bytes);
             at = Some(block.position);
             dropped += 1;
         }
         let Some((first, place)) = self.blocks.front().map(|block| (block.id, block.position)) else { return };
-        self.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
+        self.history.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
         self.tools.retain(|_, id| *id >= first);
         self.reads.drop_before(first);
         // A scroll position in the dropped blocks moves to the first one left.
-        if !self.scroll_position.follow && self.older.is_none() && self.scroll_position.top.0 < first {
+        if !self.scroll_position.follow && self.history.older.is_none() && self.scroll_position.top.0 < first {
             self.scroll_position.top = (first, 0);
         }
     }
@@ -532,11 +493,11 @@ impl Conversation {
         let first = placed.first(Position(place));
         let last =
             matches!(&self.blocks.back(), Some(Block { body: BlockBody::Text { who: last, .. }, .. }) if *last == who);
-        if placed == Placed::New || !last || self.message != Some(first) {
+        if placed == Placed::New || !last || self.assembly.message != Some(first) {
             // After another block, a message continues in a new block.
             self.push(BlockBody::Text { who, words: String::new(), continued: false }, place);
         }
-        self.message = Some(first);
+        self.assembly.message = Some(first);
         if who == Role::User {
             self.remember(words, placed == Placed::New);
         }
@@ -550,7 +511,7 @@ impl Conversation {
                         cut -= 1;
                     }
                     add_text.push_str(&rest[..cut]);
-                    self.bytes += cut;
+                    self.bounds.bytes += cut;
                     *drawn.borrow_mut() = None;
                     rest = &rest[cut..];
                     if add_text.len() >= MESSAGE_SPLIT && who == Role::Agent && rest.is_empty() {
@@ -595,8 +556,8 @@ impl Conversation {
                 id
             }
         };
-        let above = self.above.clone();
-        let (end, paged) = self.applied;
+        let above = self.assembly.above.clone();
+        let (end, paged) = self.assembly.applied;
         let Some(block) = self.block_mut(id) else { return };
         let before = block.bytes();
         block.above = above;
@@ -609,7 +570,7 @@ impl Conversation {
         }
         *block.drawn.borrow_mut() = None;
         let after = block.bytes();
-        self.bytes = (self.bytes + after).saturating_sub(before);
+        self.bounds.bytes = (self.bounds.bytes + after).saturating_sub(before);
         self.regroup(id);
     }
 
@@ -630,10 +591,10 @@ impl Conversation {
 
     /// The `before` of the page to fetch, so that the user can scroll further up, or to a place that is not loaded.
     pub(crate) fn page_wanted(&mut self) -> Option<String> {
-        if self.fetching {
+        if self.history.fetching {
             return None;
         }
-        if let Some(place) = self.jump.take() {
+        if let Some(place) = self.history.jump.take() {
             let (epoch, _) = self.cursor.split_once(':')?;
             return Some(format!("{epoch}:{}", place.saturating_add(1)));
         }
@@ -644,56 +605,56 @@ impl Conversation {
         if self.scroll_position.top.0 != first.id || self.scroll_position.top.1 > 0 {
             return None;
         }
-        self.older.as_ref().map_or(&self.previous, |older| &older.previous).clone()
+        self.history.older.as_ref().map_or(&self.history.previous, |older| &older.previous).clone()
     }
 
     /// Shows an older page, from its end.
     pub(crate) fn page(&mut self, page: &PageOf, height: usize, cx: &DrawContext<'_>) {
         // Whoever went elsewhere meanwhile stays there.
-        if !std::mem::take(&mut self.fetching) {
+        if !std::mem::take(&mut self.history.fetching) {
             return;
         }
         let mut other = Self::new(&self.session);
-        (other.bounded, other.follows_surfaces) = (false, false);
+        (other.bounds.applied, other.drawn.follows) = (false, false);
         // Their ids are below all others.
         other.next = 0;
         page.events.iter().for_each(|event_of_page| other.event_of_page(event_of_page));
         if other.blocks.is_empty() {
             // Nothing of it is visible: the page before it may be.
-            let previous = self.older.as_mut().map_or(&mut self.previous, |older| &mut older.previous);
+            let previous = self.history.older.as_mut().map_or(&mut self.history.previous, |older| &mut older.previous);
             previous.clone_from(&page.previous);
             return;
         }
         for (id, known) in other.asks {
             self.asks.entry(id).or_insert(known);
         }
-        self.fetched += 1;
-        let base = u64::MAX - 1_000_000 * (self.fetched % 1000 + 1);
+        self.history.fetched += 1;
+        let base = u64::MAX - 1_000_000 * (self.history.fetched % 1000 + 1);
         for block in &mut other.blocks {
             block.id += base;
         }
         let reads = other.reads.shifted(base);
-        self.older = Some(OlderPage { blocks: other.blocks, reads, previous: page.previous.clone() });
+        self.history.older = Some(OlderPage { blocks: other.blocks, reads, previous: page.previous.clone() });
         self.end(height, cx);
         self.scroll_position.follow = false;
     }
 
     /// Whether an older page is shown.
     pub(crate) fn is_older(&self) -> bool {
-        self.older.is_some()
+        self.history.older.is_some()
     }
 
     /// Scrolls to the newest line.
     pub(crate) fn go_to_newest(&mut self) {
-        self.older = None;
-        self.fetching = false;
+        self.history.older = None;
+        self.history.fetching = false;
         self.scroll_position.follow = true;
         self.scroll_position.chosen = None;
         self.unseen = 0;
     }
 
     fn list(&self) -> &VecDeque<Block> {
-        self.older.as_ref().map_or(&self.blocks, |older| &older.blocks)
+        self.history.older.as_ref().map_or(&self.blocks, |older| &older.blocks)
     }
 
     fn at(&self, id: u64) -> usize {
@@ -774,7 +735,7 @@ impl Conversation {
             }
             (at, offset) = (at, offset).min(end);
             if (at, offset) >= end {
-                match &self.older {
+                match &self.history.older {
                     None => return self.go_to_newest(),
                     // After an older page follows the newest part.
                     Some(_) if was_end => return self.after_older(),
@@ -787,13 +748,13 @@ impl Conversation {
 
     /// Scrolls from an older page to the start of the newest part. (Pages between are reached from below.)
     fn after_older(&mut self) {
-        self.older = None;
+        self.history.older = None;
         self.scroll_position.top = (self.blocks.front().map_or(0, |block| block.id), 0);
     }
 
     /// Scrolls back to where it was; a page that is being read for where it is has no effect.
     pub(crate) fn put_back(&mut self, at: ScrollPosition) {
-        self.fetching = false;
+        self.history.fetching = false;
         self.scroll_position = at;
     }
 
@@ -805,11 +766,11 @@ impl Conversation {
 
     /// Scrolls to the block at this place of the log; true if it is loaded.
     pub(crate) fn seek(&mut self, place: u64) -> bool {
-        self.older = None;
+        self.history.older = None;
         let Some(at) = self.blocks.iter().rposition(|block| block.position <= place) else {
             // Older than the first block: it is fetched, if the gateway has it.
-            self.jump = self.previous.as_ref().map(|_| place);
-            return self.jump.is_some();
+            self.history.jump = self.history.previous.as_ref().map(|_| place);
+            return self.history.jump.is_some();
         };
         let id = self.blocks[at].id;
         if self.is_absorbed(at) {

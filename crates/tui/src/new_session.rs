@@ -101,41 +101,88 @@ pub(crate) enum FormHit {
     Row(FormField, usize),
 }
 
+/// The field of the agent.
+#[derive(Clone, Debug, Default)]
+struct AgentField {
+    /// The agents that can be started; `None` until they were read.
+    presets: Option<Vec<PresetItem>>,
+    /// The name of the chosen agent.
+    chosen: String,
+    /// Whether this client may start agents.
+    can_start: bool,
+}
+
+/// The field of the folder.
+#[derive(Clone, Debug)]
+pub(crate) struct FolderField {
+    pub(crate) text: TextArea<'static>,
+    /// Whether the text is what a person typed or chose.
+    typed: bool,
+    /// The folders that are offered.
+    offered: Vec<FolderItem>,
+    /// A notice below the field.
+    pub(crate) notice: String,
+    /// The number of the last question for folders, when the next one is due, and whether its answer completes what is typed.
+    asked: u64,
+    due: Option<i64>,
+    completes: bool,
+    /// The selected folder of those offered.
+    pub(crate) at: Option<usize>,
+}
+
+/// The fields of another program.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramFields {
+    /// The command line.
+    pub(crate) command: TextArea<'static>,
+    /// The index of its protocol in [`PROTOCOLS`].
+    pub(crate) protocol: usize,
+}
+
+/// The fields of a new git worktree.
+#[derive(Clone, Debug)]
+pub(crate) struct WorktreeFields {
+    pub(crate) branch: TextArea<'static>,
+    /// The branch or commit that it begins at.
+    pub(crate) base: TextArea<'static>,
+}
+
+/// The settings and commands of an agent, as its newest session reported them.
+#[derive(Clone, Debug, Default)]
+struct AgentOffers {
+    /// The session.
+    session: String,
+    commands: Vec<(String, String)>,
+}
+
+/// The attempts to start a session.
+#[derive(Clone, Debug, Default)]
+struct Attempts {
+    /// The number of the last attempt.
+    number: u64,
+    /// The last request without an outcome: the same again is the same attempt.
+    last: Value,
+}
+
 /// The form.
 #[derive(Clone, Debug)]
 pub(crate) struct NewSessionForm {
-    presets: Option<Vec<PresetItem>>,
+    agent: AgentField,
     recent: Vec<FolderItem>,
     /// The home folder, if this client may see the machine's folders.
     home: Option<String>,
     /// The folder that the screen was started in.
     here: String,
-    pub(crate) folder: TextArea<'static>,
-    /// Whether the folder is what a person typed or chose.
-    folder_typed: bool,
-    folders: Vec<FolderItem>,
-    /// What is said below the folder.
-    pub(crate) folder_words: String,
-    /// The number of the last question for folders, when the next one is due, and whether its answer completes what is typed.
-    asked: u64,
-    due: Option<i64>,
-    completes: bool,
-    pub(crate) folder_at: Option<usize>,
-    chosen: String,
-    /// The session whose settings are offered.
-    told: String,
+    pub(crate) folder: FolderField,
+    offers: AgentOffers,
     pub(crate) mode: SettingField,
     pub(crate) model: SettingField,
-    commands: Vec<(String, String)>,
     pub(crate) earlier: bool,
     pub(crate) past: EarlierList,
-    pub(crate) branch: TextArea<'static>,
-    pub(crate) base: TextArea<'static>,
-    /// The command line of another program, and the place of its protocol among [`PROTOCOLS`].
-    pub(crate) command: TextArea<'static>,
-    pub(crate) protocol: usize,
-    /// Whether this client may start agents.
-    starts_agents: bool,
+    /// A new git worktree.
+    pub(crate) worktree: WorktreeFields,
+    /// Another program, as the agent.
+    pub(crate) program: ProgramFields,
     pub(crate) title: TextArea<'static>,
     pub(crate) prompt: TextArea<'static>,
     /// The files that are offered for the prompt, and its images.
@@ -143,9 +190,7 @@ pub(crate) struct NewSessionForm {
     pub(crate) images: Vec<Attachment>,
     pub(crate) focus: FormField,
     pub(crate) start: Option<SessionStart>,
-    attempt: u64,
-    /// The last wish without an outcome: the same again is the same attempt.
-    last: Value,
+    attempts: Attempts,
     pub(crate) problem: Option<StartProblem>,
 }
 
@@ -156,38 +201,34 @@ fn line_of(area: &TextArea<'_>) -> String {
 impl NewSessionForm {
     pub(crate) fn new(here: &str, prompt: &str, runtimes: &[RuntimeItem], attempt: u64) -> Self {
         let mut form = Self {
-            presets: None,
+            agent: AgentField::default(),
             recent: Vec::new(),
             home: None,
             here: here.to_owned(),
-            folder: input::area(here),
-            folder_typed: false,
-            folders: Vec::new(),
-            folder_words: String::new(),
-            asked: 0,
-            due: None,
-            completes: false,
-            folder_at: None,
-            chosen: String::new(),
-            told: String::new(),
+            folder: FolderField {
+                text: input::area(here),
+                typed: false,
+                offered: Vec::new(),
+                notice: String::new(),
+                asked: 0,
+                due: None,
+                completes: false,
+                at: None,
+            },
             mode: SettingField::new(Vec::new()),
             model: SettingField::new(Vec::new()),
-            commands: Vec::new(),
+            offers: AgentOffers::default(),
             earlier: false,
             past: EarlierList::new(),
-            branch: input::area(""),
-            base: input::area(""),
-            command: input::area(""),
-            protocol: 0,
-            starts_agents: false,
+            worktree: WorktreeFields { branch: input::area(""), base: input::area("") },
+            program: ProgramFields { command: input::area(""), protocol: 0 },
             title: input::area(""),
             prompt: input::area(prompt),
             files: FileOffers::default(),
             images: Vec::new(),
             focus: FormField::Prompt,
             start: None,
-            attempt,
-            last: Value::Null,
+            attempts: Attempts { number: attempt, last: Value::Null },
             problem: None,
         };
         // With an agent that runs, only the prompt is missing.
@@ -199,20 +240,20 @@ impl NewSessionForm {
 
     /// Chooses this agent, and whether an earlier conversation is wanted.
     pub(crate) fn choose(&mut self, agent: &str, earlier: bool) {
-        agent.clone_into(&mut self.chosen);
+        agent.clone_into(&mut self.agent.chosen);
         (self.earlier, self.focus) = (earlier, if earlier { FormField::Earlier } else { FormField::Prompt });
     }
 
     /// The number of the last attempt.
     pub(crate) fn attempt(&self) -> u64 {
-        self.attempt
+        self.attempts.number
     }
 
     // === what is shown
 
     /// Whether the agents are still being looked for.
     pub(crate) fn is_looking(&self) -> bool {
-        self.presets.is_none()
+        self.agent.presets.is_none()
     }
 
     /// The agents: those that run, those that can be started, those that are not installed.
@@ -234,7 +275,7 @@ impl NewSessionForm {
                 lists: one.lists,
             });
         }
-        let presets = self.presets.iter().flatten();
+        let presets = self.agent.presets.iter().flatten();
         let (there, missing): (Vec<&PresetItem>, Vec<&PresetItem>) = presets.partition(|one| one.installed);
         let runs = |one: &PresetItem| running.iter().any(|at| at.id == one.name || at.id == one.runtime);
         let preset = |one: &PresetItem, kind, about| AgentChoice {
@@ -248,7 +289,7 @@ impl NewSessionForm {
             let how = if one.key.is_empty() { one.about.clone() } else { format!("signs in by {}", one.key) };
             all.push(preset(one, AgentChoiceKind::Installed, format!("installed · {how}")));
         }
-        if self.starts_agents {
+        if self.agent.can_start {
             all.push(AgentChoice::program());
         }
         for one in missing {
@@ -259,7 +300,7 @@ impl NewSessionForm {
 
     /// The place of the selected agent.
     pub(crate) fn agent_at(&self, all: &[AgentChoice]) -> usize {
-        let chosen = all.iter().position(|one| one.name == self.chosen);
+        let chosen = all.iter().position(|one| one.name == self.agent.chosen);
         let known = |one: &AgentChoice| one.is_usable() && one.kind != AgentChoiceKind::Program;
         // Without one, it is said how to install one.
         let missing = |one: &AgentChoice| one.kind == AgentChoiceKind::Missing;
@@ -303,7 +344,7 @@ impl NewSessionForm {
         // Last, so that who wants none passes nothing.
         if self.offers_worktree(runtimes) {
             all.push(FormField::Branch);
-            if !line_of(&self.branch).trim().is_empty() {
+            if !line_of(&self.worktree.branch).trim().is_empty() {
                 all.push(FormField::Base);
             }
         }
@@ -316,7 +357,7 @@ impl NewSessionForm {
         let here = self.choice(runtimes).is_some_and(|choice| !choice.endpoint);
         let text = self.folder_text();
         let folder = text.trim().trim_end_matches('/');
-        let known = || self.recent.iter().chain(&self.folders);
+        let known = || self.recent.iter().chain(&self.folder.offered);
         let outside = known().any(|one| one.path == folder && !one.git);
         let inside = |one: &FolderItem| folder.strip_prefix(&one.path).is_some_and(|rest| rest.starts_with('/'));
         here && self.home.is_some() && !folder.is_empty() && (!outside || known().any(|one| one.git && inside(one)))
@@ -328,14 +369,14 @@ impl NewSessionForm {
         let begun = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1);
         let begun = begun.filter(|begun| self.focus == FormField::Prompt && !begun.contains(' '));
         let fits = |one: &&(String, String)| begun.is_some_and(|begun| one.0.starts_with(begun));
-        self.commands.iter().filter(fits).take(SLASH_MAX).collect()
+        self.offers.commands.iter().filter(fits).take(SLASH_MAX).collect()
     }
 
     // === what the gateway tells
 
     /// The agents that can be started; a client that may not start them gets none.
     pub(crate) fn on_agents(&mut self, reply: Result<&Value, (u16, &str)>) {
-        self.starts_agents = reply.is_ok();
+        self.agent.can_start = reply.is_ok();
         let presets = match reply {
             Ok(value) => value["agents"].as_array().into_iter().flatten().filter_map(PresetItem::read).collect(),
             Err((status, why)) => {
@@ -345,24 +386,24 @@ impl NewSessionForm {
                 Vec::new()
             }
         };
-        self.presets = Some(presets.into_iter().take(LIST_MAX).collect());
+        self.agent.presets = Some(presets.into_iter().take(LIST_MAX).collect());
     }
 
     /// The folders that sessions used.
     pub(crate) fn on_recent(&mut self, value: &Value) {
         self.recent = FolderItem::list(&value["recent"]);
         self.home = value["under"].as_str().map(str::to_owned);
-        if !self.folder_typed {
+        if !self.folder.typed {
             let known = self.recent.first().map(|one| one.path.clone());
             // A client that may not see the machine's folders works in those that sessions used.
             let other = if self.home.is_some() && !self.here.is_empty() { Some(self.here.clone()) } else { None };
-            self.folder = input::area(&known.or(other).or(self.home.clone()).unwrap_or_default());
+            self.folder.text = input::area(&known.or(other).or(self.home.clone()).unwrap_or_default());
         }
     }
 
     /// What the agent offered in its newest session.
     pub(crate) fn on_told(&mut self, session: &str, value: &Value) {
-        if session != self.told {
+        if session != self.offers.session {
             return;
         }
         let latest = &value["latest"];
@@ -372,7 +413,8 @@ impl NewSessionForm {
         let (modes, models) = settings.offers();
         (self.mode, self.model) = (SettingField::new(modes), SettingField::new(models));
         let commands = latest["available_commands_update"]["availableCommands"].as_array().into_iter().flatten();
-        self.commands = commands.map(|one| (field(&one["name"]), field(&one["description"]))).take(LIST_MAX).collect();
+        self.offers.commands =
+            commands.map(|one| (field(&one["name"]), field(&one["description"]))).take(LIST_MAX).collect();
     }
 
     /// The conversations of a runtime.
@@ -396,12 +438,12 @@ impl NewSessionForm {
     /// The session whose settings are to be read now, of the newest one of the agent.
     pub(crate) fn told_due(&mut self, newest: Option<String>) -> Option<String> {
         let newest = newest.unwrap_or_default();
-        if newest == self.told {
+        if newest == self.offers.session {
             return None;
         }
-        newest.clone_into(&mut self.told);
+        newest.clone_into(&mut self.offers.session);
         (self.mode, self.model) = (SettingField::new(Vec::new()), SettingField::new(Vec::new()));
-        self.commands.clear();
+        self.offers.commands.clear();
         (!newest.is_empty()).then_some(newest)
     }
 
@@ -439,13 +481,13 @@ impl NewSessionForm {
         };
         let folder = self.folder_wanted();
         // An endpoint works in a folder of its own, unless a person names another.
-        if !folder.is_empty() && (self.folder_typed || !one.endpoint) {
+        if !folder.is_empty() && (self.folder.typed || !one.endpoint) {
             body["cwd"] = folder.into();
         }
-        let branch = line_of(&self.branch);
+        let branch = line_of(&self.worktree.branch);
         if !branch.trim().is_empty() && self.offers_worktree(runtimes) {
             body["worktree"] = json!({ "branch": branch.trim() });
-            let base = line_of(&self.base);
+            let base = line_of(&self.worktree.base);
             if !base.trim().is_empty() {
                 body["worktree"]["base"] = base.trim().into();
             }
@@ -459,9 +501,9 @@ impl NewSessionForm {
 
     /// Begins a start; returns its number. The same wish as one without an outcome has the same number.
     pub(crate) fn begin(&mut self, wish: &Value, words: String, now: i64, runtimes: &[RuntimeItem]) -> u64 {
-        if *wish != self.last {
-            self.attempt += 1;
-            self.last = wish.clone();
+        if *wish != self.attempts.last {
+            self.attempts.number += 1;
+            self.attempts.last = wish.clone();
         }
         let agents = self.agents(runtimes);
         let picked = |setting: &SettingField| setting.at.and_then(|at| setting.choices.get(at).cloned());
@@ -472,7 +514,7 @@ impl NewSessionForm {
         };
         self.problem = None;
         self.start = Some(SessionStart {
-            attempt: self.attempt,
+            attempt: self.attempts.number,
             since: now,
             words,
             session: None,
@@ -481,7 +523,7 @@ impl NewSessionForm {
             wakes: false,
             runtime: None,
         });
-        self.attempt
+        self.attempts.number
     }
 
     /// The start failed: everything stays as it was typed.
@@ -494,7 +536,7 @@ impl NewSessionForm {
 
     /// The wish has an outcome: the same again is another attempt.
     pub(crate) fn settled(&mut self) {
-        self.last = Value::Null;
+        self.attempts.last = Value::Null;
     }
 
     // === keys
@@ -511,7 +553,7 @@ impl NewSessionForm {
         for setting in [&mut self.mode, &mut self.model] {
             setting.filter = input::area("");
         }
-        self.folder_at = None;
+        self.folder.at = None;
         self.files.close();
         self.focus = to;
     }
@@ -614,7 +656,7 @@ impl NewSessionForm {
         };
         if let Some(one) = all.get(to) {
             self.problem = None;
-            self.chosen.clone_from(&one.name);
+            self.agent.chosen.clone_from(&one.name);
         }
         FormOutcome::Stay
     }
@@ -622,10 +664,10 @@ impl NewSessionForm {
     /// The focused field of one line, if it is a plain one.
     fn line(&mut self) -> Option<&mut TextArea<'static>> {
         match self.focus {
-            FormField::Branch => Some(&mut self.branch),
-            FormField::Base => Some(&mut self.base),
+            FormField::Branch => Some(&mut self.worktree.branch),
+            FormField::Base => Some(&mut self.worktree.base),
             FormField::Title => Some(&mut self.title),
-            FormField::Command => Some(&mut self.command),
+            FormField::Command => Some(&mut self.program.command),
             _ => None,
         }
     }
@@ -712,7 +754,7 @@ impl NewSessionForm {
                 }
             }
             FormField::Folder => {
-                self.folder.insert_str(single.trim());
+                self.folder.text.insert_str(single.trim());
                 self.folder_changed(now + FOLDER_PAUSE);
             }
             FormField::Earlier => {
@@ -736,7 +778,7 @@ impl NewSessionForm {
                 self.focus_on(FormField::Agent);
                 if let Some(one) = self.agents(runtimes).get(at) {
                     self.problem = None;
-                    self.chosen.clone_from(&one.name);
+                    self.agent.chosen.clone_from(&one.name);
                 }
             }
             FormHit::Row(FormField::Folder, at) => self.take_folder(at, now),

@@ -1326,7 +1326,7 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
         "{screen}"
     );
     assert_eq!(
-        stage.app.pages.session.conversation.as_ref().unwrap().usage,
+        stage.app.pages.session.conversation.as_ref().unwrap().status.usage,
         Some((5, 100)),
         "the latest comes with the snapshot"
     );

@@ -184,10 +184,13 @@ impl Triage {
 
     /// Remembers that the end of this version of a request was on the screen.
     pub(crate) fn mark_seen(&mut self, ask: &RequestView) {
-        if ask.digest.is_empty() || ask.partial || !self.seen.insert(ask.digest.clone()) {
+        if ask.request.digest.is_empty()
+            || ask.request.display_truncated
+            || !self.seen.insert(ask.request.digest.clone())
+        {
             return;
         }
-        self.seen_order.push_back(ask.digest.clone());
+        self.seen_order.push_back(ask.request.digest.clone());
         if self.seen_order.len() > SEEN_MAX
             && let Some(oldest) = self.seen_order.pop_front()
         {
@@ -197,7 +200,7 @@ impl Triage {
 
     /// Whether all of this version of a request was seen here.
     pub(crate) fn was_seen(&self, ask: &RequestView) -> bool {
-        !ask.digest.is_empty() && !ask.partial && self.seen.contains(&ask.digest)
+        !ask.request.digest.is_empty() && !ask.request.display_truncated && self.seen.contains(&ask.request.digest)
     }
 
     /// The selected requests in the versions that are known now.
@@ -223,13 +226,13 @@ impl Triage {
         if MeantRequest::of(ask) != *meant {
             return Err("it changed: read it again");
         }
-        if ask.observe {
+        if ask.request.observe_only {
             return Err("it can only be answered where the agent runs");
         }
         let mut body = match sense {
             Sense::Deny { reason } => {
                 let mut body = Card::denial(ask);
-                if ask.reason && !reason.is_empty() {
+                if ask.request.allow_reason && !reason.is_empty() {
                     body["reason"] = reason.as_str().into();
                 }
                 body
@@ -254,8 +257,8 @@ impl Triage {
                 json!(action.answer)
             }
         };
-        if !ask.digest.is_empty() {
-            body["digest"] = ask.digest.as_str().into();
+        if !ask.request.digest.is_empty() {
+            body["digest"] = ask.request.digest.as_str().into();
         }
         Ok(body)
     }
@@ -271,7 +274,7 @@ pub(crate) struct MeantRequest {
 
 impl MeantRequest {
     fn of(ask: &RequestView) -> Self {
-        Self { id: ask.id.clone(), digest: ask.digest.clone(), revision: ask.revision }
+        Self { id: ask.id.clone(), digest: ask.request.digest.clone(), revision: ask.request.revision }
     }
 }
 
@@ -314,17 +317,17 @@ pub(crate) fn asked(ask: &RequestView) -> String {
 
 /// What two requests that ask the same have in common; `None` if it is not known in full, or too long.
 fn same_text(ask: &RequestView) -> Option<(std::mem::Discriminant<About>, &str)> {
-    if ask.partial || ask.display.len() > GROUP_TEXT_MAX {
+    if ask.request.display_truncated || ask.display.len() > GROUP_TEXT_MAX {
         return None;
     }
     let mut text = ask.display.trim_end();
-    if matches!(ask.subject, About::Command { .. })
+    if matches!(ask.request.subject, About::Command { .. })
         && let Some((command, last)) = text.rsplit_once('\n')
         && last.starts_with("in ")
     {
         text = command;
     }
-    Some((std::mem::discriminant(&ask.subject), text))
+    Some((std::mem::discriminant(&ask.request.subject), text))
 }
 
 /// Puts requests that belong together in groups, each at the place of its first request.

@@ -2,7 +2,7 @@
 //! sanitized here.
 
 use plexus_protocol::answers::{AnswerAction, AnswerRole, Answerer, Sense, actions};
-use plexus_protocol::{About, Question, Request, RequestType};
+use plexus_protocol::{Question, Request};
 use serde_json::{Value, json};
 
 use super::sanitize;
@@ -62,13 +62,12 @@ pub(crate) struct ItemView {
     pub(crate) detail: String,
 }
 
-/// A request.
+/// A request, with its texts sanitized.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestView {
     pub(crate) id: String,
     pub(crate) session: String,
     pub(crate) runtime: String,
-    pub(crate) kind: RequestType,
     pub(crate) title: String,
     pub(crate) message: String,
     /// The gateway's own rendering, in full.
@@ -76,31 +75,21 @@ pub(crate) struct RequestView {
     pub(crate) warnings: Vec<String>,
     /// The reasons for the risk.
     pub(crate) reasons: Vec<String>,
-    pub(crate) subject: About,
-    /// How often it changed since it was opened.
-    pub(crate) revision: u64,
-    /// Whether only its beginning is here.
-    pub(crate) partial: bool,
-    pub(crate) digest: String,
     /// The answers that this device may give, in order.
     pub(crate) actions: Vec<AnswerAction>,
     pub(crate) items: Vec<ItemView>,
-    pub(crate) multi: bool,
     /// Questions of a form; empty where the request itself is the question.
     pub(crate) questions: Vec<Question>,
     pub(crate) default: String,
-    pub(crate) secret: bool,
     pub(crate) risk: RiskView,
     /// Whether the gateway reported the risk.
     pub(crate) rated: bool,
-    pub(crate) reason: bool,
-    pub(crate) observe: bool,
     pub(crate) opened: i64,
     pub(crate) expires: Option<i64>,
     /// The part that may be edited: its name and its current text.
     pub(crate) editable: Option<(String, String)>,
-    /// The facts that its answers depend on.
-    request: Request,
+    /// The request as the gateway sent it, without its long texts.
+    pub(crate) request: Request,
 }
 
 impl RequestView {
@@ -131,26 +120,17 @@ impl RequestView {
             id: request.request_id.to_string(),
             session: request.session_id.to_string(),
             runtime: line(request.runtime_id.as_str()),
-            kind: request.kind,
             title: line(&request.title),
             message: request.message.clone().unwrap_or_default(),
             display: sanitize::text(display),
             warnings: lines(&request.warnings),
             reasons: lines(&request.risk_reasons),
-            subject: request.subject.clone(),
-            revision: request.revision,
-            partial: request.display_truncated,
-            digest: request.digest.clone(),
             actions: actions(&request, device),
             items: request.items.iter().map(item).collect(),
-            multi: request.multi,
             questions: if request.observe_only { Vec::new() } else { request.form().to_vec() },
             default: request.default_value.clone().unwrap_or_default(),
-            secret: request.secret,
             risk: RiskView::of(request.risk),
             rated: rated || request.danger,
-            reason: request.allow_reason,
-            observe: request.observe_only,
             opened: request.opened_at.as_millis(),
             expires: request.expires_at.map(|at| at.as_millis()),
             editable: request.editable.as_ref().map(|editable| (line(&editable.label), editable.value.clone())),

@@ -78,7 +78,7 @@ impl App {
     /// The settings that the open session's agent offers.
     fn choices(&self) -> Vec<SettingChoice> {
         let conversation = self.pages.session.conversation.as_ref().filter(|_| self.shared.page == TuiPage::Session);
-        conversation.map(|conversation| conversation.settings.choices(&conversation.session)).unwrap_or_default()
+        conversation.map(|conversation| conversation.status.settings.choices(&conversation.session)).unwrap_or_default()
     }
 
     pub(super) fn command(&mut self, name: &str, effects: &mut Vec<Effect>) {

@@ -176,12 +176,18 @@ impl App {
     /// it is shown has to be read again.
     pub(super) fn on_request(&mut self, ask: RequestView) {
         if let Some((known, None)) = self.shared.requests.get(&ask.id) {
-            let is_repeated_part = ask.revision == known.revision && ask.partial && !known.partial;
-            if ask.revision < known.revision || is_repeated_part {
+            let is_repeated_part = ask.request.revision == known.request.revision
+                && ask.request.display_truncated
+                && !known.request.display_truncated;
+            if ask.request.revision < known.request.revision || is_repeated_part {
                 return;
             }
-            if let Some(card) =
-                self.shared.card.card.as_mut().filter(|card| card.id == ask.id && ask.revision > known.revision)
+            if let Some(card) = self
+                .shared
+                .card
+                .card
+                .as_mut()
+                .filter(|card| card.id == ask.id && ask.request.revision > known.request.revision)
             {
                 *card = Card::new(&ask, self.shared.now);
                 card.changed = true;
@@ -362,7 +368,7 @@ impl App {
 
     /// Applies a whole request of which only the beginning was known.
     fn on_full_request(&mut self, id: &str, ask: Option<RequestView>, why: &str) {
-        match ask.filter(|ask| ask.id == id && !ask.partial) {
+        match ask.filter(|ask| ask.id == id && !ask.request.display_truncated) {
             Some(ask) if self.shared.is_open(id) => {
                 if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
                     card.fetching = false;

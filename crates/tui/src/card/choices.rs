@@ -14,7 +14,7 @@ const LABEL_MAX: usize = 24;
 const CONTENT_MAX: usize = 50;
 /// Whether some answers have no key, or labels that do not fit beside their verbs.
 pub(super) fn has_menu(ask: &RequestView) -> bool {
-    !ask.observe && ask.actions.iter().any(|action| action.key.is_none() || !action.label.is_empty())
+    !ask.request.observe_only && ask.actions.iter().any(|action| action.key.is_none() || !action.label.is_empty())
 }
 
 /// A button of a card.
@@ -56,14 +56,14 @@ impl CardChoice {
 
 /// The buttons: the answers that have keys, and what else the request takes.
 pub(super) fn choices_of(ask: &RequestView, width: usize) -> Vec<CardChoice> {
-    if ask.observe || ask.action(AnswerRole::Send).is_some() {
+    if ask.request.observe_only || ask.action(AnswerRole::Send).is_some() {
         return Vec::new();
     }
     let mut all: Vec<CardChoice> = ask.actions.iter().filter_map(|action| CardChoice::of(action, width)).collect();
     if ask.editable.is_some() {
         all.push(CardChoice::new("e", "Edit", true));
     }
-    if ask.reason {
+    if ask.request.allow_reason {
         all.push(CardChoice::new("r", "Deny with a reason", false));
     }
     if has_menu(ask) {

@@ -237,13 +237,15 @@ impl DiffPen<'_> {
     /// The first line on the screen, such that the one at `row` is on it if it is to be revealed.
     pub(crate) fn settled(&self, height: usize) -> (usize, usize) {
         let rows = self.diff.rows.rows.len();
-        let (mut top, mut above) = self.screen.scroll;
+        let (mut top, mut above) = self.screen.position.scroll;
         if rows == 0 || height == 0 {
             return (0, 0);
         }
         top = top.min(rows - 1);
         above = above.min(self.height(top).saturating_sub(1));
-        let Some(row) = self.screen.row.filter(|row| self.screen.reveal && *row < rows) else { return (top, above) };
+        let Some(row) = self.screen.row.filter(|row| self.screen.position.reveal && *row < rows) else {
+            return (top, above);
+        };
         if row <= top {
             // With the heading of its part, if that is just above.
             let before = row.checked_sub(1).filter(|at| self.diff.rows.rows[*at].kind == DiffRowKind::Part);
@@ -270,7 +272,7 @@ impl DiffPen<'_> {
 
     /// The first line on the screen after scrolling by so many screen lines.
     pub(crate) fn scrolled(&self, by: i64, height: usize) -> (usize, usize) {
-        let (mut top, mut above) = self.screen.scroll;
+        let (mut top, mut above) = self.screen.position.scroll;
         let rows = self.diff.rows.rows.len();
         let mut left = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
         if by < 0 {
@@ -304,7 +306,7 @@ impl DiffPen<'_> {
 
     /// The line of the diff at this screen line.
     pub(crate) fn at(&self, line: usize) -> Option<usize> {
-        let (mut at, above) = self.screen.scroll;
+        let (mut at, above) = self.screen.position.scroll;
         let mut left = line + above;
         while at < self.diff.rows.rows.len() {
             let high = self.height(at);

@@ -138,7 +138,7 @@ impl Conversation {
 
     /// The stretch of a block that one line may stand for, and whether it is unfolded.
     pub(super) fn stretch_at(&self, at: usize) -> Option<(ReadStretch, bool)> {
-        let reads = self.older.as_ref().map_or(&self.reads, |older| &older.reads);
+        let reads = self.history.older.as_ref().map_or(&self.reads, |older| &older.reads);
         let stretch = reads.of(self.list().get(at)?.id).filter(ReadStretch::is_long)?;
         Some((stretch, self.folds.tools != stretch.toggled))
     }

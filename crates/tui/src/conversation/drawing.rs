@@ -27,7 +27,7 @@ impl Conversation {
             .or_else(|| (0..list.len()).rev().take(200).find(|at| self.can_fold(*at) && self.visible(*at, cx)));
         let Some(at) = chosen else { return };
         let stretch = self.stretch_at(at);
-        let (list, reads) = match &mut self.older {
+        let (list, reads) = match &mut self.history.older {
             None => (&mut self.blocks, &mut self.reads),
             Some(older) => (&mut older.blocks, &mut older.reads),
         };
@@ -49,8 +49,8 @@ impl Conversation {
     pub(crate) fn refold(&mut self, change: impl FnOnce(&mut FoldDefaults)) {
         change(&mut self.folds);
         self.reads.refold();
-        self.older.iter_mut().for_each(|older| older.reads.refold());
-        for block in self.blocks.iter_mut().chain(self.older.iter_mut().flat_map(|older| &mut older.blocks)) {
+        self.history.older.iter_mut().for_each(|older| older.reads.refold());
+        for block in self.blocks.iter_mut().chain(self.history.older.iter_mut().flat_map(|older| &mut older.blocks)) {
             block.toggled = false;
             *block.drawn.borrow_mut() = None;
         }
@@ -85,11 +85,11 @@ impl Conversation {
 
     /// What to show above the first line.
     pub(crate) fn before(&self) -> Option<&'static str> {
-        if self.fetching {
+        if self.history.fetching {
             Some("loading older messages …")
-        } else if self.older.is_some() {
+        } else if self.history.older.is_some() {
             Some("older")
-        } else if self.trimmed && self.previous.is_none() {
+        } else if self.bounds.trimmed && self.history.previous.is_none() {
             Some("the beginning is no longer stored")
         } else {
             None
@@ -100,9 +100,9 @@ impl Conversation {
     pub(crate) fn place(&self, cx: &DrawContext<'_>) -> f32 {
         let (top, _) = self.top(cx);
         // The size of the unloaded history is unknown: one page is assumed.
-        let (before, above) = match &self.older {
+        let (before, above) = match &self.history.older {
             Some(older) => (PAGE, top * PAGE / older.blocks.len().max(1)),
-            None if self.previous.is_some() => (PAGE, PAGE + top),
+            None if self.history.previous.is_some() => (PAGE, PAGE + top),
             None => (0, top),
         };
         #[expect(clippy::cast_precision_loss, reason = "a place on a scroll bar")]
@@ -257,7 +257,7 @@ impl Conversation {
         let (theme, width) = (cx.theme, usize::from(cx.width));
         let surface = self.surfaces.get(name);
         let title = surface.map_or_else(|| sanitize::line(name, FIELD), surface::title);
-        let latest = self.surface_blocks.get(name) == Some(&block.id);
+        let latest = self.drawn.blocks.get(name) == Some(&block.id);
         let Some(surface) = surface.filter(|_| latest) else {
             let why = if surface.is_some() { "shown again below" } else { "closed" };
             let words = sanitize::cut(&title, width.saturating_sub(28));
@@ -367,7 +367,7 @@ impl Conversation {
             _ => ("○", theme.dim),
         };
         let took = match (*until, *from) {
-            (0, from) if from > 0 && status == "in_progress" && self.running.is_some() => span(cx.now - from),
+            (0, from) if from > 0 && status == "in_progress" && self.status.running.is_some() => span(cx.now - from),
             _ if status == "not_reported" => "not reported".to_owned(),
             (until, from) if from > 0 && until - from >= 1000 => span(until - from),
             _ => String::new(),

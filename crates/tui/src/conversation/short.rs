@@ -69,7 +69,7 @@ impl CallParts {
 
 impl Conversation {
     fn call_mut(&mut self, id: u64) -> Option<&mut Block> {
-        let list = self.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
+        let list = self.history.older.as_mut().map_or(&mut self.blocks, |older| &mut older.blocks);
         let at = list.binary_search_by_key(&id, |block| block.id).ok();
         let at = at.or_else(|| list.iter().position(|block| block.id == id))?;
         list.get_mut(at)
@@ -121,8 +121,8 @@ impl Conversation {
         }
         (parts.left_out, *toggled) = (0, true);
         let after = call.bytes();
-        if self.older.is_none() {
-            self.bytes = (self.bytes + after).saturating_sub(before);
+        if self.history.older.is_none() {
+            self.bounds.bytes = (self.bounds.bytes + after).saturating_sub(before);
         }
         // Whoever loads it wants to see it.
         if self.folds.tools

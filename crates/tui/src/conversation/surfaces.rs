@@ -6,10 +6,10 @@ impl Conversation {
     /// A surface changed. One that is shown whole has a block: where it was shown last in its run.
     pub(super) fn surface(&mut self, name: String, body: Value, place: u64) {
         let shown = body.get("base").is_none() && body["closed"] != true;
-        if self.follows_surfaces {
+        if self.drawn.follows {
             self.surfaces.apply(body);
         }
-        if let Some(id) = self.surface_blocks.get(&name).copied() {
+        if let Some(id) = self.drawn.blocks.get(&name).copied() {
             let first = self.blocks.front().map_or(0, |block| block.id);
             let at = id.checked_sub(first).and_then(|n| usize::try_from(n).ok());
             if let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) {
@@ -22,7 +22,7 @@ impl Conversation {
         }
         if shown {
             let id = self.push(BlockBody::Surface(name.clone()), place);
-            self.surface_blocks.insert(name, id);
+            self.drawn.blocks.insert(name, id);
         }
     }
 
@@ -40,15 +40,15 @@ impl Conversation {
 
     /// Names the agent in the frames of its surfaces.
     pub(crate) fn set_agent(&mut self, name: &str) {
-        if self.agent != name {
-            name.clone_into(&mut self.agent);
+        if self.drawn.agent != name {
+            name.clone_into(&mut self.drawn.agent);
             self.redraw_surfaces();
         }
     }
 
     /// The agent's name in frames.
     pub(crate) fn agent(&self) -> &str {
-        if self.agent.is_empty() { "the agent" } else { &self.agent }
+        if self.drawn.agent.is_empty() { "the agent" } else { &self.drawn.agent }
     }
 
     /// The surface that a key opens: of the selected block, else the first pinned one, else the one that changed last.

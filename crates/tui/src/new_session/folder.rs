@@ -8,7 +8,7 @@ use serde_json::Value;
 impl NewSessionForm {
     /// The folder as it stands in the field.
     pub(crate) fn folder_text(&self) -> String {
-        line_of(&self.folder)
+        line_of(&self.folder.text)
     }
 
     /// The folder that is wanted: absolute, without a slash at its end; empty for the agent's own.
@@ -33,11 +33,11 @@ impl NewSessionForm {
 
     /// The folders that are offered: those that were used, or those that complete what is typed.
     pub(crate) fn offered(&self) -> Vec<&FolderItem> {
-        if !self.folder_typed {
+        if !self.folder.typed {
             return self.recent.iter().collect();
         }
         if self.home.is_some() {
-            return self.folders.iter().collect();
+            return self.folder.offered.iter().collect();
         }
         let typed = self.folder_text().to_lowercase();
         self.recent.iter().filter(|one| one.path.to_lowercase().contains(&typed)).collect()
@@ -45,15 +45,15 @@ impl NewSessionForm {
 
     /// The folders for the question of this number.
     pub(crate) fn on_folders(&mut self, asked: u64, reply: Result<&Value, &str>) {
-        if asked != self.asked {
+        if asked != self.folder.asked {
             return;
         }
-        let completes = std::mem::take(&mut self.completes);
+        let completes = std::mem::take(&mut self.folder.completes);
         match reply {
-            Err(why) => (self.folders, self.folder_words) = (Vec::new(), why.to_owned()),
+            Err(why) => (self.folder.offered, self.folder.notice) = (Vec::new(), why.to_owned()),
             Ok(value) => {
-                self.folders = FolderItem::list(&value["folders"]);
-                self.folder_words = match (self.folders.is_empty(), value["more"] == true) {
+                self.folder.offered = FolderItem::list(&value["folders"]);
+                self.folder.notice = match (self.folder.offered.is_empty(), value["more"] == true) {
                     (true, _) => "no folders here".to_owned(),
                     (false, true) => "there are more: type the beginning of a name".to_owned(),
                     (false, false) => String::new(),
@@ -63,13 +63,13 @@ impl NewSessionForm {
                 }
             }
         }
-        self.folder_at = None;
+        self.folder.at = None;
     }
 
     /// The query and the number of the question for folders that is due.
     pub(crate) fn folders_due(&mut self, now: i64) -> Option<(u64, String)> {
-        self.due.filter(|at| *at <= now)?;
-        self.due = None;
+        self.folder.due.filter(|at| *at <= now)?;
+        self.folder.due = None;
         self.home.as_ref()?;
         let text = self.folder_text();
         let (under, prefix) = match text.rfind('/') {
@@ -78,28 +78,28 @@ impl NewSessionForm {
             // Not the beginning of a path.
             None => return None,
         };
-        self.asked += 1;
+        self.folder.asked += 1;
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("under", under).append_pair("prefix", prefix);
-        Some((self.asked, query.finish()))
+        Some((self.folder.asked, query.finish()))
     }
 
     // === keys
 
     pub(super) fn folder_key(&mut self, key: &Key, now: i64, runtimes: &[RuntimeItem]) {
         let many = self.offered().len();
-        match (key.name(), self.folder_at) {
+        match (key.name(), self.folder.at) {
             ("Down", None) if many == 0 => self.go(1, runtimes),
-            ("Down", None) => self.folder_at = Some(0),
+            ("Down", None) => self.folder.at = Some(0),
             ("Down", Some(at)) if at + 1 >= many => self.go(1, runtimes),
-            ("Down", Some(at)) => self.folder_at = Some(at + 1),
+            ("Down", Some(at)) => self.folder.at = Some(at + 1),
             ("Up", None) => self.go(-1, runtimes),
-            ("Up", Some(at)) => self.folder_at = at.checked_sub(1),
+            ("Up", Some(at)) => self.folder.at = at.checked_sub(1),
             ("Enter", Some(at)) => self.take_folder(at, now),
             ("Enter", None) => self.go(1, runtimes),
             ("M-Enter" | "C-j" | "S-Enter", _) => {}
             _ => {
-                if input::edit(&mut self.folder, key) {
+                if input::edit(&mut self.folder.text, key) {
                     self.folder_changed(now + FOLDER_PAUSE);
                 }
             }
@@ -107,39 +107,39 @@ impl NewSessionForm {
     }
 
     pub(super) fn folder_changed(&mut self, due: i64) {
-        (self.folder_typed, self.folder_at, self.completes) = (true, None, false);
-        self.folder_words.clear();
-        self.due = Some(due);
+        (self.folder.typed, self.folder.at, self.folder.completes) = (true, None, false);
+        self.folder.notice.clear();
+        self.folder.due = Some(due);
     }
 
     /// Takes an offered folder: one that completes what is typed is gone into.
     pub(super) fn take_folder(&mut self, at: usize, now: i64) {
         let Some(one) = self.offered().get(at).map(|one| one.path.clone()) else { return };
-        let inside = self.folder_typed && self.home.is_some();
-        self.folder = input::area(&if inside { format!("{one}/") } else { one });
+        let inside = self.folder.typed && self.home.is_some();
+        self.folder.text = input::area(&if inside { format!("{one}/") } else { one });
         self.folder_changed(now);
         if !inside {
-            self.due = None;
+            self.folder.due = None;
         }
     }
 
     /// Completes the folder as far as it is certain; false if there is nothing to complete.
     pub(super) fn tab(&mut self, now: i64) -> bool {
-        if self.home.is_none() || !self.folder_typed && self.folder_at.is_none() {
+        if self.home.is_none() || !self.folder.typed && self.folder.at.is_none() {
             return false;
         }
-        if let Some(at) = self.folder_at {
+        if let Some(at) = self.folder.at {
             self.take_folder(at, now);
             return true;
         }
-        if self.due.is_some() {
+        if self.folder.due.is_some() {
             // Asked at once, and completed by the answer.
-            (self.due, self.completes) = (Some(now), true);
+            (self.folder.due, self.folder.completes) = (Some(now), true);
             return true;
         }
         let done = self.complete();
         if done {
-            self.due = Some(now);
+            self.folder.due = Some(now);
         }
         done
     }
@@ -148,7 +148,7 @@ impl NewSessionForm {
     fn complete(&mut self) -> bool {
         let text = self.folder_text();
         let (above, begun) = text.split_at(text.rfind('/').map_or(0, |cut| cut + 1));
-        let names: Vec<&str> = self.folders.iter().map(|one| one.name.as_str()).collect();
+        let names: Vec<&str> = self.folder.offered.iter().map(|one| one.name.as_str()).collect();
         let fits = |name: &&&str| name.to_lowercase().starts_with(&begun.to_lowercase());
         let names: Vec<&str> = names.iter().filter(fits).copied().collect();
         let Some(first) = names.first() else { return false };
@@ -164,7 +164,7 @@ impl NewSessionForm {
         if full == text {
             return false;
         }
-        self.folder = input::area(&full);
+        self.folder.text = input::area(&full);
         true
     }
 }

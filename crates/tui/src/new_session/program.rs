@@ -49,20 +49,20 @@ pub(super) fn split(line: &str) -> Vec<String> {
 impl NewSessionForm {
     /// The start of the program that is named, and the words meanwhile.
     pub(super) fn program_wish(&self) -> Result<(Value, String), String> {
-        let words = split(&line_of(&self.command));
+        let words = split(&line_of(&self.program.command));
         let Some(program) = words.first().filter(|program| !program.is_empty()) else {
             return Err("type the command line of the program, such as my-agent --acp".to_owned());
         };
         let name = sanitize::line(program, 40);
-        let (protocol, _) = PROTOCOLS.get(self.protocol).or(PROTOCOLS.first()).copied().unwrap_or_default();
+        let (protocol, _) = PROTOCOLS.get(self.program.protocol).or(PROTOCOLS.first()).copied().unwrap_or_default();
         Ok((json!({ "start": { "dialect": protocol, "command": words } }), format!("Starting {name}")))
     }
 
     pub(super) fn protocol_key(&mut self, name: &str, runtimes: &[RuntimeItem]) {
         let many = PROTOCOLS.len();
         match name {
-            "Right" | " " | "l" => self.protocol = (self.protocol + 1) % many,
-            "Left" | "h" => self.protocol = (self.protocol + many - 1) % many,
+            "Right" | " " | "l" => self.program.protocol = (self.program.protocol + 1) % many,
+            "Left" | "h" => self.program.protocol = (self.program.protocol + many - 1) % many,
             "Up" | "k" => self.go(-1, runtimes),
             "Down" | "j" | "Enter" => self.go(1, runtimes),
             _ => {}
@@ -78,10 +78,10 @@ impl NewSessionForm {
             body["cwd"] = folder.into();
         }
         let agents = self.agents(runtimes);
-        self.attempt += 1;
+        self.attempts.number += 1;
         self.problem = None;
         self.start = Some(SessionStart {
-            attempt: self.attempt,
+            attempt: self.attempts.number,
             since: now,
             words: format!("Starting {}", sanitize::line(&choice.name, 40)),
             session: None,
@@ -90,7 +90,7 @@ impl NewSessionForm {
             wakes: true,
             runtime: None,
         });
-        Some((self.attempt, body))
+        Some((self.attempts.number, body))
     }
 
     /// Looks at the agent that is started for its conversations.

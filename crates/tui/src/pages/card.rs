@@ -41,7 +41,7 @@ impl Draw<'_> {
         }
         let inner_width = usize::from(area.width).saturating_sub(4);
         let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, shared.now));
-        if !shared.card.focused && outcome.is_none() && !ask.observe {
+        if !shared.card.focused && outcome.is_none() && !ask.request.observe_only {
             let (key, hint) = match (shared.page == TuiPage::Session && shared.writing, area.width < NARROW_TABS) {
                 (true, true) => ("Esc", " answers it: you are writing"),
                 (true, false) => ("Esc", " answers it: letters go into your prompt now"),
@@ -150,7 +150,7 @@ impl Draw<'_> {
             CardMode::Pick { at, picked } => {
                 let (shown, first) = window(ask.items.len(), *at, MENU_ROWS);
                 for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
-                    let mark = match (ask.multi, picked.contains(&n)) {
+                    let mark = match (ask.request.multi, picked.contains(&n)) {
                         (true, true) => "[x] ",
                         (true, false) => "[ ] ",
                         _ => "  ",

@@ -125,7 +125,7 @@ impl ChangesPage {
         let Some(screen) = &mut self.screen else { return };
         screen.top = top;
         if let Some(scroll) = scroll {
-            (screen.scroll, screen.reveal) = (scroll, false);
+            (screen.position.scroll, screen.position.reveal) = (scroll, false);
         }
     }
 
@@ -140,7 +140,7 @@ impl ChangesPage {
         let height = usize::from(self.areas(shared).lines.height);
         let scroll = self.with_diff(shared, |pen| pen.scrolled(by, height));
         if let (Some(screen), Some(scroll)) = (&mut self.screen, scroll) {
-            screen.scroll = scroll;
+            screen.position.scroll = scroll;
         }
     }
 
@@ -196,7 +196,7 @@ impl ChangesPage {
         let page = usize::from(self.areas(shared).lines.height).saturating_sub(1).max(1);
         let Some(screen) = &mut self.screen else { return false };
         let files = screen.pane == ChangesPane::Files;
-        let first = screen.scroll.0;
+        let first = screen.position.scroll.0;
         match key.name() {
             "Down" | "Up" if files => screen.step(key.name() == "Down", 1),
             "PageDown" | "PageUp" if files => screen.step(key.name() == "PageDown", 10),
@@ -220,10 +220,10 @@ impl ChangesPage {
     /// After a page was turned, the chosen line is the first one on the screen.
     fn line_on_screen(&mut self) {
         let Some(screen) = self.screen.as_mut().filter(|screen| screen.row.is_some()) else { return };
-        let (first, above) = screen.scroll;
+        let (first, above) = screen.position.scroll;
         let from = if above > 0 { first + 1 } else { first };
         if let Some(row) = screen.diff().and_then(|diff| diff.rows.choosable(from, true)) {
-            (screen.row, screen.anchor, screen.reveal) = (Some(row), None, false);
+            (screen.row, screen.anchor, screen.position.reveal) = (Some(row), None, false);
         }
     }
 

@@ -166,7 +166,7 @@ impl SessionPage {
             && area.height > 0
             && let Some(before) = conversation.page_wanted()
         {
-            conversation.fetching = true;
+            conversation.set_fetching(true);
             cx.effects.push(Effect::Page { session: conversation.session.clone(), before });
         }
     }
@@ -232,7 +232,7 @@ impl SessionPage {
                 conversation.page(&page, height, &pen);
             }
             Err(why) => {
-                conversation.fetching = false;
+                conversation.set_fetching(false);
                 conversation.scroll_position.follow = false;
                 shared.say(&why, true);
             }
@@ -352,7 +352,8 @@ impl SessionPage {
         if begun.contains(' ') || !shared.writing {
             return Vec::new();
         }
-        let all = self.conversation.as_ref().map(|conversation| conversation.commands.clone()).unwrap_or_default();
+        let all =
+            self.conversation.as_ref().map(|conversation| conversation.status.commands.clone()).unwrap_or_default();
         all.into_iter().filter(|(name, _)| name.starts_with(begun)).take(6).collect()
     }
 }

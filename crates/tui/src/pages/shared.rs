@@ -169,12 +169,12 @@ impl CardPane {
             && let Some((ask, None)) = requests.get(&card.id)
             && let Some(mode) = card.draft()
         {
-            self.drafts.insert(card.id.clone(), (ask.revision, mode.clone()));
+            self.drafts.insert(card.id.clone(), (ask.request.revision, mode.clone()));
         }
         let Some((ask, _)) = id.and_then(|id| requests.get(id)) else { return };
         let mut card = Card::new(ask, now);
         if let Some((revision, mode)) = self.drafts.remove(&ask.id)
-            && revision == ask.revision
+            && revision == ask.request.revision
         {
             card.resume(mode);
         }

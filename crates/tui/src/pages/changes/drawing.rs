@@ -344,7 +344,7 @@ impl Draw<'_> {
         }
         let Some(diff) = diff else { return };
         let pen = DiffPen { screen, diff, theme, width: usize::from(area.width) };
-        let (top, mut above) = screen.scroll;
+        let (top, mut above) = screen.position.scroll;
         for at in top..diff.rows.rows.len() {
             let chosen = screen.is_chosen(&diff.rows.rows[at]);
             for (line, own) in pen.lines(at).into_iter().skip(above) {
@@ -374,8 +374,8 @@ impl Draw<'_> {
             self.put(area.x + 1, y, Span::styled("The diff is too long to be shown whole.", theme.warn), area.width);
         }
         #[expect(clippy::cast_precision_loss, reason = "a place on a scroll bar")]
-        let place = screen.scroll.0 as f32 / diff.rows.rows.len().max(1) as f32;
-        self.scrollbar(area, place, y < end && screen.scroll.0 > 0);
+        let place = screen.position.scroll.0 as f32 / diff.rows.rows.len().max(1) as f32;
+        self.scrollbar(area, place, y < end && screen.position.scroll.0 > 0);
     }
 
     /// The comment that is being written, or how many there are.

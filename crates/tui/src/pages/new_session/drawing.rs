@@ -63,7 +63,7 @@ fn list_of(shared: &Shared, form: &NewSessionForm, field: FormField) -> (usize, 
             let all = form.agents(&shared.runtimes);
             (all.len(), form.agent_at(&all))
         }
-        FormField::Folder => (form.offered().len(), form.folder_at.unwrap_or_default()),
+        FormField::Folder => (form.offered().len(), form.folder.at.unwrap_or_default()),
         FormField::Mode | FormField::Model => {
             let setting = if field == FormField::Mode { &form.mode } else { &form.model };
             let shown = setting.shown();
@@ -268,10 +268,10 @@ impl Draw<'_> {
                 if words.is_empty() && !on {
                     return self.put(at.x, at.y, Span::styled("the agent's own", theme.dim), at.width);
                 }
-                self.field(at, &form.folder, on);
+                self.field(at, &form.folder.text, on);
                 let left = usize::from(at.width).saturating_sub(sanitize::width(&words) + 2);
-                if on && left > 8 && !form.folder_words.is_empty() {
-                    let words = sanitize::cut(&form.folder_words, left);
+                if on && left > 8 && !form.folder.notice.is_empty() {
+                    let words = sanitize::cut(&form.folder.notice, left);
                     self.right(at, vec![Span::styled(words, theme.dim)], at.width);
                 }
             }
@@ -287,12 +287,12 @@ impl Draw<'_> {
                 }
             }
             FormField::Branch => {
-                if form.branch.is_empty() && !on {
+                if form.worktree.branch.is_empty() && !on {
                     return self.put(at.x, at.y, Span::styled("without a worktree", theme.dim), at.width);
                 }
-                self.field(at, &form.branch, on);
+                self.field(at, &form.worktree.branch, on);
                 let words = "the new branch of a git worktree";
-                if on && form.branch.is_empty() && at.width > 3 {
+                if on && form.worktree.branch.is_empty() && at.width > 3 {
                     self.put(at.x + 2, at.y, Span::styled(words, theme.dim), at.width - 2);
                 }
             }
@@ -334,25 +334,25 @@ impl Draw<'_> {
         let theme = &self.shared.theme;
         match field {
             FormField::Base => {
-                if !form.base.is_empty() || on {
-                    self.field(at, &form.base, on);
+                if !form.worktree.base.is_empty() || on {
+                    self.field(at, &form.worktree.base, on);
                 }
                 let words = "what is checked out; or a branch or commit";
-                if form.base.is_empty() && at.width > 3 {
+                if form.worktree.base.is_empty() && at.width > 3 {
                     let right = if on { 2 } else { 0 };
                     self.put(at.x + right, at.y, Span::styled(words, theme.dim), at.width - right);
                 }
             }
             FormField::Command => {
-                self.field(at, &form.command, on);
-                if form.command.is_empty() && at.width > 3 {
+                self.field(at, &form.program.command, on);
+                if form.program.command.is_empty() && at.width > 3 {
                     self.put(at.x + 2, at.y, Span::styled("my-agent --acp", theme.dim), at.width - 2);
                 }
             }
             FormField::Protocol => {
                 let mut spans = Vec::new();
                 for (n, (_, name)) in PROTOCOLS.iter().enumerate() {
-                    let chosen = n == form.protocol;
+                    let chosen = n == form.program.protocol;
                     let style = if chosen { theme.text.add_modifier(Modifier::BOLD) } else { theme.dim };
                     // Where there is little room, the chosen one alone.
                     if chosen || at.width > 60 {
@@ -413,7 +413,7 @@ impl Draw<'_> {
         Clear.render(area, self.buf);
         self.fill(area, self.shared.theme.bar);
         for (y, n) in (area.y..area.y + area.height).zip(first..many) {
-            let chosen = n == at && (field != FormField::Folder || form.folder_at.is_some());
+            let chosen = n == at && (field != FormField::Folder || form.folder.at.is_some());
             self.form_row(form, field, Rect { y, height: 1, ..area }, n, chosen);
         }
     }

@@ -189,7 +189,7 @@ fn asks(shared: &Shared) -> Option<String> {
     let (ask, _) = shared.requests.get(&card.id)?;
     Some(
         match ask.actions.iter().find(|action| action.unavailable.is_none()).map(|action| (action.key, action.verb())) {
-            _ if ask.observe => format!("{} asks, where it runs", ask.runtime),
+            _ if ask.request.observe_only => format!("{} asks, where it runs", ask.runtime),
             Some((Some(key), verb)) if ask.action(AnswerRole::Send).is_none() => {
                 format!("{} asks: Esc, then {key} ({})", ask.runtime, verb.to_lowercase())
             }

@@ -219,7 +219,7 @@ impl Draw<'_> {
             if width > 100 {
                 left.push(Span::styled(sanitize::cut(&session.cwd, 40), theme.dim));
             }
-            let took = match conversation.running {
+            let took = match conversation.status.running {
                 Some(at) if at > 0 && session.state != "idle" => format!(" {}", span(shared.now - at)),
                 _ => String::new(),
             };
@@ -229,10 +229,10 @@ impl Draw<'_> {
         } else {
             left.push(Span::styled(sanitize::line(&conversation.session, 40), theme.dim));
         }
-        for words in conversation.settings.current_names() {
+        for words in conversation.status.settings.current_names() {
             say(sanitize::cut(&words, 24), theme.dim);
         }
-        if let Some((used, size)) = conversation.usage.filter(|(_, size)| *size > 0) {
+        if let Some((used, size)) = conversation.status.usage.filter(|(_, size)| *size > 0) {
             let left = 100 - (used.saturating_mul(100) / size).min(100);
             say(format!("{left}% context left"), if left < 15 { theme.warn } else { theme.dim });
         }
@@ -263,7 +263,7 @@ impl Draw<'_> {
                 lines.push(Line::from(Span::styled(sanitize::cut(&session.cwd, usize::from(width)), theme.dim)));
                 let mut words = vec![session.runtime.clone()];
                 words.extend(Some(session.branch.clone()).filter(|branch| !branch.is_empty()));
-                words.extend(conversation.settings.current_names());
+                words.extend(conversation.status.settings.current_names());
                 let words = sanitize::cut(&words.join(" · "), usize::from(width));
                 lines.push(Line::from(Span::styled(words, theme.dim)));
             }
