@@ -32,8 +32,8 @@ pub(crate) fn servers(value: &Value) -> String {
 pub(crate) fn skills(value: &Value, width: usize) -> String {
     let one = |skill: &Value| {
         let scope = if skill["scope"] == "repo" { "this project" } else { "yours" };
-        let words = sanitize::line(skill["description"].as_str().unwrap_or_default(), LONG);
-        format!("{} · {scope}\n{}", field(&skill["name"]), wrap_indented(&words, width))
+        let text = sanitize::line(skill["description"].as_str().unwrap_or_default(), LONG);
+        format!("{} · {scope}\n{}", field(&skill["name"]), wrap_indented(&text, width))
     };
     let errors = value["errors"].as_array().into_iter().flatten();
     let errors: Vec<String> =
@@ -51,11 +51,11 @@ fn all(list: &Value, one: impl Fn(&Value) -> String, value: &Value, none: &str) 
 }
 
 /// Wraps text between words into indented lines.
-pub(crate) fn wrap_indented(words: &str, width: usize) -> String {
-    let room = width.saturating_sub(INDENT.len()).max(20);
+pub(crate) fn wrap_indented(text: &str, width: usize) -> String {
+    let space = width.saturating_sub(INDENT.len()).max(20);
     let (mut lines, mut line) = (Vec::new(), String::new());
-    for word in words.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > space {
             lines.push(format!("{INDENT}{}", std::mem::take(&mut line)));
         }
         if !line.is_empty() {
@@ -74,7 +74,7 @@ pub(crate) fn wrap_indented(words: &str, width: usize) -> String {
 pub(crate) struct PastConversation {
     /// Its title, and its identifier.
     pub(crate) name: String,
-    /// When it was last used, or that it is open; and its folder.
+    /// The time when it was last used, or that it is open; and its folder.
     pub(crate) what: String,
     /// The open session of the conversation, if any.
     pub(crate) session: Option<String>,
@@ -84,22 +84,22 @@ pub(crate) struct PastConversation {
 
 /// The resumable conversations of a runtime, in its own order.
 pub(crate) fn past_conversations(runtime: &str, value: &Value) -> Vec<PastConversation> {
-    let one = |kept: &Value| {
-        let native = kept["native_id"].as_str()?;
-        let title = Some(field(&kept["title"])).filter(|title| !title.is_empty());
-        let open = kept["session_id"].as_str().map(str::to_owned);
-        let when = kept["updated_at"].as_str().and_then(|at| at.get(..10)).unwrap_or_default();
-        let words = [if open.is_some() { "open here" } else { when }, &field(&kept["cwd"])].map(str::to_owned);
-        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        let mut wanted = json!({ "runtime_id": runtime, "native_id": native });
-        if kept["cwd"].is_string() {
-            wanted["cwd"] = kept["cwd"].clone();
+    let one = |stored: &Value| {
+        let native = stored["native_id"].as_str()?;
+        let title = Some(field(&stored["title"])).filter(|title| !title.is_empty());
+        let open = stored["session_id"].as_str().map(str::to_owned);
+        let when = stored["updated_at"].as_str().and_then(|at| at.get(..10)).unwrap_or_default();
+        let text = [if open.is_some() { "open here" } else { when }, &field(&stored["cwd"])].map(str::to_owned);
+        let text: Vec<String> = text.into_iter().filter(|word| !word.is_empty()).collect();
+        let mut params = json!({ "runtime_id": runtime, "native_id": native });
+        if stored["cwd"].is_string() {
+            params["cwd"] = stored["cwd"].clone();
         }
         Some(PastConversation {
             name: format!("{} · {}", title.as_deref().unwrap_or("untitled"), sanitize::line(native, 60)),
-            what: words.join(" · "),
+            what: text.join(" · "),
             session: open,
-            open: wanted,
+            open: params,
         })
     };
     value["resumable"].as_array().into_iter().flatten().filter_map(one).collect()

@@ -37,7 +37,7 @@ use super::theme::Theme;
 use super::triage::Sense;
 use super::view_model::{RequestResult, RequestView, RuntimeItem, SessionItem, field};
 
-/// How long a toast stays, in milliseconds.
+/// Time that a toast stays, in milliseconds.
 const TOAST_TIME: i64 = 5_000;
 /// The time for a second Ctrl-C, in milliseconds.
 const QUIT_WINDOW: i64 = 2_000;
@@ -47,7 +47,7 @@ const REFRESH: i64 = 5_000;
 const CLOSED_MAX: usize = 200;
 /// Longest link shown, in characters.
 const LINK_MAX: usize = 500;
-/// How long a key, a click or a focus event counts as presence, in milliseconds: a focused terminal without input is not watched.
+/// Time that a key, a click or a focus event counts as presence, in milliseconds: a focused terminal without input is not watched.
 const PRESENCE_TIMEOUT: i64 = 120_000;
 /// Sessions in a page of older ones.
 const SESSIONS_PAGE: usize = 500;
@@ -60,20 +60,20 @@ const WHEEL_LINES: usize = 3;
 pub(crate) struct App {
     pub(crate) shared: Shared,
     pub(crate) pages: Pages,
-    /// Whether the replay after `hello` is over.
+    /// `true` if the replay after `hello` is over.
     live: bool,
-    /// Whether no page was chosen yet.
+    /// `true` if no page was chosen yet.
     no_page_chosen: bool,
-    /// Whether the form of a new session is the first screen if there is no session.
+    /// `true` if the form of a new session is the first screen if there is no session.
     offers_first_session: bool,
     guard: typing::TypingGuard,
     /// The number of sheets so far: a reply to an earlier one is stale.
     sheets: u64,
-    /// When Ctrl-C was last pressed.
+    /// The time when Ctrl-C was last pressed.
     interrupted: i64,
     pub(crate) mouse: bool,
     presence: Presence,
-    /// When the list on the screen was last read.
+    /// The time when the list on the screen was last read.
     refreshed: i64,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct App {
 struct Presence {
     /// The terminal's focus, if it reports it.
     focused: Option<bool>,
-    /// When the user last did something here.
+    /// The time when the user last did something here.
     touched: i64,
     /// The viewed session and the focus, as last reported.
     reported: Option<(Option<String>, bool)>,
@@ -181,9 +181,9 @@ impl App {
                     self.key(&key, &mut effects);
                 }
             }
-            Msg::Paste(words) => {
+            Msg::Paste(text) => {
                 self.drop_key();
-                self.paste(&words, &mut effects);
+                self.paste(&text, &mut effects);
             }
             Msg::Mouse(event) => {
                 self.drop_key();
@@ -201,22 +201,22 @@ impl App {
                 self.on_event(&event);
                 self.with(&mut effects, |pages, cx| pages.event(&event, cx));
             }
-            Msg::SessionEvent(of, session_event) if of == self.pages.session.following() => {
+            Msg::SessionEvent(subscription, session_event) if subscription == self.pages.session.following() => {
                 self.pages.session.on_session_event(&session_event)
             }
-            Msg::Ended(of, why) if of == self.pages.session.following() || of == 0 => {
+            Msg::Ended(subscription, why) if subscription == self.pages.session.following() || subscription == 0 => {
                 self.shared.link = ConnectionView::Lost(now, sanitize::line(&why, 300));
                 self.shared.say(&why, true);
             }
             Msg::SessionEvent(..) | Msg::Ended(..) => {}
             Msg::Done(tag, outcome) => self.on_reply(tag, outcome, &mut effects),
-            Msg::Opened(of, opening) if of == self.pages.session.following() => {
+            Msg::Opened(subscription, opening) if subscription == self.pages.session.following() => {
                 self.with(&mut effects, |pages, cx| pages.session.on_opened(opening, cx));
             }
-            Msg::Page(of, page) if of == self.pages.session.following() => {
+            Msg::Page(subscription, page) if subscription == self.pages.session.following() => {
                 self.pages.session.on_page(page, &mut self.shared)
             }
-            Msg::Whole(of, block, loaded) if of == self.pages.session.following() => {
+            Msg::Whole(subscription, block, loaded) if subscription == self.pages.session.following() => {
                 self.pages.session.on_rest(block, loaded, &mut self.shared);
             }
             Msg::Opened(..) | Msg::Page(..) | Msg::Whole(..) => {}
@@ -267,9 +267,9 @@ impl App {
             self.shared.show_card_of(Some(&id));
         }
         // The card on the screen.
-        let wanted_request = self.pages.get(self.shared.page).request(&self.shared);
-        if self.shared.card.card.as_ref().map(|card| &card.id) != wanted_request.as_ref() {
-            self.shared.show_card_of(wanted_request.as_deref());
+        let request = self.pages.get(self.shared.page).request(&self.shared);
+        if self.shared.card.card.as_ref().map(|card| &card.id) != request.as_ref() {
+            self.shared.show_card_of(request.as_deref());
         }
         if let Some(card) = self.shared.card.card.as_mut().filter(|card| !card.fetching && card.closed_at.is_none())
             && self
@@ -301,7 +301,7 @@ impl App {
             if let Some((ask, _)) = self.shared.requests.get(&card.id) {
                 let shape = card.shape(ask, area.width, usize::from(area.height), &self.shared.theme);
                 card.mark_shown(&shape);
-                if card.read && !card.changed && self.shared.now - card.shown >= ARM_DELAY {
+                if card.read && !card.changed && self.shared.now - card.shown_at >= ARM_DELAY {
                     self.pages.inbox.triage.mark_seen(ask);
                 }
             }
@@ -361,7 +361,7 @@ impl App {
             Some(Overlay::Palette { area, .. }) => !area.lines().concat().trim().is_empty(),
             Some(_) => false,
             None if self.shared.page != TuiPage::Sessions => false,
-            None if !self.pages.sessions.filter_words().is_empty() => true,
+            None if !self.pages.sessions.filter_terms().is_empty() => true,
             None => self.pages.sessions.selected() + SESSIONS_AHEAD >= self.pages.sessions.rows.len(),
         };
         if seek_target {

@@ -32,24 +32,23 @@ pub(crate) struct Attachment {
 
 impl Attachment {
     /// `shot.png · 640x480 · 12 KiB`.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let pixels = self.pixels.map(|(width, height)| format!(" · {width}x{height}")).unwrap_or_default();
-        format!("{}{pixels} · {}", self.name, image::size_words(self.bytes))
+        format!("{}{pixels} · {}", self.name, image::size_text(self.bytes))
     }
 }
 
-/// The body of a prompt.
-pub(crate) fn prompt_body(words: &str, images: &[Attachment]) -> Value {
+pub(crate) fn prompt_body(notice: &str, images: &[Attachment]) -> Value {
     if images.is_empty() {
-        return json!({ "text": words });
+        return json!({ "text": notice });
     }
-    let text = (!words.trim().is_empty()).then(|| json!({ "type": "text", "text": words }));
+    let text = (!notice.trim().is_empty()).then(|| json!({ "type": "text", "text": notice }));
     let images = images.iter().map(|one| json!({ "type": "image", "mimeType": one.mime, "data": &*one.data }));
     json!({ "content": text.into_iter().chain(images).collect::<Vec<Value>>() })
 }
 
-/// Whether there is room for one more.
-pub(crate) fn has_room(images: &[Attachment]) -> Result<(), String> {
+/// Returns whether there is room for one more.
+pub(crate) fn check_space(images: &[Attachment]) -> Result<(), String> {
     match images.len() {
         0..IMAGES_MAX => Ok(()),
         _ => Err(format!("a prompt can have {IMAGES_MAX} images here: send these first")),
@@ -57,17 +56,17 @@ pub(crate) fn has_room(images: &[Attachment]) -> Result<(), String> {
 }
 
 /// The path of an image that a paste names: terminals write the path of a file that is dropped on them, in quotes or with backslashes.
-pub(crate) fn pasted_path(words: &str) -> Option<String> {
-    let words = words.trim();
-    if words.len() > PATH_MAX || words.contains('\n') {
+pub(crate) fn pasted_path(text: &str) -> Option<String> {
+    let text = text.trim();
+    if text.len() > PATH_MAX || text.contains('\n') {
         return None;
     }
-    let quoted = |quote: char| words.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    let quoted = |quote: char| text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     let path = match quoted('\'').or_else(|| quoted('"')) {
         Some(inner) => inner.to_owned(),
-        None => match words.strip_prefix("file://") {
+        None => match text.strip_prefix("file://") {
             Some(rest) => percent_decoded(rest)?,
-            None => unescaped(words)?,
+            None => unescaped(text)?,
         },
     };
     let begins = ["/", "~/", "./", "../"].iter().any(|begin| path.starts_with(begin));
@@ -76,9 +75,9 @@ pub(crate) fn pasted_path(words: &str) -> Option<String> {
 }
 
 /// A word of a shell without its backslashes; nothing if a blank in it is not escaped.
-fn unescaped(words: &str) -> Option<String> {
+fn unescaped(text: &str) -> Option<String> {
     let mut out = String::new();
-    let mut rest = words.chars();
+    let mut rest = text.chars();
     while let Some(c) = rest.next() {
         match c {
             '\\' => out.push(rest.next()?),
@@ -90,9 +89,9 @@ fn unescaped(words: &str) -> Option<String> {
 }
 
 /// The path of a `file:` URI.
-fn percent_decoded(words: &str) -> Option<String> {
+fn percent_decoded(text: &str) -> Option<String> {
     let mut out = Vec::new();
-    let mut rest = words.bytes();
+    let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         match byte {
             b'%' => {
@@ -117,29 +116,29 @@ fn type_of(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Reads an image; `~/` is the home folder, and another relative path begins at `here`.
-pub(crate) fn read_image(path: &str, here: &Path) -> Result<Attachment, String> {
-    let shown = sanitize::line(path, 120);
+pub(crate) fn read_image(path: &str, start_dir: &Path) -> Result<Attachment, String> {
+    let file_name = sanitize::line(path, 120);
     let path = path.trim();
     let whole = match (path.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
-        _ => here.join(PathBuf::from(path)),
+        _ => start_dir.join(PathBuf::from(path)),
     };
-    let failed = |why: std::io::Error| format!("{shown} cannot be read: {why}");
+    let failed = |why: std::io::Error| format!("{file_name} cannot be read: {why}");
     // A pipe would never end, and opening one would wait.
     let flags = rustix::fs::OFlags::NONBLOCK.bits();
     let flags = i32::try_from(flags).unwrap_or_default();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(whole).map_err(failed)?;
     let facts = file.metadata().map_err(failed)?;
     if !facts.is_file() {
-        return Err(format!("{shown} is no file: name a PNG, JPEG, GIF or WebP image"));
+        return Err(format!("{file_name} is no file: name a PNG, JPEG, GIF or WebP image"));
     }
     let mut bytes = Vec::new();
     file.take(IMAGE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     let Some(mime) = type_of(&bytes) else {
-        return Err(format!("{shown} is no PNG, JPEG, GIF or WebP image"));
+        return Err(format!("{file_name} is no PNG, JPEG, GIF or WebP image"));
     };
     if bytes.len() as u64 > IMAGE_MAX {
-        return Err(format!("{shown} is larger than {} MiB: make it smaller", IMAGE_MAX >> 20));
+        return Err(format!("{file_name} is larger than {} MiB: make it smaller", IMAGE_MAX >> 20));
     }
     let name = path.rsplit('/').next().unwrap_or(path);
     Ok(Attachment {
@@ -154,10 +153,10 @@ pub(crate) fn read_image(path: &str, here: &Path) -> Result<Attachment, String> 
 /// Adds an image that was read to those of a prompt; returns the notice.
 pub(crate) fn attach(images: &mut Vec<Attachment>, image: Result<Attachment, String>) -> Result<String, String> {
     let image = image?;
-    has_room(images)?;
-    let words = format!("attached {}", image.words());
+    check_space(images)?;
+    let text = format!("attached {}", image.text());
     images.push(image);
-    Ok(words)
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -166,7 +165,7 @@ mod tests {
 
     #[test]
     fn attachment_path_is_told_from_other_pasted_text() {
-        for (words, path) in [
+        for (text, path) in [
             ("/tmp/a.png", Some("/tmp/a.png")),
             ("'/tmp/a b.PNG' ", Some("/tmp/a b.PNG")),
             ("\"/tmp/a.webp\"", Some("/tmp/a.webp")),
@@ -181,7 +180,7 @@ mod tests {
             ("file:///%zz.png", None),
             ("", None),
         ] {
-            assert_eq!(pasted_path(words).as_deref(), path, "{words:?}");
+            assert_eq!(pasted_path(text).as_deref(), path, "{text:?}");
         }
     }
 
@@ -192,7 +191,7 @@ mod tests {
         file("a b.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0");
         let read = |path: &str| read_image(path, dir.path());
         let one = read("a b.png").unwrap();
-        assert_eq!((one.words().as_str(), one.mime), ("a b.png · 640x480 · 24 bytes", "image/png"));
+        assert_eq!((one.text().as_str(), one.mime), ("a b.png · 640x480 · 24 bytes", "image/png"));
         let body = prompt_body("look", std::slice::from_ref(&one));
         assert_eq!(body["content"][0]["text"], "look");
         assert_eq!(body["content"][1], json!({ "type": "image", "mimeType": "image/png", "data": &*one.data }));
@@ -209,8 +208,8 @@ mod tests {
             (".", "is no file"),
             ("/dev/zero", "is no file"),
         ] {
-            let said = read(path).unwrap_err();
-            assert!(said.contains(why), "{path}: {said}");
+            let output = read(path).unwrap_err();
+            assert!(output.contains(why), "{path}: {output}");
         }
     }
 }

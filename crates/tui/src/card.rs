@@ -27,13 +27,13 @@ use super::sanitize;
 use super::theme::Theme;
 use super::view_model::{RequestResult, RequestView, RiskView, span};
 
-/// How long a card is shown before a key answers it, in milliseconds: a key meant for something else has no effect.
+/// Time that a card is shown before a key answers it, in milliseconds: a key meant for something else has no effect.
 pub(crate) const ARM_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
-/// How long an answered card stays in its place, in milliseconds.
+/// Time that an answered card stays in its place, in milliseconds.
 pub(crate) const LINGER_TIME: i64 = 6_000;
 /// Lines of a card beside its content and options: origin, hint, frame, an empty line.
 const FRAME: usize = 5;
-/// The same for a form, whose options are in its content.
+/// Lines of a form's card around its content; the options are in the content.
 const FORM_FRAME: usize = 4;
 /// A request of at most this many lines is shown before the reasons for its risk.
 const SHORT_LINES: usize = 8;
@@ -78,28 +78,28 @@ pub(crate) enum CardMode {
 #[derive(Clone, Debug)]
 pub(crate) struct Card {
     pub(crate) id: String,
-    /// When it was first shown.
-    pub(crate) shown: i64,
+    /// The time when it was first shown.
+    pub(crate) shown_at: i64,
     pub(crate) scroll: usize,
-    /// Whether the current place of the form has to be scrolled into view.
+    /// `true` if the current place of the form has to be scrolled into view.
     follow: bool,
-    /// Where the current place of the form is, if it is not on the screen.
+    /// The side on which the current place of the form is, if it is not on the screen.
     off_screen: Option<OffScreen>,
-    /// Whether its last line was on the screen.
+    /// `true` if its last line was on the screen.
     pub(crate) read: bool,
-    /// Whether the request changed on the screen and the user has not confirmed to have read it again.
+    /// `true` if the request changed on the screen and the user has not confirmed to have read it again.
     pub(crate) changed: bool,
-    /// Whether the whole request is being fetched.
+    /// `true` if the whole request is being fetched.
     pub(crate) fetching: bool,
     pub(crate) mode: CardMode,
-    /// Whether the answer is being sent.
+    /// `true` if the answer is being sent.
     pub(crate) sent: bool,
     pub(crate) problem: String,
-    /// When an answer was first seen here.
+    /// The time when an answer was first seen here.
     pub(crate) closed_at: Option<i64>,
 }
 
-/// Where an off-screen place is.
+/// The side of an off-screen place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OffScreen {
     Above,
@@ -125,7 +125,7 @@ pub(crate) struct CardLayout {
     /// Content lines on the screen.
     pub(crate) rows: usize,
     pub(crate) height: usize,
-    /// Whether the lines that say what is also elsewhere on the screen are left out, for lack of room.
+    /// `true` if the lines that say what is also elsewhere on the screen are left out, for lack of room.
     pub(crate) compact: bool,
     /// The lines of the current question of a form, and of the current place in it.
     focus: Option<(Range<usize>, Range<usize>)>,
@@ -148,7 +148,7 @@ impl Card {
         };
         Self {
             id: ask.id.clone(),
-            shown: now,
+            shown_at: now,
             scroll: 0,
             follow: false,
             off_screen: None,
@@ -162,7 +162,7 @@ impl Card {
         }
     }
 
-    /// Whether text is being typed into it.
+    /// Returns whether text is being typed into it.
     pub(crate) fn is_typing(&self, ask: &RequestView) -> bool {
         match &self.mode {
             CardMode::Choose | CardMode::Menu { .. } | CardMode::Lasting { .. } | CardMode::Pick { .. } => false,
@@ -171,7 +171,7 @@ impl Card {
         }
     }
 
-    /// Whether a key means this request, also before the card has the focus.
+    /// Returns whether a key means this request, also before the card has the focus.
     pub(crate) fn means(&self, name: &str, ask: &RequestView) -> bool {
         match name {
             _ if ask.request.observe_only => false,
@@ -186,10 +186,10 @@ impl Card {
 
     /// Restarts its guard: it has just got the focus.
     pub(crate) fn focus(&mut self, now: i64) {
-        self.shown = now;
+        self.shown_at = now;
     }
 
-    /// Whether it is a form, which takes all the room there is.
+    /// Returns whether it is a form, which takes all the room there is.
     pub(crate) fn is_form(&self) -> bool {
         self.draft().is_some()
     }
@@ -270,11 +270,11 @@ impl Card {
         }
     }
 
-    /// Why it cannot be allowed yet.
+    /// The reason why the request cannot be allowed yet.
     pub(crate) fn block_reason(&self, now: i64) -> Option<&'static str> {
         if self.sent {
             Some("sending …")
-        } else if now - self.shown < ARM_DELAY {
+        } else if now - self.shown_at < ARM_DELAY {
             Some("…")
         } else if self.fetching {
             Some(PARTIAL)
@@ -331,7 +331,7 @@ impl Card {
 
     /// Denies it, once the card is armed.
     fn deny(&self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
-        if self.sent || now - self.shown < ARM_DELAY {
+        if self.sent || now - self.shown_at < ARM_DELAY {
             CardOutcome::Taken
         } else {
             CardOutcome::Answer(self.answer(ask, body))
@@ -358,7 +358,7 @@ impl Card {
         };
         let blocked = match rule.sense {
             Sense::Allow => self.block_reason(now).is_some(),
-            Sense::Deny | Sense::Defer => self.sent || now - self.shown < ARM_DELAY,
+            Sense::Deny | Sense::Defer => self.sent || now - self.shown_at < ARM_DELAY,
         };
         if blocked {
             return CardOutcome::Taken;
@@ -393,7 +393,7 @@ impl Card {
         match key.name() {
             // The user has read the changed request.
             "c" | "C-r" if self.changed && (key.name() == "C-r" || !self.is_typing(ask)) => {
-                if self.read && !self.sent && now - self.shown >= ARM_DELAY {
+                if self.read && !self.sent && now - self.shown_at >= ARM_DELAY {
                     self.changed = false;
                 }
             }
@@ -468,7 +468,7 @@ impl Card {
                 }
             },
             CardMode::Text(mut area) => {
-                let did = match key.name() {
+                let outcome = match key.name() {
                     "Esc" | "Tab" | "S-Tab" => CardOutcome::Nothing,
                     // In a form these keys go to another question.
                     "Up" | "Down" if area.lines().len() == 1 => CardOutcome::Nothing,
@@ -484,7 +484,7 @@ impl Card {
                     }
                 };
                 self.mode = CardMode::Text(area);
-                did
+                outcome
             }
             CardMode::Pick { at, picked } => self.pick_key(at, picked, key, ask, now),
             CardMode::Form(form) => self.form_key(form, key, ask, now),
@@ -501,7 +501,7 @@ impl Card {
         now: i64,
     ) -> CardOutcome {
         let last = ask.items.len().saturating_sub(1);
-        let did = match key.name() {
+        let outcome = match key.name() {
             "Down" | "j" if at < last => {
                 at += 1;
                 CardOutcome::Taken
@@ -536,7 +536,7 @@ impl Card {
             },
         };
         self.mode = CardMode::Pick { at, picked };
-        did
+        outcome
     }
 
     /// Handles a key in a form.
@@ -641,7 +641,7 @@ impl Card {
     }
 }
 
-/// Whether the gateway may have truncated a text of the questions: then only `display` has all of it.
+/// Returns whether the gateway may have truncated a text of the questions: then only `display` has all of it.
 fn is_truncated(questions: &[Question]) -> bool {
     questions.iter().any(|question| {
         let options = question.options.iter().flat_map(|one| [Some(&one.label), one.description.as_ref()]);
@@ -686,8 +686,8 @@ fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>>
     if !ask.questions.is_empty() && !is_truncated(&ask.questions) {
         // For a form, the questions are the content.
         let message = sanitize::text(&ask.message);
-        let asked = |question: &Question| question.text.trim() == message.trim();
-        if !message.trim().is_empty() && !ask.questions.iter().any(asked) {
+        let repeats = |question: &Question| question.text.trim() == message.trim();
+        if !message.trim().is_empty() && !ask.questions.iter().any(repeats) {
             for line in message.trim_end().split('\n') {
                 let style = theme.text.add_modifier(Modifier::BOLD);
                 lines.extend(wrap(&[Span::styled(line.to_owned(), style)], &bar, &bar, width));
@@ -758,7 +758,7 @@ pub(crate) fn card_text(
                 Some(false) => ("✘", theme.warn),
                 None => ("–", theme.dim),
             };
-            vec![Span::styled(format!(" {mark} {} ", outcome.words(now)), style.add_modifier(Modifier::BOLD))]
+            vec![Span::styled(format!(" {mark} {} ", outcome.text(now)), style.add_modifier(Modifier::BOLD))]
         }
         None => vec![
             Span::styled(format!(" {} {} ", ask.runtime, wants(ask)), theme.accent),
@@ -776,7 +776,7 @@ pub(crate) fn card_text(
             let on = outcome.is_none()
                 && choice.available
                 && matches!(card.mode, CardMode::Choose)
-                && (armed || !choice.allows && !card.sent && now - card.shown >= ARM_DELAY);
+                && (armed || !choice.allows && !card.sent && now - card.shown_at >= ARM_DELAY);
             let style = match (on, choice.allows) {
                 (false, _) => theme.dim,
                 (true, true) => theme.ok,
@@ -819,20 +819,20 @@ fn hint(
     match (&card.mode, outcome) {
         (_, Some(_)) => say(&mut hint, "Esc closes this"),
         (CardMode::Choose, None) if ask.request.observe_only => {
-            let words = "it can only be viewed here: answer it where the agent runs";
-            say(&mut hint, either(words, "answer it where the agent runs"));
+            let notice = "it can only be viewed here: answer it where the agent runs";
+            say(&mut hint, either(notice, "answer it where the agent runs"));
         }
         (CardMode::Choose, None) => match blocked {
             Some(why) => hint.push(Span::styled(why.to_owned(), theme.warn)),
             None => match (refused, ask.risk) {
                 (Some(why), _) => say(&mut hint, why.text()),
                 (None, RiskView::Danger) => {
-                    let words = "allowing it requires a second confirmation";
-                    say(&mut hint, either(words, "allowing it asks a second time"));
+                    let notice = "allowing it requires a second confirmation";
+                    say(&mut hint, either(notice, "allowing it asks a second time"));
                 }
                 (None, RiskView::Low | RiskView::Elevated) if ask.has_key('A') => {
-                    let words = "A: the agent will not ask about similar things";
-                    say(&mut hint, either(words, "A: no more questions of this kind"));
+                    let notice = "A: the agent will not ask about similar things";
+                    say(&mut hint, either(notice, "A: no more questions of this kind"));
                 }
                 (None, RiskView::Low | RiskView::Elevated) => {}
             },
@@ -858,8 +858,8 @@ fn hint(
             say(&mut hint, either("reason for the agent · Enter denies · Esc back", "Enter denies · Esc back"));
         }
         (CardMode::Yes { typed, .. }, None) => {
-            let words = "this is dangerous. Type yes and Enter to allow it: ";
-            hint.push(Span::styled(either(words, "dangerous: type yes, Enter: "), theme.bad));
+            let notice = "this is dangerous. Type yes and Enter to allow it: ";
+            hint.push(Span::styled(either(notice, "dangerous: type yes, Enter: "), theme.bad));
             hint.push(Span::styled(format!("{typed}▏"), theme.text));
             say(&mut hint, " · Esc back");
         }

@@ -14,16 +14,15 @@ pub(crate) struct CeilingsView {
     all: Value,
 }
 
-/// The member of a ceiling.
-fn member(of: CeilingOf) -> &'static str {
-    match of {
+fn member(ceiling: CeilingOf) -> &'static str {
+    match ceiling {
         CeilingOf::Day => "day",
         CeilingOf::Session => "session",
     }
 }
 
 /// The ceiling in words, as it can be typed again; `none` if there is none.
-fn words(ceiling: &Value) -> String {
+fn amount_text(ceiling: &Value) -> String {
     let ceiling: Ceiling = serde_json::from_value(ceiling.clone()).unwrap_or_default();
     let costs = ceiling.costs.iter().map(|cost| format!("{} {}", cost.amount, sanitize::line(&cost.currency, 3)));
     let tokens = ceiling.tokens.map(|count| format!("{count} tokens"));
@@ -31,7 +30,7 @@ fn words(ceiling: &Value) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
-/// What was spent, shortly.
+/// The usage as a short text.
 fn spent(value: &Value) -> String {
     let spent: Spending = serde_json::from_value(value.clone()).unwrap_or_default();
     let costs = spent.costs.iter();
@@ -45,20 +44,20 @@ impl CeilingsView {
     }
 
     /// A ceiling as it is edited.
-    pub(crate) fn words(&self, of: CeilingOf) -> String {
-        words(&self.all[member(of)])
+    pub(crate) fn text(&self, ceiling: CeilingOf) -> String {
+        amount_text(&self.all[member(ceiling)])
     }
 
-    /// What is sent to set a ceiling to what was typed: nothing or `none` for no ceiling, `configured` for that of the configuration.
-    pub(crate) fn set(&self, of: CeilingOf, typed: &str) -> Result<Value, String> {
+    /// The body that sets a ceiling to the typed text: nothing or `none` for no ceiling, `configured` for that of the configuration.
+    pub(crate) fn set(&self, ceiling: CeilingOf, typed: &str) -> Result<Value, String> {
         let mut set = self.all["set"].clone();
         if !set.is_object() {
             set = json!({});
         }
         match typed.trim() {
-            "configured" => drop(set.as_object_mut().and_then(|all| all.remove(member(of)))),
-            "" | "none" => set[member(of)] = json!(Ceiling::default()),
-            typed => set[member(of)] = json!(Ceiling::parse(typed)?),
+            "configured" => drop(set.as_object_mut().and_then(|all| all.remove(member(ceiling)))),
+            "" | "none" => set[member(ceiling)] = json!(Ceiling::default()),
+            typed => set[member(ceiling)] = json!(Ceiling::parse(typed)?),
         }
         if !set["sessions"].is_object() {
             set["sessions"] = json!({});
@@ -69,7 +68,10 @@ impl CeilingsView {
     /// The lines of the screen.
     pub(crate) fn lines(&self, theme: &Theme, width: usize) -> Vec<Line<'static>> {
         let mut out = Vec::new();
-        let from = |of| match (self.all["set"].get(member(of)), words(&self.all["configured"][member(of)]).as_str()) {
+        let from = |ceiling| match (
+            self.all["set"].get(member(ceiling)),
+            amount_text(&self.all["configured"][member(ceiling)]).as_str(),
+        ) {
             (Some(_), _) | (None, "none") => "",
             (None, _) => " (configured)",
         };
@@ -78,10 +80,10 @@ impl CeilingsView {
             ("d", "Ceiling of a day      ", CeilingOf::Day, today.as_str()),
             ("s", "Ceiling of a session  ", CeilingOf::Session, ""),
         ];
-        for (key, name, of, more) in rows {
+        for (key, name, ceiling, more) in rows {
             let spans = [
                 Span::styled(name, theme.dim),
-                Span::styled(format!("{}{}", self.words(of), from(of)), theme.text),
+                Span::styled(format!("{}{}", self.text(ceiling), from(ceiling)), theme.text),
                 Span::styled(more.to_owned(), theme.dim),
             ];
             let (first, next) = (Span::styled(format!("{key}  "), theme.accent), Span::raw("   "));
@@ -101,29 +103,29 @@ mod tests {
             CeilingsView::read(&json!({ "set": { "session": { "tokens": 5 }, "sessions": { "s_1": { "tokens": 7 } } },
             "configured": { "day": { "costs": [{ "amount": 2.5, "currency": "USD" }] }, "session": {} },
             "day": { "costs": [{ "amount": 2.5, "currency": "USD" }] }, "session": { "tokens": 5 }, "today": {} }));
-        assert_eq!((view.words(CeilingOf::Day), view.words(CeilingOf::Session)), ("2.5 USD".into(), "5 tokens".into()));
-        let kept = json!({ "s_1": { "tokens": 7 } });
-        for (of, typed, set) in [
+        assert_eq!((view.text(CeilingOf::Day), view.text(CeilingOf::Session)), ("2.5 USD".into(), "5 tokens".into()));
+        let sessions = json!({ "s_1": { "tokens": 7 } });
+        for (ceiling, typed, set) in [
             (
                 CeilingOf::Day,
                 "5 usd, 2M tokens",
-                json!({ "day": { "tokens": 2_000_000, "costs": [{ "amount": 5.0, "currency": "USD" }] }, "session": { "tokens": 5 }, "sessions": kept }),
+                json!({ "day": { "tokens": 2_000_000, "costs": [{ "amount": 5.0, "currency": "USD" }] }, "session": { "tokens": 5 }, "sessions": sessions }),
             ),
-            (CeilingOf::Day, "", json!({ "day": {}, "session": { "tokens": 5 }, "sessions": kept })),
-            (CeilingOf::Session, "configured", json!({ "sessions": kept })),
+            (CeilingOf::Day, "", json!({ "day": {}, "session": { "tokens": 5 }, "sessions": sessions })),
+            (CeilingOf::Session, "configured", json!({ "sessions": sessions })),
         ] {
-            assert_eq!(view.set(of, typed), Ok(set), "{typed:?}");
+            assert_eq!(view.set(ceiling, typed), Ok(set), "{typed:?}");
         }
         assert!(view.set(CeilingOf::Day, "much").unwrap_err().contains("5 USD, 2M tokens"));
-        let words: String = view
+        let text: String = view
             .lines(&Theme::new(crate::theme::Depth::True, false), 80)
             .iter()
             .map(|line| format!("{line}\n"))
             .collect();
         assert!(
-            words.contains("2.5 USD (configured) · today 0 tokens")
-                && words.contains("s  Ceiling of a session  5 tokens"),
-            "{words}"
+            text.contains("2.5 USD (configured) · today 0 tokens")
+                && text.contains("s  Ceiling of a session  5 tokens"),
+            "{text}"
         );
     }
 }

@@ -4,8 +4,8 @@ mod drawing;
 mod review;
 mod rows;
 
-pub(crate) use drawing::{DiffPen, file_words, list_row, path_end};
-pub(crate) use review::{COMMENT_CHARS, COMMENTS_MAX, PlacedComment, ReviewDraft, place_words};
+pub(crate) use drawing::{DiffPen, file_text, list_row, path_end};
+pub(crate) use review::{COMMENT_CHARS, COMMENTS_MAX, PlacedComment, ReviewDraft, place_text};
 pub(crate) use rows::{DiffRow, DiffRowKind, DiffRows};
 
 use std::collections::VecDeque;
@@ -28,16 +28,16 @@ const LISTED_MAX: usize = 500;
 /// A file that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChangedItem {
-    /// As the gateway names it: not for the screen.
+    /// The path as the gateway names it: not for the screen.
     pub(crate) path: String,
     pub(crate) from: Option<String>,
-    /// What happened to it: a letter, and a word.
+    /// The change of the file: a letter, and a word.
     pub(crate) status: (char, &'static str),
     pub(crate) lines: Option<(u64, u64)>,
-    /// Why there is no diff; empty if there is one.
+    /// The reason why there is no diff; empty if there is one.
     pub(crate) reason: String,
     pub(crate) digest: String,
-    /// Whether it changed outside of the session: not, only there, or there too.
+    /// The file also changed outside of the session: only there (`true`), or there too (`false`); `None` if it did not.
     pub(crate) others: Option<bool>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct ChangesList {
     pub(crate) rev: String,
     /// The session's folder.
     pub(crate) root: String,
-    /// Whether the changes are known.
+    /// `true` if the changes are known.
     pub(crate) known: bool,
     pub(crate) files: Vec<ChangedItem>,
     pub(crate) left_off: usize,
@@ -97,7 +97,7 @@ pub(crate) struct RunItem {
     pub(crate) files: u64,
 }
 
-/// What was undone.
+/// The changes that were undone.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UndoneItem {
     pub(crate) id: String,
@@ -111,7 +111,7 @@ impl ChangesList {
         let list = |name: &str| value[name].as_array().map(Vec::as_slice).unwrap_or_default();
         let files = list("files");
         let beyond = files.len().saturating_sub(FILES_MAX);
-        let told = value["left_off"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+        let reported_left_off = value["left_off"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
         let run = |one: &Value| {
             Some(RunItem {
                 id: one["run_id"].as_str()?.to_owned(),
@@ -125,7 +125,7 @@ impl ChangesList {
             root: value["root"].as_str().unwrap_or_default().to_owned(),
             known: value["source"] != "none",
             files: files.iter().take(FILES_MAX).filter_map(ChangedItem::read).collect(),
-            left_off: told.saturating_add(beyond),
+            left_off: reported_left_off.saturating_add(beyond),
             runs: list("runs").iter().rev().take(LISTED_MAX).filter_map(run).collect(),
             notes: list("notes").iter().take(LISTED_MAX).map(|note| field(&note["text"])).collect(),
         }
@@ -143,7 +143,7 @@ impl ChangesList {
 pub(crate) struct LoadedDiff {
     path: String,
     /// The version that was asked for.
-    wanted: String,
+    requested: String,
     /// The version that came.
     pub(crate) digest: String,
     pub(crate) rows: DiffRows,
@@ -151,14 +151,14 @@ pub(crate) struct LoadedDiff {
     pub(crate) problem: String,
 }
 
-/// Where the keys go.
+/// The pane that gets the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangesPane {
     Files,
     Diff,
 }
 
-/// What is typed or chosen over the two panes.
+/// The text or choice over the two panes.
 #[derive(Clone, Debug)]
 pub(crate) enum ChangesMode {
     Reading,
@@ -178,24 +178,22 @@ pub(crate) enum ChangesMode {
     Runs(usize),
 }
 
-/// The reads of the list.
 #[derive(Debug, Default)]
 struct ListReads {
     /// Counts the reads: only the last one is applied.
     serial: u64,
     running: bool,
-    /// When the list was read last.
+    /// The time when the list was read last.
     last: i64,
-    /// When the list is read again.
+    /// The time when the list is read again.
     due: Option<i64>,
 }
 
-/// The position in a diff.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DiffPosition {
     /// The first line of the diff on the screen, and how many of its screen lines are above.
     pub(crate) scroll: (usize, usize),
-    /// Whether the chosen line is to be brought on the screen.
+    /// `true` if the chosen line is to be brought on the screen.
     pub(crate) reveal: bool,
     /// The part that is entered once the diff is there, counted from 1; 0 for none.
     enters: usize,
@@ -205,7 +203,7 @@ pub(crate) struct DiffPosition {
 pub(crate) struct ChangesScreen {
     pub(crate) session: String,
     pub(crate) list: Option<ChangesList>,
-    /// Why the list could not be read.
+    /// The reason why the list could not be read.
     pub(crate) problem: String,
     pub(crate) filter: TextArea<'static>,
     /// The files that fit the filter, and which of them is selected.
@@ -219,7 +217,7 @@ pub(crate) struct ChangesScreen {
     pub(crate) run: Option<RunItem>,
     diffs: VecDeque<LoadedDiff>,
     /// The diff that is being read: path and version, and the run that it is of.
-    flying: Option<((String, String), Option<String>)>,
+    reading_diff: Option<((String, String), Option<String>)>,
     /// The chosen line of the diff, and the other end of several.
     pub(crate) row: Option<usize>,
     pub(crate) anchor: Option<usize>,
@@ -227,14 +225,14 @@ pub(crate) struct ChangesScreen {
     pub(crate) draft: ReviewDraft,
     /// A comment that was left before it was added.
     unsaved: Option<(PlacedComment, String)>,
-    /// Whether the review is on its way.
+    /// `true` if the review is on its way.
     pub(crate) sending: bool,
     pub(crate) undone: Vec<UndoneItem>,
     reads: ListReads,
 }
 
 impl ChangesScreen {
-    /// Whether letters go into a text.
+    /// Returns whether letters go into a text.
     pub(crate) fn takes_text(&self) -> bool {
         match &self.mode {
             ChangesMode::Filter | ChangesMode::Comment { .. } | ChangesMode::Review { at: None, .. } => true,
@@ -257,7 +255,7 @@ impl ChangesScreen {
             mode: ChangesMode::Reading,
             run: None,
             diffs: VecDeque::new(),
-            flying: None,
+            reading_diff: None,
             row: None,
             anchor: None,
             position: DiffPosition::default(),
@@ -321,18 +319,20 @@ impl ChangesScreen {
 
     /// The diff that has to be read: of the selected file, one at a time.
     pub(crate) fn diff_due(&mut self) -> Option<(String, String)> {
-        if self.flying.is_some() {
+        if self.reading_diff.is_some() {
             return None;
         }
         let file = self.file()?;
-        let wanted = (file.path.clone(), file.digest.clone());
-        let known =
-            self.diffs.iter().any(|diff| diff.path == wanted.0 && (diff.wanted == wanted.1 || diff.digest == wanted.1));
+        let version = (file.path.clone(), file.digest.clone());
+        let known = self
+            .diffs
+            .iter()
+            .any(|diff| diff.path == version.0 && (diff.requested == version.1 || diff.digest == version.1));
         if !file.reason.is_empty() || known {
             return None;
         }
-        self.flying = Some((wanted.clone(), self.run_id()));
-        Some(wanted)
+        self.reading_diff = Some((version.clone(), self.run_id()));
+        Some(version)
     }
 
     fn run_id(&self) -> Option<String> {
@@ -342,10 +342,10 @@ impl ChangesScreen {
     /// Applies the diff of a file.
     pub(crate) fn on_diff(&mut self, (path, digest): (String, String), reply: Result<&Value, &str>) {
         // Of another run, it is read again.
-        if self.flying.take().is_none_or(|(_, run)| run != self.run_id()) {
+        if self.reading_diff.take().is_none_or(|(_, run)| run != self.run_id()) {
             return;
         }
-        let mut diff = LoadedDiff { path, wanted: digest, ..LoadedDiff::default() };
+        let mut diff = LoadedDiff { path, requested: digest, ..LoadedDiff::default() };
         match reply {
             Ok(value) => {
                 diff.digest = value["digest"].as_str().unwrap_or_default().to_owned();
@@ -354,15 +354,15 @@ impl ChangesScreen {
             }
             Err(why) => why.clone_into(&mut diff.problem),
         }
-        let shown = self.file().is_some_and(|file| file.path == diff.path);
+        let is_selected = self.file().is_some_and(|file| file.path == diff.path);
         let place = |at: Option<usize>| self.diff().and_then(|diff| diff.rows.rows.get(at?)).and_then(DiffRow::place);
-        let (row, anchor) = if shown { (place(self.row), place(self.anchor)) } else { (None, None) };
+        let (row, anchor) = if is_selected { (place(self.row), place(self.anchor)) } else { (None, None) };
         self.diffs.retain(|one| one.path != diff.path);
         self.diffs.push_back(diff);
         while self.diffs.len() > DIFFS_KEPT {
             self.diffs.pop_front();
         }
-        if !shown {
+        if !is_selected {
             return;
         }
         // The same lines stay chosen in another version of the file.
@@ -426,9 +426,9 @@ impl ChangesScreen {
     }
 
     fn refit_to(&mut self, chosen: Option<String>) {
-        let words = self.filter.lines().join(" ").trim().to_lowercase();
+        let text = self.filter.lines().join(" ").trim().to_lowercase();
         let files = self.list.as_ref().map(|list| list.files.as_slice()).unwrap_or_default();
-        let fits = |file: &ChangedItem| words.is_empty() || file.path.to_lowercase().contains(&words);
+        let fits = |file: &ChangedItem| text.is_empty() || file.path.to_lowercase().contains(&text);
         self.fit = files.iter().enumerate().filter(|(_, file)| fits(file)).map(|(at, _)| at).collect();
         let found = chosen.as_ref().and_then(|path| self.fit.iter().position(|at| files[*at].path == *path));
         self.at = found.unwrap_or_else(|| self.at.min(self.fit.len().saturating_sub(1)));
@@ -458,8 +458,8 @@ impl ChangesScreen {
         }
     }
 
-    pub(crate) fn step(&mut self, down: bool, many: usize) {
-        self.go_to(if down { self.at.saturating_add(many) } else { self.at.saturating_sub(many) });
+    pub(crate) fn step(&mut self, down: bool, count: usize) {
+        self.go_to(if down { self.at.saturating_add(count) } else { self.at.saturating_sub(count) });
     }
 
     // === the lines
@@ -474,14 +474,14 @@ impl ChangesScreen {
     /// The next or the previous part; past the end, the next file's first part, once it is there.
     pub(crate) fn part(&mut self, next: bool) {
         self.pane = ChangesPane::Diff;
-        let here = self.row.and_then(|row| Some(self.diff()?.rows.rows.get(row)?.part));
+        let current = self.row.and_then(|row| Some(self.diff()?.rows.rows.get(row)?.part));
         let parts = self.diff().map_or(0, |diff| diff.rows.parts.len());
-        match (here, next) {
+        match (current, next) {
             (None, true) if parts > 0 => self.enter(0),
             (Some(part), true) if part + 1 < parts => self.enter(part + 1),
             (Some(part), false) if part > 0 => self.enter(part - 1),
             // Its diff is on its way.
-            (None, true) if self.flying.is_some() && self.diff().is_none() => self.position.enters += 1,
+            (None, true) if self.reading_diff.is_some() && self.diff().is_none() => self.position.enters += 1,
             (_, true) if self.at + 1 < self.fit.len() => {
                 self.step(true, 1);
                 if self.diff().is_some() { self.enter(0) } else { self.position.enters = 1 }
@@ -495,7 +495,7 @@ impl ChangesScreen {
     }
 
     /// The next line; `grow`: it is chosen too. `first` is the first line on the screen.
-    pub(crate) fn line(&mut self, down: bool, many: usize, grow: bool, first: usize) {
+    pub(crate) fn line(&mut self, down: bool, count: usize, grow: bool, first: usize) {
         let Some(diff) = self.diff() else { return };
         let Some(row) = self.row else {
             (self.row, self.position.reveal) =
@@ -503,7 +503,7 @@ impl ChangesScreen {
             return;
         };
         let mut to = row;
-        for _ in 0..many {
+        for _ in 0..count {
             let next = match down {
                 true => diff.rows.choosable(to + 1, true),
                 false => to.checked_sub(1).and_then(|before| diff.rows.choosable(before, false)),
@@ -524,8 +524,8 @@ impl ChangesScreen {
     /// The first or the last line.
     pub(crate) fn end(&mut self, last: bool) {
         let Some(diff) = self.diff() else { return };
-        let many = diff.rows.rows.len();
-        let row = if last { diff.rows.choosable(many.saturating_sub(1), false) } else { diff.rows.choosable(0, true) };
+        let count = diff.rows.rows.len();
+        let row = if last { diff.rows.choosable(count.saturating_sub(1), false) } else { diff.rows.choosable(0, true) };
         (self.row, self.anchor, self.position.reveal) = (row, None, true);
         if !last {
             self.position.scroll = (0, 0);
@@ -538,7 +538,7 @@ impl ChangesScreen {
         self.diff()?.rows.lines(self.anchor.unwrap_or(row), row)
     }
 
-    /// Whether a line of the diff is chosen.
+    /// Returns whether a line of the diff is chosen.
     pub(crate) fn is_chosen(&self, row: &DiffRow) -> bool {
         let Some((old, first, last)) = self.lines() else { return false };
         row.place().is_some_and(|(side, line)| side == old && (first..=last).contains(&line))
@@ -558,11 +558,11 @@ impl ChangesScreen {
         }
         let digest = self.diff()?.digest.clone();
         let about = PlacedComment { id: 0, path: file.path.clone(), old, line, end, text: String::new(), digest };
-        let words = match self.unsaved.take() {
-            Some((left, words)) if left == about => words,
+        let notice = match self.unsaved.take() {
+            Some((left, notice)) if left == about => notice,
             _ => String::new(),
         };
-        self.mode = ChangesMode::Comment { area: input::area(&words), about, edits: None };
+        self.mode = ChangesMode::Comment { area: input::area(&notice), about, edits: None };
         Some(())
     }
 
@@ -577,13 +577,13 @@ impl ChangesScreen {
         else {
             return;
         };
-        let words = area.lines().join("\n");
+        let notice = area.lines().join("\n");
         if add {
             // Added from the list, it is still where it was.
-            self.draft.put(PlacedComment { text: words, ..about }, edits);
+            self.draft.put(PlacedComment { text: notice, ..about }, edits);
             (self.anchor, self.position.reveal) = (None, true);
-        } else if edits.is_none() && !words.trim().is_empty() {
-            self.unsaved = Some((about, words));
+        } else if edits.is_none() && !notice.trim().is_empty() {
+            self.unsaved = Some((about, notice));
         }
     }
 

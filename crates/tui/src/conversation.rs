@@ -51,7 +51,7 @@ const BYTES_MAX: usize = 24 << 20;
 const PAGE: usize = 500;
 /// Bytes after which a message continues in another block at the next paragraph, so that only the new text is laid out.
 const MESSAGE_SPLIT: usize = 24 << 10;
-/// The same for a message without paragraphs.
+/// The bytes after which a message without paragraphs continues in another block.
 const MESSAGE_MAX: usize = 96 << 10;
 /// Last lines of a tool's output shown while folded.
 const OUTPUT_FOLDED: usize = 6;
@@ -73,11 +73,11 @@ const ASKS_MAX: usize = 2000;
 /// Laid-out blocks that are cached while others are on the screen.
 const CACHE_MAX: usize = 400;
 
-/// What the lines of a block depend on beside itself.
+/// The inputs of a block's lines, beside the block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct DrawnFor {
     width: u16,
-    /// Whether an empty line, and one that names the call that it belongs to, are before it.
+    /// `true` if an empty line, and one that names the call that it belongs to, are before it.
     gap: bool,
     named: bool,
     /// The stretch of calls that only looked, and whether it is unfolded.
@@ -87,10 +87,9 @@ struct DrawnFor {
 /// A block's lines, and what they were made for.
 type Drawn = (DrawnFor, Rc<Vec<Line<'static>>>);
 
-/// The scroll position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ScrollPosition {
-    /// Whether the newest line is followed.
+    /// `true` if the newest line is followed.
     pub(crate) follow: bool,
     /// The block at the top of the screen, and how many of its lines are above it.
     top: (u64, usize),
@@ -105,7 +104,7 @@ pub(crate) struct FoldDefaults {
     pub(crate) tools: bool,
 }
 
-/// What drawing depends on.
+/// The inputs of drawing.
 pub(crate) struct DrawContext<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) width: u16,
@@ -116,7 +115,7 @@ pub(crate) struct DrawContext<'a> {
 /// The state of the session, as its latest events report it.
 #[derive(Debug, Default)]
 pub(crate) struct SessionStatus {
-    /// When the current run began.
+    /// The time when the current run began.
     pub(crate) running: Option<i64>,
     /// Tokens used, and the size of the context.
     pub(crate) usage: Option<(u64, u64)>,
@@ -143,9 +142,9 @@ struct Assembly {
 struct Bounds {
     /// The bytes of text in the blocks.
     bytes: usize,
-    /// Whether the start was dropped.
+    /// `true` if the start was dropped.
     trimmed: bool,
-    /// Whether the bounds apply.
+    /// `true` if the bounds apply.
     applied: bool,
 }
 
@@ -154,13 +153,12 @@ struct Bounds {
 struct DrawnSurfaces {
     /// The block that shows a surface, by its name.
     blocks: HashMap<String, u64>,
-    /// Whether events change the surfaces: those of a page are older than the snapshot.
+    /// `true` if events change the surfaces: those of a page are older than the snapshot.
     follows: bool,
     /// The runtime's name, for frames.
     agent: String,
 }
 
-/// A conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) session: String,
@@ -174,7 +172,7 @@ pub(crate) struct Conversation {
     bounds: Bounds,
     /// The cursor of the last event.
     pub(crate) cursor: String,
-    /// Whether all stored events have been received.
+    /// `true` if all stored events have been received.
     pub(crate) live: bool,
     pub(crate) events: u64,
     pub(crate) scroll_position: ScrollPosition,
@@ -187,7 +185,7 @@ pub(crate) struct Conversation {
     pub(crate) seek_target: Option<u64>,
     /// Blocks added while the newest line is not followed.
     pub(crate) unseen: usize,
-    /// What the agent draws.
+    /// The surfaces that the agent draws.
     pub(crate) surfaces: SessionSurfaces,
     drawn: DrawnSurfaces,
 }
@@ -220,7 +218,7 @@ impl Conversation {
 
     /// The number of blocks and bytes kept.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> (usize, usize) {
         (self.blocks.len(), self.bounds.bytes)
     }
 
@@ -346,7 +344,7 @@ impl Conversation {
         });
         match entry {
             EntryBody::Message { role, content, .. } => match content {
-                Content::Text(words) => self.add_text(role, placed, &words, place),
+                Content::Text(text) => self.add_text(role, placed, &text, place),
                 Content::Block(block) => {
                     self.add_text(role, placed, &image::label(&block), place);
                 }
@@ -360,17 +358,17 @@ impl Conversation {
             EntryBody::RunStatus(_) => {}
             EntryBody::RunEnded(body) => {
                 let took = self.status.running.take().map_or(-1, |from| at - from);
-                let words: Vec<String> = [&body["stop_reason"], &body["message"]]
+                let text: Vec<String> = [&body["stop_reason"], &body["message"]]
                     .into_iter()
                     .map(field)
                     .filter(|w| !w.is_empty() && w != "end_turn")
                     .collect();
-                self.push(BlockBody::Ended { status: field(&body["status"]), words: words.join(", "), took }, place);
+                self.push(BlockBody::Ended { status: field(&body["status"]), text: text.join(", "), took }, place);
             }
             EntryBody::RequestOpened(body) => {
                 if let Some(ask) = RequestView::read(&body, Answerer::UNLIMITED) {
                     if let Some(call) = body["tool_call_id"].as_str() {
-                        self.was_asked(call);
+                        self.mark_requested(call);
                     }
                     let id = ask.id.clone();
                     let known = self.asks.insert(id.clone(), (ask, None)).is_some();
@@ -429,12 +427,12 @@ impl Conversation {
                 let bad = matches!(status.as_str(), "exited" | "stuck" | "unasked");
                 let tail =
                     if bad { sanitize::text(body["stderr_tail"].as_str().unwrap_or_default()) } else { String::new() };
-                let words =
-                    [message, tail].into_iter().filter(|words| !words.trim().is_empty()).collect::<Vec<_>>().join("\n");
-                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+                let text =
+                    [message, tail].into_iter().filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n");
+                let text = if text.is_empty() { String::new() } else { format!(": {text}") };
                 let attached = status == "attached";
-                let words = format!("runtime {status}{words}");
-                self.push(BlockBody::Note { bad, words, attached }, place);
+                let text = format!("runtime {status}{text}");
+                self.push(BlockBody::Note { bad, text, attached }, place);
             }
             NoteKind::Error => self.note(true, field(&body["message"]), place),
             NoteKind::ClientJoined => self.note(false, format!("{} joined", some(&body["name"])), place),
@@ -485,28 +483,28 @@ impl Conversation {
         }
     }
 
-    fn note(&mut self, bad: bool, words: String, place: u64) {
-        self.push(BlockBody::Note { bad, words, attached: false }, place);
+    fn note(&mut self, bad: bool, text: String, place: u64) {
+        self.push(BlockBody::Note { bad, text, attached: false }, place);
     }
 
-    fn add_text(&mut self, who: Role, placed: Placed, words: &str, place: u64) {
+    fn add_text(&mut self, who: Role, placed: Placed, text: &str, place: u64) {
         let first = placed.first(Position(place));
         let last =
             matches!(&self.blocks.back(), Some(Block { body: BlockBody::Text { who: last, .. }, .. }) if *last == who);
         if placed == Placed::New || !last || self.assembly.message != Some(first) {
             // After another block, a message continues in a new block.
-            self.push(BlockBody::Text { who, words: String::new(), continued: false }, place);
+            self.push(BlockBody::Text { who, text: String::new(), continued: false }, place);
         }
         self.assembly.message = Some(first);
         if who == Role::User {
-            self.remember(words, placed == Placed::New);
+            self.remember(text, placed == Placed::New);
         }
-        let mut rest = words;
+        let mut rest = text;
         loop {
             let continued = match self.blocks.back_mut() {
-                Some(Block { body: BlockBody::Text { who: same, words: add_text, .. }, drawn, .. }) if *same == who => {
-                    let room = MESSAGE_MAX.saturating_sub(add_text.len());
-                    let mut cut = rest.len().min(room);
+                Some(Block { body: BlockBody::Text { who: same, text: add_text, .. }, drawn, .. }) if *same == who => {
+                    let space = MESSAGE_MAX.saturating_sub(add_text.len());
+                    let mut cut = rest.len().min(space);
                     while !rest.is_char_boundary(cut) {
                         cut -= 1;
                     }
@@ -517,7 +515,7 @@ impl Conversation {
                     if add_text.len() >= MESSAGE_SPLIT && who == Role::Agent && rest.is_empty() {
                         // Between two paragraphs, outside of code, a block may end without changing the look.
                         if add_text.ends_with("\n\n") && add_text.matches("```").count() % 2 == 0 {
-                            self.push(BlockBody::Text { who, words: String::new(), continued: true }, place);
+                            self.push(BlockBody::Text { who, text: String::new(), continued: true }, place);
                         }
                         return;
                     }
@@ -528,17 +526,17 @@ impl Conversation {
                 }
                 _ => false,
             };
-            self.push(BlockBody::Text { who, words: String::new(), continued }, place);
+            self.push(BlockBody::Text { who, text: String::new(), continued }, place);
         }
     }
 
-    fn remember(&mut self, words: &str, new: bool) {
-        if words.len() > MESSAGE_SPLIT {
+    fn remember(&mut self, text: &str, new: bool) {
+        if text.len() > MESSAGE_SPLIT {
             return;
         }
         match self.prompts.back_mut().filter(|_| !new) {
-            Some(last) => last.push_str(words),
-            None => self.prompts.push_back(words.to_owned()),
+            Some(last) => last.push_str(text),
+            None => self.prompts.push_back(text.to_owned()),
         }
         if self.prompts.len() > PROMPTS_MAX {
             self.prompts.pop_front();
@@ -551,7 +549,7 @@ impl Conversation {
             None => {
                 let parts = CallParts::of(&key);
                 let call = ToolCall::default();
-                let id = self.push(BlockBody::Tool { call, from: at, until: 0, asked: false, parts }, place);
+                let id = self.push(BlockBody::Tool { call, from: at, until: 0, requested: false, parts }, place);
                 self.tools.insert(key, id);
                 id
             }
@@ -590,7 +588,7 @@ impl Conversation {
     // === older pages
 
     /// The `before` of the page to fetch, so that the user can scroll further up, or to a place that is not loaded.
-    pub(crate) fn page_wanted(&mut self) -> Option<String> {
+    pub(crate) fn due_page(&mut self) -> Option<String> {
         if self.history.fetching {
             return None;
         }
@@ -639,7 +637,7 @@ impl Conversation {
         self.scroll_position.follow = false;
     }
 
-    /// Whether an older page is shown.
+    /// Returns whether an older page is shown.
     pub(crate) fn is_older(&self) -> bool {
         self.history.older.is_some()
     }
@@ -807,7 +805,7 @@ impl Conversation {
         let block = match self.scroll_position.chosen {
             Some(id) => list.get(self.at(id))?,
             None => list.iter().rev().find(
-                |block| matches!(&block.body, BlockBody::Text { who: Role::Agent, words, .. } if !words.is_empty()),
+                |block| matches!(&block.body, BlockBody::Text { who: Role::Agent, text, .. } if !text.is_empty()),
             )?,
         };
         if let Some(stretch) = self.folded_at(self.at(block.id)) {
@@ -815,22 +813,22 @@ impl Conversation {
             return Some(lines.collect::<Vec<_>>().join("\n"));
         }
         Some(match &block.body {
-            BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.clone(),
+            BlockBody::Text { text, .. } | BlockBody::Note { text, .. } => text.clone(),
             BlockBody::Tool { call, parts: whole, .. } => {
                 let mut all = format!("**{}**\n", sanitize::line(call.title(), FIELD));
                 if whole.left_out > 0 {
-                    all.push_str(&format!("\n({} are left out here)\n", image::size_words(whole.left_out)));
+                    all.push_str(&format!("\n({} are left out here)\n", image::size_text(whole.left_out)));
                 }
                 for part in parts(call) {
-                    let (name, words) = match part {
-                        ToolPart::Output(words) => ("", words.to_owned()),
-                        ToolPart::Other(words) => ("", words),
+                    let (name, text) = match part {
+                        ToolPart::Output(text) => ("", text.to_owned()),
+                        ToolPart::Other(text) => ("", text),
                         ToolPart::Diff { path, old, new, .. } => {
                             let diff = similar::TextDiff::from_lines(old, new);
                             ("diff", diff.unified_diff().header(&path, &path).to_string())
                         }
                     };
-                    all.push_str(&format!("\n````{name}\n{words}\n````\n"));
+                    all.push_str(&format!("\n````{name}\n{text}\n````\n"));
                 }
                 all
             }

@@ -12,7 +12,7 @@ use super::theme::Theme;
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
-/// How long a comparison may take; then the rest is shown as removed and added.
+/// Longest time of a comparison; then the rest is shown as removed and added.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest line that is compared word by word, in bytes.
 const WORDS_MAX: usize = 2000;

@@ -19,40 +19,40 @@ pub(crate) fn chosen(variable: impl Fn(&str) -> Option<String>) -> Result<String
 
 /// The program and its arguments. The editor's words are split at blanks; no shell reads them.
 pub(crate) fn command(editor: &str, path: &Path, line: usize) -> Vec<String> {
-    let mut words: Vec<String> = editor.split_whitespace().map(str::to_owned).collect();
-    let name = words.first().and_then(|program| Path::new(program).file_name()).and_then(|name| name.to_str());
+    let mut text: Vec<String> = editor.split_whitespace().map(str::to_owned).collect();
+    let name = text.first().and_then(|program| Path::new(program).file_name()).and_then(|name| name.to_str());
     let name = name.unwrap_or_default().to_owned();
     let path = path.display().to_string();
     if PLUS.contains(&&*name) {
-        words.extend([format!("+{line}"), path]);
+        text.extend([format!("+{line}"), path]);
     } else if COLON.contains(&&*name) {
-        words.push(format!("{path}:{line}"));
+        text.push(format!("{path}:{line}"));
     } else if GOTO.contains(&&*name) {
-        words.extend(["--goto".to_owned(), format!("{path}:{line}")]);
+        text.extend(["--goto".to_owned(), format!("{path}:{line}")]);
     } else {
-        words.push(path);
+        text.push(path);
     }
-    words
+    text
 }
 
 /// The file of this machine that a path of the list names, below the session's folder.
 pub(crate) fn file_below(root: &str, path: &str) -> Result<PathBuf, String> {
-    let shown = super::sanitize::line(path, 80);
+    let name = super::sanitize::line(path, 80);
     let relative = Path::new(path);
     if path.starts_with('"') {
-        return Err(format!("{shown} is not UTF-8: open it by hand"));
+        return Err(format!("{name} is not UTF-8: open it by hand"));
     }
     let plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
     if !plain || path.is_empty() || !Path::new(root).is_absolute() {
-        return Err(format!("{shown} is not below the session's folder: it is not opened"));
+        return Err(format!("{name} is not below the session's folder: it is not opened"));
     }
     let whole = Path::new(root).join(relative);
-    let missing = |why: std::io::Error| format!("{shown} cannot be opened on this machine: {why}");
+    let missing = |why: std::io::Error| format!("{name} cannot be opened on this machine: {why}");
     // Through a link, it would be another file than the one that is shown.
     let real = whole.canonicalize().map_err(missing)?;
     let folder = Path::new(root).canonicalize().map_err(missing)?;
     if real != folder.join(relative) || !real.is_file() {
-        return Err(format!("{shown} is a link, or no file: it is not opened"));
+        return Err(format!("{name} is a link, or no file: it is not opened"));
     }
     Ok(real)
 }
@@ -98,8 +98,8 @@ mod tests {
             ("gone\u{1b}", "cannot be opened"),
             ("\"no\\377utf8\"", "not UTF-8"),
         ] {
-            let said = below(path).unwrap_err();
-            assert!(said.contains(why) && !said.contains('\u{1b}'), "{path}: {said}");
+            let output = below(path).unwrap_err();
+            assert!(output.contains(why) && !output.contains('\u{1b}'), "{path}: {output}");
         }
         assert!(file_below("relative", "src/a.rs").is_err());
     }

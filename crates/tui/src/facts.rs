@@ -11,7 +11,7 @@ const FACT: usize = 14;
 /// Longest path or address shown, in columns.
 const PATH_MAX: usize = 1_000;
 
-/// What the settings page of a terminal tells.
+/// The facts that the settings page of a terminal shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SettingsFacts {
     /// The gateway's address here, and the folder of its state.
@@ -24,7 +24,7 @@ pub(crate) struct SettingsFacts {
 }
 
 impl SettingsFacts {
-    /// Whether this client may ask how the gateway is reached.
+    /// Returns whether this client may ask how the gateway is reached.
     pub(crate) fn administers(&self) -> bool {
         self.me["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|scope| scope == "admin"))
     }
@@ -40,9 +40,9 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
             out.push(String::new());
         }
         out.push(name.to_owned());
-        for (name, words) in rows.into_iter().filter(|(_, words)| !words.is_empty()) {
-            let room = width.saturating_sub(FACT + 3).max(10);
-            for (n, part) in pieces(&words, room).into_iter().enumerate() {
+        for (name, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
+            let space = width.saturating_sub(FACT + 3).max(10);
+            for (n, part) in pieces(&text, space).into_iter().enumerate() {
                 let name = if n == 0 { name } else { "" };
                 out.push(format!("  {name:<FACT$} {part}"));
             }
@@ -99,23 +99,23 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
         out.push(wrap_indented(&note, width));
     }
     section(&mut out, "Notifications", Vec::new());
-    let words = "Each device chooses its own, and after how many minutes without progress it is told: on the settings \
+    let text = "Each device chooses its own, and after how many minutes without progress it is told: on the settings \
                  page of its browser.";
-    out.push(wrap_indented(words, width));
+    out.push(wrap_indented(text, width));
     out.join("\n")
 }
 
 /// Text in pieces of at most `room` characters, divided between words; a word that is longer, as an address or a path, is divided.
-fn pieces(words: &str, room: usize) -> Vec<String> {
+fn pieces(text: &str, space: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for word in words.split(' ') {
+    for word in text.split(' ') {
         let letters: Vec<char> = word.chars().collect();
         match out.last_mut() {
-            Some(last) if last.chars().count() + 1 + letters.len() <= room => {
+            Some(last) if last.chars().count() + 1 + letters.len() <= space => {
                 last.push(' ');
                 last.push_str(word);
             }
-            _ => out.extend(letters.chunks(room).map(|part| part.iter().collect::<String>())),
+            _ => out.extend(letters.chunks(space).map(|part| part.iter().collect::<String>())),
         }
     }
     out
@@ -137,21 +137,21 @@ mod tests {
         all.me = json!({ "name": "this machine", "kind": "local", "scopes": ["watch", "admin"], "approve_up_to": "elevated",
             "gateway": { "version": "1.2.3", "name": "host\u{202e}", "started_at": "2026-01-01T12:00:00.000Z" } });
         let now = 1_767_268_800_000 + 3_600_000;
-        let words = facts(&all, now, 60);
-        assert!(all.administers() && words.contains("1.2.3") && words.contains("/home/you/.plexus"), "{words}");
-        assert!(words.contains("watch, admin, up to elevated risk") && !words.contains('\u{202e}'), "{words}");
-        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(!words.contains("plexus phone"), "nothing is known of other addresses: {words}");
+        let text = facts(&all, now, 60);
+        assert!(all.administers() && text.contains("1.2.3") && text.contains("/home/you/.plexus"), "{text}");
+        assert!(text.contains("watch, admin, up to elevated risk") && !text.contains('\u{202e}'), "{text}");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(!text.contains("plexus phone"), "nothing is known of other addresses: {text}");
         all.listeners = Some(Ok(json!({})));
         assert!(facts(&all, now, 60).contains("Only this machine reaches the gateway"));
         all.listeners = Some(Ok(
             json!({ "tls": { "address": "0.0.0.0:7778", "configured": true, "origins": ["https://a.example:7778"],
             "names": ["a.example", "10.0.0.2"] }, "public_url": "https://a.example:7778" }),
         ));
-        let words = facts(&all, now, 60);
+        let text = facts(&all, now, 60);
         assert!(
-            words.contains("0.0.0.0:7778 (from the configuration)") && words.contains("a.example, 10.0.0.2"),
-            "{words}"
+            text.contains("0.0.0.0:7778 (from the configuration)") && text.contains("a.example, 10.0.0.2"),
+            "{text}"
         );
         all.listeners = Some(Err("busy".into()));
         assert!(facts(&all, now, 60).contains("could not be read: busy"));

@@ -25,19 +25,18 @@ const KEYS: usize = 9;
 #[derive(Clone, Debug)]
 struct FieldAnswer {
     chosen: BTreeSet<usize>,
-    words: TextArea<'static>,
-    /// Whether the text counts as an answer; beside options it is one choice among them.
+    text: TextArea<'static>,
+    /// `true` if the text counts as an answer; beside options it is one choice among them.
     text_counts: bool,
 }
 
 impl FieldAnswer {
     fn text_counts(&self) -> Vec<String> {
-        let words = self.words.lines().join("\n").trim().to_owned();
-        if self.text_counts && !words.is_empty() { vec![words] } else { Vec::new() }
+        let text = self.text.lines().join("\n").trim().to_owned();
+        if self.text_counts && !text.is_empty() { vec![text] } else { Vec::new() }
     }
 }
 
-/// A place in the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FormPlace {
     /// An option of a question.
@@ -76,7 +75,7 @@ pub(crate) enum FormStep {
 pub(crate) struct Form {
     given: Vec<FieldAnswer>,
     at: usize,
-    /// Whether a denial was pressed once although there are answers.
+    /// `true` if a denial was pressed once although there are answers.
     leaving: bool,
 }
 
@@ -105,7 +104,7 @@ impl Form {
     pub(crate) fn new(questions: &[Question]) -> Self {
         let given = |question: &Question| FieldAnswer {
             chosen: BTreeSet::new(),
-            words: input::area(""),
+            text: input::area(""),
             text_counts: question.options.is_empty(),
         };
         Self { given: questions.iter().map(given).collect(), at: 0, leaving: false }
@@ -115,15 +114,15 @@ impl Form {
         places(questions).get(self.at).copied().unwrap_or(FormPlace::Send)
     }
 
-    /// Whether text is being typed.
+    /// Returns whether text is being typed.
     pub(crate) fn is_typing(&self, questions: &[Question]) -> bool {
         matches!(self.place(questions), FormPlace::Own(_))
     }
 
     /// Pastes text; true if the current place takes it.
-    pub(crate) fn paste(&mut self, questions: &[Question], words: &str) -> bool {
+    pub(crate) fn paste(&mut self, questions: &[Question], text: &str) -> bool {
         let FormPlace::Own(n) = self.place(questions) else { return false };
-        self.given[n].words.insert_str(words);
+        self.given[n].text.insert_str(text);
         self.on_text_changed(questions, n);
         true
     }
@@ -131,7 +130,7 @@ impl Form {
     /// The text of a question changed: it is the answer unless it is empty.
     fn on_text_changed(&mut self, questions: &[Question], n: usize) {
         let given = &mut self.given[n];
-        let empty = given.words.lines().iter().all(|line| line.trim().is_empty());
+        let empty = given.text.lines().iter().all(|line| line.trim().is_empty());
         given.text_counts = !empty || questions[n].options.is_empty();
         if !empty && !questions[n].multiple {
             given.chosen.clear();
@@ -176,13 +175,13 @@ impl Form {
             "C-s" => return self.send(questions),
             name => match place {
                 FormPlace::Own(n) => {
-                    let (row, rows) = (self.given[n].words.cursor().0, self.given[n].words.lines().len());
+                    let (row, rows) = (self.given[n].text.cursor().0, self.given[n].text.lines().len());
                     match name {
                         "Up" if row == 0 => return self.up(),
                         "Down" if row + 1 == rows => self.at = (self.at + 1).min(last),
                         "Enter" => self.go(questions, true),
                         "Esc" => return FormStep::Nothing,
-                        _ if !input::edit(&mut self.given[n].words, key) => return FormStep::Nothing,
+                        _ if !input::edit(&mut self.given[n].text, key) => return FormStep::Nothing,
                         _ => self.on_text_changed(questions, n),
                     }
                 }
@@ -225,7 +224,7 @@ impl Form {
         FormStep::Taken
     }
 
-    /// Whether there is no answer yet.
+    /// Returns whether there is no answer yet.
     fn is_blank(&self) -> bool {
         self.given.iter().all(|given| given.chosen.is_empty() && given.text_counts().is_empty())
     }
@@ -278,9 +277,9 @@ impl Form {
             }
             let given = &self.given[n];
             let chosen = given.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
-            let words: Vec<String> = chosen.chain(given.text_counts()).collect();
-            if !words.is_empty() {
-                answers.insert(question.id.clone(), words.into());
+            let text: Vec<String> = chosen.chain(given.text_counts()).collect();
+            if !text.is_empty() {
+                answers.insert(question.id.clone(), text.into());
             }
         }
         if answers.is_empty() {
@@ -330,7 +329,7 @@ impl Form {
             if !how.is_empty() {
                 lines.extend(wrap(&[Span::styled(how.join(" · "), theme.dim)], &margin(0), &margin(0), width));
             }
-            let flat = |words: &str| sanitize::text(words).replace('\n', " ");
+            let flat = |text: &str| sanitize::text(text).replace('\n', " ");
             let mut spans = vec![Span::styled(flat(&question.text), theme.text.add_modifier(Modifier::BOLD))];
             if let Some(header) = question.header.as_deref().filter(|header| !header.is_empty()) {
                 spans.insert(0, Span::styled(format!("{}: ", flat(header)), theme.dim));
@@ -374,7 +373,7 @@ impl Form {
                 };
                 place(
                     FormPlace::Own(n),
-                    field(&given.words, current == FormPlace::Own(n), &first, width, theme),
+                    field(&given.text, current == FormPlace::Own(n), &first, width, theme),
                     &mut lines,
                 );
             }
@@ -389,24 +388,18 @@ impl Form {
             place_lines = before + lines.len()..before + lines.len() + 1;
             question_lines = place_lines.clone();
         }
-        let words = if questions.len() > 1 { " Send the answers " } else { " Send the answer " };
-        lines.push(Line::from(Span::styled(words, style)));
+        let text = if questions.len() > 1 { " Send the answers " } else { " Send the answer " };
+        lines.push(Line::from(Span::styled(text, style)));
         FormLayout { lines, question: question_lines, place: place_lines }
     }
 }
 
 /// The lines of a text field, with the cursor while it is typed into.
-fn field(
-    words: &TextArea<'static>,
-    on: bool,
-    first: &Span<'static>,
-    width: usize,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
-    let ratatui_textarea::DataCursor(row, column) = words.cursor();
+fn field(text: &TextArea<'static>, on: bool, first: &Span<'static>, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let ratatui_textarea::DataCursor(row, column) = text.cursor();
     let next = Span::raw(" ".repeat(sanitize::width(&first.content)));
     let mut rows = Vec::new();
-    for (n, line) in words.lines().iter().enumerate() {
+    for (n, line) in text.lines().iter().enumerate() {
         let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
         let mut spans = vec![Span::styled(sanitize::text(line), theme.text)];
         if on && n == row {

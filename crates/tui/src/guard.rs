@@ -44,7 +44,7 @@ pub(crate) struct TerminalGuard<T: Terminal> {
     taken: Arc<AtomicBool>,
     mouse: bool,
     frame: FrameBuffer,
-    /// Whether the terminal has exactly sixteen colours.
+    /// `true` if the terminal has exactly sixteen colours.
     pub(crate) plain: bool,
 }
 
@@ -83,8 +83,8 @@ impl<T: Terminal> TerminalGuard<T> {
     }
 
     /// Copies text to the terminal's clipboard. Only base64 is written.
-    pub(crate) fn copy(&self, words: &str) -> io::Result<()> {
-        let sequence = format!("\x1b]52;c;{}\x07", data_encoding::BASE64.encode(words.as_bytes()));
+    pub(crate) fn copy(&self, text: &str) -> io::Result<()> {
+        let sequence = format!("\x1b]52;c;{}\x07", data_encoding::BASE64.encode(text.as_bytes()));
         self.terminal.write(sequence.as_bytes())
     }
 
@@ -129,23 +129,23 @@ fn plain(frame: &[u8]) -> Vec<u8> {
         let (parameters, after) = sequence.split_at(end);
         let parameters = String::from_utf8_lossy(parameters);
         let numbers: Vec<&str> = parameters.split(';').collect();
-        let mut words: Vec<String> = Vec::new();
+        let mut text: Vec<String> = Vec::new();
         let mut n = 0;
         while n < numbers.len() {
             let color = numbers.get(n + 2).and_then(|color| color.parse::<u16>().ok()).filter(|color| *color < 16);
             match (numbers[n], numbers.get(n + 1), color) {
                 (ground @ ("38" | "48"), Some(&"5"), Some(color)) if after.first() == Some(&b'm') => {
                     let base = if ground == "38" { 30 } else { 40 } + if color < 8 { 0 } else { 52 };
-                    words.push((base + color).to_string());
+                    text.push((base + color).to_string());
                     n += 3;
                 }
                 (number, ..) => {
-                    words.push(number.to_owned());
+                    text.push(number.to_owned());
                     n += 1;
                 }
             }
         }
-        out.extend_from_slice(words.join(";").as_bytes());
+        out.extend_from_slice(text.join(";").as_bytes());
         rest = after;
     }
     out.extend_from_slice(rest);
@@ -177,7 +177,6 @@ impl Write for FrameBuffer {
 mod tests {
     use super::*;
 
-    /// A terminal that records.
     #[derive(Clone, Default)]
     struct RecordingTerminal {
         written: Arc<Mutex<Vec<u8>>>,
@@ -197,7 +196,7 @@ mod tests {
     }
 
     impl RecordingTerminal {
-        /// Whether it was restored.
+        /// Returns whether it was restored.
         fn is_restored(&self) -> bool {
             let mut parser = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
             parser.process(&self.written.lock());

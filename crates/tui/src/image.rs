@@ -13,7 +13,7 @@ const NAME_MAX: usize = 80;
 /// One line for a content block that is no text, such as `[image 640x480 png, 12 KiB, open in the page]`.
 pub(crate) fn label(block: &Value) -> String {
     let data = block["data"].as_str();
-    let size = data.map(|data| format!(", {}", size_words(data.len() as u64 / 4 * 3))).unwrap_or_default();
+    let size = data.map(|data| format!(", {}", size_text(data.len() as u64 / 4 * 3))).unwrap_or_default();
     if block["type"] != "image" {
         let label = block_label(block);
         return sanitize::line(&format!("{}{size}]", label.trim_end_matches(']')), NAME_MAX);
@@ -29,7 +29,7 @@ pub(crate) fn label(block: &Value) -> String {
 }
 
 /// `15 bytes`, `3 KiB`, `1.5 MiB`.
-pub(crate) fn size_words(bytes: u64) -> String {
+pub(crate) fn size_text(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{} KiB", bytes / 1024),
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn image_label_survives_hostile_data() {
         for data in ["", "!", "////", "\u{1b}[2J", "iVBORw0KGgo=", "R0lGODlh", "/9j/", "/9j/4AAAAAAAAAAA", "é"] {
-            let words =
+            let text =
                 label(&json!({ "type": "image", "mimeType": "image/\u{1b}[2Jx", "data": data, "name": "\u{202e}" }));
-            assert!(words.starts_with("[image") && !words.contains(['\u{1b}', '\u{202e}']), "{data:?}: {words}");
+            assert!(text.starts_with("[image") && !text.contains(['\u{1b}', '\u{202e}']), "{data:?}: {text}");
         }
     }
 }

@@ -54,7 +54,7 @@ impl Key {
         Some(Self { name, event })
     }
 
-    /// Whether it is one character, without Ctrl or Alt.
+    /// Returns whether it is one character, without Ctrl or Alt.
     pub(crate) fn is_letter(&self) -> bool {
         matches!(self.event.code, KeyCode::Char(_))
             && !self.event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
@@ -66,9 +66,9 @@ impl Key {
 }
 
 /// A text field with this content, the cursor at its end.
-pub(crate) fn area(words: &str) -> TextArea<'static> {
-    let words = if words.len() > TEXT_MAX { "" } else { words };
-    let mut area = TextArea::new(words.split('\n').map(str::to_owned).collect());
+pub(crate) fn area(text: &str) -> TextArea<'static> {
+    let text = if text.len() > TEXT_MAX { "" } else { text };
+    let mut area = TextArea::new(text.split('\n').map(str::to_owned).collect());
     area.set_cursor_line_style(Style::new());
     area.set_cursor_style(Style::new().add_modifier(Modifier::REVERSED));
     area.set_wrap_mode(WrapMode::WordOrGlyph);

@@ -28,7 +28,7 @@ fn pairs(dir: &Path) -> Vec<(String, Value)> {
 
 /// The reviews that were kept.
 pub(crate) fn read(dir: &Path) -> HashMap<String, ReviewDraft> {
-    pairs(dir).into_iter().map(|(session, kept)| (session, ReviewDraft::read(&kept))).collect()
+    pairs(dir).into_iter().map(|(session, stored)| (session, ReviewDraft::read(&stored))).collect()
 }
 
 /// Keeps the review of a session; null removes it. Those of other sessions stay: another terminal may have written them.

@@ -68,7 +68,7 @@ const BATCH: usize = 4000;
 const FRAME: Duration = Duration::from_millis(33);
 /// The interval of the clock.
 const TICK: Duration = Duration::from_millis(100);
-/// How often an answer or a prompt is retried while the gateway is unreachable, and the pause between.
+/// Number of tries of an answer or a prompt while the gateway is unreachable, and the pause between.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(700);
 /// Most items in a page of history; merged events count as one.
@@ -84,11 +84,11 @@ const VIEWED_FILE: &str = "attach.json";
 /// Sessions remembered in it.
 const VIEWED_MAX: usize = 2000;
 
-/// How the UI ended.
+/// The end of the UI.
 pub enum End {
     /// The user quit.
     Left,
-    /// A signal.
+    /// A signal of this number.
     Signal(u8),
     /// The gateway refuses this client.
     Refused(String),
@@ -98,11 +98,11 @@ fn now() -> i64 {
     Timestamp::from(SystemTime::now()).as_millis()
 }
 
-/// What the UI is started with.
+/// The options that the UI is started with.
 pub struct AttachOptions {
     /// The session to open at once.
     pub session: Option<String>,
-    /// Whether the mouse is used.
+    /// `true` if the mouse is used.
     pub mouse: bool,
     /// The state folder.
     pub dir: PathBuf,
@@ -152,11 +152,11 @@ struct Shell {
     run: String,
     suspend: bool,
     /// The file that the editor is to open.
-    edit: Option<EditWish>,
+    edit: Option<EditRequest>,
 }
 
 /// A file of a session to open in the editor.
-struct EditWish {
+struct EditRequest {
     root: String,
     path: String,
     line: usize,
@@ -165,7 +165,7 @@ struct EditWish {
 /// The next event of the open session; pending without one.
 async fn next_of(open_session: &mut Option<(u64, Follow)>) -> (u64, Option<Result<ClientEvent, Error>>) {
     match open_session {
-        Some((of, follow)) => (*of, follow.next().await),
+        Some((subscription, follow)) => (*subscription, follow.next().await),
         None => std::future::pending().await,
     }
 }
@@ -212,10 +212,10 @@ impl Shell {
                 self.stop(app)?;
                 stale = true;
             }
-            if let Some(wish) = self.edit.take() {
+            if let Some(request) = self.edit.take() {
                 // Its reader would take the editor's keys.
                 drop(keys);
-                let ended = self.open_editor(app, wish, (&mut terminate, &mut hangup)).await?;
+                let ended = self.open_editor(app, request, (&mut terminate, &mut hangup)).await?;
                 if let Some(number) = ended {
                     return Ok(End::Signal(number));
                 }
@@ -253,9 +253,9 @@ impl Shell {
                     Some(Err(why)) => first.push(Msg::Ended(0, why.to_string())),
                     None => all_ended = true,
                 },
-                (of, received) = next_of(&mut self.open_session) => match received {
-                    Some(Ok(received)) => first.push(Msg::SessionEvent(of, received)),
-                    Some(Err(why)) => first.push(Msg::Ended(of, why.to_string())),
+                (subscription, received) = next_of(&mut self.open_session) => match received {
+                    Some(Ok(received)) => first.push(Msg::SessionEvent(subscription, received)),
+                    Some(Err(why)) => first.push(Msg::Ended(subscription, why.to_string())),
                     None => self.open_session = None,
                 },
                 _ = tick.tick() => first.push(Msg::Tick),
@@ -271,10 +271,10 @@ impl Shell {
             }
             // Events that have already arrived belong in the same frame.
             for _ in 0..BATCH {
-                let Some((of, follow)) = &mut self.open_session else { break };
-                let of = *of;
+                let Some((subscription, follow)) = &mut self.open_session else { break };
+                let subscription = *subscription;
                 let Some(Some(Ok(received))) = futures_util::FutureExt::now_or_never(follow.next()) else { break };
-                let effects = app.update(Msg::SessionEvent(of, received), now());
+                let effects = app.update(Msg::SessionEvent(subscription, received), now());
                 self.perform(app, effects);
                 stale = true;
             }
@@ -311,15 +311,15 @@ impl Shell {
     async fn open_editor(
         &mut self,
         app: &mut App,
-        wish: EditWish,
+        request: EditRequest,
         (terminate, hangup): (&mut Signal, &mut Signal),
     ) -> anyhow::Result<Option<u8>> {
-        let words = editor::file_below(&wish.root, &wish.path).and_then(|file| {
+        let text = editor::file_below(&request.root, &request.path).and_then(|file| {
             let chosen = editor::chosen(|name| std::env::var(name).ok())?;
-            Ok(editor::command(&chosen, &file, wish.line))
+            Ok(editor::command(&chosen, &file, request.line))
         });
-        let mut done = words.as_ref().map(|_| ()).map_err(String::clone);
-        if let Ok([program, arguments @ ..]) = words.as_deref() {
+        let mut done = text.as_ref().map(|_| ()).map_err(String::clone);
+        if let Ok([program, arguments @ ..]) = text.as_deref() {
             self.guard.leave();
             match tokio::process::Command::new(program).args(arguments).spawn() {
                 Err(why) => done = Err(format!("{} was not started: {why}; check EDITOR", sanitize::line(program, 80))),
@@ -354,21 +354,21 @@ impl Shell {
     }
 
     /// Reads an image of this machine for a prompt.
-    fn read_image(&self, here: &str, place: String, path: String, pasted: Option<String>) {
-        let (tx, here) = (self.tx.clone(), PathBuf::from(here));
+    fn read_image(&self, start_dir: &str, place: String, path: String, pasted: Option<String>) {
+        let (tx, start_dir) = (self.tx.clone(), PathBuf::from(start_dir));
         tokio::spawn(async move {
-            let read = tokio::task::spawn_blocking(move || attachments::read_image(&path, &here)).await;
+            let read = tokio::task::spawn_blocking(move || attachments::read_image(&path, &start_dir)).await;
             let image = read.unwrap_or_else(|why| Err(format!("the image could not be read: {why}")));
             let _ = tx.send(Msg::ImageRead(place, pasted, image)).await;
         });
     }
 
     /// Reads all of a tool call of which pages left something out.
-    fn read_whole(&self, of: u64, session: String, call: conversation::WholeCall) {
+    fn read_whole(&self, subscription: u64, session: String, call: conversation::WholeCall) {
         let (client, tx) = (self.client.clone(), self.tx.clone());
         tokio::spawn(async move {
             let loaded = whole(&client, &session, &call).await;
-            let _ = tx.send(Msg::Whole(of, call.block, loaded)).await;
+            let _ = tx.send(Msg::Whole(subscription, call.block, loaded)).await;
         });
     }
 
@@ -378,9 +378,9 @@ impl Shell {
                 Effect::Follow(session) => {
                     self.open_session = None;
                     let Some(session) = session else { continue };
-                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
+                    let (client, tx, subscription) = (self.client.clone(), self.tx.clone(), app.following());
                     tokio::spawn(async move {
-                        let _ = tx.send(Msg::Opened(of, opening(&client, &session).await.ok())).await;
+                        let _ = tx.send(Msg::Opened(subscription, opening(&client, &session).await.ok())).await;
                     });
                 }
                 Effect::Attach { session, after } => {
@@ -425,7 +425,7 @@ impl Shell {
                 Effect::ReadImage { place, path, pasted } => {
                     self.read_image(&app.shared.environment.start_dir, place, path, pasted)
                 }
-                Effect::Edit { root, path, line } => self.edit = Some(EditWish { root, path, line }),
+                Effect::Edit { root, path, line } => self.edit = Some(EditRequest { root, path, line }),
                 Effect::KeepReview(session, review) => {
                     if let Err(why) = kept_reviews::keep(&self.dir, &session, review) {
                         app.shared.say(&format!("the review is kept only until you quit: {why}"), true);
@@ -442,10 +442,10 @@ impl Shell {
                     });
                 }
                 Effect::Page { session, before } => {
-                    let (client, tx, of) = (self.client.clone(), self.tx.clone(), app.following());
+                    let (client, tx, subscription) = (self.client.clone(), self.tx.clone(), app.following());
                     tokio::spawn(async move {
-                        let page = past(&client, &session, &before).await;
-                        let _ = tx.send(Msg::Page(of, page.map(|page| PageOf::read(&page)))).await;
+                        let page = page_before(&client, &session, &before).await;
+                        let _ = tx.send(Msg::Page(subscription, page.map(|page| PageOf::read(&page)))).await;
                     });
                 }
                 Effect::Whole { session, call } => self.read_whole(app.following(), session, call),
@@ -464,7 +464,7 @@ impl Shell {
                     });
                 }
                 // A write error shows with the next frame.
-                Effect::Copy(words) => drop(self.guard.copy(&words)),
+                Effect::Copy(text) => drop(self.guard.copy(&text)),
                 Effect::Mouse(on) => drop(self.guard.mouse(on)),
                 Effect::Suspend => self.suspend = true,
                 Effect::Redraw => drop(self.invalidate()),
@@ -477,7 +477,7 @@ impl Shell {
 fn message(event: Event) -> Option<Msg> {
     Some(match event {
         Event::Key(key) => Msg::Key(key),
-        Event::Paste(words) => Msg::Paste(words),
+        Event::Paste(text) => Msg::Paste(text),
         Event::Mouse(mouse) => Msg::Mouse(mouse),
         Event::Resize(width, height) => Msg::Resize(width, height),
         Event::FocusGained => Msg::Focus(true),
@@ -518,7 +518,7 @@ fn key() -> String {
 
 /// Reads a session's newest page, its snapshot, and the next cursor.
 async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, String), String> {
-    let page = past(client, session, "now").await?;
+    let page = page_before(client, session, "now").await?;
     let (status, snapshot) =
         call(client, "GET", &format!("/v1/sessions/{session}/snapshot?max_bytes=0"), None, None).await?;
     let next = page["next"].as_str().filter(|_| status == 200).ok_or("no page")?;
@@ -526,7 +526,7 @@ async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, Strin
 }
 
 /// Reads the merged page of a session before a cursor.
-async fn past(client: &Client, session: &str, before: &str) -> Result<Value, String> {
+async fn page_before(client: &Client, session: &str, before: &str) -> Result<Value, String> {
     let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
     let bounds = format!("limit={PAGE}&max_bytes={PAGE_BYTES}&max_output={OUTPUT}");
     let path = format!("/v1/sessions/{session}/events?merge=true&{bounds}&before={before}");

@@ -26,8 +26,8 @@ pub(crate) fn wrap(
 ) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let mut out: Vec<Span<'static>> = vec![first.clone()];
-    let room = |prefix: &Span<'static>| width.saturating_sub(prefix.content.width()).max(1);
-    let mut left = room(first);
+    let space = |prefix: &Span<'static>| width.saturating_sub(prefix.content.width()).max(1);
+    let mut left = space(first);
     let mut empty = true;
     // A word is the text between spaces, whatever its styles.
     let mut word: Vec<(String, Style)> = Vec::new();
@@ -45,16 +45,16 @@ pub(crate) fn wrap(
         if *word_width == 0 {
             return;
         }
-        if *word_width > *left && !*empty && *word_width <= room(next) {
+        if *word_width > *left && !*empty && *word_width <= space(next) {
             lines.push(Line::from(std::mem::replace(out, vec![next.clone()])));
-            (*left, *empty) = (room(next), true);
+            (*left, *empty) = (space(next), true);
         }
         for (piece, style) in word.drain(..) {
             for letter in piece.graphemes(true) {
                 let wide = letter.width();
                 if wide > *left && !*empty {
                     lines.push(Line::from(std::mem::replace(out, vec![next.clone()])));
-                    *left = room(next);
+                    *left = space(next);
                 }
                 put(out, letter, style);
                 *left = left.saturating_sub(wide);
@@ -68,7 +68,7 @@ pub(crate) fn wrap(
             if piece == "\n" {
                 flush(&mut word, &mut word_width, &mut out, &mut left, &mut empty, &mut lines);
                 lines.push(Line::from(std::mem::replace(&mut out, vec![next.clone()])));
-                (left, empty) = (room(next), true);
+                (left, empty) = (space(next), true);
             } else if piece.starts_with(' ') {
                 flush(&mut word, &mut word_width, &mut out, &mut left, &mut empty, &mut lines);
                 for _ in 0..piece.width() {
@@ -94,17 +94,17 @@ fn out_len_ok(last: &Span<'static>) -> bool {
 }
 
 /// Plain text as lines.
-pub(crate) fn plain(words: &str, style: Style, margin: &Span<'static>, width: usize) -> Vec<Line<'static>> {
-    let words = sanitize::text(words);
+pub(crate) fn plain(text: &str, style: Style, margin: &Span<'static>, width: usize) -> Vec<Line<'static>> {
+    let text = sanitize::text(text);
     let mut lines = Vec::new();
-    for line in words.trim_end_matches('\n').split('\n') {
+    for line in text.trim_end_matches('\n').split('\n') {
         lines.extend(wrap(&[Span::styled(line.to_owned(), style)], margin, margin, width));
     }
     lines
 }
 
 /// Markdown as lines. Link targets are shown; nothing is fetched, and HTML is text.
-pub(crate) fn markdown(words: &str, theme: &Theme, margin: &Span<'static>, width: usize) -> Vec<Line<'static>> {
+pub(crate) fn markdown(text: &str, theme: &Theme, margin: &Span<'static>, width: usize) -> Vec<Line<'static>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = MarkdownWriter {
         theme,
@@ -121,7 +121,7 @@ pub(crate) fn markdown(words: &str, theme: &Theme, margin: &Span<'static>, width
         alignments: Vec::new(),
         gap: false,
     };
-    for event in Parser::new_ext(words, options) {
+    for event in Parser::new_ext(text, options) {
         writer.event(event);
     }
     writer.end_block();
@@ -142,9 +142,9 @@ struct MarkdownWriter<'a> {
     link: Vec<String>,
     code: Option<(String, String)>,
     table: Option<Vec<Vec<Vec<Span<'static>>>>>,
-    /// How the columns of the table are aligned.
+    /// The alignment of the table's columns.
     alignments: Vec<Alignment>,
-    /// Whether an empty line is due before the next block.
+    /// `true` if an empty line is due before the next block.
     gap: bool,
 }
 
@@ -183,8 +183,8 @@ impl MarkdownWriter<'_> {
         self.lines.extend(wrap(&spans, &first, &next, self.width));
     }
 
-    fn words(&mut self, words: &str, style: Style) {
-        self.spans.push(Span::styled(sanitize::text(words), style));
+    fn text(&mut self, text: &str, style: Style) {
+        self.spans.push(Span::styled(sanitize::text(text), style));
     }
 
     fn push(&mut self, change: impl FnOnce(Style) -> Style) {
@@ -194,14 +194,14 @@ impl MarkdownWriter<'_> {
 
     fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Text(words) => match &mut self.code {
-                Some((_, code)) => code.push_str(&words),
-                None => self.words(&words, self.top()),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.text(&text, self.top()),
             },
-            Event::Code(words) => self.words(&words, self.theme.code),
-            Event::Html(words) | Event::InlineHtml(words) => self.words(words.trim_end_matches('\n'), self.theme.dim),
-            Event::InlineMath(words) | Event::DisplayMath(words) => self.words(&words, self.theme.code),
-            Event::FootnoteReference(name) => self.words(&format!("[{name}]"), self.theme.dim),
+            Event::Code(text) => self.text(&text, self.theme.code),
+            Event::Html(text) | Event::InlineHtml(text) => self.text(text.trim_end_matches('\n'), self.theme.dim),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text, self.theme.code),
+            Event::FootnoteReference(name) => self.text(&format!("[{name}]"), self.theme.dim),
             // A line break in an agent's text is kept.
             Event::SoftBreak | Event::HardBreak => self.spans.push(Span::raw("\n")),
             Event::Rule => {
@@ -271,7 +271,7 @@ impl MarkdownWriter<'_> {
                 self.nest.push(Span::styled(" ".repeat(bullet.width()), self.theme.dim));
                 self.bullet = Some(Span::styled(bullet, self.theme.accent));
             }
-            Tag::Paragraph => self.end_if_words(),
+            Tag::Paragraph => self.end_if_text(),
             Tag::Emphasis => self.push(|style| style.add_modifier(Modifier::ITALIC)),
             Tag::Strong => self.push(|style| style.add_modifier(Modifier::BOLD)),
             Tag::Strikethrough => self.push(|style| style.add_modifier(Modifier::CROSSED_OUT)),
@@ -281,7 +281,7 @@ impl MarkdownWriter<'_> {
             }
             Tag::Image { dest_url, .. } => {
                 self.link.push(dest_url.into_string());
-                self.words("[image: ", self.theme.dim);
+                self.text("[image: ", self.theme.dim);
             }
             Tag::Table(alignments) => {
                 self.end_block();
@@ -297,7 +297,7 @@ impl MarkdownWriter<'_> {
         }
     }
 
-    fn end_if_words(&mut self) {
+    fn end_if_text(&mut self) {
         if !self.spans.is_empty() {
             self.end_block();
         }
@@ -345,12 +345,12 @@ impl MarkdownWriter<'_> {
                     && self.spans.last().is_none_or(|span| span.content.as_ref() != sanitize::text(&to))
                 {
                     // Shows the real target, whatever the link text says.
-                    self.words(&format!(" ({})", sanitize::line(&to, 200)), self.theme.dim);
+                    self.text(&format!(" ({})", sanitize::line(&to, 200)), self.theme.dim);
                 }
             }
             TagEnd::Image => {
                 let to = self.link.pop().unwrap_or_default();
-                self.words(&format!("] ({})", sanitize::line(&to, 200)), self.theme.dim);
+                self.text(&format!("] ({})", sanitize::line(&to, 200)), self.theme.dim);
             }
             TagEnd::TableCell => {
                 let cell = std::mem::take(&mut self.spans);
@@ -387,9 +387,9 @@ impl MarkdownWriter<'_> {
         self.blank();
         let prefix = self.prefix();
         let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-        let room = self.width.saturating_sub(prefix.content.width() + columns.saturating_sub(1) * 3);
+        let space = self.width.saturating_sub(prefix.content.width() + columns.saturating_sub(1) * 3);
         let wide = |cell: &[Span<'static>]| cell.iter().map(|span| span.content.width()).sum::<usize>();
-        if columns == 0 || room / columns.max(1) < CELL_MIN || rows.len() * columns > CELLS_MAX {
+        if columns == 0 || space / columns.max(1) < CELL_MIN || rows.len() * columns > CELLS_MAX {
             for row in rows {
                 for (n, cell) in row.iter().enumerate() {
                     let mark =
@@ -403,7 +403,7 @@ impl MarkdownWriter<'_> {
             .map(|n| rows.iter().filter_map(|row| row.get(n)).map(|cell| wide(cell)).max().unwrap_or(1).max(1))
             .collect();
         // The widest column shrinks until all fit.
-        while widths.iter().sum::<usize>() > room {
+        while widths.iter().sum::<usize>() > space {
             let Some(most) = widths.iter_mut().max() else { break };
             *most = (*most - 1).max(1);
         }
@@ -418,15 +418,15 @@ impl MarkdownWriter<'_> {
                     if at > 0 {
                         spans.push(Span::styled(" │ ", self.theme.rule));
                     }
-                    let here = cell.get(line).map(|line| line.spans.clone()).unwrap_or_default();
-                    let left = widths[at].saturating_sub(wide(&here));
+                    let part = cell.get(line).map(|line| line.spans.clone()).unwrap_or_default();
+                    let left = widths[at].saturating_sub(wide(&part));
                     let before = match self.alignments.get(at) {
                         Some(Alignment::Right) => left,
                         Some(Alignment::Center) => left / 2,
                         Some(Alignment::None | Alignment::Left) | None => 0,
                     };
                     spans.push(Span::raw(" ".repeat(before)));
-                    for mut span in here {
+                    for mut span in part {
                         if n == 0 {
                             span.style = span.style.add_modifier(Modifier::BOLD);
                         }
@@ -449,22 +449,22 @@ mod tests {
     use super::super::theme::Depth;
     use super::*;
 
-    fn drawn(words: &str, width: usize) -> String {
-        let lines = markdown(words, &Theme::new(Depth::True, false), &Span::raw("  "), width);
+    fn drawn(text: &str, width: usize) -> String {
+        let lines = markdown(text, &Theme::new(Depth::True, false), &Span::raw("  "), width);
         lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn markdown_is_laid_out() {
-        let words = "# Title\n\nSome *words* that are **long** enough to be `wrapped` once.\n\n1. one\n2. two\n   - inner\n\n> quoted\n\n\
+        let text = "# Title\n\nSome *words* that are **long** enough to be `wrapped` once.\n\n1. one\n2. two\n   - inner\n\n> quoted\n\n\
                      ```rust\nfn main() { let x = \"1\"; } // c\n```\n\n| a | b |\n|---|---|\n| 1 | 22 |\n\n- [x] done\n- [ ] open\n\n[here](http://x.example)\n";
-        insta::assert_snapshot!(drawn(words, 40));
+        insta::assert_snapshot!(drawn(text, 40));
     }
 
     #[test]
     fn markdown_tables_align_their_columns() {
-        let words = "| name | count | middle |\n|:--|--:|:-:|\n| a | 1 | x |\n| long name | 12345 | longer |\n";
-        let drawn = drawn(words, 60);
+        let text = "| name | count | middle |\n|:--|--:|:-:|\n| a | 1 | x |\n| long name | 12345 | longer |\n";
+        let drawn = drawn(text, 60);
         let lines: Vec<&str> = drawn.lines().collect();
         assert_eq!(lines[0], "  name      │ count │ middle", "{drawn}");
         assert_eq!(lines[2], "  a         │     1 │   x", "{drawn}");
@@ -473,20 +473,20 @@ mod tests {
 
     #[test]
     fn markdown_stays_within_its_width_and_loses_no_word() {
-        let words = "漢字 words 👩\u{200d}👧 and averyveryveryverylongwordwithoutanyspace | x |\n\n- a\n  - b\n    - c with more words in it\n\n```\nlong long long long code\n```";
+        let text = "漢字 words 👩\u{200d}👧 and averyveryveryverylongwordwithoutanyspace | x |\n\n- a\n  - b\n    - c with more words in it\n\n```\nlong long long long code\n```";
         for width in [1, 2, 5, 12, 30, 200] {
-            for line in markdown(words, &Theme::new(Depth::True, false), &Span::raw(""), width) {
+            for line in markdown(text, &Theme::new(Depth::True, false), &Span::raw(""), width) {
                 assert!(line.width() <= width.max(10), "{width}: {line}");
             }
         }
-        let all: String = drawn(words, 12).chars().filter(|c| c.is_alphanumeric()).collect();
+        let all: String = drawn(text, 12).chars().filter(|c| c.is_alphanumeric()).collect();
         assert!(all.contains("averyveryveryverylongwordwithoutanyspace"), "{all}");
     }
 
     #[test]
     fn markdown_shows_hostile_input_as_text() {
-        let said = drawn("see <script>x</script> ![i](javascript:1) \x1b[31m [a](http://b\u{202e})", 200);
-        assert_eq!(said, "  see <script>x</script> [image: i] (javascript:1) \\u{1b}[31m a (http://b\\u{202e})");
+        let output = drawn("see <script>x</script> ![i](javascript:1) \x1b[31m [a](http://b\u{202e})", 200);
+        assert_eq!(output, "  see <script>x</script> [image: i] (javascript:1) \\u{1b}[31m a (http://b\\u{202e})");
         // Deep nesting is bounded.
         assert!(drawn(&">".repeat(2000), 40).len() < 1 << 16);
     }

@@ -7,9 +7,9 @@ use super::sanitize;
 
 /// Longest word that counts as the name of a file, in characters; the gateway takes no longer query.
 const QUERY_MAX: usize = 200;
-/// Files offered.
+/// Most files that are offered.
 pub(crate) const OFFERS_MAX: usize = 6;
-/// How long nothing is typed before files are asked for, in milliseconds.
+/// Time without typing before files are asked for, in milliseconds.
 const PAUSE: i64 = 120;
 
 /// A file that is being named: the place of its `@` (line and column, in characters), and what was typed after it.
@@ -50,22 +50,22 @@ fn mention_file(area: &mut TextArea<'static>, mention: &Mention, path: &str) {
     for _ in mention.at.1..column {
         area.delete_char();
     }
-    let shown = sanitize::line(path, usize::MAX);
-    let mut words = String::from("@");
-    for c in shown.chars() {
+    let sanitized = sanitize::line(path, usize::MAX);
+    let mut text = String::from("@");
+    for c in sanitized.chars() {
         if c.is_whitespace() || c == '\\' {
-            words.push('\\');
+            text.push('\\');
         }
-        words.push(c);
+        text.push(c);
     }
     let (row, column) = (area.cursor().0, area.cursor().1);
     let next = area.lines().get(row).and_then(|line| line.chars().nth(column));
     if next.is_some_and(char::is_whitespace) {
-        area.insert_str(words);
+        area.insert_str(text);
         area.move_cursor(CursorMove::Forward);
     } else {
-        words.push(' ');
-        area.insert_str(words);
+        text.push(' ');
+        area.insert_str(text);
     }
 }
 
@@ -73,15 +73,15 @@ fn mention_file(area: &mut TextArea<'static>, mention: &Mention, path: &str) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileOffers {
     mention: Option<Mention>,
-    /// Where offers were closed: the same `@` does not open them again.
+    /// The place where offers were closed: the same `@` does not open them again.
     closed: Option<(usize, usize)>,
     paths: Vec<String>,
-    /// What is said of them, or why there are none.
-    pub(crate) words: String,
+    /// A notice about them, or why there are none.
+    pub(crate) text: String,
     /// The chosen one.
     pub(crate) at: usize,
     /// The number of the last question, and when the next one is due.
-    asked: u64,
+    query_id: u64,
     due: Option<i64>,
 }
 
@@ -93,7 +93,7 @@ impl FileOffers {
 
     /// The lines that the offers take.
     pub(crate) fn lines(&self) -> usize {
-        self.paths.len() + usize::from(!self.words.is_empty())
+        self.paths.len() + usize::from(!self.text.is_empty())
     }
 
     /// Looks at the text after a change of it, or of its cursor.
@@ -109,7 +109,9 @@ impl FileOffers {
         }
         let first = self.mention.as_ref().map(|mention| mention.at) != at;
         match &found {
-            None => (self.paths, self.words, self.due, self.asked) = (Vec::new(), String::new(), None, self.asked + 1),
+            None => {
+                (self.paths, self.text, self.due, self.query_id) = (Vec::new(), String::new(), None, self.query_id + 1)
+            }
             Some(mention) => {
                 // Those before stay until the answer, as far as they fit.
                 self.paths.retain(|path| fits(path, &mention.query));
@@ -123,22 +125,22 @@ impl FileOffers {
     pub(crate) fn due(&mut self, now: i64) -> Option<(u64, String)> {
         self.due.filter(|due| *due <= now)?;
         self.due = None;
-        self.asked += 1;
-        self.mention.as_ref().map(|mention| (self.asked, mention.query.clone()))
+        self.query_id += 1;
+        self.mention.as_ref().map(|mention| (self.query_id, mention.query.clone()))
     }
 
     /// The answer to the question of this number.
-    pub(crate) fn on_reply(&mut self, asked: u64, reply: Result<&Value, &str>) {
-        let Some(mention) = self.mention.as_ref().filter(|_| asked == self.asked) else { return };
+    pub(crate) fn on_reply(&mut self, query_id: u64, reply: Result<&Value, &str>) {
+        let Some(mention) = self.mention.as_ref().filter(|_| query_id == self.query_id) else { return };
         self.at = 0;
         match reply {
-            Err(why) => (self.paths, self.words) = (Vec::new(), format!("files could not be listed: {why}")),
+            Err(why) => (self.paths, self.text) = (Vec::new(), format!("files could not be listed: {why}")),
             Ok(value) => {
                 let all = value["files"].as_array().into_iter().flatten();
                 // More may have been typed since: those that no longer fit are not offered, and the next question is due.
                 let paths = all.filter_map(|one| one["path"].as_str()).filter(|path| fits(path, &mention.query));
                 self.paths = paths.take(OFFERS_MAX).map(str::to_owned).collect();
-                self.words = match (self.paths.is_empty(), value["truncated"] == true) {
+                self.text = match (self.paths.is_empty(), value["truncated"] == true) {
                     _ if self.due.is_some() => String::new(),
                     (true, false) => format!("no file fits {:?}", sanitize::line(&mention.query, 60)),
                     (true, true) => "nothing fits among the files that were looked at: there are more".to_owned(),
@@ -151,12 +153,12 @@ impl FileOffers {
 
     /// A key while files are offered; true if it was for them.
     pub(crate) fn key(&mut self, name: &str, area: &mut TextArea<'static>) -> bool {
-        let many = self.paths.len();
+        let count = self.paths.len();
         match name {
             "Esc" if self.lines() > 0 => self.close(),
-            _ if many == 0 => return false,
-            "Down" => self.at = (self.at + 1) % many,
-            "Up" => self.at = (self.at + many - 1) % many,
+            _ if count == 0 => return false,
+            "Down" => self.at = (self.at + 1) % count,
+            "Up" => self.at = (self.at + count - 1) % count,
             "Tab" | "Enter" => return self.take(self.at, area),
             _ => return false,
         }
@@ -179,12 +181,12 @@ impl FileOffers {
     /// Closes what is offered.
     pub(crate) fn close(&mut self) {
         self.closed = self.mention.take().map(|mention| mention.at);
-        (self.paths, self.words, self.due, self.at) = (Vec::new(), String::new(), None, 0);
-        self.asked += 1;
+        (self.paths, self.text, self.due, self.at) = (Vec::new(), String::new(), None, 0);
+        self.query_id += 1;
     }
 }
 
-/// Whether a path has these characters in this order.
+/// Returns whether a path has these characters in this order.
 fn fits(path: &str, query: &str) -> bool {
     let mut rest = path.chars().flat_map(char::to_lowercase);
     query.chars().flat_map(char::to_lowercase).all(|c| rest.any(|d| d == c))
@@ -226,14 +228,14 @@ mod tests {
         let mut area = input::area("look at @ma");
         let mut offers = FileOffers::default();
         offers.follow(&area, 0);
-        let (asked, query) = offers.due(0).unwrap();
+        let (query_id, query) = offers.due(0).unwrap();
         assert_eq!(query, "ma");
         assert!(offers.due(1000).is_none(), "asked once");
         let reply =
             json!({ "files": [{ "path": "src/main.rs" }, { "path": "a map\u{202e}.txt" }], "truncated": false });
-        offers.on_reply(asked - 1, Ok(&reply));
+        offers.on_reply(query_id - 1, Ok(&reply));
         assert!(offers.paths().is_empty(), "an answer to another question");
-        offers.on_reply(asked, Ok(&reply));
+        offers.on_reply(query_id, Ok(&reply));
         assert_eq!(offers.lines(), 2);
         assert!(offers.key("Down", &mut area) && offers.key("Tab", &mut area));
         assert_eq!(area.lines(), [r"look at @a\ map\\u{202e}.txt "]);
@@ -243,17 +245,17 @@ mod tests {
         // The answer to what was typed before is offered as far as it fits.
         let mut area = input::area("@");
         offers.follow(&area, 0);
-        let (asked, _) = offers.due(0).unwrap();
+        let (query_id, _) = offers.due(0).unwrap();
         area.insert_str("map");
         offers.follow(&area, 0);
-        offers.on_reply(asked, Ok(&reply));
+        offers.on_reply(query_id, Ok(&reply));
         assert_eq!(offers.paths(), ["a map\u{202e}.txt"]);
         // Esc closes them, and they stay closed for this word.
         area = input::area("@x");
         offers.follow(&area, 0);
-        let (asked, _) = offers.due(PAUSE).unwrap();
-        offers.on_reply(asked, Err("no folder"));
-        assert!(offers.words.contains("no folder") && offers.key("Esc", &mut area));
+        let (query_id, _) = offers.due(PAUSE).unwrap();
+        offers.on_reply(query_id, Err("no folder"));
+        assert!(offers.text.contains("no folder") && offers.key("Esc", &mut area));
         area.insert_char('y');
         offers.follow(&area, 0);
         assert!(offers.due(i64::MAX).is_none());

@@ -19,14 +19,13 @@ use super::sanitize;
 use super::settings::{SettingPick, Settings};
 use super::view_model::{RuntimeItem, field};
 
-/// How long nothing is typed before folders are looked for, in milliseconds.
+/// Time without typing before folders are looked for, in milliseconds.
 const FOLDER_PAUSE: i64 = 120;
 /// Commands of the agent that are offered below the prompt.
 const SLASH_MAX: usize = 4;
 /// Longest text of a failed agent that is kept, in bytes; the last ones count.
 const SAID_MAX: usize = 16 << 10;
 
-/// A field of the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormField {
     Agent,
@@ -53,28 +52,28 @@ pub(crate) struct SessionStart {
     /// Its number: replies to others are ignored.
     pub(crate) attempt: u64,
     pub(crate) since: i64,
-    /// What happens now.
-    pub(crate) words: String,
+    /// The current step, for the screen.
+    pub(crate) text: String,
     /// The session, once it is open.
     pub(crate) session: Option<String>,
     /// The settings that it still gets.
     pub(crate) settings: Vec<SettingPick>,
     /// The agents as they were when it began: the list stays so meanwhile.
     agents: Vec<AgentChoice>,
-    /// Whether an agent is started only so that it lists its conversations; and its runtime, once it is known.
+    /// `true` if an agent is started only so that it lists its conversations.
     pub(crate) wakes: bool,
     pub(crate) runtime: Option<String>,
 }
 
-/// Why there is no session.
+/// The reason why there is no session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StartProblem {
-    pub(crate) words: String,
-    /// What the agent said; empty if it is not known.
-    pub(crate) said: String,
+    pub(crate) text: String,
+    /// The output of the agent; empty if it is not known.
+    pub(crate) output: String,
 }
 
-/// What a key of the form leads to.
+/// The outcome of a key of the form.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FormOutcome {
     Stay,
@@ -101,29 +100,26 @@ pub(crate) enum FormHit {
     Row(FormField, usize),
 }
 
-/// The field of the agent.
 #[derive(Clone, Debug, Default)]
 struct AgentField {
     /// The agents that can be started; `None` until they were read.
     presets: Option<Vec<PresetItem>>,
     /// The name of the chosen agent.
     chosen: String,
-    /// Whether this client may start agents.
+    /// `true` if this client may start agents.
     can_start: bool,
 }
 
-/// The field of the folder.
 #[derive(Clone, Debug)]
 pub(crate) struct FolderField {
     pub(crate) text: TextArea<'static>,
-    /// Whether the text is what a person typed or chose.
+    /// `true` if the text is what a person typed or chose.
     typed: bool,
-    /// The folders that are offered.
     offered: Vec<FolderItem>,
     /// A notice below the field.
     pub(crate) notice: String,
     /// The number of the last question for folders, when the next one is due, and whether its answer completes what is typed.
-    asked: u64,
+    query_id: u64,
     due: Option<i64>,
     completes: bool,
     /// The selected folder of those offered.
@@ -150,7 +146,6 @@ pub(crate) struct WorktreeFields {
 /// The settings and commands of an agent, as its newest session reported them.
 #[derive(Clone, Debug, Default)]
 struct AgentOffers {
-    /// The session.
     session: String,
     commands: Vec<(String, String)>,
 }
@@ -164,7 +159,6 @@ struct Attempts {
     last: Value,
 }
 
-/// The form.
 #[derive(Clone, Debug)]
 pub(crate) struct NewSessionForm {
     agent: AgentField,
@@ -172,13 +166,13 @@ pub(crate) struct NewSessionForm {
     /// The home folder, if this client may see the machine's folders.
     home: Option<String>,
     /// The folder that the screen was started in.
-    here: String,
+    start_dir: String,
     pub(crate) folder: FolderField,
     offers: AgentOffers,
     pub(crate) mode: SettingField,
     pub(crate) model: SettingField,
     pub(crate) earlier: bool,
-    pub(crate) past: EarlierList,
+    pub(crate) conversations: EarlierList,
     /// A new git worktree.
     pub(crate) worktree: WorktreeFields,
     /// Another program, as the agent.
@@ -199,18 +193,18 @@ fn line_of(area: &TextArea<'_>) -> String {
 }
 
 impl NewSessionForm {
-    pub(crate) fn new(here: &str, prompt: &str, runtimes: &[RuntimeItem], attempt: u64) -> Self {
+    pub(crate) fn new(start_dir: &str, prompt: &str, runtimes: &[RuntimeItem], attempt: u64) -> Self {
         let mut form = Self {
             agent: AgentField::default(),
             recent: Vec::new(),
             home: None,
-            here: here.to_owned(),
+            start_dir: start_dir.to_owned(),
             folder: FolderField {
-                text: input::area(here),
+                text: input::area(start_dir),
                 typed: false,
                 offered: Vec::new(),
                 notice: String::new(),
-                asked: 0,
+                query_id: 0,
                 due: None,
                 completes: false,
                 at: None,
@@ -219,7 +213,7 @@ impl NewSessionForm {
             model: SettingField::new(Vec::new()),
             offers: AgentOffers::default(),
             earlier: false,
-            past: EarlierList::new(),
+            conversations: EarlierList::new(),
             worktree: WorktreeFields { branch: input::area(""), base: input::area("") },
             program: ProgramFields { command: input::area(""), protocol: 0 },
             title: input::area(""),
@@ -251,7 +245,7 @@ impl NewSessionForm {
 
     // === what is shown
 
-    /// Whether the agents are still being looked for.
+    /// Returns whether the agents are still being looked for.
     pub(crate) fn is_looking(&self) -> bool {
         self.agent.presets.is_none()
     }
@@ -266,11 +260,11 @@ impl NewSessionForm {
         let mut all: Vec<AgentChoice> = Vec::new();
         for one in &running {
             let about = if one.agent.is_empty() { &one.dialect } else { &one.agent };
-            let words = if one.state == "ready" { "running" } else { one.state.as_str() };
+            let text = if one.state == "ready" { "running" } else { one.state.as_str() };
             all.push(AgentChoice {
                 name: one.id.clone(),
                 kind: AgentChoiceKind::Runtime(one.state == "ready"),
-                about: format!("{words} · {about}"),
+                about: format!("{text} · {about}"),
                 endpoint: one.endpoint,
                 lists: one.lists,
             });
@@ -315,7 +309,7 @@ impl NewSessionForm {
         all.into_iter().nth(at).filter(AgentChoice::is_usable)
     }
 
-    /// Whether earlier conversations are shown.
+    /// Returns whether earlier conversations are shown.
     pub(crate) fn is_earlier(&self, runtimes: &[RuntimeItem]) -> bool {
         self.earlier && self.choice(runtimes).is_some_and(|choice| choice.offers_earlier())
     }
@@ -351,24 +345,24 @@ impl NewSessionForm {
         all
     }
 
-    /// Whether a new git worktree can be wanted: an administrator's client, an agent on this machine, and a folder that is not known to be
+    /// Returns whether a new git worktree can be wanted: an administrator's client, an agent on this machine, and a folder that is not known to be
     /// outside of every repository.
     fn offers_worktree(&self, runtimes: &[RuntimeItem]) -> bool {
-        let here = self.choice(runtimes).is_some_and(|choice| !choice.endpoint);
+        let is_local = self.choice(runtimes).is_some_and(|choice| !choice.endpoint);
         let text = self.folder_text();
         let folder = text.trim().trim_end_matches('/');
         let known = || self.recent.iter().chain(&self.folder.offered);
         let outside = known().any(|one| one.path == folder && !one.git);
         let inside = |one: &FolderItem| folder.strip_prefix(&one.path).is_some_and(|rest| rest.starts_with('/'));
-        here && self.home.is_some() && !folder.is_empty() && (!outside || known().any(|one| one.git && inside(one)))
+        is_local && self.home.is_some() && !folder.is_empty() && (!outside || known().any(|one| one.git && inside(one)))
     }
 
     /// The agent's commands that complete the prompt.
     pub(crate) fn slash(&self) -> Vec<&(String, String)> {
         let lines = self.prompt.lines();
-        let begun = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1);
-        let begun = begun.filter(|begun| self.focus == FormField::Prompt && !begun.contains(' '));
-        let fits = |one: &&(String, String)| begun.is_some_and(|begun| one.0.starts_with(begun));
+        let prefix = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1);
+        let prefix = prefix.filter(|prefix| self.focus == FormField::Prompt && !prefix.contains(' '));
+        let fits = |one: &&(String, String)| prefix.is_some_and(|prefix| one.0.starts_with(prefix));
         self.offers.commands.iter().filter(fits).take(SLASH_MAX).collect()
     }
 
@@ -396,13 +390,14 @@ impl NewSessionForm {
         if !self.folder.typed {
             let known = self.recent.first().map(|one| one.path.clone());
             // A client that may not see the machine's folders works in those that sessions used.
-            let other = if self.home.is_some() && !self.here.is_empty() { Some(self.here.clone()) } else { None };
+            let other =
+                if self.home.is_some() && !self.start_dir.is_empty() { Some(self.start_dir.clone()) } else { None };
             self.folder.text = input::area(&known.or(other).or(self.home.clone()).unwrap_or_default());
         }
     }
 
-    /// What the agent offered in its newest session.
-    pub(crate) fn on_told(&mut self, session: &str, value: &Value) {
+    /// Applies the settings and commands that the agent offered in its newest session.
+    pub(crate) fn on_offers(&mut self, session: &str, value: &Value) {
         if session != self.offers.session {
             return;
         }
@@ -418,15 +413,15 @@ impl NewSessionForm {
     }
 
     /// The conversations of a runtime.
-    pub(crate) fn on_past(&mut self, runtime: &str, reply: Result<&Value, &str>) {
-        if runtime != self.past.runtime {
+    pub(crate) fn on_conversations(&mut self, runtime: &str, reply: Result<&Value, &str>) {
+        if runtime != self.conversations.runtime {
             return;
         }
         match reply {
-            Err(why) => self.past.words = format!("the earlier conversations could not be listed: {why}"),
+            Err(why) => self.conversations.text = format!("the earlier conversations could not be listed: {why}"),
             Ok(value) => {
-                self.past.all = past_conversations(runtime, value);
-                self.past.words = match self.past.all.is_empty() {
+                self.conversations.all = past_conversations(runtime, value);
+                self.conversations.text = match self.conversations.all.is_empty() {
                     true => format!("{} has no conversation that can be continued", sanitize::line(runtime, 40)),
                     false if value["next"].is_string() => "older ones are not listed".to_owned(),
                     false => String::new(),
@@ -436,7 +431,7 @@ impl NewSessionForm {
     }
 
     /// The session whose settings are to be read now, of the newest one of the agent.
-    pub(crate) fn told_due(&mut self, newest: Option<String>) -> Option<String> {
+    pub(crate) fn offers_due(&mut self, newest: Option<String>) -> Option<String> {
         let newest = newest.unwrap_or_default();
         if newest == self.offers.session {
             return None;
@@ -448,38 +443,38 @@ impl NewSessionForm {
     }
 
     /// The runtime whose conversations are to be listed now.
-    pub(crate) fn past_due(&mut self, runtimes: &[RuntimeItem]) -> Option<String> {
+    pub(crate) fn conversations_due(&mut self, runtimes: &[RuntimeItem]) -> Option<String> {
         let choice = self.choice(runtimes).filter(|choice| self.earlier && choice.lists)?;
-        if choice.name == self.past.runtime {
+        if choice.name == self.conversations.runtime {
             return None;
         }
-        let words = format!("asking {} …", sanitize::line(&choice.name, 40));
-        self.past = EarlierList { runtime: choice.name.clone(), words, ..EarlierList::new() };
+        let text = format!("asking {} …", sanitize::line(&choice.name, 40));
+        self.conversations = EarlierList { runtime: choice.name.clone(), text, ..EarlierList::new() };
         Some(choice.name)
     }
 
     // === the start
 
-    /// What is asked of the gateway; and the words while it is done. Or why nothing can be asked.
-    pub(crate) fn wish(&self, runtimes: &[RuntimeItem]) -> Result<(Value, String), String> {
+    /// The request to the gateway, and the text while it is carried out; or the reason why there is none.
+    pub(crate) fn request(&self, runtimes: &[RuntimeItem]) -> Result<(Value, String), String> {
         let all = self.agents(runtimes);
         let Some(one) = all.get(self.agent_at(&all)) else {
             return Err("no agent is running, and this device may not start one".to_owned());
         };
         let name = sanitize::line(&one.name, 40);
         if self.is_earlier(runtimes) {
-            let past = self.past.shown();
-            let past = past.get(self.past.at).ok_or("choose a conversation of the list")?;
+            let past = self.conversations.visible();
+            let past = past.get(self.conversations.at).ok_or("choose a conversation of the list")?;
             return Ok((past.open.clone(), "Opening the conversation".to_owned()));
         }
-        let (mut body, words) = match one.kind {
+        let (mut body, text) = match one.kind {
             AgentChoiceKind::Runtime(true) => (json!({ "runtime_id": one.name }), "Opening the session".to_owned()),
             AgentChoiceKind::Installed => (json!({ "start": { "preset": one.name } }), format!("Starting {name}")),
-            AgentChoiceKind::Program => self.program_wish()?,
+            AgentChoiceKind::Program => self.program_request()?,
             AgentChoiceKind::Runtime(false) => return Err(format!("{name} is not ready yet: wait, or choose another")),
             AgentChoiceKind::Missing => return Err(format!("{name} is {}", one.about)),
         };
-        let folder = self.folder_wanted();
+        let folder = self.chosen_folder();
         // An endpoint works in a folder of its own, unless a person names another.
         if !folder.is_empty() && (self.folder.typed || !one.endpoint) {
             body["cwd"] = folder.into();
@@ -496,14 +491,14 @@ impl NewSessionForm {
         if !title.trim().is_empty() {
             body["title"] = title.trim().into();
         }
-        Ok((body, words))
+        Ok((body, text))
     }
 
     /// Begins a start; returns its number. The same wish as one without an outcome has the same number.
-    pub(crate) fn begin(&mut self, wish: &Value, words: String, now: i64, runtimes: &[RuntimeItem]) -> u64 {
-        if *wish != self.attempts.last {
+    pub(crate) fn begin(&mut self, request: &Value, text: String, now: i64, runtimes: &[RuntimeItem]) -> u64 {
+        if *request != self.attempts.last {
             self.attempts.number += 1;
-            self.attempts.last = wish.clone();
+            self.attempts.last = request.clone();
         }
         let agents = self.agents(runtimes);
         let picked = |setting: &SettingField| setting.at.and_then(|at| setting.choices.get(at).cloned());
@@ -516,7 +511,7 @@ impl NewSessionForm {
         self.start = Some(SessionStart {
             attempt: self.attempts.number,
             since: now,
-            words,
+            text,
             session: None,
             settings,
             agents,
@@ -527,11 +522,11 @@ impl NewSessionForm {
     }
 
     /// The start failed: everything stays as it was typed.
-    pub(crate) fn fail(&mut self, words: String, said: &str) {
+    pub(crate) fn fail(&mut self, text: String, output: &str) {
         self.start = None;
-        let from = said.len().saturating_sub(SAID_MAX);
-        let from = (from..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(said.len());
-        self.problem = Some(StartProblem { words, said: said[from..].trim().to_owned() });
+        let from = output.len().saturating_sub(SAID_MAX);
+        let from = (from..=output.len()).find(|at| output.is_char_boundary(*at)).unwrap_or(output.len());
+        self.problem = Some(StartProblem { text, output: output[from..].trim().to_owned() });
     }
 
     /// The wish has an outcome: the same again is another attempt.
@@ -544,8 +539,8 @@ impl NewSessionForm {
     fn go(&mut self, by: isize, runtimes: &[RuntimeItem]) {
         let all = self.fields(runtimes);
         let now = all.iter().position(|one| *one == self.focus).unwrap_or_default();
-        let many = isize::try_from(all.len()).unwrap_or(1);
-        let to = (isize::try_from(now).unwrap_or_default() + by).rem_euclid(many);
+        let count = isize::try_from(all.len()).unwrap_or(1);
+        let to = (isize::try_from(now).unwrap_or_default() + by).rem_euclid(count);
         self.focus_on(all[usize::try_from(to).unwrap_or_default()]);
     }
 
@@ -558,7 +553,6 @@ impl NewSessionForm {
         self.focus = to;
     }
 
-    /// A key.
     pub(crate) fn key(&mut self, key: &Key, now: i64, runtimes: &[RuntimeItem]) -> FormOutcome {
         let name = key.name();
         if let Some(start) = &self.start {
@@ -684,53 +678,53 @@ impl NewSessionForm {
 
     fn setting_key(&mut self, key: &Key, runtimes: &[RuntimeItem]) {
         let setting = self.setting();
-        let shown = setting.shown();
-        let at = shown.iter().position(|one| *one == setting.at);
+        let visible = setting.visible();
+        let at = visible.iter().position(|one| *one == setting.at);
         let to = match (key.name(), at) {
             ("Enter", _) => return self.go(1, runtimes),
             ("Up", None | Some(0)) => return self.go(-1, runtimes),
             ("Up", Some(at)) => at - 1,
-            ("Down", Some(at)) if at + 1 >= shown.len() => return self.go(1, runtimes),
+            ("Down", Some(at)) if at + 1 >= visible.len() => return self.go(1, runtimes),
             ("Down", at) => at.map_or(0, |at| at + 1),
-            ("PageDown", at) => (at.unwrap_or_default() + 10).min(shown.len().saturating_sub(1)),
+            ("PageDown", at) => (at.unwrap_or_default() + 10).min(visible.len().saturating_sub(1)),
             ("PageUp", at) => at.unwrap_or_default().saturating_sub(10),
             ("M-Enter" | "C-j" | "S-Enter", _) => return,
             _ => {
                 input::edit(&mut setting.filter, key);
                 // The first match, while it is typed.
-                if let Some(first) = setting.shown().first() {
+                if let Some(first) = setting.visible().first() {
                     setting.at = *first;
                 }
                 return;
             }
         };
-        if let Some(one) = shown.get(to) {
+        if let Some(one) = visible.get(to) {
             setting.at = *one;
         }
     }
 
     fn earlier_key(&mut self, key: &Key, runtimes: &[RuntimeItem]) -> FormOutcome {
-        let last = self.past.shown().len().saturating_sub(1);
-        self.past.at = match key.name() {
-            "Up" if self.past.at == 0 => {
+        let last = self.conversations.visible().len().saturating_sub(1);
+        self.conversations.at = match key.name() {
+            "Up" if self.conversations.at == 0 => {
                 self.go(-1, runtimes);
                 0
             }
-            "Up" => self.past.at - 1,
-            "Down" => (self.past.at + 1).min(last),
-            "PageDown" => (self.past.at + 10).min(last),
-            "PageUp" => self.past.at.saturating_sub(10),
+            "Up" => self.conversations.at - 1,
+            "Down" => (self.conversations.at + 1).min(last),
+            "PageDown" => (self.conversations.at + 10).min(last),
+            "PageUp" => self.conversations.at.saturating_sub(10),
             "Enter" if self.choice(runtimes).is_some_and(|choice| choice.kind == AgentChoiceKind::Installed) => {
                 return FormOutcome::Wake;
             }
             "Enter" => {
-                let shown = self.past.shown();
-                let Some(past) = shown.get(self.past.at) else { return FormOutcome::Stay };
+                let visible = self.conversations.visible();
+                let Some(past) = visible.get(self.conversations.at) else { return FormOutcome::Stay };
                 return past.session.clone().map_or(FormOutcome::Start, FormOutcome::Open);
             }
             "M-Enter" | "C-j" | "S-Enter" => return FormOutcome::Stay,
             _ => {
-                input::edit(&mut self.past.filter, key);
+                input::edit(&mut self.conversations.filter, key);
                 0
             }
         };
@@ -738,14 +732,14 @@ impl NewSessionForm {
     }
 
     /// Pasted text: a line for a field of one line.
-    pub(crate) fn paste(&mut self, words: &str, now: i64) {
+    pub(crate) fn paste(&mut self, text: &str, now: i64) {
         if self.start.is_some() {
             return;
         }
-        let single = words.replace('\n', " ");
+        let single = text.replace('\n', " ");
         match self.focus {
             FormField::Prompt => {
-                self.prompt.insert_str(words);
+                self.prompt.insert_str(text);
                 self.files.follow(&self.prompt, now);
             }
             FormField::Branch | FormField::Base | FormField::Title | FormField::Command => {
@@ -758,8 +752,8 @@ impl NewSessionForm {
                 self.folder_changed(now + FOLDER_PAUSE);
             }
             FormField::Earlier => {
-                self.past.filter.insert_str(single);
-                self.past.at = 0;
+                self.conversations.filter.insert_str(single);
+                self.conversations.at = 0;
             }
             FormField::Mode | FormField::Model => drop(self.setting().filter.insert_str(single)),
             FormField::Agent | FormField::Way | FormField::Protocol => {}
@@ -783,15 +777,15 @@ impl NewSessionForm {
             }
             FormHit::Row(FormField::Folder, at) => self.take_folder(at, now),
             FormHit::Row(FormField::Earlier, at) => {
-                let again = self.past.at == at && self.focus == FormField::Earlier;
-                (self.focus, self.past.at) = (FormField::Earlier, at);
-                if again && let Some(past) = self.past.shown().get(at) {
+                let again = self.conversations.at == at && self.focus == FormField::Earlier;
+                (self.focus, self.conversations.at) = (FormField::Earlier, at);
+                if again && let Some(past) = self.conversations.visible().get(at) {
                     return past.session.clone().map_or(FormOutcome::Start, FormOutcome::Open);
                 }
             }
             FormHit::Row(FormField::Mode | FormField::Model, at) => {
                 let setting = self.setting();
-                if let Some(one) = setting.shown().get(at) {
+                if let Some(one) = setting.visible().get(at) {
                     setting.at = *one;
                 }
             }

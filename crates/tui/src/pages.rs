@@ -80,7 +80,6 @@ pub(crate) trait Page {
 /// Defines the pages: the name, the title and the state of each.
 macro_rules! pages {
     ($($name:ident $title:literal $field:ident: $page:ty,)+) => {
-        /// A page.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum TuiPage {
             $($name,)+

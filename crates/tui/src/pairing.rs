@@ -7,7 +7,7 @@ use super::card::ARM_DELAY;
 use super::sanitize;
 use super::view_model::{field, millis};
 
-/// How long the gateway holds one poll, in seconds.
+/// Time that the gateway holds one poll, in seconds.
 const WAIT_SECONDS: u32 = 15;
 /// The pause before a poll that failed is repeated, in milliseconds.
 const PAUSE: i64 = 2_000;
@@ -38,18 +38,17 @@ pub(crate) struct PairCode {
 }
 
 impl PairCode {
-    /// Whether only this machine reaches the address.
+    /// Returns whether only this machine reaches the address.
     pub(crate) fn is_local(&self) -> bool {
         let host = self.url.split("://").nth(1).unwrap_or_default();
         ["127.", "localhost", "[::1]"].iter().any(|own| host.starts_with(own))
     }
 }
 
-/// How far it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PairStep {
-    /// What the device may do is chosen; or the code is on its way.
-    Choose { asked: bool },
+    /// The permissions are chosen; or the code is on its way.
+    Choose { requested: bool },
     /// The code is shown.
     Code(PairCode),
     /// A device has used it: its name and number, since when they are shown, and whether they were confirmed.
@@ -60,7 +59,7 @@ pub(crate) enum PairStep {
     Ended(&'static str),
 }
 
-/// What is asked of the gateway for a pairing.
+/// A call of the gateway for a pairing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PairCall {
     Begin,
@@ -70,7 +69,7 @@ pub(crate) enum PairCall {
     Revoke,
 }
 
-/// What a key or a reply leads to.
+/// The outcome of a key or a reply.
 #[derive(Debug, PartialEq)]
 pub(crate) enum PairOutcome {
     Stay,
@@ -88,9 +87,9 @@ pub(crate) struct PairingSheet {
     /// The selected row.
     pub(crate) at: usize,
     pub(crate) step: PairStep,
-    /// Why the last call failed.
+    /// The reason why the last call failed.
     pub(crate) problem: String,
-    /// When the next poll is due.
+    /// The time when the next poll is due.
     due: Option<i64>,
 }
 
@@ -102,7 +101,7 @@ impl PairingSheet {
             granted: [true, true, true, false, false],
             level: 1,
             at: 0,
-            step: PairStep::Choose { asked: false },
+            step: PairStep::Choose { requested: false },
             problem: String::new(),
             due: None,
         }
@@ -115,10 +114,9 @@ impl PairingSheet {
         }
     }
 
-    /// A key.
     pub(crate) fn key(&mut self, name: &str, now: i64) -> PairOutcome {
         match &mut self.step {
-            PairStep::Choose { asked: true } | PairStep::Code(_) => match name {
+            PairStep::Choose { requested: true } | PairStep::Code(_) => match name {
                 "Esc" | "q" => PairOutcome::Close,
                 _ => PairOutcome::Stay,
             },
@@ -143,7 +141,7 @@ impl PairingSheet {
                 "Esc" | "q" => PairOutcome::Close,
                 "Enter" => {
                     self.problem.clear();
-                    self.step = PairStep::Choose { asked: false };
+                    self.step = PairStep::Choose { requested: false };
                     PairOutcome::Stay
                 }
                 _ => PairOutcome::Stay,
@@ -163,7 +161,7 @@ impl PairingSheet {
             // A device that may not watch may do nothing.
             " " | "x" if (1..LEVEL_ROW).contains(&self.at) => self.granted[self.at] = !self.granted[self.at],
             "Enter" => {
-                self.step = PairStep::Choose { asked: true };
+                self.step = PairStep::Choose { requested: true };
                 self.problem.clear();
                 let granted = PERMISSIONS.iter().zip(self.granted).filter(|(_, on)| *on);
                 let scopes: Vec<&str> = granted.map(|((scope, ..), _)| *scope).collect();
@@ -176,17 +174,17 @@ impl PairingSheet {
         PairOutcome::Stay
     }
 
-    /// What a reply to a call of it leads to.
+    /// Applies the reply to a call.
     pub(crate) fn on_reply(&mut self, call: &PairCall, status: u16, value: &Value, why: &str, now: i64) -> PairOutcome {
         let good = (200..300).contains(&status);
         match call {
-            PairCall::Begin => match (good, begun(value)) {
+            PairCall::Begin => match (good, pair_code(value)) {
                 (true, Some(code)) => {
                     self.step = PairStep::Code(code);
                     return self.poll();
                 }
                 (..) => {
-                    self.step = PairStep::Choose { asked: false };
+                    self.step = PairStep::Choose { requested: false };
                     why.clone_into(&mut self.problem);
                 }
             },
@@ -244,13 +242,13 @@ impl PairingSheet {
         PairOutcome::Call { call: PairCall::Poll, method: "GET", path, body: None }
     }
 
-    /// What is left to do when it is closed: a code that was not used is not left valid.
+    /// The call that closes the pairing: a code that was not used is not left valid.
     pub(crate) fn end(&self) -> PairOutcome {
         self.code().map_or(PairOutcome::Stay, |code| revoke(&code.id))
     }
 }
 
-fn begun(value: &Value) -> Option<PairCode> {
+fn pair_code(value: &Value) -> Option<PairCode> {
     let url = value["url"].as_str().filter(|url| url.len() <= URL_MAX)?;
     Some(PairCode {
         id: field(&value["pairing_id"]),

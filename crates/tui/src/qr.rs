@@ -20,8 +20,8 @@ pub(crate) fn qr_small(url: &str) -> Option<Vec<String>> {
     let lines: Vec<&str> = picture.lines().collect();
     let lines = lines.get(1..lines.len().checked_sub(1)?)?;
     let inner = |line: &&str| {
-        let many = line.chars().count().saturating_sub(2 * QUIET_CUT);
-        line.chars().skip(QUIET_CUT).take(many).collect()
+        let count = line.chars().count().saturating_sub(2 * QUIET_CUT);
+        line.chars().skip(QUIET_CUT).take(count).collect()
     };
     Some(lines.iter().map(inner).collect())
 }

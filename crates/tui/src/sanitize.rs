@@ -24,12 +24,12 @@ const SGR_MAX: usize = 64;
 
 /// Sanitizes text; of the controls only the line feed stays. Invisible characters are shown as `\u{..}`, except emoji joiners: they are
 /// dropped, so that each emoji is drawn alone and all terminals agree on the width.
-pub(crate) fn text(words: &str) -> String {
-    let mut out = String::with_capacity(words.len());
+pub(crate) fn text(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
     let mut before: Option<char> = None;
     let mut marks = MARKS_MAX;
     let mut column = 0;
-    let mut rest = words.chars().peekable();
+    let mut rest = raw.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
             ' '..='~' => {
@@ -99,37 +99,37 @@ fn joins_the_next(c: char) -> bool {
         | '\u{111c2}'..='\u{111c3}' | '\u{113d1}' | '\u{1193f}' | '\u{11941}' | '\u{11a84}'..='\u{11a89}' | '\u{11d46}' | '\u{11f02}')
 }
 
-/// Whether it is drawn on top of the previous letter.
+/// Returns whether it is drawn on top of the previous letter.
 fn changes_others(c: char) -> bool {
     !c.is_ascii()
         && (matches!(get_general_category(c), Category::NonspacingMark | Category::EnclosingMark) || is_zero_width(c))
 }
 
-/// Whether it takes no column.
+/// Returns whether it takes no column.
 fn is_zero_width(c: char) -> bool {
     unicode_width::UnicodeWidthChar::width(c) == Some(0)
 }
 
 /// The columns of sanitized text.
-pub(crate) fn width(words: &str) -> usize {
-    words.width()
+pub(crate) fn width(raw: &str) -> usize {
+    raw.width()
 }
 
 /// Sanitizes text for one line, cut to `most` columns.
-pub(crate) fn line(words: &str, most: usize) -> String {
+pub(crate) fn line(raw: &str, most: usize) -> String {
     // Text far beyond the limit is skipped: a title may be as long as a runtime's longest line.
-    let near: String = words.chars().take(most.saturating_mul(4).saturating_add(64)).collect();
+    let near: String = raw.chars().take(most.saturating_mul(4).saturating_add(64)).collect();
     cut(&text(&near).replace('\n', " "), most)
 }
 
 /// Cuts sanitized text to `most` columns.
-pub(crate) fn cut(words: &str, most: usize) -> String {
-    if words.width() <= most {
-        return words.to_owned();
+pub(crate) fn cut(raw: &str, most: usize) -> String {
+    if raw.width() <= most {
+        return raw.to_owned();
     }
     let mut out = String::new();
     let mut used = 0;
-    for piece in words.graphemes(true) {
+    for piece in raw.graphemes(true) {
         used += piece.width();
         if used >= most {
             break;
@@ -144,12 +144,12 @@ pub(crate) fn cut(words: &str, most: usize) -> String {
 
 /// A program's output as lines of text and colour. Only SGR (`ESC [ .. m`) has an effect; erasing and moving (`ESC [ .. letter`) is
 /// dropped, since it has no text; everything else is shown as text. A lone carriage return ends a line: output cannot hide earlier output.
-pub(crate) fn output(words: &str, base: Style) -> Vec<Vec<Span<'static>>> {
+pub(crate) fn output(raw: &str, base: Style) -> Vec<Vec<Span<'static>>> {
     let mut lines = Vec::new();
     let mut spans: Vec<Span<'static>> = Vec::new();
     let mut style = base;
     let mut plain = String::new();
-    let mut rest = words;
+    let mut rest = raw;
     let end = |plain: &mut String, spans: &mut Vec<Span<'static>>, style: Style| {
         if !plain.is_empty() {
             spans.push(Span::styled(text(plain), style));
@@ -243,7 +243,7 @@ pub(crate) fn seal(buffer: &mut Buffer, depth: Depth) {
     }
 }
 
-/// Whether a cell's symbol is one visible letter with few marks.
+/// Returns whether a cell's symbol is one visible letter with few marks.
 pub(crate) fn printable(symbol: &str) -> bool {
     let mut chars = symbol.chars();
     match chars.next() {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn sanitize_shows_hidden_characters_at_their_width() {
-        for (words, shown) in [
+        for (raw, expected) in [
             ("a\tb", "a   b"),
             ("\x1b[31mred\x07", "\\u{1b}[31mred\\u{7}"),
             ("a\r\nb\rc", "a\nb\\u{d}c"),
@@ -279,7 +279,7 @@ mod tests {
             ("z\u{301}\u{302}\u{303}\u{304}", "z\u{301}\u{302}\\u{303}\\u{304}"),
             ("\u{9b}31m\u{90}\u{e000}\u{2028}", "\\u{9b}31m\\u{90}\\u{e000}\\u{2028}"),
         ] {
-            assert_eq!(text(words), shown);
+            assert_eq!(text(raw), expected);
         }
         assert_eq!(width(&text("👩\u{200d}👩\u{200d}👧")), 6);
         assert_eq!(line("abcdef", 4), "abc…");
@@ -289,16 +289,16 @@ mod tests {
 
     #[test]
     fn sanitize_reduces_output_to_text_and_colour() {
-        let said = |words: &str| {
-            output(words, Style::new())
+        let plain_text = |raw: &str| {
+            output(raw, Style::new())
                 .iter()
                 .map(|line| line.iter().map(|span| span.content.as_ref()).collect::<String>())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(said("\x1b[1;31merror\x1b[0m: x\n\x1b[2Kdone"), ["error: x", "done"]);
-        assert_eq!(said("10%\r20%\r\nend"), ["10%", "20%", "end"]);
-        assert_eq!(said("\x1b]0;t\x07x"), ["\\u{1b}]0;t\\u{7}x"]);
-        assert_eq!(said("\x1b[31"), ["\\u{1b}[31"]);
+        assert_eq!(plain_text("\x1b[1;31merror\x1b[0m: x\n\x1b[2Kdone"), ["error: x", "done"]);
+        assert_eq!(plain_text("10%\r20%\r\nend"), ["10%", "20%", "end"]);
+        assert_eq!(plain_text("\x1b]0;t\x07x"), ["\\u{1b}]0;t\\u{7}x"]);
+        assert_eq!(plain_text("\x1b[31"), ["\\u{1b}[31"]);
         let lines = output("\x1b[38;2;1;2;3;48;5;9mx\x1b[39my", Style::new());
         assert_eq!(lines[0][0].style, Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Indexed(9)));
         assert_eq!(lines[0][1].style, Style::new().bg(Color::Indexed(9)));
@@ -306,11 +306,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn sanitize_makes_any_input_printable(words in "\\PC*|(.|\\x1b|[\\x00-\\x1f]|\u{200d}|\u{fe0f}|\u{301}|[\u{80}-\u{9f}]){0,40}") {
-            for words in [text(&words), output(&words, Style::new()).concat().iter().map(|span| span.content.as_ref()).collect()] {
-                for piece in words.split('\n').flat_map(|line| line.graphemes(true)) {
+        fn sanitize_makes_any_input_printable(raw in "\\PC*|(.|\\x1b|[\\x00-\\x1f]|\u{200d}|\u{fe0f}|\u{301}|[\u{80}-\u{9f}]){0,40}") {
+            for raw in [text(&raw), output(&raw, Style::new()).concat().iter().map(|span| span.content.as_ref()).collect()] {
+                for piece in raw.split('\n').flat_map(|line| line.graphemes(true)) {
                     for c in piece.chars() {
-                        proptest::prop_assert!(!hides(c, None), "{words:?} has U+{:04X}", u32::from(c));
+                        proptest::prop_assert!(!hides(c, None), "{raw:?} has U+{:04X}", u32::from(c));
                     }
                 }
             }

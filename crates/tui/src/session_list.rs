@@ -8,13 +8,20 @@ use super::view_model::SessionItem;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionRow {
     /// The heading of a project: its folder, its name, its sessions, and the open requests of them.
-    Project { key: String, name: String, sessions: usize, waiting: usize, folded: bool },
-    /// A session, by its id.
-    Session { id: String },
+    Project {
+        key: String,
+        name: String,
+        sessions: usize,
+        waiting: usize,
+        folded: bool,
+    },
+    Session {
+        id: String,
+    },
 }
 
 impl SessionRow {
-    /// What selects this row: the session's id, or the project's key.
+    /// The key that selects this row: the session's id, or the project's key.
     pub(crate) fn key(&self) -> &str {
         match self {
             Self::Project { key, .. } => key,

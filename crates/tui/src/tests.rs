@@ -146,8 +146,8 @@ impl Stage {
     }
 
     fn session_event(&mut self, event_at: ClientEvent) {
-        let of = self.app.following();
-        self.msg(Msg::SessionEvent(of, event_at));
+        let subscription = self.app.following();
+        self.msg(Msg::SessionEvent(subscription, event_at));
     }
 
     /// An event of the open session, which also comes as an event of all sessions.
@@ -428,7 +428,7 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     let prompts = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects).into_iter();
         effects
-            .filter(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), .. } if sent.words == "go on"))
+            .filter(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), .. } if sent.text == "go on"))
             .count()
     };
     stage.effects.clear();
@@ -589,8 +589,8 @@ fn tui_answers_several_questions_in_one_card() {
         stage.keys(&["Tab", "Tab"]);
         assert!(stage.screen().contains("a sends"), "{}", stage.screen());
         stage.keys(&["Enter"]);
-        let said = json!({ "db": ["lite"], "with": ["orm", "seed", "docs no"], "port": ["8080"], "name": ["nina"] });
-        assert_eq!(stage.answers(), [json!({ "answers": said, "digest": "d1" })], "{}", stage.screen());
+        let answers = json!({ "db": ["lite"], "with": ["orm", "seed", "docs no"], "port": ["8080"], "name": ["nina"] });
+        assert_eq!(stage.answers(), [json!({ "answers": answers, "digest": "d1" })], "{}", stage.screen());
     }
 }
 
@@ -627,8 +627,8 @@ fn tui_declines_a_form_and_keeps_a_partial_one() {
     assert_eq!(stage.answers(), Vec::<Value>::new());
     assert!(stage.screen().contains("read it again, then press Ctrl-R"), "{}", stage.screen());
     stage.keys(&["C-r", "Enter"]);
-    let said = json!({ "db": ["pg"], "with": ["orm"], "name": ["x"] });
-    assert_eq!(stage.answers(), [json!({ "answers": said, "digest": "d2" })], "{}", stage.screen());
+    let answers = json!({ "db": ["pg"], "with": ["orm"], "name": ["x"] });
+    assert_eq!(stage.answers(), [json!({ "answers": answers, "digest": "d2" })], "{}", stage.screen());
 }
 
 #[test]
@@ -890,10 +890,10 @@ fn tui_has_history_queue_and_slash_commands() {
     stage.type_text("please");
     stage.effects.clear();
     stage.keys(&["Enter"]);
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), key: true, .. } if sent.words == "/plan now\nplease")));
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), key: true, .. } if sent.text == "/plan now\nplease")));
     // A refused prompt is restored to the composer.
     stage.msg(Msg::Done(
-        CallTag::Prompt(Box::new(SentPrompt { session: "s_1".into(), words: "/plan now".into(), images: Vec::new() })),
+        CallTag::Prompt(Box::new(SentPrompt { session: "s_1".into(), text: "/plan now".into(), images: Vec::new() })),
         Ok((429, json!({ "detail": "too many wait" }))),
     ));
     assert_eq!(stage.app.pages.session.composer.lines(), ["/plan now"]);
@@ -910,7 +910,7 @@ fn tui_has_history_queue_and_slash_commands() {
 fn tui_long_session_costs_a_window_and_rereads_older_events() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
-    let of = stage.app.following();
+    let subscription = stage.app.following();
     let body = |n: u64| match n % 4 {
         0 => {
             ("tool_call", json!({ "toolCallId": format!("t{n}"), "title": format!("tool {n}"), "status": "completed" }))
@@ -919,21 +919,21 @@ fn tui_long_session_costs_a_window_and_rereads_older_events() {
     };
     for n in 0..200_000 {
         let (kind, body) = body(n);
-        stage.app.update(Msg::SessionEvent(of, event_at("s_1", n + 1, kind, &body, NOON)), NOON);
+        stage.app.update(Msg::SessionEvent(subscription, event_at("s_1", n + 1, kind, &body, NOON)), NOON);
     }
-    let (blocks, bytes) = stage.app.pages.session.conversation.as_ref().unwrap().kept();
+    let (blocks, bytes) = stage.app.pages.session.conversation.as_ref().unwrap().size();
     assert!(blocks <= 3000 && bytes < 32 << 20, "{blocks} blocks, {bytes} bytes");
     assert!(stage.screen().contains("word-199999"), "{}", stage.screen());
     // Scrolled to the first loaded line: the previous page is fetched, and shown from its end.
     stage.keys(&["Esc", "g"]);
-    let wanted = |stage: &Stage| {
+    let expected = |stage: &Stage| {
         let effect = stage.effects.iter().rev().find_map(|effect| match effect {
             Effect::Page { before, .. } => Some(before.clone()),
             _ => None,
         });
         effect.expect("nothing was asked for")
     };
-    let to = super::view_model::position(&wanted(&stage));
+    let to = super::view_model::position(&expected(&stage));
     assert!(to > 190_000, "{to}");
     let page = |from: u64, to: u64| {
         let session_event = |n: u64| {
@@ -943,13 +943,13 @@ fn tui_long_session_costs_a_window_and_rereads_older_events() {
         let events: Vec<_> = (from..to - 1).map(session_event).collect();
         PageOf::read(&json!({ "events": events, "previous": format!("e:{}", from + 1) }))
     };
-    stage.msg(Msg::Page(of, Ok(page(to - 600, to))));
+    stage.msg(Msg::Page(subscription, Ok(page(to - 600, to))));
     let screen = stage.screen();
     assert!(screen.contains(&format!("word-{}", (to - 2) / 4 * 4 - 1)) && screen.contains("older"), "{to}: {screen}");
     // And from its start the one before it.
     stage.keys(&["g"]);
-    assert_eq!(super::view_model::position(&wanted(&stage)), to - 599);
-    stage.msg(Msg::Page(of, Ok(page(to - 1200, to - 599))));
+    assert_eq!(super::view_model::position(&expected(&stage)), to - 599);
+    stage.msg(Msg::Page(subscription, Ok(page(to - 1200, to - 599))));
     assert!(stage.screen().contains("older"));
     stage.keys(&["G"]);
     assert!(stage.screen().contains("word-199999"));
@@ -1035,14 +1035,14 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 /// Fails unless the bytes are printable text and the few sequences that drawing needs.
-fn assert_allowed_bytes(bytes: &[u8], of: &[u8]) {
+fn assert_allowed_bytes(bytes: &[u8], subscription: &[u8]) {
     let text = std::str::from_utf8(bytes).unwrap();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         if c == '\u{1b}' {
-            let body = rest[1..]
-                .strip_prefix('[')
-                .unwrap_or_else(|| panic!("{:?} wrote {:?}", String::from_utf8_lossy(of), &rest[..rest.len().min(9)]));
+            let body = rest[1..].strip_prefix('[').unwrap_or_else(|| {
+                panic!("{:?} wrote {:?}", String::from_utf8_lossy(subscription), &rest[..rest.len().min(9)])
+            });
             let end = body.find(|c: char| c.is_ascii_alphabetic()).unwrap();
             let (parameters, end) = (&body[..end], &body[end..=end]);
             let fine = match end {
@@ -1050,7 +1050,7 @@ fn assert_allowed_bytes(bytes: &[u8], of: &[u8]) {
                 "l" | "h" => parameters == "?25",
                 _ => false,
             };
-            assert!(fine, "{:?} wrote CSI {parameters}{end}", String::from_utf8_lossy(of));
+            assert!(fine, "{:?} wrote CSI {parameters}{end}", String::from_utf8_lossy(subscription));
             // Blinking and hidden text are not allowed for anyone.
             assert!(!(end == "m" && parameters.split(';').collect::<Vec<_>>() == ["8"]), "hidden text");
             rest = &body[parameters.len() + 1..];
@@ -1061,7 +1061,7 @@ fn assert_allowed_bytes(bytes: &[u8], of: &[u8]) {
                         && sanitize::width(&c.to_string()) == 0
                         && !plexus_protocol::text::hides(c, None),
                 "{:?} wrote U+{:04X}",
-                String::from_utf8_lossy(of),
+                String::from_utf8_lossy(subscription),
                 u32::from(c)
             );
             rest = &rest[c.len_utf8()..];
@@ -1300,8 +1300,8 @@ fn tui_manual_has_every_key_and_command() {
 fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.open("s_1");
-    let of = stage.app.following();
-    let said = |first: u64, last: u64, text: &str| {
+    let subscription = stage.app.following();
+    let message_event = |first: u64, last: u64, text: &str| {
         json!({
             "kind": "agent_message_chunk", "event": { "content": { "type": "text", "text": text } }, "cursor": format!("e:{last}"),
             "cursor_first": format!("e:{first}"), "merged": last - first + 1, "at": "2025-11-21T09:30:00.125Z",
@@ -1311,13 +1311,14 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
         "kind": "tool_call", "event": { "toolCallId": "t", "title": "cargo test", "status": "completed" }, "cursor": "e:95", "cursor_first": "e:91",
         "merged": 5, "at": "2025-11-21T09:30:00.125Z", "at_last": "2025-11-21T09:30:07.125Z",
     });
-    let page = PageOf::read(&json!({ "events": [said(80, 90, "words of many chunks"), tool], "previous": "e:80" }));
+    let page =
+        PageOf::read(&json!({ "events": [message_event(80, 90, "words of many chunks"), tool], "previous": "e:80" }));
     let snapshot =
         json!({ "trimmed": false, "latest": { "usage_update": { "used": 5, "size": 100 } }, "requests": [] });
-    stage.msg(Msg::Opened(of, Some((page, snapshot, "e:95".into()))));
+    stage.msg(Msg::Opened(subscription, Some((page, snapshot, "e:95".into()))));
     assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: Some("e:95".into()) }));
     stage.msg(Msg::SessionEvent(
-        of,
+        subscription,
         event_at("s_1", 96, "agent_message_chunk", &json!({ "content": { "type": "text", "text": "and more" } }), NOON),
     ));
     let screen = stage.screen();
@@ -1333,7 +1334,7 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     // Up: the previous page.
     stage.keys(&["Esc", "g"]);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:80".into() }));
-    stage.msg(Msg::Page(of, Ok(PageOf::read(&json!({ "events": [said(1, 79, "the beginning")] })))));
+    stage.msg(Msg::Page(subscription, Ok(PageOf::read(&json!({ "events": [message_event(1, 79, "the beginning")] })))));
     assert!(stage.screen().contains("the beginning"), "{}", stage.screen());
     // A place that is not loaded is fetched; where nothing can be read, all events are replayed.
     stage.keys(&["G"]);
@@ -1341,7 +1342,7 @@ fn tui_session_opens_with_its_newest_page_and_fetches_older_ones() {
     assert!(stage.app.pages.session.conversation.as_mut().unwrap().seek(40));
     stage.msg(Msg::Tick);
     assert!(stage.effects.contains(&Effect::Page { session: "s_1".into(), before: "e:41".into() }));
-    stage.msg(Msg::Opened(of, None));
+    stage.msg(Msg::Opened(subscription, None));
     assert!(stage.effects.contains(&Effect::Attach { session: "s_1".into(), after: None }));
 }
 
@@ -1375,8 +1376,8 @@ fn tui_shows_subagents_under_the_call_that_started_them() {
     stage.event("s_1", "tool_call", &under("a", call("c", "second file")));
     stage.event("s_1", "tool_call", &under("never", call("d", "an orphan")));
     let screen = stage.screen();
-    let margin = |words: &str| {
-        let line = screen.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {screen}"));
+    let margin = |notice: &str| {
+        let line = screen.lines().find(|line| line.contains(notice)).unwrap_or_else(|| panic!("{notice}: {screen}"));
         line.chars().position(|c| c.is_alphanumeric()).unwrap()
     };
     assert_eq!(margin("first file"), margin("Explore the sources") + 2, "{screen}");

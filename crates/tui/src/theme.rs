@@ -108,7 +108,6 @@ pub(crate) struct Theme {
     pub(crate) user: Style,
     /// Success.
     pub(crate) ok: Style,
-    /// A warning.
     pub(crate) warn: Style,
     /// A failure.
     pub(crate) bad: Style,
@@ -116,7 +115,6 @@ pub(crate) struct Theme {
     pub(crate) busy: Style,
     /// Code within text.
     pub(crate) code: Style,
-    /// Keywords.
     pub(crate) keyword: Style,
     /// Strings and numbers.
     pub(crate) literal: Style,

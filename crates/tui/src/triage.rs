@@ -27,7 +27,6 @@ const SEEN_MAX: usize = 5_000;
 /// Longest first line of a request in a row, in columns.
 const ASKED_MAX: usize = 400;
 
-/// A row of the inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InboxRow {
     /// The heading of a group: what its requests have in common, and their ids.
@@ -37,7 +36,7 @@ pub(crate) enum InboxRow {
 }
 
 impl InboxRow {
-    /// What selects this row: the request's id, or the group's key.
+    /// The key that selects this row: the request's id, or the group's key.
     pub(crate) fn key(&self) -> &str {
         match self {
             Self::Group { key, .. } => key,
@@ -71,11 +70,11 @@ pub(crate) struct Triage {
     folded: BTreeSet<String>,
     /// The selected requests.
     pub(crate) selected: BTreeSet<String>,
-    /// When each answered request of the list was first seen answered.
+    /// The time when each answered request of the list was first seen answered.
     closed: HashMap<String, i64>,
     seen: HashSet<String>,
     seen_order: VecDeque<String>,
-    /// Whether the rows have to be made again.
+    /// `true` if the rows have to be made again.
     stale: bool,
 }
 
@@ -85,7 +84,7 @@ impl Triage {
         self.stale = true;
     }
 
-    /// Whether the rows are out of date.
+    /// Returns whether the rows are out of date.
     pub(crate) fn is_stale(&self, now: i64) -> bool {
         self.stale || self.closed.values().any(|at| now - at >= LINGER_TIME)
     }
@@ -198,32 +197,32 @@ impl Triage {
         }
     }
 
-    /// Whether all of this version of a request was seen here.
+    /// Returns whether all of this version of a request was seen here.
     pub(crate) fn was_seen(&self, ask: &RequestView) -> bool {
         !ask.request.digest.is_empty() && !ask.request.display_truncated && self.seen.contains(&ask.request.digest)
     }
 
     /// The selected requests in the versions that are known now.
-    pub(crate) fn meant(&self, requests: &Requests) -> Vec<MeantRequest> {
+    pub(crate) fn selection(&self, requests: &Requests) -> Vec<MeantRequest> {
         let ids = self.order.iter().filter(|id| self.selected.contains(*id));
         ids.filter_map(|id| requests.get(id)).map(|(ask, _)| MeantRequest::of(ask)).collect()
     }
 
-    /// What one answer to all of `meant` does. A request that changed or was answered since is left out.
-    pub(crate) fn plan(&self, meant: &[MeantRequest], sense: &Sense, requests: &Requests) -> TriagePlan {
+    /// The plan of one answer to all of `meant`. A request that changed or was answered since is left out.
+    pub(crate) fn plan(&self, selection: &[MeantRequest], sense: &Sense, requests: &Requests) -> TriagePlan {
         let mut plan = TriagePlan::default();
-        for one in meant {
+        for one in selection {
             match self.judge(one, sense, requests) {
-                Ok(body) => plan.will.push((one.id.clone(), body)),
-                Err(why) => plan.out.push((one.id.clone(), why)),
+                Ok(body) => plan.answers.push((one.id.clone(), body)),
+                Err(why) => plan.excluded.push((one.id.clone(), why)),
             }
         }
         plan
     }
 
-    fn judge(&self, meant: &MeantRequest, sense: &Sense, requests: &Requests) -> Result<Value, &'static str> {
-        let Some((ask, None)) = requests.get(&meant.id) else { return Err("answered already") };
-        if MeantRequest::of(ask) != *meant {
+    fn judge(&self, selection: &MeantRequest, sense: &Sense, requests: &Requests) -> Result<Value, &'static str> {
+        let Some((ask, None)) = requests.get(&selection.id) else { return Err("answered already") };
+        if MeantRequest::of(ask) != *selection {
             return Err("it changed: read it again");
         }
         if ask.request.observe_only {
@@ -278,7 +277,7 @@ impl MeantRequest {
     }
 }
 
-/// What is answered to several requests.
+/// The answer to several requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sense {
     Allow,
@@ -288,34 +287,34 @@ pub(crate) enum Sense {
     },
 }
 
-/// What one answer to several requests does.
+/// The plan of one answer to several requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TriagePlan {
     /// The requests that are answered, each with its answer.
-    pub(crate) will: Vec<(String, Value)>,
+    pub(crate) answers: Vec<(String, Value)>,
     /// Those that are left out, each with the reason.
-    pub(crate) out: Vec<(String, &'static str)>,
+    pub(crate) excluded: Vec<(String, &'static str)>,
 }
 
 /// The question whether to answer several requests.
 #[derive(Clone, Debug)]
 pub(crate) struct SeveralQuestion {
     pub(crate) sense: Sense,
-    pub(crate) meant: Vec<MeantRequest>,
+    pub(crate) selection: Vec<MeantRequest>,
     pub(crate) plan: TriagePlan,
-    /// When it was first shown.
-    pub(crate) shown: i64,
+    /// The time when it was first shown.
+    pub(crate) shown_at: i64,
     pub(crate) scroll: usize,
 }
 
-/// What a request asks, in one line: without the line that names the folder.
-pub(crate) fn asked(ask: &RequestView) -> String {
+/// The question of a request in one line, without the line that names the folder.
+pub(crate) fn headline(ask: &RequestView) -> String {
     let first = ask.display.split('\n').find(|line| !line.trim().is_empty()).unwrap_or(&ask.title);
     let question = ask.questions.first().map(|question| question.text.as_str()).filter(|text| !text.is_empty());
     sanitize::line(question.unwrap_or(first), ASKED_MAX)
 }
 
-/// What two requests that ask the same have in common; `None` if it is not known in full, or too long.
+/// The key that requests with the same question have in common; `None` if the question is not known in full, or too long.
 fn same_text(ask: &RequestView) -> Option<(std::mem::Discriminant<About>, &str)> {
     if ask.request.display_truncated || ask.display.len() > GROUP_TEXT_MAX {
         return None;

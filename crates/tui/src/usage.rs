@@ -15,7 +15,7 @@ use super::view_model::{FIELD, field};
 
 /// The days that can be chosen, and their names.
 pub(crate) const SPANS: [(i64, &str); 3] = [(1, "Today"), (7, "7 days"), (30, "30 days")];
-/// What rows can be the sums of: the name on the wire, and the heading.
+/// The groupings of rows: the name on the wire, and the heading.
 pub(crate) const ROWS_BY: [(&str, &str); 3] = [("runtime", "agent"), ("project", "project"), ("session", "session")];
 /// The path of the ceilings.
 pub(crate) const CEILINGS: &str = "/v1/usage/ceilings";
@@ -50,7 +50,7 @@ struct UsageAnswer {
     truncated: bool,
 }
 
-/// Which of the questions a reply answers.
+/// The part of the usage that a reply has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsagePart {
     Days,
@@ -59,14 +59,13 @@ pub(crate) enum UsagePart {
     Ceilings,
 }
 
-/// What was spent, on the screen.
 #[derive(Clone, Debug)]
 pub(crate) struct UsageSheet {
     /// The number of the question: replies to earlier ones are ignored.
     pub(crate) serial: u64,
     span: usize,
     by: usize,
-    /// What the bars show: tokens, or the cost in a currency of the sum.
+    /// The measure of the bars: tokens, or the cost in a currency of the sum.
     measure: usize,
     days: Option<UsageAnswer>,
     rows: Option<UsageAnswer>,
@@ -75,13 +74,12 @@ pub(crate) struct UsageSheet {
     pub(crate) scroll: usize,
 }
 
-/// What a key leads to.
+/// The outcome of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UsageOutcome {
     Stay,
     Close,
     Read,
-    /// Set this ceiling.
     Set(CeilingOf),
 }
 
@@ -184,13 +182,13 @@ impl UsageSheet {
     /// The lines of the screen.
     pub(crate) fn lines(&self, theme: &Theme, width: usize) -> Vec<Line<'static>> {
         let mut out = vec![choices(SPANS.iter().map(|(_, name)| *name), self.span, "←→", theme), Line::default()];
-        let dim = |words: &str, out: &mut Vec<Line<'static>>| {
-            let (none, words) = (Span::raw(""), [Span::styled(words.to_owned(), theme.dim)]);
-            out.extend(wrap(&words, &none, &none, width));
+        let dim = |text: &str, out: &mut Vec<Line<'static>>| {
+            let (none, text) = (Span::raw(""), [Span::styled(text.to_owned(), theme.dim)]);
+            out.extend(wrap(&text, &none, &none, width));
         };
         if !self.problem.is_empty() {
-            let (none, words) = (Span::raw(""), [Span::styled(format!("{}. r tries again.", self.problem), theme.bad)]);
-            out.extend(wrap(&words, &none, &none, width));
+            let (none, text) = (Span::raw(""), [Span::styled(format!("{}. r tries again.", self.problem), theme.bad)]);
+            out.extend(wrap(&text, &none, &none, width));
             return out;
         }
         let (Some(days), Some(rows)) = (&self.days, &self.rows) else {
@@ -246,19 +244,19 @@ impl UsageSheet {
             Some(currency) => spent.cost_in(currency).unwrap_or(0.0),
         };
         let most = days.rows.iter().map(|row| value(&row.spent)).fold(0.0, f64::max);
-        let room = width.saturating_sub(6 + 1 + FIGURE + 1).min(BAR_MAX);
+        let space = width.saturating_sub(6 + 1 + FIGURE + 1).min(BAR_MAX);
         for day in days_between(&days.from, &days.to) {
             let spent = days.rows.iter().find(|row| row.day == day).map(|row| &row.spent);
             let amount = spent.map_or(0.0, value);
-            let words = match (spent, measure) {
+            let text = match (spent, measure) {
                 (None, _) => String::new(),
                 (Some(spent), None) => short_count(spent.tokens()),
                 (Some(_), Some(_)) => short_amount(amount),
             };
             out.push(Line::from(vec![
                 Span::styled(format!("{} ", day.get(5..).unwrap_or_default()), theme.dim),
-                Span::styled(bar(amount, most, room), theme.busy),
-                Span::styled(format!(" {words}"), theme.text),
+                Span::styled(bar(amount, most, space), theme.busy),
+                Span::styled(format!(" {text}"), theme.text),
             ]));
         }
     }
@@ -271,11 +269,11 @@ fn as_float(count: u64) -> f64 {
 }
 
 /// A bar in eighths of a column.
-fn bar(amount: f64, most: f64, room: usize) -> String {
+fn bar(amount: f64, most: f64, space: usize) -> String {
     if amount <= 0.0 || most <= 0.0 {
         return String::new();
     }
-    let full = as_float(u64::try_from(room * 8).unwrap_or_default());
+    let full = as_float(u64::try_from(space * 8).unwrap_or_default());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the room")]
     let eighths = ((amount / most).clamp(0.0, 1.0) * full).round() as usize;
     let eighths = eighths.max(1);
@@ -319,17 +317,17 @@ fn sums(total: &Spending, theme: &Theme, width: usize) -> Vec<Line<'static>> {
         ("of it reasoning", total.reasoning_tokens),
     ];
     let counts = counts.into_iter().filter_map(|(name, count)| Some((name, short_count(count?))));
-    let cost = Some(("Cost", costs(total))).filter(|(_, words)| !words.is_empty());
+    let cost = Some(("Cost", costs(total))).filter(|(_, text)| !text.is_empty());
     let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
-    for (name, words) in counts.chain(cost) {
-        let wide = sanitize::width(name) + 1 + sanitize::width(&words) + 3;
+    for (name, text) in counts.chain(cost) {
+        let wide = sanitize::width(name) + 1 + sanitize::width(&text) + 3;
         if used > 0 && used + wide > width {
             lines.push(Line::from(std::mem::take(&mut line)));
             used = 0;
         }
         used += wide;
         line.push(Span::styled(format!("{name} "), theme.dim));
-        line.push(Span::styled(format!("{words}   "), theme.text.add_modifier(Modifier::BOLD)));
+        line.push(Span::styled(format!("{text}   "), theme.text.add_modifier(Modifier::BOLD)));
     }
     lines.push(Line::from(line));
     lines
@@ -342,28 +340,28 @@ fn table(rows: &UsageAnswer, theme: &Theme, width: usize, out: &mut Vec<Line<'st
     let cost = if cached { COST.0 } else { COST.1 };
     let figures = FIGURE * if cached { 3 } else { 2 } + if has_cost { cost } else { 0 };
     let name = width.saturating_sub(figures).clamp(8, 50);
-    let line = |words: [&str; 4]| {
+    let line = |notice: [&str; 4]| {
         let mut text = String::new();
-        for (at, words) in words.into_iter().enumerate() {
+        for (at, notice) in notice.into_iter().enumerate() {
             let wide = if at == 3 { cost } else { FIGURE };
             if at == 1 && !cached || at == 3 && !has_cost {
                 continue;
             }
-            text.push_str(&format!("{words:>wide$}"));
+            text.push_str(&format!("{notice:>wide$}"));
         }
         text
     };
-    let pad = |words: &str| {
-        let words = sanitize::cut(words, name);
-        format!("{words}{}", " ".repeat(name.saturating_sub(sanitize::width(&words))))
+    let pad = |notice: &str| {
+        let notice = sanitize::cut(notice, name);
+        format!("{notice}{}", " ".repeat(name.saturating_sub(sanitize::width(&notice))))
     };
     let heads = line(["read", "cached", "written", "cost"]);
     out.push(Line::from(Span::styled(format!("{}{heads}", " ".repeat(name)), theme.dim)));
     for row in &rows.rows {
-        let told = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), short_count);
+        let figure = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), short_count);
         let cost = Some(costs(&row.spent)).filter(|cost| !cost.is_empty()).unwrap_or_else(|| "–".to_owned());
         let spent = &row.spent;
-        let counts = [told(spent.input_tokens), told(spent.cached_read_tokens), told(spent.output_tokens), cost];
+        let counts = [figure(spent.input_tokens), figure(spent.cached_read_tokens), figure(spent.output_tokens), cost];
         out.push(Line::from(vec![
             Span::styled(pad(&row.name), theme.text),
             Span::styled(line([&counts[0], &counts[1], &counts[2], &counts[3]]), theme.text),
@@ -385,7 +383,7 @@ fn read(value: &Value) -> UsageAnswer {
             "session" => {
                 let title = sanitize::line(row["title"].as_str().unwrap_or_default(), FIELD);
                 let more = [field(&row["runtime_id"]), field(&row["project"])];
-                let more: Vec<String> = more.into_iter().filter(|words| !words.is_empty()).collect();
+                let more: Vec<String> = more.into_iter().filter(|text| !text.is_empty()).collect();
                 (if title.is_empty() { "untitled".to_owned() } else { title }, more.join(" · "))
             }
             "project" => (field(&row["project"]), String::new()),

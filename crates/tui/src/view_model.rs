@@ -14,7 +14,7 @@ const DISPLAY_MAX: usize = 4 << 20;
 
 /// A sanitized one-line field.
 pub(crate) fn field(value: &Value) -> String {
-    value.as_str().map(|words| sanitize::line(words, FIELD)).unwrap_or_default()
+    value.as_str().map(|text| sanitize::line(text, FIELD)).unwrap_or_default()
 }
 
 fn raw(value: &Value) -> String {
@@ -27,7 +27,7 @@ pub(crate) fn millis(value: &Value) -> Option<i64> {
     Some(at.as_millisecond())
 }
 
-/// How much harm an approval could do.
+/// The harm that an approval could do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RiskView {
     Low,
@@ -82,7 +82,7 @@ pub(crate) struct RequestView {
     pub(crate) questions: Vec<Question>,
     pub(crate) default: String,
     pub(crate) risk: RiskView,
-    /// Whether the gateway reported the risk.
+    /// `true` if the gateway reported the risk.
     pub(crate) rated: bool,
     pub(crate) opened: i64,
     pub(crate) expires: Option<i64>,
@@ -148,7 +148,7 @@ impl RequestView {
         self.actions.iter().find(|action| action.role == role)
     }
 
-    /// Whether a key gives one of the answers.
+    /// Returns whether a key gives one of the answers.
     pub(crate) fn has_key(&self, key: char) -> bool {
         self.actions.iter().any(|action| action.key == Some(key))
     }
@@ -199,14 +199,14 @@ impl RequestResult {
         }
     }
 
-    /// Whether it was allowed, for the colour; `None` if nobody decided.
+    /// Returns whether it was allowed, for the colour; `None` if nobody decided.
     pub(crate) fn allowed(&self) -> Option<bool> {
         if self.state == "answered" { Some(self.ok.unwrap_or(true)) } else { None }
     }
 
     /// `Allowed once by phone, 2 s ago`.
-    pub(crate) fn words(&self, now: i64) -> String {
-        let did = match self.state.as_str() {
+    pub(crate) fn text(&self, now: i64) -> String {
+        let verb = match self.state.as_str() {
             "answered" => self.role.rule().outcome,
             "expired" => "Expired",
             "withdrawn" => "Withdrawn",
@@ -219,7 +219,7 @@ impl RequestResult {
             _ if self.device == "gateway" => String::new(),
             by => format!(" by {by}"),
         };
-        format!("{did}{by}, {}{why}", ago(now, self.at))
+        format!("{verb}{by}, {}{why}", ago(now, self.at))
     }
 }
 
@@ -259,7 +259,7 @@ pub(crate) struct SessionItem {
     pub(crate) project_root: String,
     /// The worktree or the branch that it works in, if the gateway names one.
     pub(crate) branch: String,
-    /// Whether it works in a worktree that is not the repository's main one.
+    /// `true` if it works in a worktree that is not the repository's main one.
     pub(crate) in_worktree: bool,
     pub(crate) state: String,
     pub(crate) run: String,
@@ -269,14 +269,14 @@ pub(crate) struct SessionItem {
     /// Queued prompts: run, text, and their author with the ceiling that they wait for.
     pub(crate) queue: Vec<(String, String, String)>,
     pub(crate) archived: bool,
-    /// Whether its own terminal is open on the machine.
+    /// `true` if its own terminal is open on the machine.
     pub(crate) linked: bool,
     pub(crate) updated: i64,
     /// Its place in lists: higher is newer. `updated` is by a clock that may have been set back since.
     pub(crate) place: i64,
 }
 
-/// Who queued a prompt, and which reached ceiling it waits for.
+/// The author of a queued prompt, and the reached ceiling that it waits for.
 fn queued_by(queued: &Value) -> String {
     let by = field(&queued["by"]["name"]);
     match queued["ceiling"].as_str() {
@@ -290,7 +290,7 @@ impl SessionItem {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let queue = value["queue"].as_array().into_iter().flatten();
         let (project, cwd) = (&value["project"], field(&value["cwd"]));
-        let given = |name: &str| Some(field(&project[name])).filter(|words| !words.is_empty());
+        let given = |name: &str| Some(field(&project[name])).filter(|text| !text.is_empty());
         let last_part = || cwd.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/").to_owned();
         Some(Self {
             project: given("name").unwrap_or_else(last_part),
@@ -332,18 +332,18 @@ pub(crate) struct RuntimeItem {
     pub(crate) state: String,
     pub(crate) agent: String,
     pub(crate) connect: String,
-    /// Whether the gateway is attached to it, and did not start it.
+    /// `true` if the gateway is attached to it, and did not start it.
     pub(crate) endpoint: bool,
-    /// Whether it lists conversations that it can resume.
+    /// `true` if it lists conversations that it can resume.
     pub(crate) lists: bool,
     pub(crate) cwd: String,
     pub(crate) pid: Option<u64>,
     pub(crate) problem: String,
     /// The action that was not asked about.
     pub(crate) unasked: String,
-    /// Who answers its questions in place of people.
+    /// The reviewer that answers its questions in place of people.
     pub(crate) reviewer: String,
-    /// Whether its commands run in `cwd`, whatever the folder of the session is.
+    /// `true` if its commands run in `cwd`, whatever the folder of the session is.
     pub(crate) fixed_folder: bool,
     pub(crate) stderr: String,
     pub(crate) updated: i64,
@@ -352,9 +352,9 @@ pub(crate) struct RuntimeItem {
 impl RuntimeItem {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let connect = &value["connect"];
-        let words = connect["command"]
+        let text = connect["command"]
             .as_array()
-            .map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+            .map(|text| text.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
         let can = |name: &str| value["capabilities"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
         Some(Self {
             endpoint: connect["endpoint"].is_string(),
@@ -363,7 +363,7 @@ impl RuntimeItem {
             dialect: field(&value["dialect"]),
             state: field(&value["state"]),
             agent: field(&value["agent"]),
-            connect: sanitize::line(&words.unwrap_or_else(|| raw(&connect["endpoint"])), FIELD),
+            connect: sanitize::line(&text.unwrap_or_else(|| raw(&connect["endpoint"])), FIELD),
             cwd: field(&value["cwd"]),
             pid: value["pid"].as_u64(),
             problem: field(&value["problem"]),
@@ -375,7 +375,7 @@ impl RuntimeItem {
         })
     }
 
-    /// Whether new sessions begin in it, now or soon: not if it has ended, or if its sessions begin in terminals of their own.
+    /// Returns whether new sessions begin in it, now or soon: not if it has ended, or if its sessions begin in terminals of their own.
     pub(crate) fn takes_sessions(&self) -> bool {
         self.state != "exited" && !(self.endpoint && self.connect.starts_with("link:"))
     }
@@ -419,7 +419,7 @@ pub(crate) struct SearchItem {
     pub(crate) session: String,
     pub(crate) cursor: String,
     pub(crate) role: String,
-    pub(crate) words: String,
+    pub(crate) text: String,
 }
 
 impl SearchItem {
@@ -428,7 +428,7 @@ impl SearchItem {
             session: value["session_id"].as_str()?.to_owned(),
             cursor: raw(&value["cursor"]),
             role: field(&value["role"]),
-            words: field(&value["snippet"]),
+            text: field(&value["snippet"]),
         })
     }
 }
@@ -463,13 +463,13 @@ mod tests {
             RequestResult::read(&receipt, Some(&ask))
         };
         let now = millis(&json!("2026-01-01T00:00:02Z")).unwrap();
-        assert_eq!(receipt("answered", json!(true), "1").words(now), "Allowed once by pho\\u{202e}ne, 2 s ago");
+        assert_eq!(receipt("answered", json!(true), "1").text(now), "Allowed once by pho\\u{202e}ne, 2 s ago");
         assert_eq!(
-            receipt("answered", json!(true), "2").words(now + 60_000),
+            receipt("answered", json!(true), "2").text(now + 60_000),
             "Always allowed by pho\\u{202e}ne, 1 min ago"
         );
-        assert_eq!(receipt("answered", json!(false), "3").words(now), "Denied by pho\\u{202e}ne, 2 s ago");
-        assert_eq!(receipt("answered", json!(false), "").words(now), "Denied by pho\\u{202e}ne, 2 s ago");
+        assert_eq!(receipt("answered", json!(false), "3").text(now), "Denied by pho\\u{202e}ne, 2 s ago");
+        assert_eq!(receipt("answered", json!(false), "").text(now), "Denied by pho\\u{202e}ne, 2 s ago");
         assert_eq!(receipt("expired", Value::Null, "").allowed(), None);
     }
 

@@ -60,9 +60,9 @@ impl App {
         let Some((ask, outcome)) = self.shared.requests.get(&card.id) else { return false };
         let shape = card.shape(ask, area.width, usize::from(area.height), &self.shared.theme);
         card.mark_shown(&shape);
-        let did = card.key(key, ask, outcome.as_ref(), self.shared.now, shape.rows);
+        let action = card.key(key, ask, outcome.as_ref(), self.shared.now, shape.rows);
         let id = card.id.clone();
-        match did {
+        match action {
             CardOutcome::Nothing => {
                 self.shared.card.card = Some(card);
                 if matches!(key.name(), "[" | "]") {
@@ -106,15 +106,15 @@ impl App {
     /// Takes the focus from a card that is gone. A card that was answered gives it to the next one; after the last one, the composer has it
     /// if it came from there.
     pub(super) fn update_focus(&mut self) {
-        let here =
+        let has_cards =
             matches!(self.shared.page, TuiPage::Session | TuiPage::Inbox) && self.pages.new_session.form.is_none();
         let open = self.shared.card.open().is_some();
-        if here && (open || !self.shared.card.focused) {
+        if has_cards && (open || !self.shared.card.focused) {
             return;
         }
         // A key meant for the request does not get into the next prompt.
         let closed = self.shared.card.card.as_ref().and_then(|card| card.closed_at);
-        if here && closed.is_some_and(|at| (0..ARM_DELAY).contains(&(self.shared.now - at))) {
+        if has_cards && closed.is_some_and(|at| (0..ARM_DELAY).contains(&(self.shared.now - at))) {
             return;
         }
         self.shared.card.focused = false;

@@ -3,39 +3,39 @@
 use super::*;
 
 impl App {
-    pub(super) fn then(&mut self, then: AfterConfirm, words: &str, effects: &mut Vec<Effect>) {
+    pub(super) fn then(&mut self, then: AfterConfirm, text: &str, effects: &mut Vec<Effect>) {
         effects.push(match then {
             AfterConfirm::DenySeveral => {
-                return self.pages.inbox.ask_several(Sense::Deny { reason: words.to_owned() }, &mut self.shared);
+                return self.pages.inbox.ask_several(Sense::Deny { reason: text.to_owned() }, &mut self.shared);
             }
-            AfterConfirm::Ceiling(of, known) => return self.set_ceiling(of, *known, words, effects),
-            AfterConfirm::Image(_) if words.is_empty() => return,
+            AfterConfirm::Ceiling(ceiling, known) => return self.set_ceiling(ceiling, *known, text, effects),
+            AfterConfirm::Image(_) if text.is_empty() => return,
             AfterConfirm::Image(place) => {
                 // As a dropped file is written: in quotes, or with backslashes.
-                let path = attachments::pasted_path(words).unwrap_or_else(|| words.to_owned());
+                let path = attachments::pasted_path(text).unwrap_or_else(|| text.to_owned());
                 Effect::ReadImage { place, path, pasted: None }
             }
             AfterConfirm::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
             AfterConfirm::With { tag, method, path, member } => {
                 let mut body = json!({});
-                body[member] = words.into();
+                body[member] = text.into();
                 Effect::Call { tag, method, path, body: Some(body), key: false }
             }
         });
     }
 
     /// The palette's matches for this text: commands, then sessions.
-    pub(crate) fn palette(&self, words: &str) -> Vec<(String, String)> {
-        let words = words.trim().to_lowercase();
+    pub(crate) fn palette(&self, text: &str) -> Vec<(String, String)> {
+        let text = text.trim().to_lowercase();
         let fits = |name: &str| {
             let mut rest = name.chars().flat_map(char::to_lowercase);
-            words.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|d| d == c))
+            text.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|d| d == c))
         };
         let mut list: Vec<(u8, String, String)> = Vec::new();
         let rank = |name: &str| {
-            if name.starts_with(&words) {
+            if name.starts_with(&text) {
                 0
-            } else if name.contains(&words) {
+            } else if name.contains(&text) {
                 1
             } else {
                 2
@@ -256,10 +256,10 @@ impl App {
     /// Copies the chosen block of the conversation, or its end.
     fn copy(&mut self, effects: &mut Vec<Effect>) {
         match self.pages.session.conversation.as_ref().and_then(Conversation::copied) {
-            Some(words) if words.len() > COPY_MAX => self.shared.say("too long for the clipboard: export it (E)", true),
-            Some(words) => {
-                self.shared.say(&format!("copied {} lines", words.lines().count()), false);
-                effects.push(Effect::Copy(words));
+            Some(text) if text.len() > COPY_MAX => self.shared.say("too long for the clipboard: export it (E)", true),
+            Some(text) => {
+                self.shared.say(&format!("copied {} lines", text.lines().count()), false);
+                effects.push(Effect::Copy(text));
             }
             None => self.shared.say("nothing to copy here", false),
         }
@@ -297,9 +297,9 @@ impl App {
         let mut body = json!({ "path": one["path"] });
         let lost = match unsaved["changed"].as_u64().unwrap_or_default() {
             0 => String::new(),
-            many => {
+            count => {
                 body["lost"] = unsaved["digest"].clone();
-                format!(" What was changed and not committed in it is lost: {many} files.")
+                format!(" What was changed and not committed in it is lost: {count} files.")
             }
         };
         self.shared.confirm(

@@ -25,16 +25,16 @@ fn tabs(shared: &Shared) -> Vec<(Option<TuiPage>, Span<'static>)> {
     let (wide, narrow) = (shared.size.0 >= 76, shared.size.0 < NARROW_TABS);
     let mut spans = vec![(None, Span::styled(if narrow { "" } else { " plexus " }, theme.accent))];
     for (n, (page, name)) in PAGES.iter().enumerate() {
-        let here = shared.page == *page || (shared.page == TuiPage::Session && shared.previous_page == *page);
-        let style = if here { theme.text.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { theme.dim };
+        let is_current = shared.page == *page || (shared.page == TuiPage::Session && shared.previous_page == *page);
+        let style = if is_current { theme.text.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { theme.dim };
         spans.push((Some(*page), Span::styled(format!(" {}", n + 1), theme.dim)));
         spans.push((Some(*page), Span::raw(" ")));
-        let name = if wide || here && !narrow { (*name).to_owned() } else { name[..3].to_owned() };
+        let name = if wide || is_current && !narrow { (*name).to_owned() } else { name[..3].to_owned() };
         spans.push((Some(*page), Span::styled(name, style)));
         if *page == TuiPage::Inbox && open > 0 {
             let style = if danger { theme.bad } else { theme.warn };
-            let words = if narrow { format!("({open})") } else { format!(" {open}") };
-            spans.push((Some(*page), Span::styled(words, style.add_modifier(Modifier::BOLD))));
+            let text = if narrow { format!("({open})") } else { format!(" {open}") };
+            spans.push((Some(*page), Span::styled(text, style.add_modifier(Modifier::BOLD))));
         }
         if !narrow {
             spans.push((None, Span::raw(" ")));
@@ -60,8 +60,8 @@ impl App {
     pub(crate) fn draw(&self, buf: &mut Buffer) {
         let area = buf.area;
         if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
-            let words = format!("plexus needs {WIDTH_MIN}x{HEIGHT_MIN}");
-            buf.set_stringn(0, 0, words, usize::from(area.width), Style::new());
+            let text = format!("plexus needs {WIDTH_MIN}x{HEIGHT_MIN}");
+            buf.set_stringn(0, 0, text, usize::from(area.width), Style::new());
             return;
         }
         let mut draw = Draw { shared: &self.shared, buf };
@@ -72,7 +72,7 @@ impl App {
             _ => self.pages.top(&self.shared).draw(&mut draw),
         }
         draw.bottom(self.hints());
-        draw.overlay(|words| self.palette(words));
+        draw.overlay(|text| self.palette(text));
     }
 
     /// Draws the list, the conversation, and what belongs to it: as many of them as there is room for.
@@ -137,17 +137,17 @@ impl Draw<'_> {
         let (width, height) = shared.size;
         let y = height - 1;
         self.fill(Rect::new(0, y, width, 1), theme.bar);
-        if let Some((words, bad, _)) = &shared.toast {
+        if let Some((text, bad, _)) = &shared.toast {
             let style = if *bad { theme.bad } else { theme.ok };
-            return self.put(1, y, Span::styled(sanitize::cut(words, usize::from(width) - 2), style), width - 1);
+            return self.put(1, y, Span::styled(sanitize::cut(text, usize::from(width) - 2), style), width - 1);
         }
         if let ConnectionView::Lost(at, why) = &shared.link {
-            let words = format!(
+            let text = format!(
                 "No gateway since {}. This data is from {}. Reconnecting … ({why})",
                 clock(*at),
                 clock(shared.data_as_of)
             );
-            return self.put(1, y, Span::styled(sanitize::cut(&words, usize::from(width) - 2), theme.warn), width - 1);
+            return self.put(1, y, Span::styled(sanitize::cut(&text, usize::from(width) - 2), theme.warn), width - 1);
         }
         let mut spans = vec![Span::raw(" ")];
         let mut left = usize::from(width).saturating_sub(2);
@@ -174,11 +174,11 @@ impl Draw<'_> {
                     self.put(inside.x, inside.y + n, line, inside.width);
                 }
             }
-            Some(Overlay::TextPage { title, words, scroll }) => {
+            Some(Overlay::TextPage { title, text, scroll }) => {
                 let inside = self.window(shared.size.0, shared.size.1, &format!("{title} · ↑↓ scroll · Esc"));
-                let scroll = (*scroll).min(text_end(shared, words));
-                let words = sanitize::text(words);
-                for (n, line) in (0..inside.height).zip(words.split('\n').skip(scroll)) {
+                let scroll = (*scroll).min(text_end(shared, text));
+                let text = sanitize::text(text);
+                for (n, line) in (0..inside.height).zip(text.split('\n').skip(scroll)) {
                     self.put(
                         inside.x,
                         inside.y + n,
@@ -190,14 +190,14 @@ impl Draw<'_> {
             Some(Overlay::Several(question)) => self.several(question),
             Some(Overlay::Pairing(sheet)) => self.pairing(sheet),
             Some(Overlay::Usage(sheet)) => self.usage(sheet),
-            Some(Overlay::Confirm { words, .. }) => {
+            Some(Overlay::Confirm { text, .. }) => {
                 let width = 64.min(shared.size.0.saturating_sub(2));
-                let room = usize::from(width.saturating_sub(4));
-                let (none, words) = (Span::raw(""), [Span::raw(sanitize::line(words, room * 4))]);
-                let lines = wrap(&words, &none, &none, room);
-                let many = u16::try_from(lines.len()).unwrap_or(1);
-                let inside = self.window(width, many + 4, "Really?");
-                for (n, line) in (0..many).zip(lines) {
+                let space = usize::from(width.saturating_sub(4));
+                let (none, text) = (Span::raw(""), [Span::raw(sanitize::line(text, space * 4))]);
+                let lines = wrap(&text, &none, &none, space);
+                let count = u16::try_from(lines.len()).unwrap_or(1);
+                let inside = self.window(width, count + 4, "Really?");
+                for (n, line) in (0..count).zip(lines) {
                     self.put(inside.x, inside.y + n, line, inside.width);
                 }
                 let spans = vec![
@@ -206,7 +206,7 @@ impl Draw<'_> {
                     Span::styled(" n ", theme.text.add_modifier(Modifier::REVERSED | Modifier::BOLD)),
                     Span::raw(" no"),
                 ];
-                self.put(inside.x, inside.y + many + 1, spans, inside.width);
+                self.put(inside.x, inside.y + count + 1, spans, inside.width);
             }
             Some(Overlay::Input { label, area, .. }) => {
                 let inside = self.window(64, 4, label);
@@ -219,8 +219,8 @@ impl Draw<'_> {
                 self.put(inside.x, inside.y, Span::styled("› ", theme.accent), 2);
                 self.field(Rect::new(inside.x + 2, inside.y, inside.width - 2, 1), area, true);
                 let at = (*at).min(list.len().saturating_sub(1));
-                let (shown, first) = window(list.len(), at, usize::from(inside.height - 1));
-                for (n, (name, what)) in list.into_iter().enumerate().skip(first).take(shown) {
+                let (visible, first) = window(list.len(), at, usize::from(inside.height - 1));
+                for (n, (name, what)) in list.into_iter().enumerate().skip(first).take(visible) {
                     let y = inside.y + 1 + u16::try_from(n - first).unwrap_or(0);
                     let name = if name.starts_with("go ") { "go to".to_owned() } else { name };
                     let spans = vec![
@@ -279,12 +279,12 @@ fn help_lines(shared: &Shared) -> Vec<Line<'static>> {
     lines
 }
 
-/// How far the help can be scrolled.
+/// The last line to which the help can be scrolled.
 pub(crate) fn help_end(shared: &Shared) -> usize {
     help_lines(shared).len().saturating_sub(usize::from(shared.size.1.saturating_sub(4)))
 }
 
-/// How far this text can be scrolled.
-pub(crate) fn text_end(shared: &Shared, words: &str) -> usize {
-    words.split('\n').count().saturating_sub(usize::from(shared.size.1.saturating_sub(4)))
+/// The last line to which this text can be scrolled.
+pub(crate) fn text_end(shared: &Shared, text: &str) -> usize {
+    text.split('\n').count().saturating_sub(usize::from(shared.size.1.saturating_sub(4)))
 }

@@ -90,8 +90,8 @@ impl App {
         // A request that is no longer open was closed while the connection was lost; the replay says how.
         for (id, (_, outcome)) in &mut self.shared.requests {
             if outcome.is_none() && !open.contains_key(id) {
-                let words = json!({ "state": "closed" });
-                *outcome = Some(RequestResult { at: self.shared.now, ..RequestResult::read(&words, None) });
+                let receipt = json!({ "state": "closed" });
+                *outcome = Some(RequestResult { at: self.shared.now, ..RequestResult::read(&receipt, None) });
             }
         }
         self.shared.card.drafts.retain(|id, _| open.contains_key(id));
@@ -244,7 +244,9 @@ impl App {
             }
             CallTag::Prompt(_) if good => SessionPage::on_prompt_reply(&value, &mut self.shared),
             CallTag::Prompt(sent) => self.pages.session.take_back(*sent, &why, &mut self.shared),
-            CallTag::Files(asked) => self.pages.session.on_files_reply(asked, good.then_some(&value).ok_or(&*why)),
+            CallTag::Files(query_id) => {
+                self.pages.session.on_files_reply(query_id, good.then_some(&value).ok_or(&*why))
+            }
             CallTag::Changes(session, call) => self.with(effects, |pages, cx| {
                 pages.changes.on_reply(&session, call, (good, &value), &why, cx);
             }),
@@ -272,11 +274,11 @@ impl App {
                 self.pages.session.on_action_reply(&session, &surface, refused, stale, &mut self.shared);
             }
             CallTag::Surfaces(session) => self.pages.session.on_surfaces(&session, good.then_some(&value["surfaces"])),
-            CallTag::Notice(words) => {
+            CallTag::Notice(text) => {
                 if good {
-                    self.shared.say(&words, false);
+                    self.shared.say(&text, false);
                 } else {
-                    self.shared.say(&format!("{words}: not done: {why}"), true);
+                    self.shared.say(&format!("{text}: not done: {why}"), true);
                 }
                 self.refresh(effects);
             }
@@ -290,8 +292,8 @@ impl App {
             (CallTag::Servers, Ok(value)) => self.show_list("MCP servers", agent_lists::servers(value)),
             (CallTag::Servers, Err(why)) => self.shared.say(&format!("MCP status unavailable: {why}"), true),
             (CallTag::Skills, Ok(value)) => {
-                let words = agent_lists::skills(value, usize::from(self.shared.size.0).saturating_sub(6));
-                self.show_list("skills", words);
+                let text = agent_lists::skills(value, usize::from(self.shared.size.0).saturating_sub(6));
+                self.show_list("skills", text);
             }
             (CallTag::Skills, Err(why)) => self.shared.say(&format!("Skills list unavailable: {why}"), true),
             (_, Err(why)) => self.shared.say(why, true),
@@ -312,12 +314,12 @@ impl App {
 
     /// Shows and copies a share link.
     fn show_link(&mut self, url: String, effects: &mut Vec<Effect>) {
-        let words = format!(
+        let notice = format!(
             "{url}\n\nAnyone with this link can watch this session, but not act in it. The link was copied. Revoke \
              it under Devices."
         );
         effects.push(Effect::Copy(url));
-        self.shared.overlay = Some(Overlay::TextPage { title: "link".into(), words, scroll: 0 });
+        self.shared.overlay = Some(Overlay::TextPage { title: "link".into(), text: notice, scroll: 0 });
     }
 
     /// Applies the reply to an answer: a receipt, of this client or the winner, or a refusal.
@@ -340,9 +342,9 @@ impl App {
             return;
         }
         if late {
-            let words =
-                RequestResult::read(value, self.shared.requests.get(id).map(|(ask, _)| ask)).words(self.shared.now);
-            self.shared.say(&format!("too late: {words}"), false);
+            let text =
+                RequestResult::read(value, self.shared.requests.get(id).map(|(ask, _)| ask)).text(self.shared.now);
+            self.shared.say(&format!("too late: {text}"), false);
         } else if !good {
             self.shared.say(&format!("not answered: {why}"), true);
         }
@@ -361,9 +363,9 @@ impl App {
             let detail = check["detail"].as_str().unwrap_or_default();
             format!("{} {}: {detail}{fix}", if ok { "✔" } else { "✘" }, check["name"].as_str().unwrap_or_default())
         });
-        let words: Vec<String> = lines.chain(checks).collect();
-        let words = if words.is_empty() { "nothing".into() } else { words.join("\n") };
-        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: usize::MAX });
+        let text: Vec<String> = lines.chain(checks).collect();
+        let text = if text.is_empty() { "nothing".into() } else { text.join("\n") };
+        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), text, scroll: usize::MAX });
     }
 
     /// Applies a whole request of which only the beginning was known.
@@ -381,8 +383,8 @@ impl App {
         }
     }
 
-    fn show_list(&mut self, title: &str, words: String) {
-        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), words, scroll: 0 });
+    fn show_list(&mut self, title: &str, text: String) {
+        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), text, scroll: 0 });
     }
 
     /// Applies a page of older sessions.

@@ -3,7 +3,7 @@
 use super::*;
 
 impl App {
-    /// Has a key act.
+    /// Carries out a key.
     pub(super) fn act(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         match key.name() {
             "C-c" if self.pages.new_session.form.is_none() || self.shared.overlay.is_some() => {
@@ -88,13 +88,13 @@ impl App {
         true
     }
 
-    pub(super) fn paste(&mut self, words: &str, effects: &mut Vec<Effect>) {
+    pub(super) fn paste(&mut self, text: &str, effects: &mut Vec<Effect>) {
         // Pasted text is text only: no line is sent, and no key acts.
-        let words = words.replace("\r\n", "\n").replace('\r', "\n");
-        if words.len() > input::TEXT_MAX {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        if text.len() > input::TEXT_MAX {
             return self.shared.say("too long to paste", true);
         }
-        let single = words.replace('\n', " ");
+        let single = text.replace('\n', " ");
         match &mut self.shared.overlay {
             Some(Overlay::Palette { area, .. } | Overlay::Input { area, .. }) => {
                 area.insert_str(single);
@@ -111,11 +111,11 @@ impl App {
             && self.shared.card.focused
             && let Some(card) = &mut self.shared.card.card
             && let Some((ask, None)) = self.shared.requests.get(&card.id)
-            && card.paste(ask, &words)
+            && card.paste(ask, &text)
         {
             return;
         }
-        self.with(effects, |pages, cx| pages.top_mut(cx.shared).paste(&words, cx));
+        self.with(effects, |pages, cx| pages.top_mut(cx.shared).paste(&text, cx));
     }
 
     fn overlay_key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
@@ -135,10 +135,10 @@ impl App {
                     self.shared.overlay = Some(Overlay::Help(scroll.min(drawing::help_end(&self.shared))));
                 }
             }
-            Overlay::TextPage { title, words, scroll } => {
-                let end = drawing::text_end(&self.shared, &words);
+            Overlay::TextPage { title, text, scroll } => {
+                let end = drawing::text_end(&self.shared, &text);
                 if let Some(scroll) = scrolled(scroll.min(end)) {
-                    self.shared.overlay = Some(Overlay::TextPage { title, words, scroll: scroll.min(end) });
+                    self.shared.overlay = Some(Overlay::TextPage { title, text, scroll: scroll.min(end) });
                 }
             }
             Overlay::Several(question) => {
@@ -146,16 +146,16 @@ impl App {
             }
             Overlay::Pairing(sheet) => self.pairing_key(*sheet, key, effects),
             Overlay::Usage(sheet) => self.usage_key(*sheet, key, effects),
-            Overlay::Confirm { words, then } => match key.name() {
+            Overlay::Confirm { text, then } => match key.name() {
                 "y" => self.then(*then, "", effects),
                 "n" | "Esc" | "q" => {}
-                _ => self.shared.overlay = Some(Overlay::Confirm { words, then }),
+                _ => self.shared.overlay = Some(Overlay::Confirm { text, then }),
             },
             Overlay::Input { label, mut area, then } => match key.name() {
                 "Esc" => {}
                 "Enter" => {
-                    let words = area.lines().join(" ").trim().to_owned();
-                    self.then(*then, &words, effects);
+                    let text = area.lines().join(" ").trim().to_owned();
+                    self.then(*then, &text, effects);
                 }
                 "M-Enter" | "C-j" | "S-Enter" => self.shared.overlay = Some(Overlay::Input { label, area, then }),
                 _ => {

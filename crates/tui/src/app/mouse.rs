@@ -63,8 +63,8 @@ impl App {
         let in_session = self.shared.page == TuiPage::Session;
         if let Some(letter) = self.card_option_at(mouse.column, mouse.row) {
             if self.shared.page == TuiPage::Inbox && !self.pages.inbox.triage.selected.is_empty() {
-                let words = "several are selected: a allows once, d denies, X clears the selection";
-                return self.shared.say(words, false);
+                let text = "several are selected: a allows once, d denies, X clears the selection";
+                return self.shared.say(text, false);
             }
             if let Some(key) = Key::of(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)) {
                 // The press is on the answer itself: the guard of its appearance is enough.

@@ -36,7 +36,7 @@ impl Draw<'_> {
 
     pub(crate) fn pairing(&mut self, sheet: &PairingSheet) {
         match &sheet.step {
-            PairStep::Choose { asked } => self.pairing_choice(sheet, *asked),
+            PairStep::Choose { requested } => self.pairing_choice(sheet, *requested),
             PairStep::Code(code) => self.pairing_code(sheet, code),
             PairStep::Joined { name, number, confirmed, .. } => {
                 let theme = self.shared.theme.clone();
@@ -65,9 +65,9 @@ impl Draw<'_> {
                 self.pairing_lines("Add a device", lines, &sheet.problem);
             }
             PairStep::Paired(name) => {
-                let words = format!("✔ {name} is paired.");
+                let text = format!("✔ {name} is paired.");
                 let style = self.shared.theme.ok;
-                self.pairing_lines("Add a device · Esc", vec![Line::from(Span::styled(words, style))], &sheet.problem);
+                self.pairing_lines("Add a device · Esc", vec![Line::from(Span::styled(text, style))], &sheet.problem);
             }
             PairStep::Ended(why) => {
                 let lines = vec![
@@ -85,12 +85,12 @@ impl Draw<'_> {
         let shared = self.shared;
         let width = PAIRING_MAX.min(shared.size.0.saturating_sub(2));
         let none = Span::raw("");
-        let room = usize::from(width.saturating_sub(4));
+        let space = usize::from(width.saturating_sub(4));
         let mut all: Vec<Line<'static>> =
-            lines.into_iter().flat_map(|line| wrap(&line.spans, &none, &none, room)).collect();
+            lines.into_iter().flat_map(|line| wrap(&line.spans, &none, &none, space)).collect();
         if !problem.is_empty() {
             all.push(Line::default());
-            all.extend(wrap(&[Span::styled(problem.to_owned(), shared.theme.bad)], &none, &none, room));
+            all.extend(wrap(&[Span::styled(problem.to_owned(), shared.theme.bad)], &none, &none, space));
         }
         let inside = self.window(width, u16::try_from(all.len()).unwrap_or(u16::MAX).saturating_add(2), title);
         for (n, line) in (0..inside.height).zip(all) {
@@ -98,7 +98,7 @@ impl Draw<'_> {
         }
     }
 
-    fn pairing_choice(&mut self, sheet: &PairingSheet, asked: bool) {
+    fn pairing_choice(&mut self, sheet: &PairingSheet, requested: bool) {
         let theme = self.shared.theme.clone();
         let mark = |n: usize| if sheet.at == n { "› " } else { "  " };
         let name_style = |n: usize| if sheet.at == n { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
@@ -126,7 +126,7 @@ impl Draw<'_> {
         if narrow && let Some((_, name, what)) = PERMISSIONS.get(sheet.at) {
             lines.push(Line::from(Span::styled(format!("{name}: {what}"), theme.dim)));
         }
-        lines.push(match asked {
+        lines.push(match requested {
             true => Line::from(Span::styled("Asking for a code …", theme.busy)),
             false => Line::from(vec![
                 Span::styled("Enter", theme.accent),
@@ -186,18 +186,18 @@ impl Draw<'_> {
     }
 }
 
-/// What to do with a code, the most needed first.
+/// The instructions for a code, the most needed first.
 fn code_lines(
     shared: &Shared,
     sheet: &PairingSheet,
     code: &PairCode,
-    room: usize,
+    space: usize,
     pictured: bool,
 ) -> Vec<Line<'static>> {
     let theme = &shared.theme;
     let none = Span::raw("");
     let mut lines = Vec::new();
-    let mut say = |words: String, style: Style| lines.extend(wrap(&[Span::styled(words, style)], &none, &none, room));
+    let mut say = |text: String, style: Style| lines.extend(wrap(&[Span::styled(text, style)], &none, &none, space));
     let address = code.url.split('#').next().unwrap_or_default();
     say(format!("Code     {}", code.code), theme.accent.add_modifier(Modifier::BOLD));
     say(format!("Address  {address}"), theme.text);
@@ -207,13 +207,13 @@ fn code_lines(
         say(sheet.problem.clone(), theme.bad);
     }
     if code.is_local() {
-        let words = "Only this machine reaches this address. For a phone, run `plexus phone` in another terminal.";
-        say(words.into(), theme.warn);
+        let text = "Only this machine reaches this address. For a phone, run `plexus phone` in another terminal.";
+        say(text.into(), theme.warn);
     }
-    let words = match pictured {
+    let text = match pictured {
         true => "Scan it with the device’s camera, or open the address there and type the code.",
         false => "Open the address on the device and type the code. In a larger window there is a QR code.",
     };
-    say(words.into(), theme.dim);
+    say(text.into(), theme.dim);
     lines
 }

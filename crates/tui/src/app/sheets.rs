@@ -103,10 +103,10 @@ impl App {
             UsageOutcome::Close => {}
             UsageOutcome::Stay => self.shared.overlay = Some(Overlay::Usage(Box::new(sheet))),
             UsageOutcome::Read => self.read_usage(sheet, effects),
-            UsageOutcome::Set(of) => {
+            UsageOutcome::Set(ceiling) => {
                 let Some(known) = &sheet.ceilings else { return };
-                let words = known.words(of);
-                self.ask_ceiling(of, known.clone(), if words == "none" { "" } else { &words });
+                let text = known.text(ceiling);
+                self.ask_ceiling(ceiling, known.clone(), if text == "none" { "" } else { &text });
             }
         }
     }
@@ -119,22 +119,27 @@ impl App {
         }
     }
 
-    /// Asks for a ceiling.
-    fn ask_ceiling(&mut self, of: CeilingOf, known: CeilingsView, words: &str) {
-        let label = match of {
+    fn ask_ceiling(&mut self, ceiling: CeilingOf, known: CeilingsView, text: &str) {
+        let label = match ceiling {
             CeilingOf::Day => "a day: 5 USD, 2M tokens · none · configured",
             CeilingOf::Session => "each session: 5 USD, 2M tokens · none · configured",
         };
-        let then = Box::new(AfterConfirm::Ceiling(of, Box::new(known)));
-        self.shared.overlay = Some(Overlay::Input { label, area: input::area(words), then });
+        let then = Box::new(AfterConfirm::Ceiling(ceiling, Box::new(known)));
+        self.shared.overlay = Some(Overlay::Input { label, area: input::area(text), then });
     }
 
     /// Sets a ceiling to what was typed, or asks again.
-    pub(super) fn set_ceiling(&mut self, of: CeilingOf, known: CeilingsView, words: &str, effects: &mut Vec<Effect>) {
-        match known.set(of, words) {
+    pub(super) fn set_ceiling(
+        &mut self,
+        ceiling: CeilingOf,
+        known: CeilingsView,
+        text: &str,
+        effects: &mut Vec<Effect>,
+    ) {
+        match known.set(ceiling, text) {
             Err(why) => {
                 self.shared.say(&why, true);
-                self.ask_ceiling(of, known, words);
+                self.ask_ceiling(ceiling, known, text);
             }
             Ok(body) => effects.push(Effect::Call {
                 tag: CallTag::Ceilings,
@@ -187,8 +192,8 @@ impl App {
             facts.listeners = Some(reply);
         }
         let width = usize::from(self.shared.size.0).saturating_sub(6);
-        let words = facts::facts(&facts, self.shared.now, width);
-        self.shared.overlay = Some(Overlay::TextPage { title: "Settings".into(), words, scroll: 0 });
+        let text = facts::facts(&facts, self.shared.now, width);
+        self.shared.overlay = Some(Overlay::TextPage { title: "Settings".into(), text, scroll: 0 });
     }
 }
 

@@ -9,9 +9,9 @@ const HOLD: i64 = 400;
 const PAUSE: i64 = 1_500;
 /// Keys that only move, and so act without the wait.
 const MOVES: &[&str] = &["j", "k", "J", "K", "g", "G", "[", "]"];
-/// The same in a text that is read.
+/// Keys that only move in a text that is read.
 const READING_MOVES: &[&str] = &["j", "k", "g", "G", " "];
-/// The same in the changes of a session.
+/// Keys that only move in the changes of a session.
 const CHANGES_MOVES: &[&str] = &["n", "p"];
 
 /// The letters that were pressed last.
@@ -21,9 +21,9 @@ pub(crate) struct TypingGuard {
     held: Option<(Key, i64)>,
     /// The letters before it that followed one another at once.
     run: String,
-    /// When the last letter was pressed.
+    /// The time when the last letter was pressed.
     last: i64,
-    /// Whether the last letter belongs to a text.
+    /// `true` if the last letter belongs to a text.
     typing: bool,
 }
 
@@ -112,7 +112,7 @@ impl App {
         }
     }
 
-    /// Whether a letter only moves where it is pressed.
+    /// Returns whether a letter only moves where it is pressed.
     fn moves(&self, key: &Key) -> bool {
         let name = key.name();
         let reads = matches!(self.shared.overlay, Some(Overlay::Help(_) | Overlay::TextPage { .. }));
@@ -125,7 +125,7 @@ impl App {
         }
     }
 
-    /// Whether letters go into a text field.
+    /// Returns whether letters go into a text field.
     fn takes_text(&self) -> bool {
         match &self.shared.overlay {
             Some(Overlay::Palette { .. } | Overlay::Input { .. }) => return true,

@@ -10,9 +10,9 @@ use crate::view_model::RequestView;
 
 /// Longest agent's label beside a verb, in columns; the menu has all of it.
 const LABEL_MAX: usize = 24;
-/// The same where the label is the content of the answer.
+/// Longest agent's label that is the content of the answer, in columns.
 const CONTENT_MAX: usize = 50;
-/// Whether some answers have no key, or labels that do not fit beside their verbs.
+/// Returns whether some answers have no key, or labels that do not fit beside their verbs.
 pub(super) fn has_menu(ask: &RequestView) -> bool {
     !ask.request.observe_only && ask.actions.iter().any(|action| action.key.is_none() || !action.label.is_empty())
 }
@@ -97,7 +97,7 @@ pub(crate) struct OptionPlace {
     pub(crate) key: String,
 }
 
-/// Where the buttons of a card are that can be pressed: none while text is typed.
+/// The places of the buttons of a card that can be pressed: none while text is typed.
 pub(crate) fn option_places(card: &Card, ask: &RequestView, width: usize) -> (usize, Vec<OptionPlace>) {
     let all = choices_of(ask, width);
     let lines = flow(&all, width);

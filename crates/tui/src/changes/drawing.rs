@@ -13,7 +13,7 @@ use crate::theme::Theme;
 
 /// The longest part of a line that is shown, in characters.
 const LINE_SHOWN: usize = 2_000;
-/// How long the words of two lines are compared; then they are not marked.
+/// Longest time that the words of two lines are compared; then they are not marked.
 const WORDS_TIMEOUT: Duration = Duration::from_millis(20);
 /// From this many columns, a line has its numbers before and now.
 const TWO_NUMBERS: usize = 70;
@@ -24,11 +24,11 @@ const COMMENT_LINES: usize = 12;
 pub(crate) fn path_end(path: &str, most: usize) -> String {
     // Text far beyond the limit is skipped.
     let near = path.chars().count().saturating_sub(most.saturating_mul(2) + 64);
-    let words = sanitize::text(&path.chars().skip(near).collect::<String>()).replace('\n', " ");
-    if near == 0 && sanitize::width(&words) <= most {
-        return words;
+    let text = sanitize::text(&path.chars().skip(near).collect::<String>()).replace('\n', " ");
+    if near == 0 && sanitize::width(&text) <= most {
+        return text;
     }
-    let letters: Vec<char> = words.chars().collect();
+    let letters: Vec<char> = text.chars().collect();
     let (mut from, mut used) = (letters.len(), 1);
     while from > 0 {
         used += sanitize::width(&letters[from - 1].to_string());
@@ -49,7 +49,7 @@ fn marks(screen: &ChangesScreen, file: &ChangedItem, theme: &Theme) -> Vec<Span<
     let mut out = Vec::new();
     match screen.draft.of(&file.path) {
         0 => {}
-        many => out.push(Span::styled(format!(" “{}", many.min(99)), theme.user)),
+        count => out.push(Span::styled(format!(" “{}", count.min(99)), theme.user)),
     }
     if file.others.is_some() {
         out.push(Span::styled(" !", theme.warn));
@@ -79,9 +79,9 @@ pub(crate) fn list_row(screen: &ChangesScreen, file: &ChangedItem, theme: &Theme
     }
     right.extend(marks(screen, file, theme));
     let wide: usize = right.iter().map(|span| sanitize::width(&span.content)).sum();
-    let room = width.saturating_sub(wide + 4);
-    let path = path_end(&file.path, room);
-    let pad = room.saturating_sub(sanitize::width(&path));
+    let space = width.saturating_sub(wide + 4);
+    let path = path_end(&file.path, space);
+    let pad = space.saturating_sub(sanitize::width(&path));
     let viewed = screen.draft.viewed(&file.path, &file.digest) == Some(true);
     let mut out = vec![
         Span::styled(format!(" {} ", file.status.0), status),
@@ -92,26 +92,26 @@ pub(crate) fn list_row(screen: &ChangesScreen, file: &ChangedItem, theme: &Theme
     out
 }
 
-/// What is said of a file above its diff.
-pub(crate) fn file_words(screen: &ChangesScreen, file: &ChangedItem) -> String {
-    let mut words = vec![file.status.1.to_owned()];
+/// The text about a file above its diff.
+pub(crate) fn file_text(screen: &ChangesScreen, file: &ChangedItem) -> String {
+    let mut text = vec![file.status.1.to_owned()];
     if let Some(from) = &file.from {
-        words.push(format!("was {}", path_end(from, 60)));
+        text.push(format!("was {}", path_end(from, 60)));
     }
     match file.others {
-        Some(true) => words.push("changed outside the session".into()),
-        Some(false) => words.push("also changed outside the session".into()),
+        Some(true) => text.push("changed outside the session".into()),
+        Some(false) => text.push("also changed outside the session".into()),
         None => {}
     }
     match screen.draft.viewed(&file.path, &file.digest) {
-        Some(true) => words.push("viewed".into()),
-        Some(false) => words.push("changed since you viewed it".into()),
+        Some(true) => text.push("viewed".into()),
+        Some(false) => text.push("changed since you viewed it".into()),
         None => {}
     }
-    words.join(" · ")
+    text.join(" · ")
 }
 
-/// What the lines of a diff are drawn with.
+/// The inputs of drawing the lines of a diff.
 pub(crate) struct DiffPen<'a> {
     pub(crate) screen: &'a ChangesScreen,
     pub(crate) diff: &'a LoadedDiff,
@@ -125,25 +125,25 @@ impl DiffPen<'_> {
         let Some(row) = self.diff.rows.rows.get(at) else { return Vec::new() };
         let theme = self.theme;
         let none = Span::raw(" ");
-        let shown = |words: &str, style: Style| {
-            let cut: String = words.chars().take(LINE_SHOWN).collect();
+        let styled = |notice: &str, style: Style| {
+            let cut: String = notice.chars().take(LINE_SHOWN).collect();
             Span::styled(sanitize::text(&cut).replace('\n', " "), style)
         };
         let text = self.diff.rows.text(at);
         let mut out: Vec<(Line<'static>, bool)> = Vec::new();
         match row.kind {
             DiffRowKind::Part => {
-                let words = sanitize::line(text, self.width.saturating_sub(2));
-                out.push((Line::from(vec![none, Span::styled(words, theme.busy)]), true));
+                let notice = sanitize::line(text, self.width.saturating_sub(2));
+                out.push((Line::from(vec![none, Span::styled(notice, theme.busy)]), true));
             }
             DiffRowKind::Remark => {
                 let margin = Span::raw(" ".repeat(self.margin()));
-                let spans = [shown(text.trim_start(), theme.dim)];
+                let spans = [styled(text.trim_start(), theme.dim)];
                 out.extend(wrap(&spans, &margin, &margin, self.width).into_iter().map(|line| (line, true)));
             }
             DiffRowKind::Same | DiffRowKind::Added | DiffRowKind::Removed => {
                 let (first, next) = self.gutter(row);
-                let mut spans = self.words(at, row);
+                let mut spans = self.text(at, row);
                 let beyond = text.chars().count().saturating_sub(LINE_SHOWN);
                 if beyond > 0 {
                     spans.push(Span::styled(format!(" … and {beyond} more characters"), theme.dim));
@@ -187,7 +187,7 @@ impl DiffPen<'_> {
     }
 
     /// The text of a line, with the words that changed in it.
-    fn words(&self, at: usize, row: &DiffRow) -> Vec<Span<'static>> {
+    fn text(&self, at: usize, row: &DiffRow) -> Vec<Span<'static>> {
         let theme = self.theme;
         let (tag, (line, word)) = match row.kind {
             DiffRowKind::Added => (ChangeTag::Insert, theme.added),
@@ -261,9 +261,9 @@ impl DiffPen<'_> {
         }
         // Far away, it comes to the middle; from line to line, to the end.
         let near = row - top <= height;
-        let room = if near { height } else { height / 2 };
+        let space = if near { height } else { height / 2 };
         let (mut first, mut used) = (row, self.height(row));
-        while first > 0 && used + self.height(first - 1) <= room {
+        while first > 0 && used + self.height(first - 1) <= space {
             first -= 1;
             used += self.height(first);
         }
@@ -325,14 +325,14 @@ mod tests {
 
     #[test]
     fn path_end_keeps_the_name_of_a_file() {
-        for (path, most, shown) in [
+        for (path, most, styled) in [
             ("src/main.rs", 20, "src/main.rs"),
             ("src/deep/folder/main.rs", 12, "…der/main.rs"),
             ("漢字漢字/x", 6, "…字/x"),
             ("a\nb\u{1b}[31m\u{202e}c", 40, "a b\\u{1b}[31m\\u{202e}c"),
             ("ab", 0, ""),
         ] {
-            assert_eq!(path_end(path, most), shown, "{path:?}");
+            assert_eq!(path_end(path, most), styled, "{path:?}");
         }
         assert_eq!(path_end(&"x/".repeat(100_000), 5), "…x/x/");
     }

@@ -17,7 +17,7 @@ pub(crate) struct PlacedComment {
     /// Its number on this screen.
     pub(crate) id: u64,
     pub(crate) path: String,
-    /// Whether its lines are those from before.
+    /// `true` if its lines are those from before.
     pub(crate) old: bool,
     pub(crate) line: usize,
     pub(crate) end: usize,
@@ -27,9 +27,9 @@ pub(crate) struct PlacedComment {
 }
 
 impl PlacedComment {
-    /// Where it is, in words.
+    /// The place of the comment as text.
     pub(crate) fn place(&self) -> String {
-        place_words(self.old, self.line, self.end)
+        place_text(self.old, self.line, self.end)
     }
 
     fn read(value: &Value, id: u64) -> Option<Self> {
@@ -55,7 +55,7 @@ impl PlacedComment {
 }
 
 /// The lines of a comment, in words.
-pub(crate) fn place_words(old: bool, line: usize, end: usize) -> String {
+pub(crate) fn place_text(old: bool, line: usize, end: usize) -> String {
     match (old, line == end) {
         (true, true) => format!("removed line {line}"),
         (true, false) => format!("removed lines {line}–{end}"),
@@ -68,7 +68,7 @@ pub(crate) fn place_words(old: bool, line: usize, end: usize) -> String {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReviewDraft {
     pub(crate) comments: Vec<PlacedComment>,
-    /// What the prompt begins with.
+    /// The first line of the prompt.
     pub(crate) first: String,
     /// The versions of files that were viewed, oldest mark first: path and digest.
     viewed: Vec<(String, String)>,
@@ -88,20 +88,20 @@ impl ReviewDraft {
         out
     }
 
-    /// As it is kept; null if there is nothing to keep.
+    /// The stored form; null if there is nothing to store.
     pub(crate) fn keep(&self) -> Value {
         if self.comments.is_empty() && self.viewed.is_empty() && self.first.is_empty() {
             return Value::Null;
         }
         let comments = self.comments.iter().map(|one| {
-            let mut kept = one.wire();
-            kept["digest"] = one.digest.clone().into();
-            kept
+            let mut stored = one.wire();
+            stored["digest"] = one.digest.clone().into();
+            stored
         });
         json!({ "comments": comments.collect::<Vec<_>>(), "first": self.first, "viewed": self.viewed })
     }
 
-    /// What the gateway makes one prompt of.
+    /// The body of the request, of which the gateway makes one prompt.
     pub(crate) fn wire(&self) -> Value {
         let mut body = json!({ "comments": self.comments.iter().map(PlacedComment::wire).collect::<Vec<_>>() });
         if !self.first.trim().is_empty() {
@@ -111,8 +111,8 @@ impl ReviewDraft {
     }
 
     /// Sets the line that the prompt begins with.
-    pub(crate) fn set_first(&mut self, words: &str) {
-        self.first = words.chars().take(FIRST_CHARS).collect();
+    pub(crate) fn set_first(&mut self, text: &str) {
+        self.first = text.chars().take(FIRST_CHARS).collect();
     }
 
     /// The comments of a file that end at a line.
@@ -150,7 +150,7 @@ impl ReviewDraft {
         }
     }
 
-    /// Whether this version of a file was viewed; `None` if none was.
+    /// Returns whether this version of a file was viewed; `None` if none was.
     pub(crate) fn viewed(&self, path: &str, digest: &str) -> Option<bool> {
         self.viewed.iter().find(|(one, _)| one == path).map(|(_, seen)| seen == digest)
     }
@@ -161,8 +161,8 @@ impl ReviewDraft {
         self.viewed.retain(|(one, _)| one != path);
         if !was {
             self.viewed.push((path.to_owned(), digest.to_owned()));
-            let over = self.viewed.len().saturating_sub(VIEWED_MAX);
-            self.viewed.drain(..over);
+            let excess = self.viewed.len().saturating_sub(VIEWED_MAX);
+            self.viewed.drain(..excess);
         }
         !was
     }
@@ -187,10 +187,10 @@ mod tests {
         assert!(draft.mark("a", "d1"));
         let again = ReviewDraft::read(&draft.keep());
         assert_eq!(again, draft);
-        let told = json!({ "text": "Look:", "comments": [
+        let wire = json!({ "text": "Look:", "comments": [
             { "path": "a", "side": "old", "line": 3, "end_line": 3, "text": "why?" },
             { "path": "b", "side": "new", "line": 4, "end_line": 6, "text": "better" }] });
-        assert_eq!(draft.wire(), told);
+        assert_eq!(draft.wire(), wire);
         assert_eq!(
             draft.comments.iter().map(PlacedComment::place).collect::<Vec<_>>(),
             ["removed line 3", "lines 4–6"]

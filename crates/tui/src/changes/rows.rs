@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Most lines of a diff that are kept; the rest is counted. The gateway cuts a diff long before.
 const ROWS_MAX: usize = 100_000;
 
-/// What a line of a diff is.
+/// The kind of a line of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiffRowKind {
     /// The heading of a part.
@@ -13,7 +13,7 @@ pub(crate) enum DiffRowKind {
     Same,
     Added,
     Removed,
-    /// What is said about the line before it: that the file does not end with a line break.
+    /// A note about the line before it: the file does not end with a line break.
     Remark,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct DiffRow {
 }
 
 impl DiffRow {
-    /// Where it can be commented: whether on the side from before, and the line's number.
+    /// The place that a comment on the line has: whether on the side from before, and the line's number.
     pub(crate) fn place(&self) -> Option<(bool, usize)> {
         match self.kind {
             DiffRowKind::Removed => Some((true, self.old)),
@@ -58,9 +58,9 @@ fn numbers(heading: &str) -> Option<[usize; 4]> {
     let inner = heading.strip_prefix("@@ -")?;
     let (old, rest) = inner.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;
-    let side = |words: &str| {
-        let (start, many) = words.split_once(',').unwrap_or((words, "1"));
-        Some((start.parse().ok()?, many.parse().ok()?))
+    let side = |text: &str| {
+        let (start, count) = text.split_once(',').unwrap_or((text, "1"));
+        Some((start.parse().ok()?, count.parse().ok()?))
     };
     let ((old_start, old_lines), (new_start, new_lines)) = (side(old)?, side(new)?);
     Some([old_start, old_lines, new_start, new_lines])
@@ -72,31 +72,31 @@ impl DiffRows {
         let mut out = Self { text: diff.to_owned(), ..Self::default() };
         let (mut old, mut new) = (0, 0);
         // Lines of the part that are still to come: a removed line may begin with `--`.
-        let (mut gone, mut come) = (0_usize, 0_usize);
+        let (mut old_left, mut new_left) = (0_usize, 0_usize);
         let mut from = 0;
         for whole in diff.split_inclusive('\n') {
             let (begin, line) = (from, whole.strip_suffix('\n').unwrap_or(whole));
             from += whole.len();
             let end = begin + line.len();
-            let heading = if gone == 0 && come == 0 { numbers(line) } else { None };
+            let heading = if old_left == 0 && new_left == 0 { numbers(line) } else { None };
             let (kind, at) = match (heading, line.as_bytes().first()) {
                 (Some([old_start, old_lines, new_start, new_lines]), _) => {
-                    (old, gone, new, come) = (old_start, old_lines, new_start, new_lines);
+                    (old, old_left, new, new_left) = (old_start, old_lines, new_start, new_lines);
                     (DiffRowKind::Part, (0, 0))
                 }
                 _ if out.parts.is_empty() => continue,
                 (None, Some(b'\\')) => (DiffRowKind::Remark, (0, 0)),
-                (None, Some(b'+')) if come > 0 => {
-                    (new, come) = (new.saturating_add(1), come - 1);
+                (None, Some(b'+')) if new_left > 0 => {
+                    (new, new_left) = (new.saturating_add(1), new_left - 1);
                     (DiffRowKind::Added, (0, new - 1))
                 }
-                (None, Some(b'-')) if gone > 0 => {
-                    (old, gone) = (old.saturating_add(1), gone - 1);
+                (None, Some(b'-')) if old_left > 0 => {
+                    (old, old_left) = (old.saturating_add(1), old_left - 1);
                     (DiffRowKind::Removed, (old - 1, 0))
                 }
-                (None, Some(b' ') | None) if gone > 0 && come > 0 => {
+                (None, Some(b' ') | None) if old_left > 0 && new_left > 0 => {
                     (old, new) = (old.saturating_add(1), new.saturating_add(1));
-                    (gone, come) = (gone - 1, come - 1);
+                    (old_left, new_left) = (old_left - 1, new_left - 1);
                     (DiffRowKind::Same, (old - 1, new - 1))
                 }
                 // No line of a part: a diff of one file has no such.
@@ -117,7 +117,7 @@ impl DiffRows {
         out
     }
 
-    /// As many removed lines as added ones after them: each replaces another.
+    /// Pairs as many removed lines with the added ones after them: each replaces another.
     fn pair(&mut self) {
         let kind = |rows: &[DiffRow], at: usize| rows.get(at).map(|row| row.kind);
         let mut from = 0;
@@ -167,7 +167,7 @@ impl DiffRows {
         }
     }
 
-    /// What a comment on these lines is about: the side of the first one, and the lines of that side.
+    /// The lines that a comment on these rows is about: the side of the first one, and the lines of that side.
     pub(crate) fn lines(&self, anchor: usize, row: usize) -> Option<(bool, usize, usize)> {
         let (old, _) = self.rows.get(anchor)?.place()?;
         let places = self.rows.get(anchor.min(row)..=anchor.max(row))?.iter().filter_map(DiffRow::place);
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn diff_rows_have_their_numbers_and_their_parts() {
         let diff = DiffRows::read(DIFF);
-        let told: Vec<(DiffRowKind, usize, usize, &str)> =
+        let rows: Vec<(DiffRowKind, usize, usize, &str)> =
             diff.rows.iter().enumerate().map(|(at, row)| (row.kind, row.old, row.new, diff.text(at))).collect();
         use DiffRowKind::{Added, Part, Remark, Removed, Same};
         let expected = [
@@ -203,7 +203,7 @@ mod tests {
             (Added, 0, 10, "last"),
             (Added, 0, 11, "more"),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(rows, expected);
         assert_eq!((diff.rows[2].mate, diff.rows[5].mate, diff.rows[7].mate), (Some(4), Some(3), None));
         assert_eq!((diff.enter(0), diff.enter(1), diff.enter(2)), (Some(4), Some(9), None));
         assert_eq!((diff.find(true, 3), diff.find(false, 11), diff.find(true, 99)), (Some(3), Some(10), None));
@@ -221,8 +221,8 @@ mod tests {
             let diff = DiffRows::read(odd);
             assert!(diff.rows.len() <= 3 && diff.enter(0).is_none(), "{odd:?}: {diff:?}");
         }
-        let many = ROWS_MAX + 10;
-        let long = format!("@@ -0,0 +1,{many} @@\n{}", "+x\n".repeat(many));
+        let count = ROWS_MAX + 10;
+        let long = format!("@@ -0,0 +1,{count} @@\n{}", "+x\n".repeat(count));
         let diff = DiffRows::read(&long);
         assert_eq!((diff.rows.len(), diff.cut), (ROWS_MAX, 11));
         assert_eq!(DiffRows::read("@@ -18446744073709551615,2 +18446744073709551615,2 @@\n a\n b\n").rows.len(), 3);

@@ -21,28 +21,28 @@ pub(super) enum ToolPart<'a> {
 pub(super) enum BlockBody {
     Text {
         who: Role,
-        words: String,
+        text: String,
         continued: bool,
     },
     Tool {
         call: ToolCall,
         from: i64,
         until: i64,
-        /// Whether somebody was asked about it.
-        asked: bool,
+        /// `true` if somebody was asked about it.
+        requested: bool,
         parts: CallParts,
     },
     Plan(Vec<PlanEntry>),
     Asked(String),
     Ended {
         status: String,
-        words: String,
+        text: String,
         took: i64,
     },
     Note {
         bad: bool,
-        words: String,
-        /// Whether it only says that the runtime was attached, which goes without saying at the beginning.
+        text: String,
+        /// `true` if it only says that the runtime was attached, which goes without saying at the beginning.
         attached: bool,
     },
     /// A surface that was shown here, by its name.
@@ -57,7 +57,6 @@ pub(super) struct Above {
     pub(super) depth: usize,
 }
 
-/// A block.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(super) id: u64,
@@ -65,7 +64,7 @@ pub(crate) struct Block {
     pub(super) position: u64,
     pub(super) body: BlockBody,
     pub(super) above: Option<Above>,
-    /// Whether the user toggled its folding.
+    /// `true` if the user toggled its folding.
     pub(super) toggled: bool,
     pub(super) drawn: RefCell<Option<Drawn>>,
 }
@@ -74,7 +73,7 @@ impl Block {
     pub(super) fn bytes(&self) -> usize {
         128 + self.above.as_ref().map_or(0, |above| above.id.len() + above.title.len())
             + match &self.body {
-                BlockBody::Text { words, .. } | BlockBody::Note { words, .. } => words.len(),
+                BlockBody::Text { text, .. } | BlockBody::Note { text, .. } => text.len(),
                 BlockBody::Tool { call, .. } => call.bytes(),
                 BlockBody::Plan(entries) => entries.iter().map(|entry| entry.content.len()).sum(),
                 BlockBody::Surface(name) => name.len(),
@@ -84,7 +83,7 @@ impl Block {
 
     pub(super) fn folds(&self) -> bool {
         match &self.body {
-            BlockBody::Text { who, words, .. } => *who == Role::Thought || *who == Role::User && words.len() > 500,
+            BlockBody::Text { who, text, .. } => *who == Role::Thought || *who == Role::User && text.len() > 500,
             BlockBody::Tool { call, .. } => call.input().is_some() || !parts(call).is_empty(),
             BlockBody::Surface(_) => true,
             BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } | BlockBody::Note { .. } => false,
@@ -104,18 +103,18 @@ impl Conversation {
     }
 
     /// Somebody is asked about a call: it stands on its own from now on.
-    pub(super) fn was_asked(&mut self, call: &str) {
+    pub(super) fn mark_requested(&mut self, call: &str) {
         let Some(id) = self.tools.get(call).copied() else { return };
-        if let Some(Block { body: BlockBody::Tool { asked, .. }, .. }) = self.block_mut(id) {
-            *asked = true;
+        if let Some(Block { body: BlockBody::Tool { requested, .. }, .. }) = self.block_mut(id) {
+            *requested = true;
             self.regroup(id);
         }
     }
 
     /// Puts a call that changed into the stretch of its neighbours, or takes it out.
     pub(super) fn regroup(&mut self, id: u64) {
-        let Some(Block { body: BlockBody::Tool { call, asked, .. }, above, .. }) = self.block(id) else { return };
-        let looks = only_looked(call, *asked);
+        let Some(Block { body: BlockBody::Tool { call, requested, .. }, above, .. }) = self.block(id) else { return };
+        let looks = only_looked(call, *requested);
         let before = self.reads.of(id);
         if looks && before.is_none() {
             let parent = above.as_ref().map(|above| &above.id);
@@ -148,17 +147,17 @@ impl Conversation {
         self.stretch_at(at).filter(|(_, open)| !open).map(|(stretch, _)| stretch)
     }
 
-    /// Whether nothing is drawn for a block, since the line of another stands for it.
+    /// Returns whether nothing is drawn for a block, since the line of another stands for it.
     pub(super) fn is_absorbed(&self, at: usize) -> bool {
         self.folded_at(at).is_some_and(|stretch| self.list()[at].id != stretch.first)
     }
 
-    /// Whether nothing is drawn for the first block, since it goes without saying.
+    /// Returns whether nothing is drawn for the first block, since it goes without saying.
     pub(super) fn is_unsaid(&self, at: usize) -> bool {
         at == 0 && matches!(self.list().front().map(|block| &block.body), Some(BlockBody::Note { attached: true, .. }))
     }
 
-    /// Whether a block can be selected, and folded or unfolded.
+    /// Returns whether a block can be selected, and folded or unfolded.
     pub(super) fn can_fold(&self, at: usize) -> bool {
         match self.stretch_at(at) {
             Some((stretch, open)) if stretch.first == self.list()[at].id || !open => !self.is_absorbed(at),
@@ -166,7 +165,6 @@ impl Conversation {
         }
     }
 
-    /// The calls of a stretch.
     pub(super) fn stretch_calls(&self, stretch: &ReadStretch) -> impl DoubleEndedIterator<Item = &ToolCall> {
         let (from, until) = (self.at(stretch.first), self.at(stretch.last));
         self.list().range(from..=until.max(from)).filter_map(|block| match &block.body {

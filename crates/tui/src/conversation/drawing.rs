@@ -83,7 +83,7 @@ impl Conversation {
         out
     }
 
-    /// What to show above the first line.
+    /// The notice above the first line.
     pub(crate) fn before(&self) -> Option<&'static str> {
         if self.history.fetching {
             Some("loading older messages …")
@@ -148,8 +148,8 @@ impl Conversation {
                 let margin = u16::try_from(2 * above.depth).unwrap_or(u16::MAX).min(cx.width / 3);
                 let inner = DrawContext { width: cx.width - margin, ..*cx };
                 if let Some(above) = named {
-                    let words = sanitize::cut(&above.title, usize::from(inner.width).saturating_sub(8));
-                    lines.push(Line::from(Span::styled(format!("  ↳ in {words}"), cx.theme.dim)));
+                    let text = sanitize::cut(&above.title, usize::from(inner.width).saturating_sub(8));
+                    lines.push(Line::from(Span::styled(format!("  ↳ in {text}"), cx.theme.dim)));
                 }
                 self.draw(block, &inner, &mut lines);
                 let margin = " ".repeat(usize::from(margin));
@@ -168,9 +168,9 @@ impl Conversation {
         let width = usize::from(cx.width);
         let margin = Span::raw("  ");
         match &block.body {
-            BlockBody::Text { who: Role::User, words, .. } => {
+            BlockBody::Text { who: Role::User, text, .. } => {
                 let lines =
-                    plain(words, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
+                    plain(text, theme.text.add_modifier(Modifier::BOLD), &Span::styled("▌ ", theme.user), width);
                 let all = lines.len();
                 let most = if block.toggled { usize::MAX } else { USER_FOLDED };
                 out.extend(lines.into_iter().take(most));
@@ -178,12 +178,12 @@ impl Conversation {
                     out.push(more(all - most, "more", theme));
                 }
             }
-            BlockBody::Text { who: Role::Agent, words, .. } => out.extend(markdown(words, theme, &margin, width)),
-            BlockBody::Text { who: Role::Thought, words, .. } => {
+            BlockBody::Text { who: Role::Agent, text, .. } => out.extend(markdown(text, theme, &margin, width)),
+            BlockBody::Text { who: Role::Thought, text, .. } => {
                 let open = self.folds.thoughts != block.toggled;
                 let style = theme.dim.add_modifier(Modifier::ITALIC);
-                let lines = words.lines().count().max(1);
-                let first = sanitize::line(words.trim_start(), width.saturating_sub(26));
+                let lines = text.lines().count().max(1);
+                let first = sanitize::line(text.trim_start(), width.saturating_sub(26));
                 let head = if open { "thought".to_owned() } else { format!("thought: {first}") };
                 let mut spans =
                     vec![Span::styled(if open { "  ▾ " } else { "  ▸ " }, theme.dim), Span::styled(head, style)];
@@ -192,7 +192,7 @@ impl Conversation {
                 }
                 out.push(Line::from(spans));
                 if open {
-                    out.extend(plain(words, style, &Span::styled("  │ ", theme.rule), width));
+                    out.extend(plain(text, style, &Span::styled("  │ ", theme.rule), width));
                 }
             }
             BlockBody::Tool { .. } => {
@@ -217,24 +217,24 @@ impl Conversation {
                             Some(false) => ("✘", theme.warn),
                             None => ("–", theme.dim),
                         };
-                        (mark, outcome.words(cx.now), style)
+                        (mark, outcome.text(cx.now), style)
                     }
                 };
-                let room = width.saturating_sub(4 + sanitize::width(&head) + 3);
+                let space = width.saturating_sub(4 + sanitize::width(&head) + 3);
                 out.push(Line::from(vec![
                     Span::styled(format!("  {mark} {head}"), style),
-                    Span::styled(format!(" · {}", sanitize::cut(&title, room)), theme.dim),
+                    Span::styled(format!(" · {}", sanitize::cut(&title, space)), theme.dim),
                 ]));
             }
-            BlockBody::Ended { status, words, took } => {
+            BlockBody::Ended { status, text, took } => {
                 let (word, style) = match status.as_str() {
                     "completed" => ("done", theme.dim),
                     "cancelled" => ("cancelled", theme.warn),
                     _ => ("failed", theme.bad),
                 };
                 let took = if *took >= 1000 { format!(" · {}", span(*took)) } else { String::new() };
-                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-                let head = sanitize::cut(&format!("{word}{took}{words} "), width.saturating_sub(8));
+                let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+                let head = sanitize::cut(&format!("{word}{took}{text} "), width.saturating_sub(8));
                 let rest = "─".repeat(width.saturating_sub(5 + sanitize::width(&head)).min(200));
                 out.push(Line::from(vec![
                     Span::styled("  ── ", theme.rule),
@@ -243,10 +243,10 @@ impl Conversation {
                 ]));
             }
             BlockBody::Surface(name) => self.draw_surface(block, name, cx, out),
-            BlockBody::Note { bad, words, .. } => {
+            BlockBody::Note { bad, text, .. } => {
                 let (mark, style) = if *bad { ("  ! ", theme.bad) } else { ("  · ", theme.dim) };
-                let words_style: Style = if *bad { theme.bad } else { theme.dim };
-                let spans = [Span::styled(words.clone(), words_style)];
+                let text_style: Style = if *bad { theme.bad } else { theme.dim };
+                let spans = [Span::styled(text.clone(), text_style)];
                 out.extend(super::super::markdown::wrap(&spans, &Span::styled(mark, style), &Span::raw("    "), width));
             }
         }
@@ -260,19 +260,19 @@ impl Conversation {
         let latest = self.drawn.blocks.get(name) == Some(&block.id);
         let Some(surface) = surface.filter(|_| latest) else {
             let why = if surface.is_some() { "shown again below" } else { "closed" };
-            let words = sanitize::cut(&title, width.saturating_sub(28));
-            return out.push(Line::from(Span::styled(format!("  · surface {words} ({why})"), theme.dim)));
+            let text = sanitize::cut(&title, width.saturating_sub(28));
+            return out.push(Line::from(Span::styled(format!("  · surface {text} ({why})"), theme.dim)));
         };
         let open = block.toggled;
         let most = if open { SURFACE_UNFOLDED } else { SURFACE_FOLDED };
         let (lines, more) = surface::inline(surface, theme, width.saturating_sub(4), most);
         let agent = sanitize::cut(self.agent(), 20);
         let pinned = if surface.pinned() { " · pinned" } else { "" };
-        let room = width.saturating_sub(13 + sanitize::width(&agent) + pinned.len());
+        let space = width.saturating_sub(13 + sanitize::width(&agent) + pinned.len());
         out.push(Line::from(vec![
             Span::styled("  ┌ ", theme.rule),
             Span::styled(format!("{agent} draws "), theme.dim),
-            Span::styled(sanitize::cut(&title, room), theme.accent),
+            Span::styled(sanitize::cut(&title, space), theme.accent),
             Span::styled(pinned, theme.dim),
         ]));
         for mut line in lines {
@@ -297,9 +297,9 @@ impl Conversation {
             lines.push(Line::default());
             draw_plan(entries, cx, &mut lines);
         }
-        let room = cx.height.saturating_sub(lines.len() + 2).min(DETAIL_TOOLS);
+        let space = cx.height.saturating_sub(lines.len() + 2).min(DETAIL_TOOLS);
         let calls = self.blocks.iter().rev().filter(|block| matches!(block.body, BlockBody::Tool { .. }));
-        let mut heads: Vec<Line<'static>> = calls.take(room).filter_map(|block| self.tool_head(block, cx)).collect();
+        let mut heads: Vec<Line<'static>> = calls.take(space).filter_map(|block| self.tool_head(block, cx)).collect();
         if !heads.is_empty() {
             lines.push(Line::default());
             lines.push(Line::from(Span::styled("  Latest tool calls", cx.theme.dim)));
@@ -315,8 +315,8 @@ impl Conversation {
         let count = |kind: &str| self.stretch_calls(stretch).filter(|call| call.kind() == kind).count();
         let counts: Vec<String> = [("Read", count("read")), ("Search", count("search"))]
             .into_iter()
-            .filter(|(_, many)| *many > 0)
-            .map(|(kind, many)| format!("{kind} {many}"))
+            .filter(|(_, total)| *total > 0)
+            .map(|(kind, total)| format!("{kind} {total}"))
             .collect();
         let head = format!("{}  ", counts.join(", "));
         let latest =
@@ -344,20 +344,20 @@ impl Conversation {
             self.part(&part, open, cx, out);
         }
         if whole.left_out > 0 {
-            let size = image::size_words(whole.left_out);
-            let words = match whole.is_loading() {
+            let size = image::size_text(whole.left_out);
+            let text = match whole.is_loading() {
                 true => format!("    … loading {size} …"),
                 false => format!("    … {size} left out · L: load all of it"),
             };
-            let words = sanitize::cut(&words, width);
-            out.push(Line::from(Span::styled(words, theme.dim.add_modifier(Modifier::ITALIC))));
+            let text = sanitize::cut(&text, width);
+            out.push(Line::from(Span::styled(text, theme.dim.add_modifier(Modifier::ITALIC))));
         }
     }
 
     /// The line of a tool call: its state, kind, title and duration.
     fn tool_head(&self, block: &Block, cx: &DrawContext<'_>) -> Option<Line<'static>> {
         let BlockBody::Tool { call, from, until, .. } = &block.body else { return None };
-        let line = |words: &str| sanitize::line(words, FIELD);
+        let line = |text: &str| sanitize::line(text, FIELD);
         let (title, kind, status) = (line(call.title()), line(call.kind()), call.status());
         let (theme, width) = (cx.theme, usize::from(cx.width));
         let (mark, style) = match status {
@@ -373,9 +373,9 @@ impl Conversation {
             _ => String::new(),
         };
         let kind = if kind.is_empty() { "tool".to_owned() } else { kind };
-        let room = width.saturating_sub(6 + sanitize::width(&kind) + sanitize::width(&took) + 2);
-        let title = if title.is_empty() { "…".into() } else { sanitize::cut(&title, room) };
-        let pad = " ".repeat(room.saturating_sub(sanitize::width(&title)));
+        let space = width.saturating_sub(6 + sanitize::width(&kind) + sanitize::width(&took) + 2);
+        let title = if title.is_empty() { "…".into() } else { sanitize::cut(&title, space) };
+        let pad = " ".repeat(space.saturating_sub(sanitize::width(&title)));
         Some(Line::from(vec![
             Span::styled(format!("  {mark} "), style),
             Span::styled(format!("{kind}  "), theme.dim),
@@ -388,9 +388,9 @@ impl Conversation {
         let theme = cx.theme;
         let width = usize::from(cx.width);
         match part {
-            ToolPart::Output(words) => {
+            ToolPart::Output(text) => {
                 let margin = Span::styled("    │ ", theme.rule);
-                let raw = sanitize::output(tail(words), theme.dim);
+                let raw = sanitize::output(tail(text), theme.dim);
                 // Only the shown lines are laid out: an output may have a hundred thousand lines.
                 let from = if open { 0 } else { raw.len().saturating_sub(OUTPUT_FOLDED) };
                 let mut lines: Vec<Line<'static>> = raw[from..]
@@ -424,8 +424,8 @@ impl Conversation {
                     out.push(more(all - most, "more lines", theme));
                 }
             }
-            ToolPart::Other(words) => {
-                out.push(Line::from(Span::styled(format!("    {}", sanitize::line(words, width)), theme.dim)))
+            ToolPart::Other(text) => {
+                out.push(Line::from(Span::styled(format!("    {}", sanitize::line(text, width)), theme.dim)))
             }
         }
     }
@@ -441,12 +441,12 @@ fn more(count: usize, what: &str, theme: &Theme) -> Line<'static> {
 }
 
 /// The end of a long text.
-pub(super) fn tail(words: &str) -> &str {
-    let mut from = words.len().saturating_sub(OUTPUT_MAX);
-    while !words.is_char_boundary(from) {
+pub(super) fn tail(text: &str) -> &str {
+    let mut from = text.len().saturating_sub(OUTPUT_MAX);
+    while !text.is_char_boundary(from) {
         from += 1;
     }
-    &words[from..]
+    &text[from..]
 }
 
 /// The parts of a tool call's display, in order; its raw output, if it displays nothing.
@@ -455,7 +455,7 @@ pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
     let raw = raw.into_iter().flatten().map(|one| &one["_meta"]["plexus"]["lines_before"]);
     let part = |(content, before): (_, &Value)| match content {
         ToolContent::Text("") | ToolContent::Other(_) => None,
-        ToolContent::Text(words) | ToolContent::Terminal(Some(words)) => Some(ToolPart::Output(words)),
+        ToolContent::Text(text) | ToolContent::Terminal(Some(text)) => Some(ToolPart::Output(text)),
         ToolContent::Block(block) => Some(ToolPart::Other(image::label(block))),
         ToolContent::Diff { path, old, new } => {
             let path = sanitize::line(path, FIELD);
@@ -470,9 +470,9 @@ pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
         parts.push(ToolPart::Output(beside));
     }
     if parts.is_empty()
-        && let Some(words) = call.raw_output().and_then(output_of)
+        && let Some(text) = call.raw_output().and_then(output_of)
     {
-        parts.push(ToolPart::Output(words));
+        parts.push(ToolPart::Output(text));
     }
     parts
 }
@@ -480,8 +480,8 @@ pub(super) fn parts(call: &ToolCall) -> Vec<ToolPart<'_>> {
 /// A tool's raw output, if it is text.
 fn output_of(raw: &Value) -> Option<&str> {
     let named = || ["output", "stdout", "content", "result"].iter().find_map(|name| raw[*name].as_str());
-    let words = raw.as_str().or_else(named)?;
-    (!words.trim().is_empty()).then(|| tail(words))
+    let text = raw.as_str().or_else(named)?;
+    (!text.trim().is_empty()).then(|| tail(text))
 }
 
 /// Draws the agent's plan, a line an entry.
@@ -493,18 +493,18 @@ fn draw_plan(entries: &[PlanEntry], cx: &DrawContext<'_>, out: &mut Vec<Line<'st
         Span::styled(format!("{done}/{}", entries.len()), theme.dim),
     ]));
     for entry in entries {
-        let (status, words) = (entry.status.as_str(), sanitize::line(&entry.content, FIELD));
+        let (status, text) = (entry.status.as_str(), sanitize::line(&entry.content, FIELD));
         let (mark, style) = match status {
             "completed" => ("✔", theme.ok),
             "in_progress" => ("▸", theme.busy),
             _ => ("·", theme.dim),
         };
-        let words_style = match status {
+        let text_style = match status {
             "completed" => theme.dim,
             "in_progress" => theme.text.add_modifier(Modifier::BOLD),
             _ => theme.text,
         };
-        let spans = [Span::styled(words, words_style)];
+        let spans = [Span::styled(text, text_style)];
         out.extend(super::super::markdown::wrap(
             &spans,
             &Span::styled(format!("    {mark} "), style),

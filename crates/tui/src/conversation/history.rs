@@ -66,7 +66,7 @@ pub(super) struct History {
     pub(super) previous: Option<String>,
     /// The older page that is being shown.
     pub(super) older: Option<OlderPage>,
-    /// Whether an older page is being fetched.
+    /// `true` if an older page is being fetched.
     pub(super) fetching: bool,
     /// The number of older pages fetched.
     pub(super) fetched: u64,

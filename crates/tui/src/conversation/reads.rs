@@ -13,12 +13,12 @@ const FOLD_AT: u64 = 3;
 pub(super) struct ReadStretch {
     pub(super) first: u64,
     pub(super) last: u64,
-    /// Whether the user toggled its folding.
+    /// `true` if the user toggled its folding.
     pub(super) toggled: bool,
 }
 
 impl ReadStretch {
-    /// Whether one line stands for it, unless it is unfolded.
+    /// Returns whether one line stands for it, unless it is unfolded.
     pub(super) fn is_long(&self) -> bool {
         self.last - self.first + 1 >= FOLD_AT
     }
@@ -28,10 +28,10 @@ impl ReadStretch {
 #[derive(Debug, Default)]
 pub(super) struct ReadStretches(BTreeMap<u64, (u64, bool)>);
 
-/// Whether a call is over and only looked at something: nothing failed, nobody was asked, nothing changed.
-pub(super) fn only_looked(call: &ToolCall, asked: bool) -> bool {
+/// Returns whether a call is over and only looked at something: nothing failed, nobody was asked, nothing changed.
+pub(super) fn only_looked(call: &ToolCall, requested: bool) -> bool {
     let changes = || call.content().any(|content| matches!(content, ToolContent::Diff { .. }));
-    matches!(call.kind(), "read" | "search") && call.status() == "completed" && !asked && !changes()
+    matches!(call.kind(), "read" | "search") && call.status() == "completed" && !requested && !changes()
 }
 
 impl ReadStretches {
@@ -89,7 +89,7 @@ impl ReadStretches {
         }
     }
 
-    /// The same with all ids higher by this.
+    /// A copy with all ids higher by this.
     pub(super) fn shifted(self, by: u64) -> Self {
         Self(self.0.into_iter().map(|(first, (last, toggled))| (first + by, (last + by, toggled))).collect())
     }

@@ -9,7 +9,7 @@ const PARTS_MAX: usize = 200;
 /// Most updates of a call that are kept while its rest is being loaded; beyond that it has to be loaded again.
 const SINCE_MAX: usize = 2000;
 
-/// What is known of a tool call beside what it shows.
+/// The parts of a tool call that are known beside its content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallParts {
     /// Its identifier.
@@ -18,7 +18,7 @@ pub(super) struct CallParts {
     pub(super) left_out: u64,
     /// The places of its events: the first and the last of each part.
     parts: Vec<(u64, u64)>,
-    /// Whether there are more parts than are kept.
+    /// `true` if there are more parts than are kept.
     many: bool,
     /// While the rest is being loaded: the updates that came since.
     since: Option<Vec<(u64, Map<String, Value>)>>,
@@ -27,7 +27,6 @@ pub(super) struct CallParts {
 /// A tool call whose rest is to be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WholeCall {
-    /// Its block.
     pub(crate) block: u64,
     pub(crate) id: String,
     /// The part of cursors that names the log.
@@ -61,7 +60,7 @@ impl CallParts {
         }
     }
 
-    /// Whether the rest is being loaded.
+    /// Returns whether the rest is being loaded.
     pub(super) fn is_loading(&self) -> bool {
         self.since.is_some()
     }
@@ -80,8 +79,8 @@ impl Conversation {
         let list = self.list();
         let is_short = |at: usize| matches!(&list[at].body, BlockBody::Tool { parts, .. } if parts.left_out > 0);
         let chosen = self.scroll_position.chosen.map(|id| self.at(id)).filter(|at| is_short(*at));
-        let shown = || (0..list.len()).rev().find(|at| is_short(*at) && self.visible(*at, cx));
-        let Some(at) = chosen.or_else(shown) else { return Err("nothing is left out here") };
+        let last_visible = || (0..list.len()).rev().find(|at| is_short(*at) && self.visible(*at, cx));
+        let Some(at) = chosen.or_else(last_visible) else { return Err("nothing is left out here") };
         let id = list[at].id;
         let epoch = self.cursor.split_once(':').map(|(epoch, _)| epoch.to_owned()).ok_or("nothing was read yet")?;
         let Some(Block { body: BlockBody::Tool { parts, .. }, drawn, .. }) = self.call_mut(id) else {

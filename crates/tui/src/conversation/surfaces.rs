@@ -5,7 +5,7 @@ use super::*;
 impl Conversation {
     /// A surface changed. One that is shown whole has a block: where it was shown last in its run.
     pub(super) fn surface(&mut self, name: String, body: Value, place: u64) {
-        let shown = body.get("base").is_none() && body["closed"] != true;
+        let is_opened = body.get("base").is_none() && body["closed"] != true;
         if self.drawn.follows {
             self.surfaces.apply(body);
         }
@@ -16,11 +16,11 @@ impl Conversation {
                 *block.drawn.borrow_mut() = None;
             }
             let run = self.blocks.iter().rev().take_while(|block| !matches!(block.body, BlockBody::Ended { .. }));
-            if !shown || run.into_iter().any(|block| block.id == id) {
+            if !is_opened || run.into_iter().any(|block| block.id == id) {
                 return;
             }
         }
-        if shown {
+        if is_opened {
             let id = self.push(BlockBody::Surface(name.clone()), place);
             self.drawn.blocks.insert(name, id);
         }

@@ -12,7 +12,7 @@ impl NewSessionForm {
     }
 
     /// The folder that is wanted: absolute, without a slash at its end; empty for the agent's own.
-    pub(crate) fn folder_wanted(&self) -> String {
+    pub(crate) fn chosen_folder(&self) -> String {
         let text = self.folder_text();
         let mut folder = text.trim().to_owned();
         if let (Some(home), Some(rest)) = (&self.home, folder.strip_prefix('~'))
@@ -26,7 +26,7 @@ impl NewSessionForm {
         folder
     }
 
-    /// Whether this client may see the machine's folders.
+    /// Returns whether this client may see the machine's folders.
     pub(crate) fn sees_folders(&self) -> bool {
         self.home.is_some()
     }
@@ -44,8 +44,8 @@ impl NewSessionForm {
     }
 
     /// The folders for the question of this number.
-    pub(crate) fn on_folders(&mut self, asked: u64, reply: Result<&Value, &str>) {
-        if asked != self.folder.asked {
+    pub(crate) fn on_folders(&mut self, query_id: u64, reply: Result<&Value, &str>) {
+        if query_id != self.folder.query_id {
             return;
         }
         let completes = std::mem::take(&mut self.folder.completes);
@@ -78,20 +78,20 @@ impl NewSessionForm {
             // Not the beginning of a path.
             None => return None,
         };
-        self.folder.asked += 1;
+        self.folder.query_id += 1;
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("under", under).append_pair("prefix", prefix);
-        Some((self.folder.asked, query.finish()))
+        Some((self.folder.query_id, query.finish()))
     }
 
     // === keys
 
     pub(super) fn folder_key(&mut self, key: &Key, now: i64, runtimes: &[RuntimeItem]) {
-        let many = self.offered().len();
+        let count = self.offered().len();
         match (key.name(), self.folder.at) {
-            ("Down", None) if many == 0 => self.go(1, runtimes),
+            ("Down", None) if count == 0 => self.go(1, runtimes),
             ("Down", None) => self.folder.at = Some(0),
-            ("Down", Some(at)) if at + 1 >= many => self.go(1, runtimes),
+            ("Down", Some(at)) if at + 1 >= count => self.go(1, runtimes),
             ("Down", Some(at)) => self.folder.at = Some(at + 1),
             ("Up", None) => self.go(-1, runtimes),
             ("Up", Some(at)) => self.folder.at = at.checked_sub(1),
@@ -147,9 +147,9 @@ impl NewSessionForm {
     /// Completes the last name of the folder by what all folders that begin with it have in common.
     fn complete(&mut self) -> bool {
         let text = self.folder_text();
-        let (above, begun) = text.split_at(text.rfind('/').map_or(0, |cut| cut + 1));
+        let (above, prefix) = text.split_at(text.rfind('/').map_or(0, |cut| cut + 1));
         let names: Vec<&str> = self.folder.offered.iter().map(|one| one.name.as_str()).collect();
-        let fits = |name: &&&str| name.to_lowercase().starts_with(&begun.to_lowercase());
+        let fits = |name: &&&str| name.to_lowercase().starts_with(&prefix.to_lowercase());
         let names: Vec<&str> = names.iter().filter(fits).copied().collect();
         let Some(first) = names.first() else { return false };
         let common = names.iter().fold(*first, |common, name| {
@@ -158,7 +158,7 @@ impl NewSessionForm {
         });
         let full = match names.as_slice() {
             [only] => format!("{above}{only}/"),
-            _ if common.chars().count() > begun.chars().count() => format!("{above}{common}"),
+            _ if common.chars().count() > prefix.chars().count() => format!("{above}{common}"),
             _ => return false,
         };
         if full == text {

@@ -11,7 +11,7 @@ use super::super::view_model::field;
 /// Most folders, commands and agents that are kept of an answer.
 pub(super) const LIST_MAX: usize = 500;
 
-/// What an agent of the list is.
+/// The kind of an agent in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentChoiceKind {
     /// A runtime, and whether it is ready.
@@ -31,9 +31,9 @@ pub(crate) struct AgentChoice {
     pub(crate) name: String,
     pub(crate) kind: AgentChoiceKind,
     pub(crate) about: String,
-    /// Whether it works in a folder of its own.
+    /// `true` if it works in a folder of its own.
     pub(super) endpoint: bool,
-    /// Whether it lists conversations that it can resume.
+    /// `true` if it lists conversations that it can resume.
     pub(super) lists: bool,
 }
 
@@ -42,7 +42,7 @@ impl AgentChoice {
         !matches!(self.kind, AgentChoiceKind::Runtime(false) | AgentChoiceKind::Missing)
     }
 
-    /// Whether earlier conversations can be asked for. An agent that does not run is started first, and only then says what it can do.
+    /// Returns whether earlier conversations can be asked for. An agent that does not run is started first, and only then says what it can do.
     pub(crate) fn offers_earlier(&self) -> bool {
         self.lists || self.kind == AgentChoiceKind::Installed
     }
@@ -120,12 +120,12 @@ impl SettingField {
     }
 
     /// Those that match what is typed.
-    pub(crate) fn shown(&self) -> Vec<Option<usize>> {
-        let words = words_of(&self.filter);
-        let own = words.is_empty().then_some(None);
+    pub(crate) fn visible(&self) -> Vec<Option<usize>> {
+        let text = terms(&self.filter);
+        let own = text.is_empty().then_some(None);
         let fits = |pick: &SettingPick| {
             let name = pick.name.to_lowercase();
-            words.iter().all(|word| name.contains(word.as_str()))
+            text.iter().all(|word| name.contains(word.as_str()))
         };
         let all = self.choices.iter().enumerate().filter(|(_, pick)| fits(pick)).map(|(n, _)| Some(n));
         own.into_iter().chain(all).collect()
@@ -142,29 +142,29 @@ pub(crate) struct EarlierList {
     /// The runtime that was asked.
     pub(super) runtime: String,
     pub(super) all: Vec<PastConversation>,
-    /// What is said instead of the list.
-    pub(crate) words: String,
+    /// A notice in place of the list.
+    pub(crate) text: String,
     pub(crate) filter: TextArea<'static>,
     pub(crate) at: usize,
 }
 
 impl EarlierList {
     pub(super) fn new() -> Self {
-        Self { runtime: String::new(), all: Vec::new(), words: String::new(), filter: input::area(""), at: 0 }
+        Self { runtime: String::new(), all: Vec::new(), text: String::new(), filter: input::area(""), at: 0 }
     }
 
     /// Those that match the filter.
-    pub(crate) fn shown(&self) -> Vec<&PastConversation> {
-        let words = words_of(&self.filter);
+    pub(crate) fn visible(&self) -> Vec<&PastConversation> {
+        let text = terms(&self.filter);
         let fits = |past: &&PastConversation| {
             let all = format!("{} {}", past.name, past.what).to_lowercase();
-            words.iter().all(|word| all.contains(word.as_str()))
+            text.iter().all(|word| all.contains(word.as_str()))
         };
         self.all.iter().filter(fits).collect()
     }
 }
 
 /// The words of a filter, in lower case.
-pub(super) fn words_of(area: &TextArea<'_>) -> Vec<String> {
+pub(super) fn terms(area: &TextArea<'_>) -> Vec<String> {
     area.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
 }

@@ -9,23 +9,23 @@ use super::{AgentChoiceKind, NewSessionForm, SessionStart, line_of};
 /// The protocols that a program can speak on its standard input and output: the identifier and the name of each.
 pub(crate) const PROTOCOLS: &[(&str, &str)] =
     &[("acp", "ACP"), ("codelia", "Codelia UI protocol"), ("codex", "Codex app-server")];
-/// How long an agent may take until it is ready, in milliseconds; the gateway gives up earlier.
+/// Longest time until an agent is ready, in milliseconds; the gateway gives up earlier.
 const WAKE_MAX: i64 = 180_000;
 
-/// What is to be done about an agent that is started for its conversations.
+/// The next step for an agent that is started for its conversations.
 #[derive(Debug, PartialEq)]
 pub(crate) enum WakeStep {
-    /// It is not ready yet.
+    /// The agent is not ready yet.
     Wait,
-    /// It is ready: its conversations are listed.
+    /// The agent is ready: its conversations are listed.
     Ready,
-    /// It did not become ready: this runtime is removed again.
+    /// The agent did not become ready: this runtime is removed again.
     Remove(String),
 }
 
 /// A command line as words: quotes and backslashes as in a shell, nothing else of a shell. The page splits by the same rules.
 pub(super) fn split(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let (mut text, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
@@ -38,31 +38,31 @@ pub(super) fn split(line: &str) -> Vec<String> {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            c if c.is_whitespace() => words.extend(word.take()),
+            c if c.is_whitespace() => text.extend(word.take()),
             c => word.get_or_insert_default().push(c),
         }
     }
-    words.extend(word);
-    words
+    text.extend(word);
+    text
 }
 
 impl NewSessionForm {
     /// The start of the program that is named, and the words meanwhile.
-    pub(super) fn program_wish(&self) -> Result<(Value, String), String> {
-        let words = split(&line_of(&self.program.command));
-        let Some(program) = words.first().filter(|program| !program.is_empty()) else {
+    pub(super) fn program_request(&self) -> Result<(Value, String), String> {
+        let text = split(&line_of(&self.program.command));
+        let Some(program) = text.first().filter(|program| !program.is_empty()) else {
             return Err("type the command line of the program, such as my-agent --acp".to_owned());
         };
         let name = sanitize::line(program, 40);
         let (protocol, _) = PROTOCOLS.get(self.program.protocol).or(PROTOCOLS.first()).copied().unwrap_or_default();
-        Ok((json!({ "start": { "dialect": protocol, "command": words } }), format!("Starting {name}")))
+        Ok((json!({ "start": { "dialect": protocol, "command": text } }), format!("Starting {name}")))
     }
 
     pub(super) fn protocol_key(&mut self, name: &str, runtimes: &[RuntimeItem]) {
-        let many = PROTOCOLS.len();
+        let count = PROTOCOLS.len();
         match name {
-            "Right" | " " | "l" => self.program.protocol = (self.program.protocol + 1) % many,
-            "Left" | "h" => self.program.protocol = (self.program.protocol + many - 1) % many,
+            "Right" | " " | "l" => self.program.protocol = (self.program.protocol + 1) % count,
+            "Left" | "h" => self.program.protocol = (self.program.protocol + count - 1) % count,
             "Up" | "k" => self.go(-1, runtimes),
             "Down" | "j" | "Enter" => self.go(1, runtimes),
             _ => {}
@@ -73,7 +73,7 @@ impl NewSessionForm {
     pub(crate) fn begin_wake(&mut self, now: i64, runtimes: &[RuntimeItem]) -> Option<(u64, Value)> {
         let choice = self.choice(runtimes).filter(|choice| choice.kind == AgentChoiceKind::Installed)?;
         let mut body = json!({ "preset": choice.name });
-        let folder = self.folder_wanted();
+        let folder = self.chosen_folder();
         if !folder.is_empty() {
             body["cwd"] = folder.into();
         }
@@ -83,7 +83,7 @@ impl NewSessionForm {
         self.start = Some(SessionStart {
             attempt: self.attempts.number,
             since: now,
-            words: format!("Starting {}", sanitize::line(&choice.name, 40)),
+            text: format!("Starting {}", sanitize::line(&choice.name, 40)),
             session: None,
             settings: Vec::new(),
             agents,
@@ -110,14 +110,14 @@ impl NewSessionForm {
                 self.start = None;
                 self.choose(&id, lists);
                 if !lists {
-                    let words = format!("{name} runs, and does not tell its earlier conversations");
-                    self.fail(words, "");
+                    let text = format!("{name} runs, and does not tell its earlier conversations");
+                    self.fail(text, "");
                 }
                 WakeStep::Ready
             }
             Some(one) if one.state == "exited" => {
-                let said = one.stderr.clone();
-                self.fail(format!("{name} did not start: {}", sanitize::line(&one.problem, 300)), &said);
+                let stderr = one.stderr.clone();
+                self.fail(format!("{name} did not start: {}", sanitize::line(&one.problem, 300)), &stderr);
                 WakeStep::Remove(id)
             }
             _ if late => {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn command_line_is_split_by_quotes_and_backslashes_alone() {
-        for (line, words) in [
+        for (line, arguments) in [
             ("", vec![]),
             ("  my-agent  --acp ", vec!["my-agent", "--acp"]),
             (r#"a "b c" 'd "e' f\ g"#, vec!["a", "b c", "d \"e", "f g"]),
@@ -144,7 +144,7 @@ mod tests {
             ("$HOME `x` ; rm", vec!["$HOME", "`x`", ";", "rm"]),
             ("'open", vec!["open"]),
         ] {
-            assert_eq!(split(line), words, "{line:?}");
+            assert_eq!(split(line), arguments, "{line:?}");
         }
     }
 }

@@ -40,14 +40,14 @@ impl Draw<'_> {
             from = format!("{from} · also here: {}", names.join(", "));
         }
         let inner_width = usize::from(area.width).saturating_sub(4);
-        let mut words = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, shared.now));
+        let mut text = card_text(card, ask, outcome.as_ref(), &from, (theme, inner_width, shared.now));
         if !shared.card.focused && outcome.is_none() && !ask.request.observe_only {
             let (key, hint) = match (shared.page == TuiPage::Session && shared.writing, area.width < NARROW_TABS) {
                 (true, true) => ("Esc", " answers it: you are writing"),
                 (true, false) => ("Esc", " answers it: letters go into your prompt now"),
                 (false, _) => ("a", " chooses it; then the keys answer"),
             };
-            words.hint = vec![Span::styled(key, theme.accent), Span::styled(hint, theme.dim)];
+            text.hint = vec![Span::styled(key, theme.accent), Span::styled(hint, theme.dim)];
         }
         let style = match (outcome, ask.risk) {
             (Some(_), _) => theme.rule,
@@ -59,17 +59,17 @@ impl Draw<'_> {
         let waiting = shared.open_asks().0;
         let more = match waiting - usize::from(outcome.is_none() && waiting > 0) {
             0 => String::new(),
-            many if area.width < NARROW_TABS => format!(" +{many} ] "),
-            many => format!(" {many} more: ] "),
+            count if area.width < NARROW_TABS => format!(" +{count} ] "),
+            count => format!(" {count} more: ] "),
         };
         let wide = u16::try_from(sanitize::width(&more)).unwrap_or(0);
-        let room = usize::from(area.width).saturating_sub(4 + usize::from(wide));
-        let mut head = words.head;
+        let space = usize::from(area.width).saturating_sub(4 + usize::from(wide));
+        let mut head = text.head;
         // The last parts, how old it is and when it expires, are left out first.
-        while head.len() > 2 && head.iter().map(|span| sanitize::width(&span.content)).sum::<usize>() > room {
+        while head.len() > 2 && head.iter().map(|span| sanitize::width(&span.content)).sum::<usize>() > space {
             head.pop();
         }
-        self.put(area.x + 2, area.y, head, u16::try_from(room).unwrap_or(0));
+        self.put(area.x + 2, area.y, head, u16::try_from(space).unwrap_or(0));
         if !more.is_empty() {
             self.put(area.x + area.width.saturating_sub(wide + 2), area.y, Span::styled(more, theme.dim), wide);
         }
@@ -78,43 +78,43 @@ impl Draw<'_> {
         let mut y = area.y + 1;
         let end = area.y + area.height.saturating_sub(1);
         if !shape.compact {
-            self.put(x, y, Span::styled(sanitize::cut(&words.from, inner_width), theme.dim), width);
+            self.put(x, y, Span::styled(sanitize::cut(&text.from, inner_width), theme.dim), width);
             y += 1;
         }
-        let many = shape.content.len();
+        let count = shape.content.len();
         for line in shape.content.into_iter().skip(card.scroll).take(shape.rows) {
             if y < end {
                 self.put(x, y, line, width);
                 y += 1;
             }
         }
-        if many > shape.rows {
-            let words = format!(" {}–{} of {many} ", card.scroll + 1, (card.scroll + shape.rows).min(many));
-            let wide = u16::try_from(sanitize::width(&words)).unwrap_or(0);
+        if count > shape.rows {
+            let text = format!(" {}–{} of {count} ", card.scroll + 1, (card.scroll + shape.rows).min(count));
+            let wide = u16::try_from(sanitize::width(&text)).unwrap_or(0);
             self.put(
                 area.x + area.width.saturating_sub(wide + 2),
                 end,
-                Span::styled(words, if card.read { theme.dim } else { theme.warn }),
+                Span::styled(text, if card.read { theme.dim } else { theme.warn }),
                 wide,
             );
         }
         if outcome.is_none() {
             y = self.card_input(Rect::new(x, y, width, end.saturating_sub(y)), card, ask);
         }
-        let high = u16::try_from(words.options.len()).unwrap_or(0);
+        let high = u16::try_from(text.options.len()).unwrap_or(0);
         let mut y = end.saturating_sub(1 + high).max(y);
-        for line in words.options {
+        for line in text.options {
             if y < end {
                 self.put(x, y, line, width);
                 y += 1;
             }
         }
         if y < end {
-            self.put(x, y, words.hint, width);
+            self.put(x, y, text.hint, width);
         }
     }
 
-    /// What is typed or picked on the card; returns the first line below it.
+    /// Draws the text or choice on the card; returns the first line below it.
     fn card_input(&mut self, area: Rect, card: &Card, ask: &RequestView) -> u16 {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -132,9 +132,9 @@ impl Draw<'_> {
                 y += high;
             }
             CardMode::Menu { at } => {
-                let (shown, first) = window(ask.actions.len(), *at, MENU_ROWS);
-                let room = usize::from(end.saturating_sub(y));
-                for (n, action) in ask.actions.iter().enumerate().skip(first).take(shown.min(room)) {
+                let (visible, first) = window(ask.actions.len(), *at, MENU_ROWS);
+                let space = usize::from(end.saturating_sub(y));
+                for (n, action) in ask.actions.iter().enumerate().skip(first).take(visible.min(space)) {
                     let style = if action.unavailable.is_none() { theme.text } else { theme.dim };
                     let spans = vec![
                         cell(action.verb(), 18, style),
@@ -148,8 +148,8 @@ impl Draw<'_> {
                 }
             }
             CardMode::Pick { at, picked } => {
-                let (shown, first) = window(ask.items.len(), *at, MENU_ROWS);
-                for (n, item) in ask.items.iter().enumerate().skip(first).take(shown) {
+                let (visible, first) = window(ask.items.len(), *at, MENU_ROWS);
+                for (n, item) in ask.items.iter().enumerate().skip(first).take(visible) {
                     let mark = match (ask.request.multi, picked.contains(&n)) {
                         (true, true) => "[x] ",
                         (true, false) => "[ ] ",

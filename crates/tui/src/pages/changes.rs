@@ -44,7 +44,7 @@ pub(crate) struct ChangesPage {
     pub(crate) reviews: Reviews,
 }
 
-fn shown(path: &str) -> String {
+fn short_path(path: &str) -> String {
     sanitize::line(path, PATH_MAX)
 }
 
@@ -74,10 +74,10 @@ impl ChangesPage {
         if let ChangesMode::Review { first, .. } = &screen.mode {
             screen.draft.set_first(&first.lines().join(" "));
         }
-        let (session, kept) = (screen.session.clone(), screen.draft.keep());
-        if self.reviews.drafts.get(&session).map_or(Value::Null, ReviewDraft::keep) != kept {
+        let (session, stored) = (screen.session.clone(), screen.draft.keep());
+        if self.reviews.drafts.get(&session).map_or(Value::Null, ReviewDraft::keep) != stored {
             self.reviews.drafts.insert(session.clone(), screen.draft.clone());
-            cx.effects.push(Effect::KeepReview(session, kept));
+            cx.effects.push(Effect::KeepReview(session, stored));
         }
     }
 
@@ -337,13 +337,13 @@ impl ChangesPage {
         refused: Option<&str>,
         cx: &mut Context<'_>,
     ) {
-        let here = self.screen.as_mut().filter(|screen| screen.session == session);
+        let open_screen = self.screen.as_mut().filter(|screen| screen.session == session);
         if let Some(why) = refused {
-            here.into_iter().for_each(|screen| screen.sending = false);
+            open_screen.into_iter().for_each(|screen| screen.sending = false);
             return cx.shared.say(&format!("not sent, and nothing is lost: {why}"), true);
         }
         self.reviews.sent = None;
-        match here {
+        match open_screen {
             Some(screen) => {
                 screen.sending = false;
                 let is_open = matches!(screen.mode, ChangesMode::Review { .. });
@@ -370,7 +370,7 @@ impl ChangesPage {
 
     // === undo
 
-    /// Whether the agent may be writing.
+    /// Returns whether the agent may be writing.
     fn agent_works(&self, session: &str, shared: &Shared) -> bool {
         shared.sessions.all.get(session).is_some_and(|one| matches!(one.state.as_str(), "running" | "waiting"))
     }
@@ -397,13 +397,12 @@ impl ChangesPage {
         let what = if part { "this part of" } else { "the changes of" };
         let works = if busy { "The agent is working, and may be writing to this file. " } else { "" };
         let path = sanitize::line(&crate::changes::path_end(&file.path, 60), 60);
-        let words =
-            format!("Undo {what} {path}? {works}The file is changed. What is undone is kept: U brings it back.");
+        let text = format!("Undo {what} {path}? {works}The file is changed. What is undone is kept: U brings it back.");
         let (tag, path) = (
             CallTag::Changes(screen.session.clone(), ChangesCall::Undo(file.path.clone())),
             format!("/v1/sessions/{}/changes/undo", screen.session),
         );
-        shared.confirm(words, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
+        shared.confirm(text, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
     }
 
     fn list_undone(&mut self, cx: &mut Context<'_>) {
@@ -438,10 +437,11 @@ impl ChangesPage {
                 if busy {
                     body["during_run"] = true.into();
                 }
-                let words = format!("Bring back what was undone in {}? {works}The file is changed.", shown(&one.path));
+                let text =
+                    format!("Bring back what was undone in {}? {works}The file is changed.", short_path(&one.path));
                 let tag = CallTag::Changes(session.clone(), ChangesCall::Restore(one.path));
                 let path = format!("/v1/sessions/{session}/changes/redo");
-                shared.confirm(words, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
+                shared.confirm(text, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
             }
             "Esc" | "q" | "U" => screen.mode = ChangesMode::Reading,
             _ => {}
@@ -486,8 +486,8 @@ impl ChangesPage {
         if !all {
             let Some(file) = screen.file() else { return };
             if !file.reason.is_empty() {
-                let words = format!("there is no patch of {}: {}", shown(&file.path), file.reason);
-                return cx.shared.say(&words, true);
+                let text = format!("there is no patch of {}: {}", short_path(&file.path), file.reason);
+                return cx.shared.say(&text, true);
             }
             query.append_pair("path", &file.path);
         }
@@ -501,8 +501,8 @@ impl ChangesPage {
             return cx.shared.say("there is nothing to copy", false);
         }
         if text.len() > COPY_MAX {
-            let words = format!("too long for the clipboard: plexus changes {} --patch", screen.session);
-            return cx.shared.say(&words, true);
+            let notice = format!("too long for the clipboard: plexus changes {} --patch", screen.session);
+            return cx.shared.say(&notice, true);
         }
         cx.shared.say(&format!("copied: a patch of {} lines", text.lines().count()), false);
         cx.effects.push(Effect::Copy(text.to_owned()));
@@ -562,18 +562,18 @@ impl ChangesPage {
             // What is open has said why.
             ChangesCall::PatchList | ChangesCall::Review(..) => {}
             ChangesCall::Undo(path) | ChangesCall::Restore(path) if !good => {
-                let words = format!("nothing was changed in {}: {why}", shown(&path));
+                let text = format!("nothing was changed in {}: {why}", short_path(&path));
                 screen.read_again(cx.shared.now);
-                cx.shared.say(&words, true);
+                cx.shared.say(&text, true);
             }
             ChangesCall::Undo(path) => {
                 screen.read_again(cx.shared.now);
-                cx.shared.say(&format!("undone: {}. U brings it back", shown(&path)), false);
+                cx.shared.say(&format!("undone: {}. U brings it back", short_path(&path)), false);
                 self.read_undone(cx);
             }
             ChangesCall::Restore(path) => {
                 screen.read_again(cx.shared.now);
-                cx.shared.say(&format!("{} has its changes again", shown(&path)), false);
+                cx.shared.say(&format!("{} has its changes again", short_path(&path)), false);
                 self.read_undone(cx);
             }
             ChangesCall::Patch if good => self.on_patch(value["text"].as_str().unwrap_or_default(), cx),

@@ -17,7 +17,6 @@ pub(crate) struct MouseInput {
     pub(crate) action: MouseAction,
 }
 
-/// The action of the mouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MouseAction {
     Click,
@@ -27,9 +26,9 @@ pub(crate) enum MouseAction {
 
 impl MouseInput {
     /// Moves a place in a list by a step of the wheel.
-    pub(crate) fn moved(&self, at: usize, many: usize) -> usize {
+    pub(crate) fn moved(&self, at: usize, count: usize) -> usize {
         match self.action {
-            MouseAction::WheelDown => (at + 1).min(many.saturating_sub(1)),
+            MouseAction::WheelDown => (at + 1).min(count.saturating_sub(1)),
             MouseAction::WheelUp => at.saturating_sub(1),
             MouseAction::Click => at,
         }

@@ -13,12 +13,11 @@ use crate::input::{self, Key};
 use crate::sanitize;
 use crate::view_model::{DeviceItem, ago, span};
 
-/// The page of the devices.
 #[derive(Debug, Default)]
 pub(crate) struct DevicesPage {
     devices: Vec<DeviceItem>,
     pub(crate) list: ListState,
-    /// Why the devices could not be read.
+    /// The reason why the devices could not be read.
     problem: Option<String>,
 }
 
@@ -117,10 +116,10 @@ impl Page for DevicesPage {
                 let (mark, style) = if one.online { ("●", theme.ok) } else { ("○", theme.dim) };
                 let name = if one.you { format!("{} (you)", one.name) } else { one.name.clone() };
                 if narrow {
-                    let room = width.saturating_sub(14);
+                    let space = width.saturating_sub(14);
                     return vec![
                         Span::styled(format!(" {mark} "), style),
-                        cell(&name, room, theme.text),
+                        cell(&name, space, theme.text),
                         cell(&one.kind, 9, theme.dim),
                     ];
                 }

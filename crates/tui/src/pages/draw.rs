@@ -46,13 +46,13 @@ impl Draw<'_> {
         &mut self,
         area: Rect,
         heads: &str,
-        (many, at): (usize, usize),
+        (count, at): (usize, usize),
         none: &str,
         row: impl Fn(usize) -> Vec<Span<'static>>,
     ) {
         let theme = &self.shared.theme;
         self.put(area.x, area.y, Span::styled(heads.to_owned(), theme.dim), area.width);
-        if many == 0 {
+        if count == 0 {
             let lines = wrap(
                 &[Span::styled(none.to_owned(), theme.dim)],
                 &Span::raw("  "),
@@ -66,8 +66,8 @@ impl Draw<'_> {
             }
             return;
         }
-        let (shown, first) = window(many, at, usize::from(area.height.saturating_sub(1)));
-        for n in first..first + shown {
+        let (visible, first) = window(count, at, usize::from(area.height.saturating_sub(1)));
+        for n in first..first + visible {
             let y = area.y + 1 + u16::try_from(n - first).unwrap_or(0);
             self.put(area.x, y, row(n), area.width);
             if n == at {
@@ -114,10 +114,10 @@ impl Draw<'_> {
     }
 
     /// The heading of a list, which shows whether the keys go there.
-    pub(crate) fn list_head(&mut self, area: Rect, words: Vec<Span<'static>>) {
+    pub(crate) fn list_head(&mut self, area: Rect, text: Vec<Span<'static>>) {
         let focus = has_panes(self.shared) && self.shared.page != TuiPage::Session;
         let mut spans = vec![if focus { Span::styled("▌", self.shared.theme.accent) } else { Span::raw(" ") }];
-        spans.extend(words);
+        spans.extend(text);
         self.put(area.x, area.y, spans, area.width);
     }
 
@@ -129,14 +129,14 @@ impl Draw<'_> {
         self.fill(area, self.shared.theme.selected);
     }
 
-    /// What is selected in a list, in full: names and words.
+    /// Draws the selected item of a list in full: names and texts.
     pub(crate) fn below_list(&mut self, area: Rect, lines: Vec<(&str, String)>) {
         let theme = &self.shared.theme;
         let width = usize::from(area.width);
         self.put(area.x, area.y, Span::styled("─".repeat(width), theme.rule), area.width);
-        for (y, (name, words)) in (area.y + 1..area.y + area.height).zip(lines) {
-            let words = sanitize::cut(&words, width.saturating_sub(8));
-            let spans = vec![Span::styled(format!("{name:<6}"), theme.dim), Span::raw(words)];
+        for (y, (name, text)) in (area.y + 1..area.y + area.height).zip(lines) {
+            let text = sanitize::cut(&text, width.saturating_sub(8));
+            let spans = vec![Span::styled(format!("{name:<6}"), theme.dim), Span::raw(text)];
             self.put(area.x + 1, y, spans, area.width - 1);
         }
     }
@@ -146,20 +146,20 @@ impl Draw<'_> {
         let theme = &self.shared.theme;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let name = sanitize::line(name, width / 2);
-        let room = width.saturating_sub(sanitize::width(&name) + sanitize::width(mark) + 3);
+        let space = width.saturating_sub(sanitize::width(&name) + sanitize::width(mark) + 3);
         vec![
             Span::styled(mark.to_owned(), theme.accent),
             Span::styled(name, theme.text),
-            Span::styled(format!("  {}", sanitize::line(folder, room)), theme.dim),
+            Span::styled(format!("  {}", sanitize::line(folder, space)), theme.dim),
         ]
     }
 }
 
 /// Sanitized text padded or cut to a column of a table.
-pub(crate) fn cell(words: &str, width: usize, style: Style) -> Span<'static> {
-    let words = sanitize::cut(words, width);
-    let pad = (width + 1).saturating_sub(sanitize::width(&words));
-    Span::styled(format!("{words}{}", " ".repeat(pad)), style)
+pub(crate) fn cell(text: &str, width: usize, style: Style) -> Span<'static> {
+    let text = sanitize::cut(text, width);
+    let pad = (width + 1).saturating_sub(sanitize::width(&text));
+    Span::styled(format!("{text}{}", " ".repeat(pad)), style)
 }
 
 /// The mark of a session's state, and its style.

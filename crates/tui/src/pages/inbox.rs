@@ -14,18 +14,17 @@ use super::{Hint, Page, TuiPage};
 use crate::input::Key;
 use crate::markdown::wrap;
 use crate::sanitize;
-use crate::triage::{InboxRow, Triage, asked};
+use crate::triage::{InboxRow, Triage, headline};
 use crate::view_model::{RequestResult, RequestView, RiskView, SessionItem, span};
 use several::SeveralAnswers;
 pub(crate) use several::answer;
 
-/// The page of the inbox.
 #[derive(Debug, Default)]
 pub(crate) struct InboxPage {
     /// The rows, and what is selected in them.
     pub(crate) triage: Triage,
     pub(crate) list: ListState,
-    /// Whether the list was on the screen.
+    /// `true` if the list was on the screen.
     on_screen: bool,
     /// Answers to several requests that are on their way.
     several: Option<SeveralAnswers>,
@@ -89,11 +88,11 @@ impl InboxPage {
 
     /// Makes the rows again, if what they show has changed. The selected row stays where it is on the screen.
     pub(crate) fn refresh_rows(&mut self, shared: &mut Shared) {
-        let shown = shows_list(shared, TuiPage::Inbox);
-        if std::mem::take(&mut shared.requests_changed) || shown != self.on_screen {
+        let visible = shows_list(shared, TuiPage::Inbox);
+        if std::mem::take(&mut shared.requests_changed) || visible != self.on_screen {
             self.triage.touch();
         }
-        if shown && self.triage.is_stale(shared.now) {
+        if visible && self.triage.is_stale(shared.now) {
             let at = self.selected();
             let after: Vec<String> = self.triage.rows.iter().skip(at).map(|row| row.key().to_owned()).collect();
             self.triage.rebuild(&shared.requests, self.on_screen, shared.now);
@@ -104,8 +103,8 @@ impl InboxPage {
             };
             self.put_at(at, at_now);
         }
-        self.on_screen = shown;
-        if shown {
+        self.on_screen = visible;
+        if visible {
             self.list.top = self.first_shown(shared);
         }
     }
@@ -286,10 +285,10 @@ impl Draw<'_> {
             Some(card) => self.card(card),
             None => {
                 let area = Rect { y: area.y + area.height, ..area };
-                let words = "A group: x selects its requests, a and d then answer all of them; Enter folds it.";
+                let text = "A group: x selects its requests, a and d then answer all of them; Enter folds it.";
                 let margin = Span::raw("  ");
-                let room = usize::from(area.width).saturating_sub(2);
-                for (y, line) in (area.y + 1..).zip(wrap(&[Span::styled(words, theme.dim)], &margin, &margin, room)) {
+                let space = usize::from(area.width).saturating_sub(2);
+                for (y, line) in (area.y + 1..).zip(wrap(&[Span::styled(text, theme.dim)], &margin, &margin, space)) {
                     if y + 1 < shared.size.1 {
                         self.put(area.x, y, line, area.width);
                     }
@@ -302,9 +301,9 @@ impl Draw<'_> {
         let shared = self.shared;
         let theme = &shared.theme;
         let Some((ask, _)) = ids.first().and_then(|id| shared.requests.get(id)) else { return };
-        let words = match session {
+        let text = match session {
             true => shared.sessions.all.get(&ask.session).map_or_else(|| ask.runtime.clone(), SessionItem::name),
-            false => asked(ask),
+            false => headline(ask),
         };
         let chosen = ids.iter().filter(|id| page.triage.selected.contains(*id)).count();
         let count = match chosen {
@@ -312,11 +311,11 @@ impl Draw<'_> {
             _ => format!("{chosen} of {} selected ", ids.len()),
         };
         let fold = if folded { "▸" } else { "▾" };
-        let room = usize::from(area.width).saturating_sub(5 + sanitize::width(&count));
+        let space = usize::from(area.width).saturating_sub(5 + sanitize::width(&count));
         let spans = vec![
             Span::styled(if chosen > 0 { "✓" } else { " " }, theme.accent),
             Span::styled(format!("{fold} "), theme.dim),
-            cell(&words, room, theme.text.add_modifier(Modifier::BOLD)),
+            cell(&text, space, theme.text.add_modifier(Modifier::BOLD)),
             Span::styled(count, theme.dim),
         ];
         self.put(area.x, area.y, spans, area.width);
@@ -332,15 +331,15 @@ impl Draw<'_> {
         let indent = if grouped { "  " } else { "" };
         let session = shared.sessions.all.get(&ask.session);
         // In a group, the session tells the requests apart.
-        let words = match session.filter(|_| grouped) {
-            Some(session) => format!("{} · {}", asked(ask), session.name()),
-            None => asked(ask),
+        let text = match session.filter(|_| grouped) {
+            Some(session) => format!("{} · {}", headline(ask), session.name()),
+            None => headline(ask),
         };
         let line = vec![
             Span::styled(if page.triage.selected.contains(id) { "✓" } else { " " }, theme.accent),
             Span::styled(format!("{indent}{mark} "), style),
             Span::styled(
-                sanitize::cut(&words, width.saturating_sub(4 + indent.len())),
+                sanitize::cut(&text, width.saturating_sub(4 + indent.len())),
                 if outcome.is_none() { theme.text } else { theme.dim },
             ),
         ];
@@ -348,11 +347,11 @@ impl Draw<'_> {
         if area.height < 2 {
             return;
         }
-        let room = width.saturating_sub(4 + indent.len());
+        let space = width.saturating_sub(4 + indent.len());
         let project = session.map_or("", |session| session.project.as_str());
         let age = span(shared.now - ask.opened);
         let (what, what_style) = match outcome {
-            Some(outcome) => (outcome.words(shared.now), theme.dim),
+            Some(outcome) => (outcome.text(shared.now), theme.dim),
             None if !ask.rated => ("risk not known".to_owned(), theme.warn),
             None => match ask.reasons.first() {
                 Some(reason) => (format!("{}  {reason}", ask.risk.name()), style),
@@ -360,7 +359,7 @@ impl Draw<'_> {
             },
         };
         // The reason stays whole as long as there is room for it: first the project, then the agent gives way, and the age is last.
-        let whence = match project {
+        let origin = match project {
             "" => vec![format!(" · {} · {age}", ask.runtime), format!(" · {age}")],
             project => vec![
                 format!(" · {} · {project} · {age}", ask.runtime),
@@ -368,13 +367,13 @@ impl Draw<'_> {
                 format!(" · {age}"),
             ],
         };
-        let left = room.saturating_sub(sanitize::width(&what));
-        let whence = whence.into_iter().find(|words| sanitize::width(words) <= left).unwrap_or_default();
-        let what = sanitize::cut(&what, room);
+        let left = space.saturating_sub(sanitize::width(&what));
+        let origin = origin.into_iter().find(|text| sanitize::width(text) <= left).unwrap_or_default();
+        let what = sanitize::cut(&what, space);
         let line = vec![
             Span::raw(format!("   {indent}")),
             Span::styled(what, what_style.remove_modifier(Modifier::BOLD)),
-            Span::styled(whence, theme.dim),
+            Span::styled(origin, theme.dim),
         ];
         self.put(area.x, area.y + 1, line, area.width);
     }

@@ -26,10 +26,10 @@ const PANES_MIN: u16 = 120;
 const DETAIL_MIN: u16 = 180;
 /// The narrowest and the widest list beside a session, in columns.
 const LIST_COLUMNS: (u16, u16) = (40, 60);
-/// The same for the pane at the right.
+/// The narrowest and the widest pane at the right, in columns.
 const DETAIL_COLUMNS: (u16, u16) = (50, 70);
 
-/// Where each pane is; without columns if it is not on the screen.
+/// The area of each pane; without columns if it is not on the screen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Panes {
     pub(crate) list: Rect,
@@ -37,7 +37,6 @@ pub(crate) struct Panes {
     pub(crate) detail: Rect,
 }
 
-/// A pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pane {
     List,
@@ -57,13 +56,13 @@ pub(crate) fn fits(shared: &Shared) -> bool {
 }
 
 /// The visible lines of a list: how many, and from which.
-pub(crate) fn window(many: usize, at: usize, rows: usize) -> (usize, usize) {
-    let shown = many.min(rows);
-    let first = at.saturating_sub(rows / 2).min(many.saturating_sub(shown));
-    (shown, first)
+pub(crate) fn window(count: usize, at: usize, rows: usize) -> (usize, usize) {
+    let visible = count.min(rows);
+    let first = at.saturating_sub(rows / 2).min(count.saturating_sub(visible));
+    (visible, first)
 }
 
-/// Whether a list and a session are side by side.
+/// Returns whether a list and a session are side by side.
 pub(crate) fn has_panes(shared: &Shared) -> bool {
     shared.size.0 >= PANES_MIN
         && shared.size.1 >= HEIGHT_MIN
@@ -146,28 +145,28 @@ pub(super) fn row_at(rows: &[(usize, Rect)], mouse: MouseInput) -> Option<usize>
 }
 
 /// The row at this line of the screen, of a list with rows of one line around the selected one.
-pub(super) fn line_row(area: Rect, many: usize, at: usize, line: u16) -> Option<usize> {
+pub(super) fn line_row(area: Rect, count: usize, at: usize, line: u16) -> Option<usize> {
     let line = line.checked_sub(area.y + 1).filter(|line| line + 1 < area.height)?;
-    let at = window(many, at, usize::from(area.height - 1)).1 + usize::from(line);
-    (at < many).then_some(at)
+    let at = window(count, at, usize::from(area.height - 1)).1 + usize::from(line);
+    (at < count).then_some(at)
 }
 
 /// The first of `many` rows such that the one at `at` is within `room` lines, and no line is empty before the end.
-pub(super) fn first_row(before: usize, at: usize, many: usize, room: u16, height: impl Fn(usize) -> u16) -> usize {
+pub(super) fn first_row(before: usize, at: usize, count: usize, space: u16, height: impl Fn(usize) -> u16) -> usize {
     // Up from a row as far as they fit.
     let fits = |last: usize| {
         let (mut first, mut used) = (last, height(last));
-        while first > 0 && used + height(first - 1) <= room {
+        while first > 0 && used + height(first - 1) <= space {
             first -= 1;
             used += height(first);
         }
         first
     };
-    if many == 0 {
+    if count == 0 {
         return 0;
     }
-    let at = at.min(many - 1);
-    before.min(at).max(fits(at)).min(fits(many - 1))
+    let at = at.min(count - 1);
+    before.min(at).max(fits(at)).min(fits(count - 1))
 }
 
 #[cfg(test)]

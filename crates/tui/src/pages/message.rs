@@ -46,11 +46,11 @@ pub(crate) enum CallTag {
     },
     /// The surfaces of a session, after a change was missed.
     Surfaces(String),
-    /// What the form of a new session asks for.
+    /// A call of the form of a new session.
     Form(FormCall),
-    /// What the screen of this session's changes asks for.
+    /// A call of the screen of this session's changes.
     Changes(String, ChangesCall),
-    /// What the pairing of this number asks for.
+    /// A call of the pairing of this number.
     Pairing(u64, PairCall),
     /// A question of what was spent, of this number.
     Usage(u64, UsagePart),
@@ -70,11 +70,10 @@ pub(crate) enum CallTag {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SentPrompt {
     pub(crate) session: String,
-    pub(crate) words: String,
+    pub(crate) text: String,
     pub(crate) images: Vec<Attachment>,
 }
 
-/// A call of the form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FormCall {
     Agents,
@@ -104,7 +103,7 @@ pub(crate) enum ChangesCall {
     List(u64),
     /// The diff of a version of a file.
     Diff(String, String),
-    /// What was undone.
+    /// The changes that were undone.
     PatchList,
     /// Undoing the change of a file.
     Undo(String),
@@ -116,7 +115,7 @@ pub(crate) enum ChangesCall {
     Patch,
 }
 
-/// What follows a confirmation.
+/// The action after a confirmation.
 #[derive(Clone, Debug)]
 pub(crate) enum AfterConfirm {
     Call {

@@ -63,21 +63,22 @@ impl NewSessionPage {
             let of_agent =
                 |one: &&SessionItem| choice.as_ref().is_some_and(|choice| one.runtime == choice.name) && !one.linked;
             let newest = cx.shared.sessions.all.values().filter(of_agent).max_by_key(|one| (one.place, &one.id));
-            if let Some(session) = form.told_due(newest.map(|one| one.id.clone())) {
+            if let Some(session) = form.offers_due(newest.map(|one| one.id.clone())) {
                 let path = format!("/v1/sessions/{session}/snapshot?max_bytes=0");
                 cx.effects.push(Effect::get(CallTag::Form(FormCall::Offers(session)), path));
             }
-            if let Some(runtime) = form.past_due(&cx.shared.runtimes) {
+            if let Some(runtime) = form.conversations_due(&cx.shared.runtimes) {
                 let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000");
                 cx.effects.push(Effect::get(CallTag::Form(FormCall::Past(runtime)), path));
             }
-            if let Some((asked, query)) = form.folders_due(cx.shared.now) {
-                cx.effects.push(Effect::get(CallTag::Form(FormCall::Folders(asked)), format!("/v1/folders?{query}")));
+            if let Some((query_id, query)) = form.folders_due(cx.shared.now) {
+                cx.effects
+                    .push(Effect::get(CallTag::Form(FormCall::Folders(query_id)), format!("/v1/folders?{query}")));
             }
-            if let Some((asked, query)) = form.files.due(cx.shared.now) {
+            if let Some((query_id, query)) = form.files.due(cx.shared.now) {
                 match Self::form_files(&form, &query, cx.shared) {
-                    Ok(path) => cx.effects.push(Effect::get(CallTag::Form(FormCall::Files(asked)), path)),
-                    Err(why) => form.files.on_reply(asked, Err(why)),
+                    Ok(path) => cx.effects.push(Effect::get(CallTag::Form(FormCall::Files(query_id)), path)),
+                    Err(why) => form.files.on_reply(query_id, Err(why)),
                 }
             }
         }
@@ -86,7 +87,7 @@ impl NewSessionPage {
 
     /// The question for files of the chosen folder. Whoever may not see the machine's folders asks a session that works in it.
     fn form_files(form: &NewSessionForm, query: &str, shared: &Shared) -> Result<String, &'static str> {
-        let folder = form.folder_wanted();
+        let folder = form.chosen_folder();
         if folder.is_empty() {
             return Err("choose the folder first");
         }
@@ -130,18 +131,18 @@ impl NewSessionPage {
             }
             FormOutcome::Problem => {
                 if let Some(problem) = &form.problem {
-                    let words = format!("{}\n\n{}", problem.words, problem.said);
-                    cx.shared.overlay = Some(Overlay::TextPage { title: "not started".into(), words, scroll: 0 });
+                    let text = format!("{}\n\n{}", problem.text, problem.output);
+                    cx.shared.overlay = Some(Overlay::TextPage { title: "not started".into(), text, scroll: 0 });
                 }
             }
-            FormOutcome::Start => match form.wish(&cx.shared.runtimes) {
+            FormOutcome::Start => match form.request(&cx.shared.runtimes) {
                 Err(why) => form.fail(why, ""),
-                Ok((wish, words)) => {
-                    let attempt = form.begin(&wish, words, cx.shared.now, &cx.shared.runtimes);
+                Ok((request, text)) => {
+                    let attempt = form.begin(&request, text, cx.shared.now, &cx.shared.runtimes);
                     cx.effects.push(Effect::Start {
                         tag: CallTag::Form(FormCall::Start(attempt)),
                         path: "/v1/sessions".into(),
-                        body: wish,
+                        body: request,
                         key: format!("new-{attempt}"),
                     });
                 }
@@ -163,11 +164,11 @@ impl NewSessionPage {
             // Without them, the folder is typed.
             FormCall::Recent if good => form.on_recent(value),
             FormCall::Recent => {}
-            FormCall::Folders(asked) => form.on_folders(asked, if good { Ok(value) } else { Err(why) }),
-            FormCall::Files(asked) => form.files.on_reply(asked, if good { Ok(value) } else { Err(why) }),
-            FormCall::Offers(session) if good => form.on_told(&session, value),
+            FormCall::Folders(query_id) => form.on_folders(query_id, if good { Ok(value) } else { Err(why) }),
+            FormCall::Files(query_id) => form.files.on_reply(query_id, if good { Ok(value) } else { Err(why) }),
+            FormCall::Offers(session) if good => form.on_offers(&session, value),
             FormCall::Offers(_) => {}
-            FormCall::Past(runtime) => form.on_past(&runtime, if good { Ok(value) } else { Err(why) }),
+            FormCall::Past(runtime) => form.on_conversations(&runtime, if good { Ok(value) } else { Err(why) }),
             FormCall::Start(attempt) | FormCall::Setting(attempt) | FormCall::Prompt(attempt)
                 if form.start.as_ref().is_none_or(|start| start.attempt != attempt) => {}
             FormCall::Start(_) => match value["session_id"].as_str().filter(|_| good) {
@@ -220,7 +221,7 @@ impl NewSessionPage {
     /// The next setting of the session that was opened, or its prompt.
     fn next_of_start(&mut self, cx: &mut Context<'_>) {
         let Some(form) = &mut self.form else { return };
-        let words = form.prompt.lines().join("\n");
+        let text = form.prompt.lines().join("\n");
         let earlier = form.is_earlier(&cx.shared.runtimes);
         let Some(start) = &mut form.start else { return };
         let Some(session) = start.session.clone() else { return };
@@ -232,13 +233,13 @@ impl NewSessionPage {
             let tag = CallTag::Form(FormCall::Setting(attempt));
             return cx.effects.push(Effect::Ask { tag, method: pick.method, params });
         }
-        if earlier || words.trim().is_empty() && form.images.is_empty() {
+        if earlier || text.trim().is_empty() && form.images.is_empty() {
             return self.opened("", cx);
         }
         cx.effects.push(Effect::Start {
             tag: CallTag::Form(FormCall::Prompt(attempt)),
             path: format!("/v1/sessions/{session}/prompt"),
-            body: prompt_body(&words, &form.images),
+            body: prompt_body(&text, &form.images),
             key: format!("new-{attempt}-prompt"),
         });
     }
@@ -258,10 +259,10 @@ impl NewSessionPage {
     pub(crate) fn on_image(&mut self, pasted: Option<String>, image: Result<Attachment, String>, shared: &mut Shared) {
         let images = self.form.as_mut().map_or(&mut self.images, |form| &mut form.images);
         match attach(images, image) {
-            Ok(words) => shared.say(&words, false),
+            Ok(text) => shared.say(&text, false),
             Err(why) => {
-                if let (Some(words), Some(form)) = (pasted, &mut self.form) {
-                    form.paste(&words, shared.now);
+                if let (Some(text), Some(form)) = (pasted, &mut self.form) {
+                    form.paste(&text, shared.now);
                 }
                 shared.say(&why, true);
             }
@@ -276,13 +277,13 @@ impl Page for NewSessionPage {
         self.carry_out(outcome, cx);
     }
 
-    fn paste(&mut self, words: &str, cx: &mut Context<'_>) {
+    fn paste(&mut self, text: &str, cx: &mut Context<'_>) {
         let Some(form) = &mut self.form else { return };
-        match pasted_path(words).filter(|_| form.focus == FormField::Prompt && form.start.is_none()) {
+        match pasted_path(text).filter(|_| form.focus == FormField::Prompt && form.start.is_none()) {
             Some(path) => {
-                cx.effects.push(Effect::ReadImage { place: String::new(), path, pasted: Some(words.to_owned()) });
+                cx.effects.push(Effect::ReadImage { place: String::new(), path, pasted: Some(text.to_owned()) });
             }
-            None => form.paste(words, cx.shared.now),
+            None => form.paste(text, cx.shared.now),
         }
     }
 

@@ -14,13 +14,12 @@ use crate::input::Key;
 use crate::sanitize;
 use crate::view_model::{RuntimeItem, span};
 
-/// The page of the runtimes.
 #[derive(Debug, Default)]
 pub(crate) struct RuntimesPage {
     list: ListState,
-    /// Whether the runtimes were read.
+    /// `true` if the runtimes were read.
     pub(crate) read: bool,
-    /// Why the runtimes could not be read.
+    /// The reason why the runtimes could not be read.
     problem: Option<String>,
 }
 

@@ -15,7 +15,6 @@ use crate::pages::context::MouseAction;
 use crate::sanitize;
 use crate::view_model::{SearchItem, SessionItem, position};
 
-/// The page of the search.
 #[derive(Debug)]
 pub(crate) struct SearchPage {
     query: TextArea<'static>,
@@ -24,7 +23,7 @@ pub(crate) struct SearchPage {
     /// The text that was searched for.
     searched: Option<String>,
     list: ListState,
-    /// Why the last search failed.
+    /// The reason why the last search failed.
     problem: Option<String>,
 }
 
@@ -60,10 +59,10 @@ impl SearchPage {
                 cx.then(Step::Key(key.clone()));
             }
             "Enter" => {
-                let words = self.query.lines().join(" ").trim().to_owned();
-                if !words.is_empty() {
-                    let q: String = form_urlencoded::byte_serialize(words.as_bytes()).collect();
-                    cx.get(CallTag::Page(TuiPage::Search, words), format!("/v1/search?limit=100&q={q}"));
+                let text = self.query.lines().join(" ").trim().to_owned();
+                if !text.is_empty() {
+                    let q: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
+                    cx.get(CallTag::Page(TuiPage::Search, text), format!("/v1/search?limit=100&q={q}"));
                 }
             }
             "M-Enter" | "C-j" | "S-Enter" => {}
@@ -125,13 +124,13 @@ impl Page for SearchPage {
         }
     }
 
-    fn reply(&mut self, words: String, reply: Reply<'_>, _cx: &mut Context<'_>) {
+    fn reply(&mut self, text: String, reply: Reply<'_>, _cx: &mut Context<'_>) {
         if let Some(hits) = items(&mut self.problem, reply, "hits", SearchItem::read) {
             self.hits = hits;
             self.list.at = Some(0);
             self.typing = self.hits.is_empty();
         }
-        self.searched = Some(words);
+        self.searched = Some(text);
     }
 
     fn enter(&mut self) {
@@ -165,18 +164,18 @@ impl Page for SearchPage {
                     Span::raw("   "),
                     cell(&session, 19, theme.accent),
                     cell(&hit.role, 7, theme.dim),
-                    cell(&hit.words, width.saturating_sub(32), theme.text),
+                    cell(&hit.text, width.saturating_sub(32), theme.text),
                 ]
             })
             .collect();
         let none = match (&self.searched, &self.problem) {
             (_, Some(why)) => why.clone(),
-            (Some(words), _) => format!("No results for “{}”.", sanitize::line(words, 100)),
+            (Some(text), _) => format!("No results for “{}”.", sanitize::line(text, 100)),
             (None, _) => "Type words to search for in all sessions.".into(),
         };
         let heads = match &self.searched {
-            Some(words) if !rows.is_empty() => {
-                format!("   “{}” was said {} times", sanitize::line(words, 60), rows.len())
+            Some(text) if !rows.is_empty() => {
+                format!("   “{}” was said {} times", sanitize::line(text, 60), rows.len())
             }
             _ => String::new(),
         };

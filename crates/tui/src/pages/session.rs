@@ -23,11 +23,11 @@ use crate::input::{self, Key};
 use crate::mention::FileOffers;
 use crate::view_model::RequestView;
 
-/// How long after `g` its second key counts, in milliseconds.
+/// Time after `g` in which its second key counts, in milliseconds.
 const CHORD_TIME: i64 = 1_500;
 /// Lines scrolled by a step of the mouse wheel.
 const WHEEL_LINES: i64 = 3;
-/// How long a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
+/// Time that a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
 const PREVIEW_DELAY: i64 = 300;
 
 /// The page of the open session.
@@ -38,7 +38,7 @@ pub(crate) struct SessionPage {
     following: u64,
     /// The session that is shown beside the list next, and since when it is selected.
     preview_due: Option<(String, i64)>,
-    /// Whether the conversation was opened only as a preview.
+    /// `true` if the conversation was opened only as a preview.
     previewed: bool,
     pub(crate) composer: TextArea<'static>,
     /// The files that are offered for the composer.
@@ -53,7 +53,7 @@ pub(crate) struct SessionPage {
     pending_restart: Option<String>,
     /// The composed texts of other sessions.
     drafts: HashMap<String, String>,
-    /// When `g` was pressed, and where the conversation was: it may begin `g c`.
+    /// The time when `g` was pressed, and the position of the conversation: it may begin `g c`.
     chord: Option<(i64, ScrollPosition)>,
 }
 
@@ -122,9 +122,9 @@ impl SessionPage {
     /// Shows the selected session beside the list, once the selection rests.
     pub(crate) fn update_preview(&mut self, selected: Option<String>, cx: &mut Context<'_>) {
         let beside = has_panes(cx.shared) && matches!(cx.shared.page, TuiPage::Inbox | TuiPage::Sessions);
-        let wanted = selected.filter(|_| beside && cx.shared.link == ConnectionView::Live);
-        let shown = self.conversation.as_ref().map(|conversation| &conversation.session);
-        let Some(id) = wanted.filter(|id| Some(id) != shown) else {
+        let target = selected.filter(|_| beside && cx.shared.link == ConnectionView::Live);
+        let visible = self.conversation.as_ref().map(|conversation| &conversation.session);
+        let Some(id) = target.filter(|id| Some(id) != visible) else {
             self.preview_due = None;
             return;
         };
@@ -164,7 +164,7 @@ impl SessionPage {
         let area = self.conversation_area(cx.shared);
         if let Some(conversation) = &mut self.conversation
             && area.height > 0
-            && let Some(before) = conversation.page_wanted()
+            && let Some(before) = conversation.due_page()
         {
             conversation.set_fetching(true);
             cx.effects.push(Effect::Page { session: conversation.session.clone(), before });
@@ -241,9 +241,9 @@ impl SessionPage {
 
     /// Loads the rest of a tool call.
     fn load_rest(&mut self, cx: &mut Context<'_>) {
-        let mut wanted = Err("open a session first");
-        self.with_conversation(cx.shared, |conversation, pen| wanted = conversation.load_rest(pen));
-        match (wanted, &self.conversation) {
+        let mut target = Err("open a session first");
+        self.with_conversation(cx.shared, |conversation, pen| target = conversation.load_rest(pen));
+        match (target, &self.conversation) {
             (Ok(call), Some(conversation)) => {
                 cx.effects.push(Effect::Whole { session: conversation.session.clone(), call });
             }
@@ -346,15 +346,15 @@ impl SessionPage {
     /// The agent's slash commands that match the prompt so far.
     pub(crate) fn slash(&self, shared: &Shared) -> Vec<(String, String)> {
         let lines = self.composer.lines();
-        let Some(begun) = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1) else {
+        let Some(prefix) = lines.first().and_then(|line| line.strip_prefix('/')).filter(|_| lines.len() == 1) else {
             return Vec::new();
         };
-        if begun.contains(' ') || !shared.writing {
+        if prefix.contains(' ') || !shared.writing {
             return Vec::new();
         }
         let all =
             self.conversation.as_ref().map(|conversation| conversation.status.commands.clone()).unwrap_or_default();
-        all.into_iter().filter(|(name, _)| name.starts_with(begun)).take(6).collect()
+        all.into_iter().filter(|(name, _)| name.starts_with(prefix)).take(6).collect()
     }
 }
 
@@ -437,10 +437,10 @@ impl Page for SessionPage {
             card.is_some_and(|card| &card.id == id && card.closed_at.is_none_or(|at| shared.now - at < LINGER_TIME))
         };
         // The shown request stays as long as it is open; its outcome gives way to the next one.
-        let shown = card.map(|card| card.id.clone()).filter(|id| list.contains(id));
-        match shown {
+        let visible = card.map(|card| card.id.clone()).filter(|id| list.contains(id));
+        match visible {
             Some(id) if shared.is_open(&id) => Some(id),
-            shown => list.into_iter().find(|id| shared.is_open(id)).or(shown.filter(lingers)),
+            visible => list.into_iter().find(|id| shared.is_open(id)).or(visible.filter(lingers)),
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct SessionsPage {
     pub(crate) filtering: bool,
     /// The folded projects.
     pub(crate) folded: BTreeSet<String>,
-    /// Whether archived sessions are listed.
+    /// `true` if archived sessions are listed.
     pub(crate) archived: bool,
 }
 
@@ -75,15 +75,15 @@ impl SessionsPage {
     }
 
     /// The words of the filter, in lower case.
-    pub(crate) fn filter_words(&self) -> Vec<String> {
+    pub(crate) fn filter_terms(&self) -> Vec<String> {
         self.filter.lines().iter().flat_map(|line| line.split_whitespace()).map(str::to_lowercase).collect()
     }
 
     /// The listed sessions: all, or those that match the filter.
     pub(crate) fn listed<'a>(&self, shared: &'a Shared) -> Vec<&'a SessionItem> {
-        let words = self.filter_words();
+        let text = self.filter_terms();
         let mut list = self.ordered(shared);
-        if !words.is_empty() {
+        if !text.is_empty() {
             list.retain(|session| {
                 let fields = [
                     &*session.name(),
@@ -94,7 +94,7 @@ impl SessionsPage {
                     &*session.state,
                 ];
                 let all = fields.join(" ").to_lowercase();
-                words.iter().all(|word| all.contains(word.as_str()))
+                text.iter().all(|word| all.contains(word.as_str()))
             });
         }
         list
@@ -132,7 +132,7 @@ impl SessionsPage {
         }
         if std::mem::take(&mut shared.sessions.changed) {
             let at = self.selected();
-            self.rows = session_rows(&self.listed(shared), &self.folded, !self.filter_words().is_empty());
+            self.rows = session_rows(&self.listed(shared), &self.folded, !self.filter_terms().is_empty());
             // Without a chosen row the first session is selected, whichever it becomes.
             let place = |key: &String| self.rows.iter().position(|row| row.key() == key);
             let at_now = match self.list.chosen.as_ref().map(place) {
@@ -349,13 +349,13 @@ impl Draw<'_> {
         if filtered {
             let more = if shared.sessions.is_reading() { " …" } else { "" };
             let found = page.rows.iter().filter(|row| matches!(row, SessionRow::Session { .. })).count();
-            let many = format!(" {found}{more} ");
-            let wide = u16::try_from(sanitize::width(&many)).unwrap_or(0);
+            let count = format!(" {found}{more} ");
+            let wide = u16::try_from(sanitize::width(&count)).unwrap_or(0);
             self.put(area.x, area.y, " ".repeat(usize::from(area.width)), area.width);
             self.put(area.x + 1, area.y, Span::styled("filter ", theme.accent), 8);
             let field = Rect::new(area.x + 8, area.y, area.width.saturating_sub(8 + wide), 1);
             self.field(field, &page.filter, page.filtering);
-            self.right(area, vec![Span::styled(many, theme.dim)], wide);
+            self.right(area, vec![Span::styled(count, theme.dim)], wide);
         }
     }
 
@@ -370,8 +370,8 @@ impl Draw<'_> {
         let theme = &self.shared.theme;
         if area.width < NARROW {
             let sessions = page.rows.iter().filter(|row| matches!(row, SessionRow::Session { .. })).count();
-            let words = format!("{sessions} session{}", if sessions == 1 { "" } else { "s" });
-            return self.list_head(area, vec![Span::styled(words, theme.dim)]);
+            let text = format!("{sessions} session{}", if sessions == 1 { "" } else { "s" });
+            return self.list_head(area, vec![Span::styled(text, theme.dim)]);
         }
         let (title, doing) = Self::session_columns(area);
         let heads =
@@ -383,10 +383,10 @@ impl Draw<'_> {
         let theme = &self.shared.theme;
         let wait = if waiting > 0 { format!("?{waiting} ") } else { String::new() };
         let count = format!("{sessions} ");
-        let room = usize::from(area.width).saturating_sub(4 + count.len() + wait.len());
+        let space = usize::from(area.width).saturating_sub(4 + count.len() + wait.len());
         let spans = vec![
             Span::styled(if folded { " ▸ " } else { " ▾ " }, theme.dim),
-            cell(name, room.saturating_sub(1), theme.accent),
+            cell(name, space.saturating_sub(1), theme.accent),
             Span::styled(wait, theme.warn.add_modifier(Modifier::BOLD)),
             Span::styled(count, theme.dim),
         ];
@@ -411,7 +411,7 @@ impl Draw<'_> {
         };
         let badge = match (session.open, unread) {
             (0, 0) => Span::raw("     "),
-            (0, many) => Span::styled(format!("{:>4} ", format!("•{}", many.min(99))), theme.accent),
+            (0, count) => Span::styled(format!("{:>4} ", format!("•{}", count.min(99))), theme.accent),
             (open, _) => Span::styled(format!("{:>4} ", format!("?{open}")), theme.warn.add_modifier(Modifier::BOLD)),
         };
         let age = span(shared.now - session.updated);
@@ -424,15 +424,15 @@ impl Draw<'_> {
                 Span::styled(format!("{age:>6}"), theme.dim),
             ];
             self.put(area.x, area.y, first, area.width);
-            let words = [&session.state, &session.runtime, &session.branch, &doing];
-            let words: Vec<&str> = words.into_iter().map(String::as_str).filter(|words| !words.is_empty()).collect();
-            let second = sanitize::cut(&words.join(" · "), width.saturating_sub(4));
+            let text = [&session.state, &session.runtime, &session.branch, &doing];
+            let text: Vec<&str> = text.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+            let second = sanitize::cut(&text.join(" · "), width.saturating_sub(4));
             if area.height > 1 {
                 self.put(area.x + 3, area.y + 1, Span::styled(second, theme.dim), area.width.saturating_sub(3));
             }
             return;
         }
-        let (title, room) = Self::session_columns(area);
+        let (title, space) = Self::session_columns(area);
         // The branch takes a part of the name's column.
         let branch = match session.branch.as_str() {
             "" => String::new(),
@@ -443,7 +443,7 @@ impl Draw<'_> {
             cell(&name, title.saturating_sub(1 + sanitize::width(&branch)), name_style),
             Span::styled(branch, theme.dim),
             cell(&session.state, 10, style),
-            cell(&doing, room.saturating_sub(1), theme.dim),
+            cell(&doing, space.saturating_sub(1), theme.dim),
             cell(&session.runtime, 10, theme.dim),
             badge,
             Span::styled(format!("{age:>8} "), theme.dim),

@@ -25,7 +25,7 @@ pub(crate) enum ConnectionView {
     Lost(i64, String),
 }
 
-/// What is drawn over the page.
+/// A window that is drawn over the page.
 #[derive(Clone, Debug)]
 pub(crate) enum Overlay {
     Help(usize),
@@ -34,7 +34,7 @@ pub(crate) enum Overlay {
         at: usize,
     },
     Confirm {
-        words: String,
+        text: String,
         then: Box<AfterConfirm>,
     },
     Input {
@@ -44,14 +44,13 @@ pub(crate) enum Overlay {
     },
     TextPage {
         title: String,
-        words: String,
+        text: String,
         scroll: usize,
     },
-    /// Whether to answer several requests.
+    /// The question whether to answer several requests.
     Several(Box<SeveralQuestion>),
     /// The pairing of another device.
     Pairing(Box<PairingSheet>),
-    /// What was spent.
     Usage(Box<UsageSheet>),
 }
 
@@ -74,9 +73,9 @@ pub(crate) struct SessionStore {
     pub(crate) older: Option<String>,
     /// The number of sessions that `hello` left out.
     pub(crate) omitted: usize,
-    /// Whether older sessions are being read, or cannot be read now.
+    /// `true` if older sessions are being read, or cannot be read now.
     pub(crate) reading: bool,
-    /// Whether the last page of older sessions could not be read.
+    /// `true` if the last page of older sessions could not be read.
     pub(crate) older_failed: bool,
     /// Counts `hello` messages: a reply to a call before the last one is stale.
     pub(crate) greeting: u64,
@@ -86,7 +85,7 @@ pub(crate) struct SessionStore {
     pub(crate) deleted: BTreeSet<String>,
     /// The lowest and the highest place of the known sessions.
     pub(crate) positions: Option<(i64, i64)>,
-    /// Whether a session changed since the rows of the list were made.
+    /// `true` if a session changed since the rows of the list were made.
     pub(crate) changed: bool,
     pub(crate) doing: HashMap<String, String>,
     /// The number of unseen events, by session.
@@ -125,7 +124,7 @@ impl SessionStore {
     /// The number of unseen events of a session.
     pub(crate) fn is_unread(&self, session: &SessionItem) -> usize {
         match self.unread.get(&session.id) {
-            Some(many) => *many,
+            Some(count) => *count,
             None => usize::from(self.viewed_at.get(&session.id).is_some_and(|at| *at != session.updated)),
         }
     }
@@ -149,9 +148,9 @@ impl SessionStore {
 #[derive(Debug, Default)]
 pub(crate) struct CardPane {
     pub(crate) card: Option<Card>,
-    /// Whether the user gave the focus to the card.
+    /// `true` if the user gave the focus to the card.
     pub(crate) focused: bool,
-    /// Whether the focus came from the composer, which gets it back.
+    /// `true` if the focus came from the composer, which gets it back.
     pub(crate) from_composer: bool,
     /// Unfinished forms that are not on the screen, each with the revision of its request.
     pub(crate) drafts: HashMap<String, (u64, CardMode)>,
@@ -234,18 +233,18 @@ pub(crate) struct Shared {
     /// The page that an open session was opened from.
     pub(crate) previous_page: TuiPage,
     pub(crate) link: ConnectionView,
-    /// When the data on the screen was last current.
+    /// The time when the data on the screen was last current.
     pub(crate) data_as_of: i64,
     pub(crate) device_name: String,
     /// The permissions of this device.
     pub(crate) device: Answerer,
     pub(crate) sessions: SessionStore,
     pub(crate) requests: Requests,
-    /// Whether a request changed since the rows of the inbox were made.
+    /// `true` if a request changed since the rows of the inbox were made.
     pub(crate) requests_changed: bool,
     pub(crate) runtimes: Vec<RuntimeItem>,
     pub(crate) card: CardPane,
-    /// Whether the composer of the open session has the focus.
+    /// `true` if the composer of the open session has the focus.
     pub(crate) writing: bool,
     pub(crate) overlay: Option<Overlay>,
     /// A notice in the last line: its text, whether it is an error, and since when it is shown.
@@ -285,8 +284,8 @@ impl Shared {
     }
 
     /// Asks for a confirmation.
-    pub(crate) fn confirm(&mut self, words: String, then: AfterConfirm) {
-        self.overlay = Some(Overlay::Confirm { words, then: Box::new(then) });
+    pub(crate) fn confirm(&mut self, text: String, then: AfterConfirm) {
+        self.overlay = Some(Overlay::Confirm { text, then: Box::new(then) });
     }
 
     /// Asks for the path of an image for the prompt of this session, or for that of the form (empty).
@@ -315,7 +314,7 @@ impl Shared {
     /// The number of open requests, and whether one is dangerous.
     pub(crate) fn open_asks(&self) -> (usize, bool) {
         let open = self.requests.values().filter(|(_, outcome)| outcome.is_none());
-        open.fold((0, false), |(many, danger), (ask, _)| (many + 1, danger || ask.risk == RiskView::Danger))
+        open.fold((0, false), |(count, danger), (ask, _)| (count + 1, danger || ask.risk == RiskView::Danger))
     }
 
     /// Shows the card of another request, or none.

@@ -116,9 +116,9 @@ impl Drawing<'_> {
         let x = wide(x);
         let label =
             |n: usize| list(props, "labels").get(n).map(|label| sanitize::line(&cell_text(label, ""), width / 4));
-        let many = list(props, "labels").len();
-        let ends = match (label(0), label(many.saturating_sub(1))) {
-            (Some(first), Some(last)) if many > 1 => vec![first, last],
+        let count = list(props, "labels").len();
+        let ends = match (label(0), label(count.saturating_sub(1))) {
+            (Some(first), Some(last)) if count > 1 => vec![first, last],
             _ => vec![number_text(x[0], ""), number_text(x[1], "")],
         };
         let sets: Vec<Dataset<'_>> = series
@@ -171,7 +171,7 @@ impl Drawing<'_> {
         };
         let count = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
         let wide = (0..count.min(BARS)).map(|at| sanitize::width(&name(at))).max().unwrap_or(0).min(width / 3);
-        let room = width.saturating_sub(wide + 16).clamp(4, 60);
+        let space = width.saturating_sub(wide + 16).clamp(4, 60);
         let mut lines: Vec<Line<'static>> = match series {
             [one] if one.label.is_empty() => Vec::new(),
             _ => {
@@ -185,7 +185,7 @@ impl Drawing<'_> {
             for (n, series) in series.iter().enumerate() {
                 let Some(value) = series.values.get(at).copied().flatten() else { continue };
                 let share = if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 1.0 };
-                let cells = (share * room as f64).round() as usize;
+                let cells = (share * space as f64).round() as usize;
                 let label = sanitize::cut(&if n == 0 { name(at) } else { String::new() }, wide);
                 let pad = " ".repeat(wide.saturating_sub(sanitize::width(&label)) + 1);
                 lines.push(Line::from(vec![

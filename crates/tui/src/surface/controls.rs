@@ -104,15 +104,15 @@ impl Drawing<'_> {
             }
             None => {
                 let hint = if value.is_empty() { date_hint(resolved) } else { "" };
-                let shown = match (secret, value.is_empty()) {
+                let value_text = match (secret, value.is_empty()) {
                     (_, true) => hint.to_owned(),
                     (true, false) => "••••••".to_owned(),
                     (false, false) => sanitize::line(&value, columns),
                 };
-                let room = columns.saturating_sub(sanitize::width(&shown));
+                let space = columns.saturating_sub(sanitize::width(&value_text));
                 let base = if value.is_empty() { theme.dim } else { theme.text };
                 let style = self.style(base.add_modifier(Modifier::UNDERLINED), on);
-                vec![Line::from(Span::styled(format!("{shown}{}", " ".repeat(room)), style))]
+                vec![Line::from(Span::styled(format!("{value_text}{}", " ".repeat(space)), style))]
             }
         };
         let mut part = Part::default();
@@ -168,7 +168,7 @@ impl Drawing<'_> {
         if !label.is_empty() {
             part.lines.push(Line::from(vec![marker.clone(), Span::styled(format!("{label}:"), theme.dim)]));
         }
-        let mut here = 0;
+        let mut cursor_line = 0;
         for (n, option) in options.iter().enumerate() {
             let picked = values.get(n).is_some_and(|value| chosen.contains(value));
             let mark = match (multiple, picked) {
@@ -178,14 +178,14 @@ impl Drawing<'_> {
                 (false, false) => "( )",
             };
             let under = on && n == at;
-            let words = plexus_surfaces::cell_text(option.get("label").unwrap_or(&Value::Null), "");
-            let words = sanitize::line(&words, width.saturating_sub(8));
+            let notice = plexus_surfaces::cell_text(option.get("label").unwrap_or(&Value::Null), "");
+            let notice = sanitize::line(&notice, width.saturating_sub(8));
             let spans = vec![
                 Span::styled(if under { " ▸ " } else { "   " }, theme.accent),
-                Span::styled(format!("{mark} {words}"), self.style(theme.text, under)),
+                Span::styled(format!("{mark} {notice}"), self.style(theme.text, under)),
             ];
             if n == at {
-                here = part.lines.len();
+                cursor_line = part.lines.len();
             }
             part.lines.push(Line::from(spans));
         }
@@ -193,8 +193,8 @@ impl Drawing<'_> {
             let control = Control::Choice { pointer, values, chosen, multiple, at };
             let spot = self.spot(place, &part, control, String::new());
             // The label is seen with the first options; of a long list, those around the cursor.
-            let first = if here < 6 { 0 } else { here };
-            part.spots.push(Spot { lines: first..here + 1, ..spot });
+            let first = if cursor_line < 6 { 0 } else { cursor_line };
+            part.spots.push(Spot { lines: first..cursor_line + 1, ..spot });
         }
         part
     }
@@ -231,8 +231,8 @@ impl Drawing<'_> {
     pub(super) fn tabs(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize, depth: usize) -> Part {
         let theme = self.cx.theme;
         let tabs = list(&resolved.props, "tabs");
-        let many = resolved.children.len();
-        let at = self.cursor(place, many);
+        let count = resolved.children.len();
+        let at = self.cursor(place, count);
         let (marker, on) = self.marker(place);
         let title = |n: usize| {
             let title = tabs.get(n).and_then(|tab| tab.get("title")).unwrap_or(&Value::Null);
@@ -240,25 +240,25 @@ impl Drawing<'_> {
         };
         let mut rows = vec![vec![marker]];
         let mut used = 1;
-        for n in 0..many {
-            let words = if n == at { format!("[{}]", title(n)) } else { format!(" {} ", title(n)) };
+        for n in 0..count {
+            let text = if n == at { format!("[{}]", title(n)) } else { format!(" {} ", title(n)) };
             let style = match n == at {
                 true => self.style(theme.accent, on),
                 false => theme.dim,
             };
-            let wide = sanitize::width(&words) + 1;
+            let wide = sanitize::width(&text) + 1;
             if used + wide > width && used > 1 {
                 rows.push(vec![Span::raw(" ")]);
                 used = 1;
             }
             used += wide;
             if let Some(row) = rows.last_mut() {
-                row.push(Span::styled(words, style));
+                row.push(Span::styled(text, style));
                 row.push(Span::raw(" "));
             }
         }
         let mut part = Part::of(rows.into_iter().map(Line::from).collect());
-        part.spots.push(self.spot(place, &part, Control::Tabs { many, at }, String::new()));
+        part.spots.push(self.spot(place, &part, Control::Tabs { count, at }, String::new()));
         part.lines.push(Line::from(Span::styled("─".repeat(width.min(60)), theme.rule)));
         let child = self.child(resolved, at, width, depth);
         part.append(child);
@@ -292,7 +292,7 @@ impl Drawing<'_> {
     }
 }
 
-/// What an empty date field says.
+/// The text of an empty date field.
 fn date_hint(resolved: &Resolved<'_>) -> &'static str {
     if resolved.kind != "DateTimeInput" {
         return "";

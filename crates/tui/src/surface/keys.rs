@@ -37,7 +37,7 @@ pub(crate) enum SurfaceStep {
 impl SurfaceState {
     pub(super) fn key(&mut self, key: &Key, surface: &Surface, cx: &LayoutContext<'_>, now: i64) -> SurfaceStep {
         self.refresh(surface);
-        let spots = layout(self.shown(surface), self, cx).spots;
+        let spots = layout(self.visible(surface), self, cx).spots;
         let at = self.focus.as_ref().and_then(|place| spots.iter().position(|spot| spot.place == *place));
         let step = match (self.editing.take(), at.map(|at| &spots[at])) {
             (Some(editing), Some(spot)) => self.edit(editing, key, spot, &spots),
@@ -64,11 +64,11 @@ impl SurfaceState {
                 } else {
                     input::edit(&mut editing.area, key);
                 }
-                let words = editing.area.lines().join("\n");
-                if words.len() > FIELD_MAX {
+                let text = editing.area.lines().join("\n");
+                if text.len() > FIELD_MAX {
                     editing.area = input::area(&before);
-                } else if words != before {
-                    self.set_input(pointer, words.into());
+                } else if text != before {
+                    self.set_input(pointer, text.into());
                 }
                 self.editing = Some(editing);
                 self.follow = true;
@@ -90,8 +90,8 @@ impl SurfaceState {
         if let Some(Spot { place, control: Control::Text { value, secret, .. }, .. }) = spot
             && (key.name().chars().count() == 1 || key.name() == "Backspace")
         {
-            let words = if *secret && !self.is_given(spot) { "" } else { value.as_str() };
-            let editing = Editing { place: place.clone(), area: field(words) };
+            let text = if *secret && !self.is_given(spot) { "" } else { value.as_str() };
+            let editing = Editing { place: place.clone(), area: field(text) };
             return match spot {
                 Some(spot) => self.edit(editing, key, spot, spots),
                 None => SurfaceStep::Taken,
@@ -122,7 +122,7 @@ impl SurfaceState {
         SurfaceStep::Taken
     }
 
-    /// Whether the user typed into the field of this place already.
+    /// Returns whether the user typed into the field of this place already.
     fn is_given(&self, spot: Option<&Spot>) -> bool {
         matches!(spot.map(|spot| &spot.control), Some(Control::Text { pointer, .. }) if self.inputs.contains_key(pointer))
     }
@@ -159,10 +159,10 @@ impl SurfaceState {
                 ("Right" | "l", Some((path, true))) => self.fold(place, path, false),
                 _ => self.move_cursor(place, *at, *rows, name, self.page()),
             },
-            Control::Tabs { many, at } => {
+            Control::Tabs { count, at } => {
                 let to = match name {
                     "Left" | "h" => at.checked_sub(1),
-                    "Right" | "l" => Some(at + 1).filter(|next| next < many),
+                    "Right" | "l" => Some(at + 1).filter(|next| next < count),
                     _ => return false,
                 };
                 if let Some(to) = to {
@@ -188,8 +188,8 @@ impl SurfaceState {
         }
     }
 
-    fn move_cursor(&mut self, place: &Place, at: usize, many: usize, name: &str, page: usize) -> bool {
-        let last = many.saturating_sub(1);
+    fn move_cursor(&mut self, place: &Place, at: usize, count: usize, name: &str, page: usize) -> bool {
+        let last = count.saturating_sub(1);
         let to = match name {
             "Down" | "j" if at < last => at + 1,
             "Up" | "k" if at > 0 => at - 1,
@@ -256,8 +256,8 @@ impl SurfaceState {
         let place = &spot.place;
         match &spot.control {
             Control::Text { value, secret, .. } => {
-                let words = if *secret && !self.is_given(Some(spot)) { "" } else { value.as_str() };
-                self.editing = Some(Editing { place: place.clone(), area: field(words) });
+                let text = if *secret && !self.is_given(Some(spot)) { "" } else { value.as_str() };
+                self.editing = Some(Editing { place: place.clone(), area: field(text) });
             }
             Control::Check { pointer, on } => self.set_input(pointer, json!(!on)),
             Control::Choice { pointer, values, chosen, multiple, at } => {
@@ -269,8 +269,8 @@ impl SurfaceState {
                 }
                 self.set_input(pointer, json!(to));
             }
-            Control::Tabs { many, at } => {
-                self.cursors.insert(place.clone(), (at + 1) % (*many).max(1));
+            Control::Tabs { count, at } => {
+                self.cursors.insert(place.clone(), (at + 1) % (*count).max(1));
             }
             Control::Modal => {
                 if !self.opened.remove(place) {
@@ -329,22 +329,22 @@ impl SurfaceState {
     }
 
     /// Puts pasted text into the field with the focus; false if none has it.
-    pub(super) fn paste(&mut self, words: &str, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
+    pub(super) fn paste(&mut self, text: &str, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
         self.refresh(surface);
-        let spots = layout(self.shown(surface), self, cx).spots;
+        let spots = layout(self.visible(surface), self, cx).spots;
         let spot = self.focus.as_ref().and_then(|place| spots.iter().find(|spot| spot.place == *place));
         let Some(Spot { place, control: Control::Text { pointer, value, many_lines, secret }, .. }) = spot else {
             return false;
         };
-        let words = if *many_lines { words.to_owned() } else { words.replace('\n', " ") };
+        let text = if *many_lines { text.to_owned() } else { text.replace('\n', " ") };
         let given = if *secret && !self.is_given(spot) { "" } else { value.as_str() };
         let mut area: TextArea<'static> = match self.editing.take() {
             Some(editing) => editing.area,
             None => field(given),
         };
-        let room = FIELD_MAX.saturating_sub(area.lines().iter().map(|line| line.len() + 1).sum());
-        if words.len() <= room {
-            area.insert_str(words);
+        let space = FIELD_MAX.saturating_sub(area.lines().iter().map(|line| line.len() + 1).sum());
+        if text.len() <= space {
+            area.insert_str(text);
             self.set_input(pointer, area.lines().join("\n").into());
         }
         self.editing = Some(Editing { place: place.clone(), area });
@@ -353,8 +353,8 @@ impl SurfaceState {
     }
 }
 
-fn field(words: &str) -> TextArea<'static> {
-    input::area(if words.len() > FIELD_MAX { "" } else { words })
+fn field(text: &str) -> TextArea<'static> {
+    input::area(if text.len() > FIELD_MAX { "" } else { text })
 }
 
 /// The pointers that inputs of the surface are bound to, on all tabs: what was typed into others is not sent.

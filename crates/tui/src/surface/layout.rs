@@ -19,7 +19,7 @@ use super::state::SurfaceState;
 
 /// Lines of a surface that are laid out; the rest is left out, and said so.
 const LINES_MAX: usize = 4_000;
-/// The same of a surface in the conversation.
+/// Lines of a surface in the conversation that are laid out.
 const LINES_INLINE: usize = 400;
 /// Bytes of a text that are laid out: of output the end, of others the beginning.
 const TEXT_MAX: usize = 64 << 10;
@@ -33,14 +33,14 @@ const SHARE_MIN: usize = 20;
 /// Columns between children of a row.
 const GAP: usize = 2;
 
-/// What the layout depends on beside the surface and its state.
+/// The inputs of the layout beside the surface and its state.
 #[derive(Debug)]
 pub(crate) struct LayoutContext<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) width: usize,
     /// Rows on the screen: tables and charts are as high as fits.
     pub(crate) height: usize,
-    /// Whether it is a part of the conversation, without keys.
+    /// `true` if it is a part of the conversation, without keys.
     pub(crate) inline: bool,
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn layout(surface: &Surface, state: &SurfaceState, cx: &LayoutContext
     let mut drawing = Drawing { resolver: surface.resolver(), state, cx, rev: surface.rev(), ask: surface.ask(), left };
     let mut part = drawing.component("root", "", cx.width, 1);
     if drawing.left == 0 || drawing.resolver.is_exhausted() {
-        let words = "… more than can be shown here";
-        part.lines.push(Line::from(Span::styled(words, cx.theme.dim)));
+        let text = "… more than can be shown here";
+        part.lines.push(Line::from(Span::styled(text, cx.theme.dim)));
     }
     Layout { lines: part.lines, spots: part.spots }
 }
@@ -108,9 +108,9 @@ impl Drawing<'_> {
         // An input's check is shown once something stands there; a button's says why it does nothing.
         let empty = resolved.props.contains_key("value") && raw_text(&resolved.props, "value").is_empty();
         if let Some(message) = resolved.failed_check.as_ref().filter(|_| !empty) {
-            let words = [Span::styled(sanitize::line(message, 400), self.cx.theme.warn)];
+            let text = [Span::styled(sanitize::line(message, 400), self.cx.theme.warn)];
             let first = Span::styled("  ! ", self.cx.theme.warn);
-            part.lines.extend(wrap(&words, &first, &Span::raw("    "), width));
+            part.lines.extend(wrap(&text, &first, &Span::raw("    "), width));
         }
         if !container {
             part.lines.truncate(self.left);
@@ -131,11 +131,11 @@ impl Drawing<'_> {
     }
 
     /// The cursor of a list of so many items.
-    pub(super) fn cursor(&self, place: &Place, many: usize) -> usize {
-        self.state.cursors.get(place).copied().unwrap_or_default().min(many.saturating_sub(1))
+    pub(super) fn cursor(&self, place: &Place, count: usize) -> usize {
+        self.state.cursors.get(place).copied().unwrap_or_default().min(count.saturating_sub(1))
     }
 
-    /// Whether this event of a button answers the surface's question.
+    /// Returns whether this event of a button answers the surface's question.
     pub(super) fn answers(&self, component: &str, event: &str) -> bool {
         self.ask.is_some_and(|ask| ask.submit.iter().any(|name| name == event || name == component))
     }
@@ -172,10 +172,10 @@ impl Drawing<'_> {
 
     /// Children side by side where they fit; a few that do not share the width, others are below each other.
     fn row(&mut self, resolved: &Resolved<'_>, width: usize, depth: usize) -> Part {
-        let many = resolved.children.len();
+        let count = resolved.children.len();
         let left = self.left;
-        let parts: Vec<Part> = (0..many).map(|at| self.child(resolved, at, width, depth)).collect();
-        let gaps = GAP * many.saturating_sub(1);
+        let parts: Vec<Part> = (0..count).map(|at| self.child(resolved, at, width, depth)).collect();
+        let gaps = GAP * count.saturating_sub(1);
         if parts.iter().map(Part::width).sum::<usize>() + gaps <= width {
             let parts = parts.into_iter().filter(|part| !part.lines.is_empty());
             return Part::beside(
@@ -183,10 +183,10 @@ impl Drawing<'_> {
                 GAP,
             );
         }
-        let share = width.saturating_sub(gaps) / many.max(1);
-        if (2..=SHARED_MAX).contains(&many) && share >= SHARE_MIN {
+        let share = width.saturating_sub(gaps) / count.max(1);
+        if (2..=SHARED_MAX).contains(&count) && share >= SHARE_MIN {
             self.left = left;
-            let parts = (0..many).map(|at| (self.child(resolved, at, share, depth), share));
+            let parts = (0..count).map(|at| (self.child(resolved, at, share, depth), share));
             return Part::beside(parts.collect(), GAP);
         }
         let mut out = Part::default();
@@ -222,8 +222,8 @@ impl Drawing<'_> {
             "Terminal" => self.terminal(props, width),
             "Progress" => vec![self.progress(props, width)],
             _ => {
-                let words = format!("[{}: not known to this version]", sanitize::line(resolved.kind, LABEL_MAX));
-                plain(&words, theme.dim, &none, width)
+                let text = format!("[{}: not known to this version]", sanitize::line(resolved.kind, LABEL_MAX));
+                plain(&text, theme.dim, &none, width)
             }
         }
     }
@@ -358,7 +358,7 @@ pub(super) fn number(props: &Props<'_>, key: &str) -> Option<f64> {
     number.filter(|n| n.is_finite())
 }
 
-/// Whether a property is true.
+/// Returns whether a property is true.
 pub(super) fn flag(props: &Props<'_>, key: &str) -> bool {
     match props.get(key).map(AsRef::as_ref) {
         Some(Value::Bool(on)) => *on,

@@ -36,10 +36,10 @@ struct TreeRow {
 
 impl Drawing<'_> {
     /// The rows on the screen: the first one, and how many.
-    fn window(&self, many: usize, at: usize) -> (usize, usize) {
+    fn window(&self, count: usize, at: usize) -> (usize, usize) {
         let rows = if self.cx.inline { ROWS_INLINE } else { self.cx.height.saturating_sub(BESIDE).max(ROWS_MIN) };
-        let shown = many.min(rows);
-        (at.saturating_sub(rows / 2).min(many - shown), shown)
+        let visible = count.min(rows);
+        (at.saturating_sub(rows / 2).min(count - visible), visible)
     }
 
     pub(super) fn table(&mut self, resolved: &Resolved<'_>, place: &Place, width: usize) -> Part {
@@ -57,8 +57,8 @@ impl Drawing<'_> {
         let at = self.cursor(place, order.len());
         let column = self.state.columns.get(place).copied().unwrap_or_default().min(keys.len().saturating_sub(1));
         let on = self.has_focus(place);
-        let (first, shown) = self.window(order.len(), at);
-        let cells: Vec<Vec<String>> = order[first..first + shown]
+        let (first, visible) = self.window(order.len(), at);
+        let cells: Vec<Vec<String>> = order[first..first + visible]
             .iter()
             .map(|row| {
                 let cell = |head: &&Value| {
@@ -97,24 +97,28 @@ impl Drawing<'_> {
         part.lines.push(Line::from(Span::styled(format!("  {}", "─".repeat(rule)), theme.rule)));
         let top = part.lines.len();
         for (n, cells) in cells.iter().enumerate() {
-            let here = on && first + n == at;
-            let marker = Span::styled(if here { "▸ " } else { "  " }, theme.accent);
-            let style = if here { theme.text.add_modifier(Modifier::REVERSED) } else { theme.text };
+            let cursor_line = on && first + n == at;
+            let marker = Span::styled(if cursor_line { "▸ " } else { "  " }, theme.accent);
+            let style = if cursor_line { theme.text.add_modifier(Modifier::REVERSED) } else { theme.text };
             part.lines.push(row_line(cells, &heads, &widths, marker, |_| style));
         }
         if rows.is_empty() {
             part.lines.push(Line::from(Span::styled("  (no rows)", theme.dim)));
-        } else if order.len() > shown {
-            let words = format!("  rows {}–{} of {}", first + 1, first + shown, order.len());
-            part.lines.push(Line::from(Span::styled(words, theme.dim)));
+        } else if order.len() > visible {
+            let notice = format!("  rows {}–{} of {}", first + 1, first + visible, order.len());
+            part.lines.push(Line::from(Span::styled(notice, theme.dim)));
         }
         let event = event_of(resolved);
         let item = order.get(at).copied();
         let meaning = cells.get(at.saturating_sub(first)).map(|cells| cells.join("\t")).unwrap_or_default();
         let control = Control::Table { rows: order.len(), at, columns: keys, column, sort, item, event };
         let mut spot = self.spot(place, &part, control, meaning);
-        let here = top + at.saturating_sub(first);
-        spot.lines = if on && here > top + 2 { here..here + 1 } else { 0..(here + 1).min(part.lines.len()) };
+        let cursor_line = top + at.saturating_sub(first);
+        spot.lines = if on && cursor_line > top + 2 {
+            cursor_line..cursor_line + 1
+        } else {
+            0..(cursor_line + 1).min(part.lines.len())
+        };
         part.spots.push(spot);
         part
     }
@@ -126,10 +130,10 @@ impl Drawing<'_> {
         let all = tree_rows(entries, self.state.folded.get(place).unwrap_or(&none));
         let at = self.cursor(place, all.len());
         let on = self.has_focus(place);
-        let (first, shown) = self.window(all.len(), at);
+        let (first, visible) = self.window(all.len(), at);
         let mut part = Part::default();
-        for (n, row) in all.iter().enumerate().skip(first).take(shown) {
-            let here = on && n == at;
+        for (n, row) in all.iter().enumerate().skip(first).take(visible) {
+            let cursor_line = on && n == at;
             let text = |key: &str| {
                 let entry = row.entry.and_then(|entry| entries.get(entry));
                 entry.and_then(|entry| entry.get(key)).and_then(Value::as_str).unwrap_or_default()
@@ -146,14 +150,14 @@ impl Drawing<'_> {
                 "renamed" => (" (renamed)", theme.busy),
                 _ => ("", theme.text),
             };
-            let style = if here { style.add_modifier(Modifier::REVERSED) } else { style };
+            let style = if cursor_line { style.add_modifier(Modifier::REVERSED) } else { style };
             let indent = "  ".repeat(row.depth.min(width / 8));
-            let room = width.saturating_sub(4 + indent.len() + status.len()).max(4);
+            let space = width.saturating_sub(4 + indent.len() + status.len()).max(4);
             let name = if row.folder.is_some() { format!("{}/", row.name) } else { row.name.clone() };
             let mut spans = vec![
-                Span::styled(if here { "▸ " } else { "  " }, theme.accent),
+                Span::styled(if cursor_line { "▸ " } else { "  " }, theme.accent),
                 Span::styled(format!("{indent}{fold}"), theme.rule),
-                Span::styled(sanitize::line(&name, room), style),
+                Span::styled(sanitize::line(&name, space), style),
                 Span::styled(status, style.remove_modifier(Modifier::REVERSED)),
             ];
             let note = sanitize::line(text("note"), LABEL_MAX);
@@ -168,16 +172,16 @@ impl Drawing<'_> {
         }
         if all.is_empty() {
             part.lines.push(Line::from(Span::styled("  (no files)", theme.dim)));
-        } else if all.len() > shown {
-            let words = format!("  {}–{} of {}", first + 1, first + shown, all.len());
-            part.lines.push(Line::from(Span::styled(words, theme.dim)));
+        } else if all.len() > visible {
+            let notice = format!("  {}–{} of {}", first + 1, first + visible, all.len());
+            part.lines.push(Line::from(Span::styled(notice, theme.dim)));
         }
         let item = all.get(at).map(|row| (row.path.clone(), row.folder.is_some()));
         let meaning = item.as_ref().map(|(path, _)| path.clone()).unwrap_or_default();
         let control = Control::Tree { rows: all.len(), at, item, event: event_of(resolved) };
         let mut spot = self.spot(place, &part, control, meaning);
-        let here = at.saturating_sub(first);
-        spot.lines = here..(here + 1).min(part.lines.len());
+        let cursor_line = at.saturating_sub(first);
+        spot.lines = cursor_line..(cursor_line + 1).min(part.lines.len());
         part.spots.push(spot);
         part
     }
@@ -217,14 +221,14 @@ fn row_line(
     let mut spans = vec![marker];
     for (n, (cell, columns)) in cells.iter().zip(widths).enumerate() {
         let cell = sanitize::cut(cell, *columns);
-        let room = columns.saturating_sub(sanitize::width(&cell));
+        let space = columns.saturating_sub(sanitize::width(&cell));
         let text = |key: &str| heads.get(n).and_then(|head| head.get(key)).and_then(Value::as_str);
         let numeric = matches!(text("format"), Some("number" | "bytes" | "percent" | "duration"));
         let (before, after) = match text("align") {
-            Some("end") => (room, 0),
-            Some("center") => (room / 2, room - room / 2),
-            None if numeric => (room, 0),
-            _ => (0, room),
+            Some("end") => (space, 0),
+            Some("center") => (space / 2, space - space / 2),
+            None if numeric => (space, 0),
+            _ => (0, space),
         };
         if n > 0 {
             spans.push(Span::styled(" ".repeat(GAP), Style::new()));

@@ -40,7 +40,7 @@ pub(crate) struct SessionSurfaces {
     open: Option<String>,
     /// Changes that arrived since the surfaces are being read again.
     waiting: Option<Vec<Change>>,
-    /// Whether a change was missed.
+    /// `true` if a change was missed.
     stale: bool,
 }
 
@@ -77,7 +77,7 @@ impl SessionSurfaces {
         self.forget_closed();
     }
 
-    /// Whether the surfaces have to be read again now; then they are being read.
+    /// Returns whether the surfaces have to be read again now; then they are being read.
     pub(crate) fn read_again(&mut self) -> bool {
         if !self.stale || self.waiting.is_some() {
             return false;
@@ -87,7 +87,7 @@ impl SessionSurfaces {
         true
     }
 
-    /// Whether the surfaces are being read again.
+    /// Returns whether the surfaces are being read again.
     pub(crate) fn is_reading(&self) -> bool {
         self.waiting.is_some()
     }
@@ -105,7 +105,6 @@ impl SessionSurfaces {
         }
     }
 
-    /// A surface.
     pub(crate) fn get(&self, name: &str) -> Option<&Surface> {
         self.set.get(name)
     }
@@ -134,12 +133,10 @@ impl SessionSurfaces {
         (at.map_or(0, |at| at + 1), names.len())
     }
 
-    /// What the user did on the open surface.
     pub(crate) fn open_state(&self) -> Option<&SurfaceState> {
         self.open.as_ref().and_then(|name| self.states.get(name))
     }
 
-    /// The state of a surface of this name.
     pub(crate) fn state_mut(&mut self, name: &str) -> Option<&mut SurfaceState> {
         self.states.get_mut(name)
     }
@@ -147,8 +144,8 @@ impl SessionSurfaces {
     /// Fills the page with a surface; false if there is none of this name.
     pub(crate) fn show(&mut self, name: &str, now: i64) -> bool {
         let Some(surface) = self.set.get(name) else { return false };
-        let asked = surface.ask().is_some();
-        self.states.entry(name.to_owned()).or_default().enter(now, asked);
+        let asks = surface.ask().is_some();
+        self.states.entry(name.to_owned()).or_default().enter(now, asks);
         self.open = Some(name.to_owned());
         true
     }
@@ -173,12 +170,12 @@ impl SessionSurfaces {
         self.open()?.ask().map(|ask| ask.request_id.as_str())
     }
 
-    /// Whether text is being typed into the open surface.
+    /// Returns whether text is being typed into the open surface.
     pub(crate) fn is_typing(&self) -> bool {
         self.open_state().is_some_and(SurfaceState::is_typing)
     }
 
-    /// Whether a letter begins or continues a text in the open surface.
+    /// Returns whether a letter begins or continues a text in the open surface.
     pub(crate) fn takes_letters(&self, cx: &LayoutContext<'_>) -> bool {
         self.open().zip(self.open_state()).is_some_and(|(surface, state)| state.takes_letters(surface, cx))
     }
@@ -195,7 +192,7 @@ impl SessionSurfaces {
     /// The lines of the open surface, all of them, and the first one on the screen.
     pub(crate) fn draw_open(&self, cx: &LayoutContext<'_>) -> Option<(Layout, usize)> {
         let (surface, state) = (self.open()?, self.open_state()?);
-        Some((layout(state.shown(surface), state, cx), state.scroll))
+        Some((layout(state.visible(surface), state, cx), state.scroll))
     }
 
     /// Passes a key to the open surface.
@@ -217,10 +214,10 @@ impl SessionSurfaces {
     }
 
     /// Puts pasted text into the field of the open surface that has the focus; false if none has.
-    pub(crate) fn paste(&mut self, words: &str, cx: &LayoutContext<'_>) -> bool {
+    pub(crate) fn paste(&mut self, text: &str, cx: &LayoutContext<'_>) -> bool {
         match &self.open {
             Some(name) => match (self.set.get(name), self.states.get_mut(name)) {
-                (Some(surface), Some(state)) => state.paste(words, surface, cx),
+                (Some(surface), Some(state)) => state.paste(text, surface, cx),
                 _ => false,
             },
             None => false,

@@ -23,7 +23,7 @@ pub(crate) enum Control {
     Button {
         event: Option<String>,
         url: Option<String>,
-        /// Whether one of its checks does not hold.
+        /// `true` if one of its checks does not hold.
         blocked: bool,
     },
     Text {
@@ -50,7 +50,7 @@ pub(crate) enum Control {
         value: f64,
     },
     Tabs {
-        many: usize,
+        count: usize,
         at: usize,
     },
     /// Opens and closes what it stands above.
@@ -82,7 +82,7 @@ pub(crate) struct Spot {
     /// Its lines; of one that is scrolled itself, those around its cursor.
     pub(super) lines: Range<usize>,
     pub(super) control: Control,
-    /// What a press here means: if that changes, the next press has to wait.
+    /// The meaning of a press here: if that changes, the next press has to wait.
     pub(super) meaning: String,
 }
 
@@ -131,10 +131,10 @@ impl Part {
             let mut lines = part.lines.into_iter();
             for row in &mut out.lines {
                 let line = lines.next().unwrap_or_default();
-                let room = if n < last { (columns + gap).saturating_sub(line_width(&line)) } else { 0 };
+                let space = if n < last { (columns + gap).saturating_sub(line_width(&line)) } else { 0 };
                 row.spans.extend(line.spans);
-                if room > 0 {
-                    row.spans.push(Span::raw(" ".repeat(room)));
+                if space > 0 {
+                    row.spans.push(Span::raw(" ".repeat(space)));
                 }
             }
             out.spots.extend(part.spots);
@@ -161,7 +161,7 @@ pub(super) fn line_width(line: &Line<'_>) -> usize {
     line.spans.iter().map(|span| sanitize::width(&span.content)).sum()
 }
 
-/// What a widget draws, as lines.
+/// The drawing of a widget as lines.
 pub(super) fn drawn(width: usize, height: usize, draw: impl FnOnce(Rect, &mut Buffer)) -> Vec<Line<'static>> {
     let side = |n: usize| u16::try_from(n).unwrap_or(u16::MAX).clamp(1, 500);
     let area = Rect::new(0, 0, side(width), side(height));

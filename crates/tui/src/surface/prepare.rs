@@ -11,7 +11,7 @@ impl SurfaceState {
     pub(super) fn takes_letters(&self, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
         let is_text =
             |spot: &Spot| Some(&spot.place) == self.focus.as_ref() && matches!(spot.control, Control::Text { .. });
-        self.is_typing() || layout(self.shown(surface), self, cx).spots.iter().any(is_text)
+        self.is_typing() || layout(self.visible(surface), self, cx).spots.iter().any(is_text)
     }
 
     /// Brings the state in line with the surface and the room for it.
@@ -23,7 +23,7 @@ impl SurfaceState {
         }
         self.prepared = Some(current);
         self.refresh(surface);
-        let laid_out = layout(self.shown(surface), self, cx);
+        let laid_out = layout(self.visible(surface), self, cx);
         self.size = (laid_out.lines.len(), cx.height);
         self.orders.borrow_mut().retain(|place, _| laid_out.spots.iter().any(|spot| spot.place == *place));
         // The empty place stands for the first control.

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::part::Place;
 
-/// How long a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
+/// Time that a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
 pub(crate) const PRESS_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
 
-/// What a text field takes while it is edited.
+/// The state of a text field while it is edited.
 #[derive(Clone, Debug)]
 pub(super) struct Editing {
     pub(super) place: Place,
@@ -37,10 +37,10 @@ pub(super) struct Order {
     rows: Rc<Vec<usize>>,
 }
 
-/// What the user did on a surface. It stays while the surface changes.
+/// The state of a surface that the user changed. It stays while the surface changes.
 #[derive(Debug, Default)]
 pub(crate) struct SurfaceState {
-    /// What was typed or chosen and not sent yet, by the pointer of the input.
+    /// The values that were typed or chosen and not sent yet, by the pointer of the input.
     pub(super) inputs: BTreeMap<String, Value>,
     /// Counts the changes of `inputs`.
     pub(super) edits: u64,
@@ -48,7 +48,7 @@ pub(crate) struct SurfaceState {
     pub(super) focus: Option<Place>,
     pub(super) editing: Option<Editing>,
     pub(crate) scroll: usize,
-    /// Whether the screen goes where the focus is.
+    /// `true` if the screen goes where the focus is.
     pub(super) follow: bool,
     /// The shown tab, the option, row or entry under the cursor.
     pub(super) cursors: BTreeMap<Place, usize>,
@@ -63,11 +63,11 @@ pub(crate) struct SurfaceState {
     pub(super) orders: RefCell<BTreeMap<Place, Order>>,
     /// The control that was pressed; no other is until the gateway has replied.
     pub(super) sent: Option<Place>,
-    /// Why the last press was refused.
+    /// The reason why the last press was refused.
     pub(crate) problem: String,
-    /// What a press on the focus means, and since when.
+    /// The meaning of a press on the focus, and since when.
     pub(super) meaning: (Option<Place>, String, i64),
-    /// Whether a key of the user was applied since the last layout.
+    /// `true` if a key of the user was applied since the last layout.
     pub(super) own: bool,
     /// The revision, edits, columns and rows of the last layout.
     pub(super) prepared: Option<(u64, u64, usize, usize)>,
@@ -77,11 +77,11 @@ pub(crate) struct SurfaceState {
 
 impl SurfaceState {
     /// The user opens the surface; of one that asks, the first control gets the focus.
-    pub(super) fn enter(&mut self, now: i64, asked: bool) {
+    pub(super) fn enter(&mut self, now: i64, asks: bool) {
         self.meaning = (None, String::new(), now);
         self.editing = None;
         self.own = false;
-        if self.focus.is_none() && asked {
+        if self.focus.is_none() && asks {
             self.focus = Some(Place::default());
         }
         self.follow = true;
@@ -92,7 +92,7 @@ impl SurfaceState {
     }
 
     /// The surface as the user sees it.
-    pub(super) fn shown<'a>(&'a self, surface: &'a Surface) -> &'a Surface {
+    pub(super) fn visible<'a>(&'a self, surface: &'a Surface) -> &'a Surface {
         match &self.typed {
             Some(typed) if !self.inputs.is_empty() && (typed.rev, typed.edits) == (surface.rev(), self.edits) => {
                 &typed.surface
@@ -112,7 +112,7 @@ impl SurfaceState {
         }
     }
 
-    /// Whether a press on the focus is meant for what stands there now.
+    /// Returns whether a press on the focus is meant for what stands there now.
     pub(super) fn is_armed(&self, now: i64) -> bool {
         // A clock that was set back must not block forever.
         !(0..PRESS_DELAY).contains(&(now - self.meaning.2))

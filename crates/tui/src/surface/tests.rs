@@ -78,13 +78,13 @@ impl Bench {
         }
     }
 
-    fn write(&mut self, words: &str) {
-        words.chars().for_each(|c| assert_eq!(self.key(&c.to_string()), SurfaceStep::Taken));
+    fn write(&mut self, text: &str) {
+        text.chars().for_each(|c| assert_eq!(self.key(&c.to_string()), SurfaceStep::Taken));
     }
 
     fn lines(&self) -> Vec<String> {
         let cx = LayoutContext { theme: &self.theme, width: self.size.0, height: self.size.1, inline: false };
-        let lines = layout(self.state.shown(&self.surface), &self.state, &cx).lines;
+        let lines = layout(self.state.visible(&self.surface), &self.state, &cx).lines;
         lines.iter().map(text).collect()
     }
 
@@ -473,7 +473,7 @@ fn surface_gallery_has_every_component_and_fits_any_width() {
 }
 
 fn hostile() -> impl Strategy<Value = Value> {
-    let words = prop_oneof![
+    let text = prop_oneof![
         "\\PC{0,10}",
         "(.|\\x1b|[\\x00-\\x1f]|\u{202e}|\u{200d}|\u{301}|[\u{80}-\u{9f}]){0,20}",
         prop::sample::select(vec![
@@ -495,7 +495,7 @@ fn hostile() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        words.prop_map(Value::from),
+        text.prop_map(Value::from),
     ];
     let names = prop::sample::select(vec![
         "path", "value", "label", "key", "format", "values", "x", "status", "note", "title", "call", "args",

@@ -157,8 +157,8 @@ fn changes_read_only_what_is_shown_and_one_diff_at_a_time() {
     stage.keys(&["g", "c"]);
     let paths: Vec<String> = calls(&mut stage).into_iter().map(|(_, path)| path).collect();
     assert_eq!(paths, ["/v1/sessions/s_1/changes/undone", "/v1/sessions/s_1/changes?"]);
-    let many: Vec<Value> = (0..2_000).map(|n| file(&format!("src/{n:04}.rs"), "modified", 1, 1, json!({}))).collect();
-    reply(&mut stage, ChangesCall::List(1), 200, list("1", &many));
+    let count: Vec<Value> = (0..2_000).map(|n| file(&format!("src/{n:04}.rs"), "modified", 1, 1, json!({}))).collect();
+    reply(&mut stage, ChangesCall::List(1), 200, list("1", &count));
     let first = calls(&mut stage);
     assert!(first.iter().any(|(_, path)| path == "/v1/sessions/s_1/changes/file?path=src%2F0000.rs&"), "{first:?}");
     // Going through the list reads no diff until the one on its way is there; then that of the selected file.
@@ -380,7 +380,7 @@ fn changes_say_why_there_is_nothing_to_show() {
     none["source"] = "none".into();
     none["notes"] = json!([{ "code": "no_repository", "text": "the folder is not in a git repository" }]);
     let forbidden = json!({ "code": "only_a_link", "detail": "it shows the conversation only" });
-    for (status, body, words) in [
+    for (status, body, text) in [
         (200, list("1", &[]), "Nothing has changed."),
         (200, none, "the folder is not in a git repository"),
         (403, forbidden, "could not be read: it shows the conversation only"),
@@ -393,8 +393,8 @@ fn changes_say_why_there_is_nothing_to_show() {
             assert!(stage.screen().contains("reading …"), "{}", stage.screen());
             calls(&mut stage);
             reply(&mut stage, ChangesCall::List(1), status, body.clone());
-            let said = stage.screen().split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(said.contains(words), "{words}: {}", stage.screen());
+            let text_on_screen = stage.screen().split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text_on_screen.contains(text), "{text}: {}", stage.screen());
             // No key needs a file.
             stage.keys(&["j", "n", "c", "v", "x", "X", "e", "y", "U", "r", "Esc", "Enter", "Down", "G", "J"]);
         }
@@ -411,9 +411,9 @@ fn changes_of_hostile_names_and_contents_are_text() {
         json!({ "path": 5 }),
     ];
     all.extend((0..100_000).map(|n| json!({ "path": format!("f{n}"), "status": "odd", "digest": "d" })));
-    let mut told = list("1", &all);
-    told["notes"] = json!([{ "text": evil }, { "text": "two" }, { "text": "three" }]);
-    told["runs"][0]["prompt"] = evil.into();
+    let mut reply = list("1", &all);
+    reply["notes"] = json!([{ "text": evil }, { "text": "two" }, { "text": "three" }]);
+    reply["runs"][0]["prompt"] = evil.into();
     let long = format!("+{evil}{}\n", "y".repeat(1 << 20));
     let diff =
         format!("@@ -1,1 +1,200000 @@ {evil}\n-{}\n{}{}", evil.replace('\n', ""), long, "+z\u{200b}\n".repeat(100_000));
@@ -421,12 +421,12 @@ fn changes_of_hostile_names_and_contents_are_text() {
         let mut stage = Stage::new(width, height, &sessions(), &[]);
         stage.open("s_1");
         stage.keys(&["Esc", "g", "c"]);
-        serve(&mut stage, &told, &diff);
+        serve(&mut stage, &reply, &diff);
         for key in
             ["n", "J", "c", "Enter", "G", "PageUp", "g", "r", "Esc", "x", "Esc", "j", "n", "End", "j", "y", "e", "k"]
         {
             stage.keys(&[key]);
-            serve_quietly(&mut stage, &told, &diff);
+            serve_quietly(&mut stage, &reply, &diff);
             let bytes = String::from_utf8(stage.bytes()).unwrap();
             for bad in ["\u{1b}]", "\u{7}", "\u{202e}", "\u{9b}", "\u{200b}"] {
                 assert!(!bytes.contains(bad), "{bad:?} after {key} at {width}x{height}");
@@ -436,9 +436,9 @@ fn changes_of_hostile_names_and_contents_are_text() {
     }
 }
 
-/// As [`serve`], whatever is asked.
+/// Serves like [`serve`], whatever is asked.
 fn serve_quietly(stage: &mut Stage, list: &Value, diff: &str) {
-    let kept: Vec<Effect> = std::mem::take(&mut stage.effects)
+    let others: Vec<Effect> = std::mem::take(&mut stage.effects)
         .into_iter()
         .filter(|effect| {
             matches!(
@@ -447,7 +447,7 @@ fn serve_quietly(stage: &mut Stage, list: &Value, diff: &str) {
             )
         })
         .collect();
-    stage.effects = kept;
+    stage.effects = others;
     serve(stage, list, diff);
 }
 
@@ -475,10 +475,10 @@ fn changes_open_the_editor_at_the_line_and_copy_patches() {
 #[test]
 fn changes_take_clicks_and_the_wheel() {
     let mut stage = opened(120, 30);
-    let at = |stage: &Stage, words: &str| {
+    let at = |stage: &Stage, text: &str| {
         let screen = stage.screen();
-        let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(words)).expect(words);
-        let column = line[..line.find(words).unwrap()].chars().count();
+        let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).expect(text);
+        let column = line[..line.find(text).unwrap()].chars().count();
         (u16::try_from(column).unwrap(), u16::try_from(row).unwrap())
     };
     let place = at(&stage, "src/parser.rs");

@@ -54,8 +54,8 @@ fn new_session_of_a_running_agent_needs_only_its_prompt() {
     let mut stage = form(80, 24, &runtimes());
     stage.type_text("say hello");
     stage.keys(&["Enter"]);
-    let wish = json!({ "runtime_id": "demo", "cwd": "/home/you/project" });
-    assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), wish, "new-1".to_owned())]);
+    let request = json!({ "runtime_id": "demo", "cwd": "/home/you/project" });
+    assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), request, "new-1".to_owned())]);
     assert!(stage.screen().contains("Opening the session …"), "{}", stage.screen());
     // Keys do nothing meanwhile.
     stage.type_text("more");
@@ -72,17 +72,17 @@ fn new_session_of_a_running_agent_needs_only_its_prompt() {
 fn new_session_starts_an_installed_agent_with_its_settings() {
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
     assert_eq!(focus(&stage), FormField::Agent, "nothing runs: the agent is chosen first");
-    let told = json!({ "latest": { "current_mode_update": { "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
+    let reply = json!({ "latest": { "current_mode_update": { "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
         { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" } ] } } } } });
     // Its newest session tells its settings, also if it does not run now.
     stage.keys(&["Down"]);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Offers("s_1".into())), Ok((200, told.clone()))));
+    stage.msg(Msg::Done(CallTag::Form(FormCall::Offers("s_1".into())), Ok((200, reply.clone()))));
     assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
     stage.keys(&["Up"]);
     assert!(!stage.screen().contains("Mode"), "those of another agent: {}", stage.screen());
     let mut stage = form(80, 24, &runtimes());
     let newest = CallTag::Form(FormCall::Offers("s_1".into()));
-    stage.msg(Msg::Done(newest, Ok((200, told))));
+    stage.msg(Msg::Done(newest, Ok((200, reply))));
     assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
     stage.type_text("go");
     stage.keys(&["S-Tab", "S-Tab"]);
@@ -117,8 +117,8 @@ fn new_session_works_in_a_worktree_where_there_is_a_repository() {
     assert!(stage.screen().contains("the new branch of a git worktree"), "{}", stage.screen());
     stage.type_text("fix/parser");
     stage.keys(&["Enter"]);
-    let wish = json!({ "runtime_id": "demo", "cwd": "/home/you/project", "worktree": { "branch": "fix/parser" } });
-    assert_eq!(started(&mut stage)[0].1, wish);
+    let request = json!({ "runtime_id": "demo", "cwd": "/home/you/project", "worktree": { "branch": "fix/parser" } });
+    assert_eq!(started(&mut stage)[0].1, request);
     // A branch that is refused is said, and stays to be changed.
     let refused = json!({ "code": "worktree_exists", "detail": "there is a branch fix/parser already" });
     stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((409, refused))));
@@ -173,14 +173,14 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         stage.keys(&["Enter"]);
         stage.type_text("do it");
         stage.keys(&["Enter"]);
-        let wish = json!({ "start": { "preset": "gemini" }, "cwd": "/home/you/project", "title": "A title" });
-        let sent = ("/v1/sessions".to_owned(), wish.clone(), "new-1".to_owned());
+        let request = json!({ "start": { "preset": "gemini" }, "cwd": "/home/you/project", "title": "A title" });
+        let sent = ("/v1/sessions".to_owned(), request.clone(), "new-1".to_owned());
         assert_eq!(started(&mut stage), [sent]);
         let why = json!({ "code": "runtime_not_started", "detail": "gemini did not start: it ended", "stderr": "one\nno key\u{1b}[2J" });
         stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((502, why))));
         let screen = stage.screen();
-        for words in ["That did not work", "no key\\u{1b}[2J", "do it"] {
-            assert!(screen.contains(words), "no {words:?} at {width}x{height}:\n{screen}");
+        for text in ["That did not work", "no key\\u{1b}[2J", "do it"] {
+            assert!(screen.contains(text), "no {text:?} at {width}x{height}:\n{screen}");
         }
         // The next is another attempt; without an answer, the same one is repeated.
         stage.keys(&["Enter"]);
@@ -189,7 +189,7 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         assert!(stage.app.pages.new_session.form.is_some(), "the reply to another attempt");
         stage.msg(Msg::Done(CallTag::Form(FormCall::Start(2)), Err("lost".into())));
         stage.keys(&["Enter"]);
-        assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), wish, "new-2".to_owned())]);
+        assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), request, "new-2".to_owned())]);
         // Esc gives it up, and the second one closes the form, which keeps the prompt.
         stage.keys(&["Esc"]);
         assert!(stage.effects.contains(&Effect::GiveUp) && stage.screen().contains("Nothing was left behind"));
@@ -386,8 +386,7 @@ fn new_session_is_drawn_at_every_size() {
         assert!(screen.contains("claude") && screen.contains("not installed"), "{screen}");
         assert!(!screen.contains("claude-terminal"), "its sessions begin in terminals: {screen}");
         stage.keys(&["Enter"]);
-        let copied =
-            stage.effects.iter().any(|effect| matches!(effect, Effect::Copy(words) if words.starts_with("npm")));
+        let copied = stage.effects.iter().any(|effect| matches!(effect, Effect::Copy(text) if text.starts_with("npm")));
         assert!(copied, "{:?}", stage.effects);
     }
 }

@@ -9,14 +9,14 @@ fn mouse(stage: &mut Stage, kind: MouseEventKind, (column, row): (u16, u16)) {
     stage.msg(Msg::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
 }
 
-/// Where these words begin on the screen.
-fn place(stage: &Stage, words: &str) -> (u16, u16) {
+/// The place where a text begins on the screen.
+fn place(stage: &Stage, text: &str) -> (u16, u16) {
     let screen = stage.screen();
     let found = screen.lines().enumerate().find_map(|(row, line)| {
-        let at = line.find(words)?;
+        let at = line.find(text)?;
         Some((line[..at].chars().count(), row))
     });
-    let (column, row) = found.unwrap_or_else(|| panic!("no {words:?}:\n{screen}"));
+    let (column, row) = found.unwrap_or_else(|| panic!("no {text:?}:\n{screen}"));
     (u16::try_from(column).unwrap(), u16::try_from(row).unwrap())
 }
 
@@ -224,9 +224,9 @@ fn panes_request_never_takes_the_keys_from_the_composer() {
         stage.keys(&["d"]);
         assert_eq!(stage.answers().len(), 1);
         // After the answer the composer has the keys again, but for a second press.
-        let over = json!({ "request_id": "q_1", "state": "answered", "ok": false, "at": at(stage.now),
+        let resolved = json!({ "request_id": "q_1", "state": "answered", "ok": false, "at": at(stage.now),
             "resolved_by": { "device_id": "d_local", "name": "me" } });
-        stage.event("s_1", "request_resolved", &over);
+        stage.event("s_1", "request_resolved", &resolved);
         stage.keys(&["d"]);
         assert_eq!(
             (stage.app.shared.writing, stage.app.pages.session.composer.lines().concat()),
@@ -261,9 +261,9 @@ fn panes_next_request_is_ready_within_half_a_second_of_an_answer() {
         for n in 0..20 {
             stage.keys(&["a"]);
             assert_eq!(stage.answers().len(), 1, "{n}: {}", stage.screen());
-            let over = json!({ "request_id": format!("q_{n:02}"), "state": "answered", "ok": true, "option_id": "o1", "at": at(stage.now),
+            let resolved = json!({ "request_id": format!("q_{n:02}"), "state": "answered", "ok": true, "option_id": "o1", "at": at(stage.now),
                 "resolved_by": { "device_id": "d_local", "name": "me" } });
-            stage.event("s_1", "request_resolved", &over);
+            stage.event("s_1", "request_resolved", &resolved);
             stage.advance(ARM_DELAY);
         }
     }

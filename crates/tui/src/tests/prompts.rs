@@ -72,18 +72,18 @@ fn prompt_sends_images_that_are_listed_and_removable() {
     let mut stage = writing();
     // Dropped on the terminal, and by its path.
     stage.msg(Msg::Paste("'/tmp/x/one.png'".into()));
-    let wanted = Effect::ReadImage {
+    let expected = Effect::ReadImage {
         place: "s_1".into(),
         path: "/tmp/x/one.png".into(),
         pasted: Some("'/tmp/x/one.png'".into()),
     };
-    assert!(stage.effects.contains(&wanted) && stage.app.pages.session.composer.is_empty(), "{:?}", stage.effects);
+    assert!(stage.effects.contains(&expected) && stage.app.pages.session.composer.is_empty(), "{:?}", stage.effects);
     stage.msg(Msg::ImageRead("s_1".into(), Some("'/tmp/x/one.png'".into()), read("one.png")));
     stage.keys(&["C-t"]);
     stage.type_text("two.png");
     stage.keys(&["Enter"]);
-    let wanted = Effect::ReadImage { place: "s_1".into(), path: "two.png".into(), pasted: None };
-    assert!(stage.effects.contains(&wanted), "{:?}", stage.effects);
+    let expected = Effect::ReadImage { place: "s_1".into(), path: "two.png".into(), pasted: None };
+    assert!(stage.effects.contains(&expected), "{:?}", stage.effects);
     stage.msg(Msg::ImageRead("s_1".into(), None, read("two.png")));
     let screen = stage.screen();
     assert!(screen.contains("+ one.png · 640x480 · 24 bytes") && screen.contains("+ two.png"), "{screen}");
@@ -99,7 +99,7 @@ fn prompt_sends_images_that_are_listed_and_removable() {
     assert_eq!(sent["content"][1]["mimeType"], "image/png");
     assert!(!stage.screen().contains("+ one.png"), "it is on its way");
     // What was not sent comes back, to the session that it was written in.
-    let sent = SentPrompt { session: "s_1".into(), words: "look".into(), images: vec![read("one.png").unwrap()] };
+    let sent = SentPrompt { session: "s_1".into(), text: "look".into(), images: vec![read("one.png").unwrap()] };
     stage.open("s_2");
     stage.msg(Msg::Done(CallTag::Prompt(Box::new(sent)), Ok((429, json!({ "detail": "too many wait" })))));
     assert!(stage.app.pages.session.composer.is_empty() && stage.screen().contains("too many wait"));
@@ -115,9 +115,9 @@ fn paged(first: u64, last: u64, event: Value) -> Value {
 }
 
 fn opened(stage: &mut Stage, events: &[Value]) {
-    let of = stage.app.following();
+    let subscription = stage.app.following();
     let page = PageOf::read(&json!({ "events": events }));
-    stage.msg(Msg::Opened(of, Some((page, json!({}), "e:99".into()))));
+    stage.msg(Msg::Opened(subscription, Some((page, json!({}), "e:99".into()))));
     stage.session_event(ClientEvent::Live);
     stage.keys(&["Esc"]);
     stage.effects.clear();
@@ -126,27 +126,27 @@ fn opened(stage: &mut Stage, events: &[Value]) {
 #[test]
 fn tool_call_says_what_is_left_out_and_loads_it_on_a_key() {
     let mut stage = writing();
-    let text = |words: &str| json!([{ "type": "content", "content": { "type": "text", "text": words } }]);
-    let call = |words: &str, left: u64| {
-        json!({ "toolCallId": "t1", "title": "make", "kind": "execute", "status": "completed", "content": text(words),
+    let text = |notice: &str| json!([{ "type": "content", "content": { "type": "text", "text": notice } }]);
+    let call = |notice: &str, left: u64| {
+        json!({ "toolCallId": "t1", "title": "make", "kind": "execute", "status": "completed", "content": text(notice),
             "_meta": { "plexus": { "left_out": left } } })
     };
     opened(&mut stage, &[paged(5, 9, call("the beginning", 3 << 20))]);
     assert!(stage.screen().contains("3.0 MiB left out · L: load all of it"), "{}", stage.screen());
     stage.keys(&["L"]);
-    let wanted = stage.effects.iter().find_map(|effect| match effect {
+    let expected = stage.effects.iter().find_map(|effect| match effect {
         Effect::Whole { session, call } if session == "s_1" => Some(call.clone()),
         _ => None,
     });
-    let wanted = wanted.unwrap();
-    assert_eq!((wanted.id.as_str(), wanted.epoch.as_str(), wanted.parts.as_slice()), ("t1", "e", &[(5, 9)][..]));
+    let expected = expected.unwrap();
+    assert_eq!((expected.id.as_str(), expected.epoch.as_str(), expected.parts.as_slice()), ("t1", "e", &[(5, 9)][..]));
     assert!(stage.screen().contains("loading 3.0 MiB"), "{}", stage.screen());
     // What comes meanwhile is not lost.
     stage.place = 9;
     stage.event("s_1", "tool_call_update", &json!({ "toolCallId": "t1", "title": "make all" }));
     let whole = PageOf::read(&json!({ "events": [paged(5, 9, call("the beginning\nthe end", 0))] })).events;
-    let of = stage.app.following();
-    stage.msg(Msg::Whole(of, wanted.block, Ok((whole, 9))));
+    let subscription = stage.app.following();
+    stage.msg(Msg::Whole(subscription, expected.block, Ok((whole, 9))));
     let screen = stage.screen();
     assert!(screen.contains("the end") && screen.contains("make all") && !screen.contains("left out"), "{screen}");
     stage.keys(&["L"]);
@@ -155,8 +155,8 @@ fn tool_call_says_what_is_left_out_and_loads_it_on_a_key() {
     let mut stage = writing();
     opened(&mut stage, &[paged(5, 9, call("the beginning", 2000))]);
     stage.keys(&["L"]);
-    let of = stage.app.following();
-    stage.msg(Msg::Whole(of, 1, Err("not loaded: the rest is no longer stored".into())));
+    let subscription = stage.app.following();
+    stage.msg(Msg::Whole(subscription, 1, Err("not loaded: the rest is no longer stored".into())));
     assert!(stage.screen().contains("no longer stored") && stage.screen().contains("1 KiB left out"));
 }
 
@@ -180,7 +180,7 @@ fn tool_call_shows_a_change_at_its_lines_and_none_that_was_left_out() {
     assert!(screen.contains("src/other.rs") && !screen.contains("+0 -0"), "{screen}");
     let mut events: Vec<ConversationEvent> = Vec::new();
     events.extend(PageOf::read(&json!({ "events": [paged(6, 6, json!({ "toolCallId": "another" }))] })).events);
-    let of = stage.app.following();
-    stage.msg(Msg::Whole(of, 77, Ok((events, 6))));
+    let subscription = stage.app.following();
+    stage.msg(Msg::Whole(subscription, 77, Ok((events, 6))));
     assert!(stage.screen().contains("298 + c"), "the answer for a block that is gone: {}", stage.screen());
 }

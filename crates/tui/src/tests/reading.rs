@@ -62,7 +62,7 @@ fn tui_unfolds_calls_that_only_looked_by_the_keys_of_calls() {
     assert!(!stage.screen().contains("holds"), "{}", stage.screen());
     stage.keys(&["c"]);
     let copied = stage.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Copy(words) => Some(words.clone()),
+        Effect::Copy(text) => Some(text.clone()),
         _ => None,
     });
     assert_eq!(copied.as_deref(), Some("file-0.rs\nfile-1.rs\nfile-2.rs\nfile-3.rs\nfile-4.rs"));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn asks(many: usize) -> Vec<Value> {
+fn asks(count: usize) -> Vec<Value> {
     let one = |n: usize| {
         ask(
             &format!("q_{n:04}"),
@@ -12,7 +12,7 @@ fn asks(many: usize) -> Vec<Value> {
                 "digest": format!("d{n}"), "opened_at": at(NOON - i64::try_from(n).unwrap()) }),
         )
     };
-    (0..many).map(one).collect()
+    (0..count).map(one).collect()
 }
 
 fn inbox(width: u16, height: u16, requests: &[Value]) -> Stage {
@@ -22,9 +22,9 @@ fn inbox(width: u16, height: u16, requests: &[Value]) -> Stage {
 }
 
 fn closed(id: &str, session: &str, when: i64) -> ClientEvent {
-    let over = json!({ "request_id": id, "state": "answered", "ok": false, "at": at(when),
+    let resolved = json!({ "request_id": id, "state": "answered", "ok": false, "at": at(when),
         "resolved_by": { "device_id": "d_2", "name": "phone" } });
-    event_at(session, 9, "request_resolved", &over, when)
+    event_at(session, 9, "request_resolved", &resolved, when)
 }
 
 /// The answers that are on their way: which request, and what.
@@ -46,21 +46,21 @@ fn receipt(stage: &mut Stage, id: &str, status: u16) {
 #[test]
 fn triage_draws_two_lines_for_each_request_at_every_size() {
     for (width, height) in [(40, 12), (60, 20), (80, 24), (120, 40), (200, 50)] {
-        for many in [1, 50, 1_000] {
-            let mut stage = inbox(width, height, &asks(many));
+        for count in [1, 50, 1_000] {
+            let mut stage = inbox(width, height, &asks(count));
             stage.advance(ARM_DELAY);
-            for n in 0..many.min(60) {
+            for n in 0..count.min(60) {
                 let screen = stage.screen();
                 let name = format!("make t{n:04}");
-                assert!(screen.contains(&name), "{width}x{height}, {many}, row {n}:\n{screen}");
+                assert!(screen.contains(&name), "{width}x{height}, {count}, row {n}:\n{screen}");
                 assert!(screen.contains("│ │ make") || screen.contains("│ make"), "the card:\n{screen}");
                 assert!(screen.contains("Allow once") && screen.contains("Deny"), "the buttons:\n{screen}");
                 assert!(screen.contains("Elevated  runs") && screen.contains("gemini"), "{screen}");
                 stage.keys(&["j"]);
             }
             stage.keys(&["G"]);
-            let last = format!("make t{:04}", many - 1);
-            assert!(stage.screen().contains(&last), "{width}x{height}, {many}:\n{}", stage.screen());
+            let last = format!("make t{:04}", count - 1);
+            assert!(stage.screen().contains(&last), "{width}x{height}, {count}:\n{}", stage.screen());
         }
     }
 }

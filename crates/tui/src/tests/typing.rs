@@ -256,8 +256,8 @@ fn answers_of_a_lying_agent_have_the_verbs_of_the_gateway() {
             let mut stage = Stage::new(width, height, &sessions(), &[lies]);
             stage.open_card("s_1");
             let screen = stage.screen();
-            for words in [" a  Allow once", " d  Deny", " A  Always allow…"] {
-                assert!(screen.contains(words), "{words} of {n} at {width}:\n{screen}");
+            for text in [" a  Allow once", " d  Deny", " A  Always allow…"] {
+                assert!(screen.contains(text), "{text} of {n} at {width}:\n{screen}");
             }
             assert!(!screen.contains('\u{202e}') && !screen.contains('\u{2066}'), "{screen}");
             // In the menu as well, in the same order; permanent answers need a second press.

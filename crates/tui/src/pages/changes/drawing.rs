@@ -6,7 +6,7 @@ use ratatui::text::Span;
 
 use super::ChangesPage;
 use crate::changes::{
-    ChangesMode, ChangesPane, ChangesScreen, DiffPen, DiffRowKind, file_words, list_row, path_end, place_words,
+    ChangesMode, ChangesPane, ChangesScreen, DiffPen, DiffRowKind, file_text, list_row, path_end, place_text,
 };
 use crate::input;
 use crate::markdown::wrap;
@@ -31,7 +31,7 @@ const NOTES_HEIGHT: u16 = 16;
 /// Most lines of a comment that is being written.
 const COMMENT_ROWS: usize = 8;
 
-/// Where the parts of the screen are; without lines if one is not on it.
+/// The areas of the screen's parts; without lines if one is not on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ChangesAreas {
     head: Rect,
@@ -45,13 +45,13 @@ pub(crate) struct ChangesAreas {
 }
 
 impl ChangesAreas {
-    /// Whether files and diff are on the screen together.
+    /// Returns whether files and diff are on the screen together.
     pub(crate) fn has_both(&self) -> bool {
         self.files.height > 0 && self.lines.height > 0
     }
 }
 
-/// What is said below the heading.
+/// The notes below the heading.
 fn notes(screen: &ChangesScreen) -> Vec<String> {
     let mut out = Vec::new();
     let Some(list) = &screen.list else { return out };
@@ -86,12 +86,16 @@ impl ChangesPage {
             }
             _ => u16::from(!screen.draft.comments.is_empty()),
         };
-        let said = if all.height >= NOTES_HEIGHT && !screen.fit.is_empty() { notes(screen).len() } else { 0 };
-        let said = u16::try_from(said).unwrap_or(0);
-        let from = 1 + said;
+        let note_lines = if all.height >= NOTES_HEIGHT && !screen.fit.is_empty() { notes(screen).len() } else { 0 };
+        let note_lines = u16::try_from(note_lines).unwrap_or(0);
+        let from = 1 + note_lines;
         let middle = all.height.saturating_sub(from + bar);
-        let mut areas =
-            ChangesAreas { head: at(0, 1), notes: at(1, said), bar: at(from + middle, bar), ..ChangesAreas::default() };
+        let mut areas = ChangesAreas {
+            head: at(0, 1),
+            notes: at(1, note_lines),
+            bar: at(from + middle, bar),
+            ..ChangesAreas::default()
+        };
         let diff = |x: u16, y: u16, width: u16, height: u16| {
             let head = Rect::new(x, y, width, 1);
             (head, Rect::new(x, y + 1, width.saturating_sub(1), height.saturating_sub(1)))
@@ -103,8 +107,8 @@ impl ChangesPage {
             areas.rule = Rect::new(all.x + files, y, 1, middle);
             (areas.file_head, areas.lines) = diff(all.x + files + 1, y, all.width - files - 1, middle);
         } else if all.width >= ABOVE.0 && middle >= ABOVE.1 - 4 {
-            let many = u16::try_from(screen.fit.len()).unwrap_or(u16::MAX);
-            let files = (middle / 4).clamp(FILES_ROWS.0, FILES_ROWS.1).min(many.max(1));
+            let count = u16::try_from(screen.fit.len()).unwrap_or(u16::MAX);
+            let files = (middle / 4).clamp(FILES_ROWS.0, FILES_ROWS.1).min(count.max(1));
             areas.files = Rect::new(all.x, y, all.width, files);
             areas.rule = Rect::new(all.x, y + files, all.width, 1);
             (areas.file_head, areas.lines) = diff(all.x, y + files + 1, all.width, middle - files - 1);
@@ -119,9 +123,9 @@ impl ChangesPage {
     /// The first file on the screen: as before, unless the selected one would not be on it.
     pub(crate) fn top(&self, areas: &ChangesAreas) -> usize {
         let Some(screen) = &self.screen else { return 0 };
-        let room = usize::from(areas.files.height).max(1);
-        let end = screen.fit.len().saturating_sub(room);
-        screen.top.min(screen.at).max((screen.at + 1).saturating_sub(room)).min(end)
+        let space = usize::from(areas.files.height).max(1);
+        let end = screen.fit.len().saturating_sub(space);
+        screen.top.min(screen.at).max((screen.at + 1).saturating_sub(space)).min(end)
     }
 
     /// The keys that matter on the screen of changes.
@@ -176,8 +180,8 @@ impl ChangesPage {
     }
 }
 
-fn count(many: usize, one: &str) -> String {
-    if many == 1 { format!("1 {one}") } else { format!("{many} {one}s") }
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 impl Draw<'_> {
@@ -186,9 +190,9 @@ impl Draw<'_> {
         let areas = page.areas(self.shared);
         let theme = &self.shared.theme;
         self.changes_head(screen, areas.head);
-        for (y, words) in (areas.notes.y..areas.notes.y + areas.notes.height).zip(notes(screen)) {
-            let words = sanitize::cut(&words, usize::from(areas.notes.width).saturating_sub(3));
-            self.put(areas.notes.x + 1, y, Span::styled(words, theme.warn), areas.notes.width - 1);
+        for (y, text) in (areas.notes.y..areas.notes.y + areas.notes.height).zip(notes(screen)) {
+            let text = sanitize::cut(&text, usize::from(areas.notes.width).saturating_sub(3));
+            self.put(areas.notes.x + 1, y, Span::styled(text, theme.warn), areas.notes.width - 1);
         }
         if screen.fit.is_empty() {
             self.no_changes(screen, &areas);
@@ -223,15 +227,15 @@ impl Draw<'_> {
                 if matches!(screen.mode, ChangesMode::Filter) { Modifier::REVERSED } else { Modifier::empty() };
             right.push(Span::styled(" ", Style::new().add_modifier(cursor)));
         } else if let Some(run) = &screen.run {
-            let words = format!("only {}: {}", clock(run.at), run.prompt);
-            right.push(Span::styled(sanitize::cut(&words, width / 2), theme.warn));
+            let text = format!("only {}: {}", clock(run.at), run.prompt);
+            right.push(Span::styled(sanitize::cut(&text, width / 2), theme.warn));
             right.push(Span::raw(" "));
         }
         let taken: usize = right.iter().map(|span| sanitize::width(&span.content)).sum();
         let mut left = vec![Span::styled(" Changes ", theme.text.add_modifier(Modifier::BOLD))];
         if let Some(list) = screen.list.as_ref().filter(|list| !list.files.is_empty()) {
             let (added, removed) = list.lines();
-            let files = count(list.files.len().saturating_add(list.left_off), "file");
+            let files = counted(list.files.len().saturating_add(list.left_off), "file");
             left.push(Span::raw(files));
             left.push(Span::styled(format!(" +{added}"), theme.ok));
             left.push(Span::styled(format!(" -{removed} "), theme.bad.remove_modifier(Modifier::BOLD)));
@@ -246,7 +250,7 @@ impl Draw<'_> {
         self.right(area, right, area.width / 2 + 6);
     }
 
-    /// Why there is no file to show.
+    /// Draws the reason why there is no file to show.
     fn no_changes(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -264,15 +268,16 @@ impl Draw<'_> {
             Some(_) if screen.run.is_some() => ("Nothing changed in this run.".to_owned(), "r: another run, or all"),
             Some(_) => ("Nothing has changed.".to_owned(), "Files that this session changes appear here."),
         };
-        let said =
+        let all_notes =
             if screen.list.as_ref().is_some_and(|list| list.files.is_empty()) { notes(screen) } else { Vec::new() };
         let all = areas.head;
         let mut y = all.y + 2;
         let end = areas.bar.y;
         let paragraphs = [(head, theme.text), (text.to_owned(), theme.dim)].into_iter();
-        for (words, style) in paragraphs.chain(said.into_iter().map(|words| (words, theme.warn))) {
+        for (notice, style) in paragraphs.chain(all_notes.into_iter().map(|notice| (notice, theme.warn))) {
             let margin = Span::raw("  ");
-            let lines = wrap(&[Span::styled(words, style)], &margin, &margin, usize::from(all.width).saturating_sub(2));
+            let lines =
+                wrap(&[Span::styled(notice, style)], &margin, &margin, usize::from(all.width).saturating_sub(2));
             for line in lines {
                 if y < end {
                     self.put(all.x, y, line, all.width);
@@ -299,27 +304,27 @@ impl Draw<'_> {
         }
     }
 
-    /// The selected file: what is said of it, and its diff.
+    /// The selected file: what is all_notes of it, and its diff.
     fn changed_file(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
         let theme = &self.shared.theme;
         let (head, area) = (areas.file_head, areas.lines);
         let Some(file) = screen.file().filter(|_| area.height > 0) else { return };
         let focus = screen.pane == ChangesPane::Diff && areas.has_both();
-        let words = file_words(screen, file);
+        let text = file_text(screen, file);
         let mut place = format!("{} of {}", screen.at + 1, screen.fit.len());
         if usize::from(head.width) >= 60 {
-            place = format!("{words} · {place}");
+            place = format!("{text} · {place}");
         }
-        let room = usize::from(head.width).saturating_sub(sanitize::width(&place) + 4);
+        let space = usize::from(head.width).saturating_sub(sanitize::width(&place) + 4);
         let spans = vec![
             if focus { Span::styled("▌", theme.accent) } else { Span::raw(" ") },
-            Span::styled(path_end(&file.path, room.max(12)), theme.text.add_modifier(Modifier::BOLD)),
+            Span::styled(path_end(&file.path, space.max(12)), theme.text.add_modifier(Modifier::BOLD)),
             Span::styled(format!("  {place}"), theme.dim),
         ];
         self.fill(head, theme.bar);
         self.put(head.x, head.y, spans, head.width);
         let diff = screen.diff();
-        let told = match diff {
+        let notice = match diff {
             _ if !file.reason.is_empty() => Some((format!("Not compared: {}", file.reason), theme.warn)),
             None => Some(("reading …".to_owned(), theme.dim)),
             Some(diff) if !diff.problem.is_empty() => {
@@ -332,9 +337,9 @@ impl Draw<'_> {
         };
         let mut y = area.y;
         let end = area.y + area.height;
-        if let Some((words, style)) = told {
+        if let Some((text, style)) = notice {
             let margin = Span::raw("  ");
-            for line in wrap(&[Span::styled(words, style)], &margin, &margin, usize::from(area.width)) {
+            for line in wrap(&[Span::styled(text, style)], &margin, &margin, usize::from(area.width)) {
                 if y < end {
                     self.put(area.x, y, line, area.width);
                 }
@@ -386,15 +391,15 @@ impl Draw<'_> {
         }
         self.fill(area, theme.bar);
         let ChangesMode::Comment { area: text, about, edits } = &screen.mode else {
-            let words = format!(" {} · S: send as one prompt", count(screen.draft.comments.len(), "comment"));
-            return self.put(area.x, area.y, Span::styled(words, theme.user), area.width);
+            let notice = format!(" {} · S: send as one prompt", counted(screen.draft.comments.len(), "comment"));
+            return self.put(area.x, area.y, Span::styled(notice, theme.user), area.width);
         };
         let verb = if edits.is_some() { "Edit the comment on" } else { "Comment on" };
-        let place = place_words(about.old, about.line, about.end);
-        let room = usize::from(area.width).saturating_sub(sanitize::width(verb) + sanitize::width(&place) + 8);
+        let place = place_text(about.old, about.line, about.end);
+        let space = usize::from(area.width).saturating_sub(sanitize::width(verb) + sanitize::width(&place) + 8);
         let head = vec![
             Span::styled(format!(" {verb} {place} "), theme.accent),
-            Span::styled(format!("of {}", path_end(&about.path, room)), theme.dim),
+            Span::styled(format!("of {}", path_end(&about.path, space)), theme.dim),
         ];
         self.put(area.x, area.y, head, area.width);
         self.put(area.x, area.y + 1, Span::styled(" › ", theme.accent), 3);
@@ -405,18 +410,19 @@ impl Draw<'_> {
     fn review(&mut self, screen: &ChangesScreen) {
         let ChangesMode::Review { first, at } = &screen.mode else { return };
         let theme = &self.shared.theme;
-        let many = screen.draft.comments.len();
-        let title = if screen.sending { "sending …".to_owned() } else { format!("Send {}", count(many, "comment")) };
-        let high = u16::try_from(many * 2 + 6).unwrap_or(u16::MAX);
+        let count = screen.draft.comments.len();
+        let title =
+            if screen.sending { "sending …".to_owned() } else { format!("Send {}", counted(count, "comment")) };
+        let high = u16::try_from(count * 2 + 6).unwrap_or(u16::MAX);
         let inside = self.window(90, high, &title);
         let width = usize::from(inside.width);
         let first_label = if width < 38 { "First line (optional)" } else { "A first line for the agent (optional)" };
         self.put(inside.x, inside.y, Span::styled(first_label, theme.dim), inside.width);
         self.put(inside.x, inside.y + 1, Span::styled("› ", theme.accent), 2);
         self.field(Rect::new(inside.x + 2, inside.y + 1, inside.width.saturating_sub(2), 1), first, at.is_none());
-        let (shown, from) = window(many, at.unwrap_or(0), usize::from(inside.height.saturating_sub(3)) / 2);
+        let (visible, from) = window(count, at.unwrap_or(0), usize::from(inside.height.saturating_sub(3)) / 2);
         let files = screen.list.as_ref().map(|list| list.files.as_slice()).unwrap_or_default();
-        for (n, one) in screen.draft.comments.iter().enumerate().skip(from).take(shown) {
+        for (n, one) in screen.draft.comments.iter().enumerate().skip(from).take(visible) {
             let y = inside.y + 3 + 2 * u16::try_from(n - from).unwrap_or(0);
             let place = one.place();
             let stale = match files.iter().find(|file| file.path == one.path) {
@@ -424,22 +430,22 @@ impl Draw<'_> {
                 Some(file) if file.digest != one.digest => " · changed since",
                 Some(_) => "",
             };
-            let room = width.saturating_sub(sanitize::width(&place) + sanitize::width(stale) + 3);
+            let space = width.saturating_sub(sanitize::width(&place) + sanitize::width(stale) + 3);
             let head = vec![
-                Span::styled(path_end(&one.path, room), theme.accent),
+                Span::styled(path_end(&one.path, space), theme.accent),
                 Span::styled(format!(" {place}"), theme.dim),
                 Span::styled(stale, theme.warn),
             ];
             self.put(inside.x, y, head, inside.width);
-            let words = sanitize::line(&one.text, width.saturating_sub(3));
-            self.put(inside.x + 2, y + 1, Span::styled(words, theme.user), inside.width.saturating_sub(2));
+            let text = sanitize::line(&one.text, width.saturating_sub(3));
+            self.put(inside.x + 2, y + 1, Span::styled(text, theme.user), inside.width.saturating_sub(2));
             if *at == Some(n) {
                 self.fill(Rect::new(inside.x, y, inside.width, 2), theme.selected);
             }
         }
     }
 
-    /// What was undone.
+    /// The changes that were undone.
     fn undone(&mut self, screen: &ChangesScreen, at: usize) {
         let now = self.shared.now;
         let rows = |n: usize| {
@@ -455,7 +461,7 @@ impl Draw<'_> {
             None => Some(("The whole session".to_owned(), String::new())),
             Some(n) => runs.get(n).map(|run| {
                 let prompt = if run.prompt.is_empty() { "a run" } else { &run.prompt };
-                let files = count(usize::try_from(run.files).unwrap_or(usize::MAX), "file");
+                let files = counted(usize::try_from(run.files).unwrap_or(usize::MAX), "file");
                 (format!("{} {prompt}", clock(run.at)), files)
             }),
         };
@@ -466,22 +472,22 @@ impl Draw<'_> {
     fn choice(
         &mut self,
         title: &str,
-        (many, at): (usize, usize),
+        (count, at): (usize, usize),
         none: &str,
         row: impl Fn(usize) -> Option<(String, String)>,
     ) {
         let theme = &self.shared.theme;
-        let high = u16::try_from(many.max(1) + 2).unwrap_or(u16::MAX).min(self.shared.size.1.saturating_sub(4));
+        let high = u16::try_from(count.max(1) + 2).unwrap_or(u16::MAX).min(self.shared.size.1.saturating_sub(4));
         let inside = self.window(90, high, title);
-        if many == 0 {
+        if count == 0 {
             self.put(inside.x, inside.y, Span::styled(none.to_owned(), theme.dim), inside.width);
         }
-        let (shown, from) = window(many, at, usize::from(inside.height));
-        for (n, y) in (from..from + shown).zip(inside.y..) {
+        let (visible, from) = window(count, at, usize::from(inside.height));
+        for (n, y) in (from..from + visible).zip(inside.y..) {
             let Some((left, right)) = row(n) else { break };
-            let room = usize::from(inside.width).saturating_sub(sanitize::width(&right) + 1);
+            let space = usize::from(inside.width).saturating_sub(sanitize::width(&right) + 1);
             let spans =
-                vec![cell(&left, room.saturating_sub(1), theme.text), Span::styled(format!(" {right}"), theme.dim)];
+                vec![cell(&left, space.saturating_sub(1), theme.text), Span::styled(format!(" {right}"), theme.dim)];
             self.put(inside.x, y, spans, inside.width);
             if n == at {
                 self.fill(Rect::new(inside.x, y, inside.width, 1), theme.selected);

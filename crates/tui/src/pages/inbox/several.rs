@@ -14,7 +14,7 @@ use crate::pages::draw::Draw;
 use crate::pages::message::{AfterConfirm, CallTag, Effect};
 use crate::pages::shared::{Overlay, Shared};
 use crate::sanitize;
-use crate::triage::{InboxRow, Sense, SeveralQuestion, asked};
+use crate::triage::{InboxRow, Sense, SeveralQuestion, headline};
 use crate::view_model::SessionItem;
 
 /// Answers on their way at the same time: the gateway stores each before it replies.
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 6;
 pub(crate) struct SeveralAnswers {
     allow: bool,
     queue: VecDeque<(String, Value)>,
-    flying: BTreeSet<String>,
+    in_flight: BTreeSet<String>,
     done: usize,
     /// Answered by somebody else first.
     late: usize,
@@ -72,9 +72,9 @@ impl InboxPage {
 
     /// Asks whether to answer all selected requests.
     pub(crate) fn ask_several(&self, sense: Sense, shared: &mut Shared) {
-        let meant = self.triage.meant(&shared.requests);
-        let plan = self.triage.plan(&meant, &sense, &shared.requests);
-        let question = SeveralQuestion { sense, meant, plan, shown: shared.now, scroll: 0 };
+        let selection = self.triage.selection(&shared.requests);
+        let plan = self.triage.plan(&selection, &sense, &shared.requests);
+        let question = SeveralQuestion { sense, selection, plan, shown_at: shared.now, scroll: 0 };
         shared.overlay = Some(Overlay::Several(Box::new(question)));
     }
 
@@ -82,7 +82,7 @@ impl InboxPage {
     pub(crate) fn several_key(&mut self, mut question: SeveralQuestion, key: &Key, cx: &mut Context<'_>) {
         let end = several_end(cx.shared, &question);
         match key.name() {
-            "y" if cx.shared.now - question.shown >= ARM_DELAY && !question.plan.will.is_empty() => {
+            "y" if cx.shared.now - question.shown_at >= ARM_DELAY && !question.plan.answers.is_empty() => {
                 return self.answer_several(&question, cx);
             }
             "n" | "Esc" | "q" => return,
@@ -100,9 +100,9 @@ impl InboxPage {
         if self.several.is_some() {
             return cx.shared.say("the answers before these are still on their way", true);
         }
-        let plan = self.triage.plan(&question.meant, &question.sense, &cx.shared.requests);
-        let confirmed: BTreeSet<&String> = question.plan.will.iter().map(|(id, _)| id).collect();
-        let queue = plan.will.into_iter().filter(|(id, _)| confirmed.contains(id)).collect();
+        let plan = self.triage.plan(&question.selection, &question.sense, &cx.shared.requests);
+        let confirmed: BTreeSet<&String> = question.plan.answers.iter().map(|(id, _)| id).collect();
+        let queue = plan.answers.into_iter().filter(|(id, _)| confirmed.contains(id)).collect();
         self.several =
             Some(SeveralAnswers { allow: question.sense == Sense::Allow, queue, ..SeveralAnswers::default() });
         self.send_several(cx);
@@ -111,7 +111,7 @@ impl InboxPage {
     /// Sends the next answers, and sums up after the last one.
     fn send_several(&mut self, cx: &mut Context<'_>) {
         let Some(mut several) = self.several.take() else { return };
-        while several.flying.len() < AT_ONCE
+        while several.in_flight.len() < AT_ONCE
             && let Some((id, body)) = several.queue.pop_front()
         {
             if !cx.shared.is_open(&id) {
@@ -121,31 +121,31 @@ impl InboxPage {
             if let Some(card) = cx.shared.card.card.as_mut().filter(|card| card.id == id) {
                 card.sent = true;
             }
-            several.flying.insert(id.clone());
+            several.in_flight.insert(id.clone());
             cx.effects.push(answer(id, body));
         }
-        if !several.flying.is_empty() {
+        if !several.in_flight.is_empty() {
             self.several = Some(several);
             return;
         }
-        let did = if several.allow { "allowed" } else { "denied" };
-        let mut words = format!("{did} {}", several.done);
+        let verb = if several.allow { "allowed" } else { "denied" };
+        let mut text = format!("{verb} {}", several.done);
         if several.late > 0 {
-            words.push_str(&format!(" · {} answered elsewhere first", several.late));
+            text.push_str(&format!(" · {} answered elsewhere first", several.late));
         }
         let (failed, why) = &several.failed;
         if *failed > 0 {
-            words.push_str(&format!(" · {failed} not answered: {why}"));
+            text.push_str(&format!(" · {failed} not answered: {why}"));
         }
-        cx.shared.say(&words, *failed > 0);
+        cx.shared.say(&text, *failed > 0);
     }
 
     /// Counts the reply to one of several answers; false if it belongs to none.
     pub(crate) fn is_triaged(&mut self, id: &str, good: bool, late: bool, why: &str, cx: &mut Context<'_>) -> bool {
-        let Some(several) = self.several.as_mut().filter(|several| several.flying.contains(id)) else {
+        let Some(several) = self.several.as_mut().filter(|several| several.in_flight.contains(id)) else {
             return false;
         };
-        several.flying.remove(id);
+        several.in_flight.remove(id);
         match (good, late) {
             (true, _) => several.done += 1,
             (false, true) => several.late += 1,
@@ -170,11 +170,11 @@ fn several_rows(shared: &Shared, question: &SeveralQuestion) -> u16 {
 
 /// All lines of that question.
 fn several_lines(question: &SeveralQuestion) -> usize {
-    let headings = usize::from(!question.plan.out.is_empty());
-    question.plan.will.len() + question.plan.out.len() + headings
+    let headings = usize::from(!question.plan.excluded.is_empty());
+    question.plan.answers.len() + question.plan.excluded.len() + headings
 }
 
-/// How far that question can be scrolled.
+/// The last line to which that question can be scrolled.
 pub(crate) fn several_end(shared: &Shared, question: &SeveralQuestion) -> usize {
     several_lines(question).saturating_sub(usize::from(several_rows(shared, question)))
 }
@@ -184,14 +184,14 @@ impl Draw<'_> {
     pub(crate) fn several(&mut self, question: &SeveralQuestion) {
         let shared = self.shared;
         let theme = &shared.theme;
-        let (will, out) = (&question.plan.will, &question.plan.out);
+        let (answers, excluded) = (&question.plan.answers, &question.plan.excluded);
         let allow = question.sense == Sense::Allow;
-        let title = match (allow, will.len()) {
+        let title = match (allow, answers.len()) {
             (_, 0) => "None of them can be answered together".to_owned(),
             (true, 1) => "Allow 1 request once?".to_owned(),
-            (true, many) => format!("Allow {many} requests once?"),
+            (true, count) => format!("Allow {count} requests once?"),
             (false, 1) => "Deny 1 request?".to_owned(),
-            (false, many) => format!("Deny {many} requests?"),
+            (false, count) => format!("Deny {count} requests?"),
         };
         let rows = several_rows(shared, question);
         let inside = self.window(76, rows + 5, &title);
@@ -202,31 +202,31 @@ impl Draw<'_> {
             let session = shared.sessions.all.get(&ask.session).map_or_else(|| ask.runtime.clone(), SessionItem::name);
             let tail = if why.is_empty() { format!(" · {session}") } else { format!(" · {why}") };
             let tail = sanitize::cut(&tail, width * 2 / 3);
-            let room = width.saturating_sub(3 + sanitize::width(&tail));
+            let space = width.saturating_sub(3 + sanitize::width(&tail));
             Line::from(vec![
                 Span::styled(format!("{mark} "), style),
-                Span::styled(sanitize::cut(&asked(ask), room), theme.text),
+                Span::styled(sanitize::cut(&headline(ask), space), theme.text),
                 Span::styled(tail, if why.is_empty() { theme.dim } else { theme.warn }),
             ])
         };
-        let many = several_lines(question);
-        for (y, n) in (inside.y..).zip(question.scroll..many.min(question.scroll + usize::from(rows))) {
-            let line = match n.checked_sub(will.len()) {
-                None => describe(&will[n].0, ""),
-                Some(0) => Line::from(Span::styled(format!("{} left out:", out.len()), theme.dim)),
-                Some(after) => describe(&out[after - 1].0, out[after - 1].1),
+        let count = several_lines(question);
+        for (y, n) in (inside.y..).zip(question.scroll..count.min(question.scroll + usize::from(rows))) {
+            let line = match n.checked_sub(answers.len()) {
+                None => describe(&answers[n].0, ""),
+                Some(0) => Line::from(Span::styled(format!("{} left out:", excluded.len()), theme.dim)),
+                Some(after) => describe(&excluded[after - 1].0, excluded[after - 1].1),
             };
             self.put(inside.x, y, line, inside.width);
         }
-        let more = many.saturating_sub(question.scroll + usize::from(rows));
+        let more = count.saturating_sub(question.scroll + usize::from(rows));
         let foot = inside.y + inside.height - 1;
         if more > 0 {
             self.put(inside.x, foot - 1, Span::styled(format!("{more} more: ↓"), theme.dim), inside.width);
         }
-        let yes = match (will.len(), allow) {
+        let yes = match (answers.len(), allow) {
             (0, _) => return self.put(inside.x, foot, Span::styled("Esc back", theme.dim), inside.width),
-            (many, true) => format!(" allow {many}   "),
-            (many, false) => format!(" deny {many}   "),
+            (count, true) => format!(" allow {count}   "),
+            (count, false) => format!(" deny {count}   "),
         };
         let spans = vec![
             Span::styled(" y ", theme.warn.add_modifier(Modifier::REVERSED | Modifier::BOLD)),

@@ -28,7 +28,7 @@ const PROMPT_LINES: u16 = 8;
 /// Most lines of the images of the prompt.
 const IMAGE_LINES: u16 = 3;
 
-/// Where the parts of the form are.
+/// The areas of the form's parts.
 struct FormAreas {
     fields: Vec<(FormField, Rect)>,
     /// The list of the focused field: its place, how many it has, and the first one on the screen.
@@ -40,23 +40,23 @@ struct FormAreas {
 /// The lines of the problem or of the progress.
 fn foot_lines(shared: &Shared, form: &NewSessionForm, width: u16) -> Vec<Line<'static>> {
     let theme = &shared.theme;
-    let (none, room) = (Span::raw(""), usize::from(width));
+    let (none, space) = (Span::raw(""), usize::from(width));
     if let Some(start) = &form.start {
-        let words = format!("{} … {}", start.words, span(shared.now - start.since));
-        return wrap(&[Span::styled(words, theme.busy)], &none, &none, room);
+        let text = format!("{} … {}", start.text, span(shared.now - start.since));
+        return wrap(&[Span::styled(text, theme.busy)], &none, &none, space);
     }
     let Some(problem) = &form.problem else { return Vec::new() };
-    let mut lines = wrap(&[Span::styled(sanitize::line(&problem.words, 600), theme.bad)], &none, &none, room);
-    if !problem.said.is_empty() {
-        let said = sanitize::text(&problem.said);
-        let last: Vec<&str> = said.lines().rev().take(4).collect();
+    let mut lines = wrap(&[Span::styled(sanitize::line(&problem.text, 600), theme.bad)], &none, &none, space);
+    if !problem.output.is_empty() {
+        let output = sanitize::text(&problem.output);
+        let last: Vec<&str> = output.lines().rev().take(4).collect();
         lines.push(Line::from(Span::styled("It said (Ctrl-O shows all):", theme.dim)));
-        lines.extend(last.into_iter().rev().map(|line| Line::from(Span::raw(sanitize::cut(line, room)))));
+        lines.extend(last.into_iter().rev().map(|line| Line::from(Span::raw(sanitize::cut(line, space)))));
     }
     lines
 }
 
-/// How many rows the list of a field has, and the selected one.
+/// The number of rows in the list of a field, and the selected one.
 fn list_of(shared: &Shared, form: &NewSessionForm, field: FormField) -> (usize, usize) {
     match field {
         FormField::Agent => {
@@ -66,11 +66,11 @@ fn list_of(shared: &Shared, form: &NewSessionForm, field: FormField) -> (usize, 
         FormField::Folder => (form.offered().len(), form.folder.at.unwrap_or_default()),
         FormField::Mode | FormField::Model => {
             let setting = if field == FormField::Mode { &form.mode } else { &form.model };
-            let shown = setting.shown();
-            let at = shown.iter().position(|one| *one == setting.at).unwrap_or_default();
-            (shown.len(), at)
+            let visible = setting.visible();
+            let at = visible.iter().position(|one| *one == setting.at).unwrap_or_default();
+            (visible.len(), at)
         }
-        FormField::Earlier => (form.past.shown().len(), form.past.at),
+        FormField::Earlier => (form.conversations.visible().len(), form.conversations.at),
         FormField::Prompt if form.files.lines() > 0 => (form.files.lines(), form.files.at),
         FormField::Prompt => (form.slash().len(), usize::MAX),
         FormField::Way
@@ -94,7 +94,7 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
     let agents = u16::try_from(list_of(shared, form, FormField::Agent).0).unwrap_or(LIST_LINES);
     let mut y = 0;
     let mut fields = Vec::new();
-    let room = foot.y - top;
+    let space = foot.y - top;
     for field in all {
         let high = match field {
             FormField::Agent if roomy => agents.clamp(1, LIST_LINES),
@@ -104,7 +104,7 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
                 let images = image_lines(form);
                 1 + images + u16::try_from(lines).unwrap_or(most).clamp(if roomy { 3 } else { 1 }, most)
             }
-            FormField::Earlier => room.saturating_sub(y).max(4),
+            FormField::Earlier => space.saturating_sub(y).max(4),
             _ => 1,
         };
         let gap = u16::from(
@@ -120,30 +120,30 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
     }
     // The focused field is on the screen.
     let focus = fields.iter().find(|(field, ..)| *field == form.focus).map_or(0, |(_, y, high)| y + high);
-    let skip = focus.saturating_sub(room);
-    let placed = fields.into_iter().filter(|(_, y, _)| *y >= skip && y - skip < room);
+    let skip = focus.saturating_sub(space);
+    let placed = fields.into_iter().filter(|(_, y, _)| *y >= skip && y - skip < space);
     let fields: Vec<(FormField, Rect)> = placed
-        .map(|(field, y, high)| (field, Rect::new(x, top + y - skip, width, high.min(room - (y - skip)))))
+        .map(|(field, y, high)| (field, Rect::new(x, top + y - skip, width, high.min(space - (y - skip)))))
         .collect();
     let list = fields.iter().find(|(field, _)| *field == form.focus).and_then(|(field, area)| {
-        let (many, at) = list_of(shared, form, *field);
-        if form.start.is_some() || many == 0 || matches!(field, FormField::Agent if roomy) {
+        let (count, at) = list_of(shared, form, *field);
+        if form.start.is_some() || count == 0 || matches!(field, FormField::Agent if roomy) {
             return None;
         }
         let below = match field {
             FormField::Earlier => Rect { y: area.y + 1, height: area.height - 1, ..*area },
             _ => {
-                let high = u16::try_from(many).unwrap_or(LIST_LINES).min(LIST_LINES);
-                let (under, over) = (foot.y.saturating_sub(area.y + area.height), area.y - top);
+                let high = u16::try_from(count).unwrap_or(LIST_LINES).min(LIST_LINES);
+                let (below_field, above) = (foot.y.saturating_sub(area.y + area.height), area.y - top);
                 let (x, width) = (area.x + LABEL, area.width.saturating_sub(LABEL));
-                match under >= high.min(3) {
-                    true => Rect::new(x, area.y + area.height, width, high.min(under)),
-                    false => Rect::new(x, area.y - high.min(over), width, high.min(over)),
+                match below_field >= high.min(3) {
+                    true => Rect::new(x, area.y + area.height, width, high.min(below_field)),
+                    false => Rect::new(x, area.y - high.min(above), width, high.min(above)),
                 }
             }
         };
         let at = if at == usize::MAX { 0 } else { at };
-        Some((*field, below, window(many, at, usize::from(below.height)).1))
+        Some((*field, below, window(count, at, usize::from(below.height)).1))
     });
     FormAreas { fields, list, foot }
 }
@@ -153,7 +153,7 @@ fn image_lines(form: &NewSessionForm) -> u16 {
     u16::try_from(form.images.len()).unwrap_or(IMAGE_LINES).min(IMAGE_LINES)
 }
 
-/// What of the form is at this place of the screen.
+/// The part of the form at this place of the screen.
 pub(crate) fn form_hit(shared: &Shared, form: &NewSessionForm, column: u16, row: u16) -> Option<FormHit> {
     let areas = areas(shared, form);
     if let Some((field, area, first)) = areas.list
@@ -163,8 +163,8 @@ pub(crate) fn form_hit(shared: &Shared, form: &NewSessionForm, column: u16, row:
     }
     let (field, area) = areas.fields.into_iter().find(|(_, area)| area.contains((column, row).into()))?;
     if field == FormField::Agent && area.height > 1 {
-        let (many, at) = list_of(shared, form, field);
-        let first = window(many, at, usize::from(area.height)).1;
+        let (count, at) = list_of(shared, form, field);
+        let first = window(count, at, usize::from(area.height)).1;
         return Some(FormHit::Row(field, first + usize::from(row - area.y)));
     }
     Some(FormHit::Field(field))
@@ -196,7 +196,7 @@ pub(crate) fn form_hints(shared: &Shared, form: &NewSessionForm) -> Vec<(&'stati
             vec![("↑↓", "move"), ("Enter", "next")]
         }
     };
-    if form.problem.as_ref().is_some_and(|problem| !problem.said.is_empty()) {
+    if form.problem.as_ref().is_some_and(|problem| !problem.output.is_empty()) {
         hints.insert(1, ("Ctrl-O", "what it said"));
     }
     hints.push(("Esc", "close"));
@@ -264,23 +264,23 @@ impl Draw<'_> {
                 self.put(at.x, at.y, spans, at.width);
             }
             FormField::Folder => {
-                let words = form.folder_text();
-                if words.is_empty() && !on {
+                let text = form.folder_text();
+                if text.is_empty() && !on {
                     return self.put(at.x, at.y, Span::styled("the agent's own", theme.dim), at.width);
                 }
                 self.field(at, &form.folder.text, on);
-                let left = usize::from(at.width).saturating_sub(sanitize::width(&words) + 2);
+                let left = usize::from(at.width).saturating_sub(sanitize::width(&text) + 2);
                 if on && left > 8 && !form.folder.notice.is_empty() {
-                    let words = sanitize::cut(&form.folder.notice, left);
-                    self.right(at, vec![Span::styled(words, theme.dim)], at.width);
+                    let text = sanitize::cut(&form.folder.notice, left);
+                    self.right(at, vec![Span::styled(text, theme.dim)], at.width);
                 }
             }
             FormField::Mode | FormField::Model => {
                 let setting = if field == FormField::Mode { &form.mode } else { &form.model };
-                let words = setting.name().unwrap_or("as the agent has it").to_owned();
+                let text = setting.name().unwrap_or("as the agent has it").to_owned();
                 let style = if setting.at.is_some() { theme.text } else { theme.dim };
-                let wide = u16::try_from(sanitize::width(&words)).unwrap_or(at.width).min(at.width);
-                self.put(at.x, at.y, Span::styled(words, style), at.width);
+                let wide = u16::try_from(sanitize::width(&text)).unwrap_or(at.width).min(at.width);
+                self.put(at.x, at.y, Span::styled(text, style), at.width);
                 let rest = Rect { x: at.x + wide + 2, width: at.width.saturating_sub(wide + 2), ..at };
                 if on && rest.width > 4 {
                     self.field(rest, &setting.filter, true);
@@ -291,9 +291,9 @@ impl Draw<'_> {
                     return self.put(at.x, at.y, Span::styled("without a worktree", theme.dim), at.width);
                 }
                 self.field(at, &form.worktree.branch, on);
-                let words = "the new branch of a git worktree";
+                let text = "the new branch of a git worktree";
                 if on && form.worktree.branch.is_empty() && at.width > 3 {
-                    self.put(at.x + 2, at.y, Span::styled(words, theme.dim), at.width - 2);
+                    self.put(at.x + 2, at.y, Span::styled(text, theme.dim), at.width - 2);
                 }
             }
             FormField::Base | FormField::Command | FormField::Protocol => self.form_rare(form, field, at, on),
@@ -317,15 +317,15 @@ impl Draw<'_> {
         for (n, image) in (0..images).zip(&form.images) {
             let more = form.images.len() - usize::from(images);
             let more = if n + 1 == images && more > 0 { format!(" and {more} more") } else { String::new() };
-            let words = sanitize::cut(&format!("+ {}{more}", image.words()), usize::from(field.width));
-            self.put(field.x + 1, field.y + high + n, Span::styled(words, theme.accent), field.width - 1);
+            let text = sanitize::cut(&format!("+ {}{more}", image.text()), usize::from(field.width));
+            self.put(field.x + 1, field.y + high + n, Span::styled(text, theme.accent), field.width - 1);
         }
         if field.height > 0 {
             self.field(field, &form.prompt, on);
         }
         if form.prompt.is_empty() && field.height > 0 {
-            let words = "Optional: you can also say it later";
-            self.put(field.x + 1, field.y, Span::styled(words, theme.dim), field.width.saturating_sub(1));
+            let text = "Optional: you can also say it later";
+            self.put(field.x + 1, field.y, Span::styled(text, theme.dim), field.width.saturating_sub(1));
         }
     }
 
@@ -337,10 +337,10 @@ impl Draw<'_> {
                 if !form.worktree.base.is_empty() || on {
                     self.field(at, &form.worktree.base, on);
                 }
-                let words = "what is checked out; or a branch or commit";
+                let text = "what is checked out; or a branch or commit";
                 if form.worktree.base.is_empty() && at.width > 3 {
                     let right = if on { 2 } else { 0 };
-                    self.put(at.x + right, at.y, Span::styled(words, theme.dim), at.width - right);
+                    self.put(at.x + right, at.y, Span::styled(text, theme.dim), at.width - right);
                 }
             }
             FormField::Command => {
@@ -371,8 +371,8 @@ impl Draw<'_> {
         let theme = &shared.theme;
         if form.choice(&shared.runtimes).is_some_and(|one| one.kind == AgentChoiceKind::Installed) {
             let name = form.choice(&shared.runtimes).map(|one| sanitize::line(&one.name, 40)).unwrap_or_default();
-            let words = format!("{name} does not run. Enter starts it, and lists its conversations.");
-            let (none, spans) = (Span::raw(""), [Span::styled(words, theme.dim)]);
+            let text = format!("{name} does not run. Enter starts it, and lists its conversations.");
+            let (none, spans) = (Span::raw(""), [Span::styled(text, theme.dim)]);
             let lines = wrap(&spans, &none, &none, usize::from(area.width.saturating_sub(1)));
             for (y, line) in (area.y + 1..area.y + area.height).zip(lines) {
                 self.put(area.x + 1, y, line, area.width - 1);
@@ -380,11 +380,11 @@ impl Draw<'_> {
             return;
         }
         let at = Rect { x: area.x + LABEL, width: area.width.saturating_sub(LABEL), height: 1, ..area };
-        self.field(at, &form.past.filter, on);
-        let shown = form.past.shown().len();
-        if shown == 0 {
-            let words = if form.past.words.is_empty() { "nothing matches" } else { &form.past.words };
-            self.put(area.x + 1, area.y + 2, Span::styled(words.to_owned(), theme.dim), area.width - 1);
+        self.field(at, &form.conversations.filter, on);
+        let visible = form.conversations.visible().len();
+        if visible == 0 {
+            let text = if form.conversations.text.is_empty() { "nothing matches" } else { &form.conversations.text };
+            self.put(area.x + 1, area.y + 2, Span::styled(text.to_owned(), theme.dim), area.width - 1);
         } else if !on {
             self.form_list(form, FormField::Earlier, Rect { y: area.y + 1, height: area.height - 1, ..area }, 0);
         }
@@ -396,23 +396,23 @@ impl Draw<'_> {
         let all = form.agents(&shared.runtimes);
         let at = form.agent_at(&all);
         if all.is_empty() {
-            let words = match form.is_looking() {
+            let text = match form.is_looking() {
                 true => "looking for installed agents …",
                 false => "none runs, and only an administrator's device can start one",
             };
-            return self.put(area.x, area.y, Span::styled(words, theme.dim), area.width);
+            return self.put(area.x, area.y, Span::styled(text, theme.dim), area.width);
         }
-        let (shown, first) = window(all.len(), at, usize::from(area.height));
-        for (y, n) in (area.y..).zip(first..first + shown) {
+        let (visible, first) = window(all.len(), at, usize::from(area.height));
+        for (y, n) in (area.y..).zip(first..first + visible) {
             self.form_row(form, FormField::Agent, Rect { y, height: 1, ..area }, n, n == at && area.height > 1);
         }
     }
 
     fn form_list(&mut self, form: &NewSessionForm, field: FormField, area: Rect, first: usize) {
-        let (many, at) = list_of(self.shared, form, field);
+        let (count, at) = list_of(self.shared, form, field);
         Clear.render(area, self.buf);
         self.fill(area, self.shared.theme.bar);
-        for (y, n) in (area.y..area.y + area.height).zip(first..many) {
+        for (y, n) in (area.y..area.y + area.height).zip(first..count) {
             let chosen = n == at && (field != FormField::Folder || form.folder.at.is_some());
             self.form_row(form, field, Rect { y, height: 1, ..area }, n, chosen);
         }
@@ -424,10 +424,10 @@ impl Draw<'_> {
         let theme = &shared.theme;
         let width = usize::from(area.width);
         let name = if width < 50 { 12 } else { 22 };
-        let two = |mark: &str, mark_style: Style, words: &str, more: &str| {
+        let two = |mark: &str, mark_style: Style, text: &str, more: &str| {
             vec![
                 Span::styled(format!("{mark} "), mark_style),
-                cell(words, name, theme.text),
+                cell(text, name, theme.text),
                 Span::styled(sanitize::cut(more, width.saturating_sub(name + 3)), theme.dim),
             ]
         };
@@ -448,19 +448,19 @@ impl Draw<'_> {
             }),
             FormField::Mode | FormField::Model => {
                 let setting = if field == FormField::Mode { &form.mode } else { &form.model };
-                setting.shown().get(n).map(|at| {
+                setting.visible().get(n).map(|at| {
                     let pick = at.and_then(|at| setting.choices.get(at));
                     vec![Span::raw(sanitize::cut(pick.map_or("as the agent has it", |pick| &pick.name), width))]
                 })
             }
-            FormField::Earlier => form.past.shown().get(n).map(|one| {
+            FormField::Earlier => form.conversations.visible().get(n).map(|one| {
                 let name = width * 6 / 10;
                 let more = sanitize::cut(&one.what, width.saturating_sub(name + 2));
                 vec![Span::raw(" "), cell(&one.name, name, theme.text), Span::styled(more, theme.dim)]
             }),
             FormField::Prompt if form.files.lines() > 0 => Some(match form.files.paths().get(n) {
                 Some(path) => self.file_row("@", path, width),
-                None => vec![Span::styled(sanitize::cut(&form.files.words, width), theme.dim)],
+                None => vec![Span::styled(sanitize::cut(&form.files.text, width), theme.dim)],
             }),
             FormField::Prompt => form.slash().get(n).map(|(name, what)| two("/", theme.accent, name, what)),
             _ => None,

@@ -22,9 +22,9 @@ impl SessionPage {
     /// Shows an earlier prompt, or the next one.
     pub(crate) fn recall(&mut self, back: bool) {
         let Some(conversation) = &self.conversation else { return };
-        let many = conversation.prompts.len();
+        let count = conversation.prompts.len();
         let at = match (self.history, back) {
-            (None, true) if many > 0 => many - 1,
+            (None, true) if count > 0 => count - 1,
             (Some(at), true) => at.saturating_sub(1),
             (Some(at), false) => at + 1,
             _ => return,
@@ -33,7 +33,7 @@ impl SessionPage {
             self.draft = self.composer.lines().join("\n");
         }
         (self.history, self.composer) = match conversation.prompts.get(at) {
-            Some(words) => (Some(at), input::area(words)),
+            Some(text) => (Some(at), input::area(text)),
             None => (None, input::area(&self.draft)),
         };
         if back {
@@ -55,8 +55,8 @@ impl SessionPage {
 
     /// Sends the prompt; of an agent that has ended, it starts the agent first.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) {
-        let words = self.composer.lines().join("\n");
-        let blank = words.trim().is_empty() && self.images_here().is_empty();
+        let text = self.composer.lines().join("\n");
+        let blank = text.trim().is_empty() && self.composer_images().is_empty();
         if let Some(runtime) = self.ended_runtime(cx.shared) {
             let path = format!("/v1/runtimes/{runtime}/restart");
             let tag = match blank {
@@ -72,8 +72,8 @@ impl SessionPage {
         let session = conversation.session.clone();
         let images = self.images.remove(&session).unwrap_or_default();
         let path = format!("/v1/sessions/{session}/prompt");
-        let body = Some(prompt_body(&words, &images));
-        let tag = CallTag::Prompt(Box::new(SentPrompt { session, words, images }));
+        let body = Some(prompt_body(&text, &images));
+        let tag = CallTag::Prompt(Box::new(SentPrompt { session, text, images }));
         cx.effects.push(Effect::Call { tag, method: "POST", path, body, key: true });
         self.composer = input::area("");
         self.history = None;
@@ -81,12 +81,12 @@ impl SessionPage {
 
     /// A prompt was not sent: it is where it was written, unless something else is there by now.
     pub(crate) fn take_back(&mut self, sent: SentPrompt, why: &str, shared: &mut Shared) {
-        let here = self.conversation.as_ref().is_some_and(|conversation| conversation.session == sent.session);
+        let is_open = self.conversation.as_ref().is_some_and(|conversation| conversation.session == sent.session);
         let draft = self.drafts.entry(sent.session.clone()).or_default();
-        if here && self.composer.is_empty() {
-            self.composer = input::area(&sent.words);
-        } else if !here && draft.is_empty() {
-            *draft = sent.words;
+        if is_open && self.composer.is_empty() {
+            self.composer = input::area(&sent.text);
+        } else if !is_open && draft.is_empty() {
+            *draft = sent.text;
         }
         self.images.entry(sent.session).or_default().splice(0..0, sent.images);
         shared.say(&format!("not sent: {why}"), true);
@@ -101,20 +101,20 @@ impl SessionPage {
             return self.files.close();
         };
         self.files.follow(&self.composer, cx.shared.now);
-        if let Some((asked, query)) = self.files.due(cx.shared.now) {
-            cx.effects.push(Effect::get(CallTag::Files(asked), files_path(&session, &query)));
+        if let Some((query_id, query)) = self.files.due(cx.shared.now) {
+            cx.effects.push(Effect::get(CallTag::Files(query_id), files_path(&session, &query)));
         }
     }
 
     /// The files that the composer names were looked for.
-    pub(crate) fn on_files_reply(&mut self, asked: u64, reply: Result<&Value, &str>) {
-        self.files.on_reply(asked, reply);
+    pub(crate) fn on_files_reply(&mut self, query_id: u64, reply: Result<&Value, &str>) {
+        self.files.on_reply(query_id, reply);
     }
 
     // === images
 
     /// The images of the prompt that is being written.
-    pub(crate) fn images_here(&self) -> &[Attachment] {
+    pub(crate) fn composer_images(&self) -> &[Attachment] {
         let conversation = self.conversation.as_ref();
         conversation.and_then(|conversation| self.images.get(&conversation.session)).map_or(&[], Vec::as_slice)
     }
@@ -137,11 +137,11 @@ impl SessionPage {
     }
 
     /// Text that is pasted into the composer: the path of an image attaches it.
-    pub(crate) fn paste_prompt(&mut self, words: String, cx: &mut Context<'_>) {
+    pub(crate) fn paste_prompt(&mut self, text: String, cx: &mut Context<'_>) {
         let session = self.conversation.as_ref().map(|conversation| conversation.session.clone());
-        match (pasted_path(&words), session) {
-            (Some(path), Some(place)) => cx.effects.push(Effect::ReadImage { place, path, pasted: Some(words) }),
-            _ => drop(self.composer.insert_str(words)),
+        match (pasted_path(&text), session) {
+            (Some(path), Some(place)) => cx.effects.push(Effect::ReadImage { place, path, pasted: Some(text) }),
+            _ => drop(self.composer.insert_str(text)),
         }
     }
 
@@ -155,10 +155,10 @@ impl SessionPage {
     ) {
         let images = self.images.entry(session.to_owned()).or_default();
         match attach(images, image) {
-            Ok(words) => shared.say(&words, false),
+            Ok(text) => shared.say(&text, false),
             Err(why) => {
-                if let Some(words) = pasted.filter(|_| self.id() == Some(session)) {
-                    self.composer.insert_str(words);
+                if let Some(text) = pasted.filter(|_| self.id() == Some(session)) {
+                    self.composer.insert_str(text);
                 }
                 shared.say(&why, true);
             }
@@ -180,7 +180,7 @@ const IMAGE_LINES: usize = 3;
 pub(super) fn offer_lines(shared: &Shared, page: &SessionPage) -> usize {
     let files = if shared.writing { page.files.lines() } else { 0 };
     let offered = if files > 0 { files } else { page.slash(shared).len() };
-    offered + page.images_here().len().min(IMAGE_LINES)
+    offered + page.composer_images().len().min(IMAGE_LINES)
 }
 
 /// The request that waits above the composer, and the keys that answer it.
@@ -208,9 +208,9 @@ impl Draw<'_> {
             for (n, path) in page.files.paths().iter().enumerate() {
                 lines.push((self.file_row("  @", path, usize::from(area.width)), n == page.files.at));
             }
-            if !page.files.words.is_empty() {
-                let words = sanitize::cut(&page.files.words, usize::from(area.width).saturating_sub(3));
-                lines.push((vec![Span::styled(format!("  {words}"), theme.dim)], false));
+            if !page.files.text.is_empty() {
+                let text = sanitize::cut(&page.files.text, usize::from(area.width).saturating_sub(3));
+                lines.push((vec![Span::styled(format!("  {text}"), theme.dim)], false));
             }
         } else {
             for (name, what) in page.slash(shared) {
@@ -218,16 +218,16 @@ impl Draw<'_> {
                 lines.push((vec![Span::styled(format!("  /{name} "), theme.accent), what], false));
             }
         }
-        let images = page.images_here();
+        let images = page.composer_images();
         for (n, image) in images.iter().enumerate().take(IMAGE_LINES) {
             let more = match images.len() - IMAGE_LINES.min(images.len()) {
                 more if more > 0 && n + 1 == IMAGE_LINES => format!(" and {more} more"),
                 _ => String::new(),
             };
-            let words = sanitize::cut(&format!("  + {}{more}", image.words()), usize::from(area.width));
-            let mut spans = vec![Span::styled(words.clone(), theme.accent)];
+            let text = sanitize::cut(&format!("  + {}{more}", image.text()), usize::from(area.width));
+            let mut spans = vec![Span::styled(text.clone(), theme.accent)];
             let hint = "  Backspace in the empty field removes it";
-            if n + 1 == images.len() && sanitize::width(&words) + hint.len() < usize::from(area.width) {
+            if n + 1 == images.len() && sanitize::width(&text) + hint.len() < usize::from(area.width) {
                 spans.push(Span::styled(hint, theme.dim));
             }
             lines.push((spans, false));
@@ -253,14 +253,14 @@ impl Draw<'_> {
             Span::styled("─".repeat(usize::from(area.width)), style.remove_modifier(Modifier::BOLD)),
             area.width,
         );
-        if let Some(words) = asks(shared).filter(|_| shared.writing) {
-            let words = sanitize::cut(&words, usize::from(area.width).saturating_sub(6));
-            self.put(area.x + 2, area.y, Span::styled(format!(" {words} "), theme.warn), area.width.saturating_sub(2));
+        if let Some(text) = asks(shared).filter(|_| shared.writing) {
+            let text = sanitize::cut(&text, usize::from(area.width).saturating_sub(6));
+            self.put(area.x + 2, area.y, Span::styled(format!(" {text} "), theme.warn), area.width.saturating_sub(2));
         }
         self.put(area.x, area.y + 1, Span::styled(" › ", style), 3);
         let field = Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1);
         if page.composer.is_empty() {
-            let words = match page
+            let text = match page
                 .conversation
                 .as_ref()
                 .and_then(|conversation| shared.sessions.all.get(&conversation.session))
@@ -274,8 +274,8 @@ impl Draw<'_> {
                 true => format!("{name} has ended. Enter: start {name} again and continue"),
                 false => format!("{name} has ended. i, Enter: start {name} again and continue"),
             });
-            let words = ended_runtime.unwrap_or_else(|| words.to_owned());
-            self.put(field.x + u16::from(shared.writing), field.y, Span::styled(words, theme.dim), field.width);
+            let text = ended_runtime.unwrap_or_else(|| text.to_owned());
+            self.put(field.x + u16::from(shared.writing), field.y, Span::styled(text, theme.dim), field.width);
             if shared.writing {
                 self.fill(Rect::new(field.x, field.y, 1, 1), Style::new().add_modifier(Modifier::REVERSED));
             }

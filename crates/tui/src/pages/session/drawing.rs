@@ -37,8 +37,8 @@ impl SessionPage {
         let preview = shared.page != TuiPage::Session;
         let lines = input::rows(&self.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX);
         // Where there is little room, a question has that of the empty composer.
-        let asked = shared.card.open().is_some() && !shared.writing;
-        let hidden = preview || all.height < LOW && asked && self.composer.is_empty();
+        let has_request = shared.card.open().is_some() && !shared.writing;
+        let hidden = preview || all.height < LOW && has_request && self.composer.is_empty();
         let composer = if hidden { 0 } else { u16::try_from(lines).unwrap_or(1) + 1 };
         let session =
             self.conversation.as_ref().and_then(|conversation| shared.sessions.all.get(&conversation.session));
@@ -82,7 +82,6 @@ impl SessionPage {
         self.rows(shared).card
     }
 
-    /// The area of the conversation.
     pub(crate) fn conversation_area(&self, shared: &Shared) -> Rect {
         if !fits(shared) || panes(shared).middle.width == 0 {
             return Rect::default();
@@ -137,13 +136,13 @@ impl Draw<'_> {
         let lines = conversation.screen(&cx);
         let preview = shared.page != TuiPage::Session;
         if lines.is_empty() && area.height > 2 {
-            let words = match (conversation.live, &shared.link) {
+            let text = match (conversation.live, &shared.link) {
                 (true, _) if preview => "No messages yet.".to_owned(),
                 (true, _) => "No messages yet. Write a prompt below.".to_owned(),
                 (false, ConnectionView::Live) => format!("reading … {} events", conversation.events),
                 _ => "connecting …".to_owned(),
             };
-            self.put(area.x + 2, area.y + 1, Span::styled(words, theme.dim), area.width.saturating_sub(2));
+            self.put(area.x + 2, area.y + 1, Span::styled(text, theme.dim), area.width.saturating_sub(2));
         }
         for (n, (line, chosen)) in (0..).zip(lines) {
             self.put(area.x, area.y + n, line, area.width);
@@ -152,22 +151,22 @@ impl Draw<'_> {
             }
         }
         self.scrollbar(area, conversation.place(&cx), conversation.scroll_position.follow && !conversation.is_older());
-        if let Some(words) = conversation.before().filter(|_| !conversation.scroll_position.follow) {
+        if let Some(text) = conversation.before().filter(|_| !conversation.scroll_position.follow) {
             let spans =
-                vec![Span::styled(format!(" ↑ {words} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
+                vec![Span::styled(format!(" ↑ {text} "), theme.dim.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
             self.right(area, spans, area.width);
         }
         if !conversation.live && conversation.events > 0 && shared.link == ConnectionView::Live {
-            let words = format!(" reading … {} events ", conversation.events);
-            let spans = vec![Span::styled(words, theme.warn.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
+            let text = format!(" reading … {} events ", conversation.events);
+            let spans = vec![Span::styled(text, theme.warn.add_modifier(Modifier::REVERSED)), Span::raw(" ")];
             self.right(area, spans, area.width);
         }
         if !conversation.scroll_position.follow && area.height > 3 {
-            let words = match conversation.unseen {
+            let text = match conversation.unseen {
                 0 => " ↓ G: to now ".to_owned(),
-                many => format!(" ↓ {many} new · G: to now "),
+                count => format!(" ↓ {count} new · G: to now "),
             };
-            let spans = vec![Span::styled(words, theme.accent.add_modifier(Modifier::REVERSED)), Span::raw("  ")];
+            let spans = vec![Span::styled(text, theme.accent.add_modifier(Modifier::REVERSED)), Span::raw("  ")];
             self.right(Rect { y: area.y + area.height - 1, ..area }, spans, area.width);
         }
         if rows.card.height > 0 {
@@ -175,15 +174,15 @@ impl Draw<'_> {
         }
         let session = shared.sessions.all.get(&conversation.session);
         let mut y = rows.queue.y;
-        for (n, (_, words, by)) in session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate() {
+        for (n, (_, text, by)) in session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate() {
             if y + u16::try_from(offer_lines(shared, page)).unwrap_or(0) >= rows.composer.y {
                 break;
             }
-            let room = usize::from(rows.queue.width).saturating_sub(14 + by.chars().count().clamp(12, 60));
-            let words = sanitize::cut(words, room);
+            let space = usize::from(rows.queue.width).saturating_sub(14 + by.chars().count().clamp(12, 60));
+            let text = sanitize::cut(text, space);
             let spans = vec![
                 Span::styled(format!("  waits {} ", n + 1), theme.warn),
-                Span::raw(words),
+                Span::raw(text),
                 Span::styled(format!(" · {by}"), theme.dim),
             ];
             self.put(rows.queue.x, y, spans, rows.queue.width);
@@ -198,10 +197,10 @@ impl Draw<'_> {
         let theme = &shared.theme;
         let Some(conversation) = &page.conversation else { return };
         let mut right = Vec::new();
-        let mut say = |words: String, style: Style| {
-            if !words.is_empty() {
+        let mut say = |text: String, style: Style| {
+            if !text.is_empty() {
                 right.push(Span::styled(" · ", theme.rule));
-                right.push(Span::styled(words, style));
+                right.push(Span::styled(text, style));
             }
         };
         let names = shared.sessions.viewer_names(&conversation.session);
@@ -229,8 +228,8 @@ impl Draw<'_> {
         } else {
             left.push(Span::styled(sanitize::line(&conversation.session, 40), theme.dim));
         }
-        for words in conversation.status.settings.current_names() {
-            say(sanitize::cut(&words, 24), theme.dim);
+        for text in conversation.status.settings.current_names() {
+            say(sanitize::cut(&text, 24), theme.dim);
         }
         if let Some((used, size)) = conversation.status.usage.filter(|(_, size)| *size > 0) {
             let left = 100 - (used.saturating_mul(100) / size).min(100);
@@ -261,14 +260,14 @@ impl Draw<'_> {
                 let name = sanitize::cut(&session.name(), usize::from(width));
                 lines.push(Line::from(Span::styled(name, theme.text.add_modifier(Modifier::BOLD))));
                 lines.push(Line::from(Span::styled(sanitize::cut(&session.cwd, usize::from(width)), theme.dim)));
-                let mut words = vec![session.runtime.clone()];
-                words.extend(Some(session.branch.clone()).filter(|branch| !branch.is_empty()));
-                words.extend(conversation.status.settings.current_names());
-                let words = sanitize::cut(&words.join(" · "), usize::from(width));
-                lines.push(Line::from(Span::styled(words, theme.dim)));
+                let mut text = vec![session.runtime.clone()];
+                text.extend(Some(session.branch.clone()).filter(|branch| !branch.is_empty()));
+                text.extend(conversation.status.settings.current_names());
+                let text = sanitize::cut(&text.join(" · "), usize::from(width));
+                lines.push(Line::from(Span::styled(text, theme.dim)));
             }
-            let room = usize::from(end.saturating_sub(area.y)).saturating_sub(lines.len());
-            let cx = DrawContext { theme, width, height: room, now: shared.now };
+            let space = usize::from(end.saturating_sub(area.y)).saturating_sub(lines.len());
+            let cx = DrawContext { theme, width, height: space, now: shared.now };
             lines.extend(conversation.detail(&cx));
         }
         for (y, line) in (area.y..end).zip(lines) {

@@ -18,27 +18,27 @@ use crate::sanitize;
 use crate::surface::{self, LayoutContext, SurfaceStep};
 
 impl SessionPage {
-    /// Whether a surface fills the page.
+    /// Returns whether a surface fills the page.
     pub(crate) fn surface_is_open(&self, shared: &Shared) -> bool {
         shared.page == TuiPage::Session
             && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.open().is_some())
     }
 
-    /// Whether text is being typed into a surface: letters are then no answers.
+    /// Returns whether text is being typed into a surface: letters are then no answers.
     pub(crate) fn surface_takes_text(&self, shared: &Shared) -> bool {
         self.surface_is_open(shared)
             && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.is_typing())
     }
 
-    /// Whether a letter begins or continues a text in a surface. A request over it has the letters first, until text is typed.
+    /// Returns whether a letter begins or continues a text in a surface. A request over it has the letters first, until text is typed.
     pub(crate) fn surface_takes_letters(&self, shared: &Shared) -> bool {
         let area = self.surface_area(shared);
         let (width, height) = (usize::from(area.width), usize::from(area.height));
         let cx = LayoutContext { theme: &shared.theme, width, height, inline: false };
-        let asked = shared.card.open().is_some();
+        let has_request = shared.card.open().is_some();
         self.surface_takes_text(shared)
             || self.surface_is_open(shared)
-                && !asked
+                && !has_request
                 && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.takes_letters(&cx))
     }
 
@@ -111,17 +111,17 @@ impl SessionPage {
                 cx.shared.say(&format!("copied: {url}"), false);
                 cx.effects.push(Effect::Copy(url));
             }
-            SurfaceStep::Say(words) => cx.shared.say(&words, true),
+            SurfaceStep::Say(text) => cx.shared.say(&text, true),
         }
         true
     }
 
     /// Pastes into the open surface; false if none is open.
-    pub(crate) fn surface_paste(&mut self, words: &str, shared: &Shared) -> bool {
+    pub(crate) fn surface_paste(&mut self, text: &str, shared: &Shared) -> bool {
         if !self.surface_is_open(shared) {
             return false;
         }
-        self.with_surface(shared, |conversation, cx, _| conversation.surfaces.paste(words, cx));
+        self.with_surface(shared, |conversation, cx, _| conversation.surfaces.paste(text, cx));
         true
     }
 
@@ -138,13 +138,13 @@ impl SessionPage {
         let Some(state) = conversation.and_then(|conversation| conversation.surfaces.state_mut(surface)) else {
             return;
         };
-        let words = match &refused {
+        let text = match &refused {
             None => "sent".to_owned(),
             Some(_) if stale => "not sent: it has changed. Look at it again".to_owned(),
             Some(why) => format!("not sent: {why}"),
         };
-        state.replied(refused.is_some().then(|| words.clone()));
-        shared.say(&words, refused.is_some());
+        state.replied(refused.is_some().then(|| text.clone()));
+        shared.say(&text, refused.is_some());
     }
 
     /// The surfaces were read again.
@@ -173,24 +173,24 @@ impl Draw<'_> {
         let cx = LayoutContext { theme, width, height, inline: false };
         Clear.render(area, self.buf);
         Block::bordered().border_style(theme.rule).render(area, self.buf);
-        let room = area.width.saturating_sub(4);
-        let (at, many) = conversation.surfaces.open_place();
+        let space = area.width.saturating_sub(4);
+        let (at, count) = conversation.surfaces.open_place();
         let mut right = String::new();
         if surface.pinned() {
             right.push_str(" pinned ");
         }
-        if many > 1 {
-            right.push_str(&format!(" {at} of {many} "));
+        if count > 1 {
+            right.push_str(&format!(" {at} of {count} "));
         }
-        let wide = u16::try_from(sanitize::width(&right)).unwrap_or(0).min(room / 2);
+        let wide = u16::try_from(sanitize::width(&right)).unwrap_or(0).min(space / 2);
         let head = vec![
             Span::styled(format!(" {} draws ", conversation.agent()), theme.dim),
             Span::styled(
-                format!("{} ", sanitize::cut(&surface::title(surface), usize::from(room.saturating_sub(wide + 4)))),
+                format!("{} ", sanitize::cut(&surface::title(surface), usize::from(space.saturating_sub(wide + 4)))),
                 theme.accent,
             ),
         ];
-        self.put(area.x + 2, area.y, head, room.saturating_sub(wide));
+        self.put(area.x + 2, area.y, head, space.saturating_sub(wide));
         self.put(area.x + area.width.saturating_sub(wide + 2), area.y, Span::styled(right, theme.dim), wide);
         let Some((layout, scroll)) = conversation.surfaces.draw_open(&cx) else { return };
         let all = layout.lines.len();
@@ -199,19 +199,19 @@ impl Draw<'_> {
         }
         let foot = area.y + area.height.saturating_sub(1);
         if all > height {
-            let words = format!(" {}–{} of {all} ", scroll + 1, (scroll + height).min(all));
-            let wide = u16::try_from(sanitize::width(&words)).unwrap_or(0);
-            self.put(area.x + area.width.saturating_sub(wide + 2), foot, Span::styled(words, theme.dim), wide);
+            let text = format!(" {}–{} of {all} ", scroll + 1, (scroll + height).min(all));
+            let wide = u16::try_from(sanitize::width(&text)).unwrap_or(0);
+            self.put(area.x + area.width.saturating_sub(wide + 2), foot, Span::styled(text, theme.dim), wide);
         }
         let problem = conversation.surfaces.open_state().map(|state| state.problem.as_str()).unwrap_or_default();
         let asks = conversation.surfaces.open_ask().is_some();
-        let words = match (problem, asks) {
+        let text = match (problem, asks) {
             ("", false) => return,
             ("", true) => " it asks you: press a button that answers ".to_owned(),
             (problem, _) => format!(" {problem} "),
         };
         let most = usize::from(area.width.saturating_sub(if all > height { 22 } else { 4 }));
-        self.put(area.x + 2, foot, Span::styled(sanitize::cut(&words, most), theme.warn), room);
+        self.put(area.x + 2, foot, Span::styled(sanitize::cut(&text, most), theme.warn), space);
     }
 
     /// The line that names the pinned surfaces.
@@ -221,10 +221,10 @@ impl Draw<'_> {
         let Some(conversation) = page.conversation.as_ref().filter(|_| area.height > 0) else { return };
         let titles = conversation.surfaces.pinned().join(" · ");
         let hint = if shared.writing { "  Esc s: open" } else { "  s: open" };
-        let room = usize::from(area.width).saturating_sub(sanitize::width(hint) + 12);
+        let space = usize::from(area.width).saturating_sub(sanitize::width(hint) + 12);
         let spans = vec![
             Span::styled(" ▣ pinned ", theme.dim),
-            Span::styled(sanitize::cut(&titles, room), theme.accent),
+            Span::styled(sanitize::cut(&titles, space), theme.accent),
             Span::styled(hint, theme.dim),
         ];
         self.put(area.x, area.y, spans, area.width);
