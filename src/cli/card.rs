@@ -10,7 +10,7 @@ use super::output::{Paint, clean, line};
 /// Longest name, identifier or label, in characters.
 const NAME: usize = 100;
 
-fn word(risk: Risk) -> &'static str {
+fn risk_label(risk: Risk) -> &'static str {
     match risk {
         Risk::Low => "low risk",
         Risk::Elevated => "elevated risk",
@@ -21,11 +21,11 @@ fn word(risk: Risk) -> &'static str {
 /// A request: who asks, what exactly, and warnings. The caller adds how to answer.
 pub(crate) fn card(request: &Request, paint: Paint) -> String {
     let kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
-    let head = format!("? {} asks ({kind}, {})", line(request.runtime_id.as_str(), NAME), word(request.risk));
+    let head = format!("? {} asks ({kind}, {})", line(request.runtime_id.as_str(), NAME), risk_label(request.risk));
     let mut out = format!("{}\n", paint.yellow(&head));
     if request.changed {
-        let words = "! this request has changed since it was first shown: read it again";
-        out.push_str(&format!("  {}\n", paint.red(words)));
+        let text = "! this request has changed since it was first shown: read it again";
+        out.push_str(&format!("  {}\n", paint.red(text)));
     }
     let edit = matches!(request.subject, About::Edit { .. });
     let mut quoted = |text: &str, diff: bool| {
@@ -38,28 +38,28 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
             out.push_str(&format!("  │ {part}\n"));
         }
     };
-    let asked = request.form();
-    if !asked.is_empty() || request.display.lines().next() != Some(&request.title) {
+    let questions = request.form();
+    if !questions.is_empty() || request.display.lines().next() != Some(&request.title) {
         quoted(&request.title, false);
     }
-    if asked.is_empty() {
+    if questions.is_empty() {
         quoted(&request.display, edit);
     }
-    let shown = |message: &str| match asked.is_empty() {
+    let is_displayed = |message: &str| match questions.is_empty() {
         true => request.display.contains(message),
         // The display of a form is not shown: its questions are.
-        false => asked.iter().any(|question| question.text.trim() == message),
+        false => questions.iter().any(|question| question.text.trim() == message),
     };
-    if let Some(message) = request.message.as_ref().filter(|message| !shown(message.trim())) {
+    if let Some(message) = request.message.as_ref().filter(|message| !is_displayed(message.trim())) {
         quoted(message, false);
     }
-    if !asked.is_empty() {
+    if !questions.is_empty() {
         // Only the display has the whole text of a question that was cut.
-        if asked.iter().any(cut) {
+        if questions.iter().any(cut) {
             quoted(&request.display, false);
         }
-        for (n, question) in asked.iter().enumerate() {
-            out.push_str(&question_card(question, n, asked.len(), paint));
+        for (n, question) in questions.iter().enumerate() {
+            out.push_str(&question_card(question, n, questions.len(), paint));
         }
     }
     if request.display_truncated {
@@ -67,12 +67,12 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
         out.push_str(&format!("  … {bytes} bytes in total; `plexus requests` shows everything\n"));
     }
     if request.subject == About::Unreadable {
-        let words = "! Plexus cannot tell what this would do; it is shown as the agent sent it";
-        out.push_str(&format!("  {}\n", paint.red(words)));
+        let text = "! Plexus cannot tell what this would do; it is shown as the agent sent it";
+        out.push_str(&format!("  {}\n", paint.red(text)));
     }
     if !request.risk_reasons.is_empty() {
-        let why = format!("{}: {}", word(request.risk), request.risk_reasons.join("; "));
-        out.push_str(&format!("  {}\n", paint.yellow(&clean(&why))));
+        let reason = format!("{}: {}", risk_label(request.risk), request.risk_reasons.join("; "));
+        out.push_str(&format!("  {}\n", paint.yellow(&clean(&reason))));
     }
     for warning in &request.warnings {
         out.push_str(&format!("  {}\n", paint.red(&format!("! {}", clean(warning)))));
@@ -81,7 +81,7 @@ pub(crate) fn card(request: &Request, paint: Paint) -> String {
 }
 
 fn cut(question: &Question) -> bool {
-    let options = question.options.iter().flat_map(|one| [Some(&one.label), one.description.as_ref()]);
+    let options = question.options.iter().flat_map(|option| [Some(&option.label), option.description.as_ref()]);
     let texts = [Some(&question.text), question.header.as_ref()].into_iter().chain(options).flatten();
     texts.into_iter().any(|text| text.len() >= plexus_protocol::ABOUT_MAX)
 }
@@ -111,9 +111,9 @@ fn whole(text: &str) -> String {
 /// A description of the answers that a question takes.
 fn accepted_answers(question: &Question) -> String {
     let fits = &question.fits;
-    let mut words: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     match (question.options.is_empty(), question.multiple, question.free_text) {
-        (true, ..) => words.push(
+        (true, ..) => parts.push(
             match fits.number {
                 Some(Number::Integer) => "a whole number",
                 Some(Number::Number) => "a number",
@@ -121,10 +121,10 @@ fn accepted_answers(question: &Question) -> String {
             }
             .into(),
         ),
-        (false, false, false) => words.push("one of these".into()),
-        (false, true, false) => words.push("any of these".into()),
-        (false, false, true) => words.push("one of these, or your own text".into()),
-        (false, true, true) => words.push("any of these, and your own text".into()),
+        (false, false, false) => parts.push("one of these".into()),
+        (false, true, false) => parts.push("any of these".into()),
+        (false, false, true) => parts.push("one of these, or your own text".into()),
+        (false, true, true) => parts.push("any of these, and your own text".into()),
     }
     let sort = match (question.multiple, question.options.is_empty(), fits.number) {
         (true, ..) => " of them",
@@ -133,49 +133,49 @@ fn accepted_answers(question: &Question) -> String {
     };
     match (fits.least, fits.most) {
         (None, None) => {}
-        (Some(least), None) => words.push(format!("at least {least}{sort}")),
-        (None, Some(most)) => words.push(format!("at most {most}{sort}")),
-        (Some(least), Some(most)) => words.push(format!("{least} to {most}{sort}")),
+        (Some(least), None) => parts.push(format!("at least {least}{sort}")),
+        (None, Some(most)) => parts.push(format!("at most {most}{sort}")),
+        (Some(least), Some(most)) => parts.push(format!("{least} to {most}{sort}")),
     }
     if question.optional {
-        words.push("optional".into());
+        parts.push("optional".into());
     }
-    words.join(", ")
+    parts.join(", ")
 }
 
 /// The commands that answer a request, one a line.
 pub(crate) fn answer_commands(request: &Request) -> String {
     let mut out = String::new();
-    let mut way = |how: &str, what: &str| {
+    let mut push = |how: &str, what: &str| {
         let what = if what.is_empty() { String::new() } else { format!("  {what}") };
         out.push_str(&format!("  {how}{what}\n"));
     };
-    let asked = request.form();
-    for question in asked {
+    let questions = request.form();
+    for question in questions {
         let id = shell_word(&question.id);
         for option in &question.options {
-            way(&format!("--option {id}={}", shell_word(&option.id)), &line(&option.label, NAME));
+            push(&format!("--option {id}={}", shell_word(&option.id)), &line(&option.label, NAME));
         }
         if question.free_text || question.options.is_empty() {
-            way(&format!("--option {id}=WORDS"), "");
+            push(&format!("--option {id}=WORDS"), "");
         }
     }
     for action in actions(request, Answerer::UNLIMITED) {
         if let Some(id) = action.answer.as_ref().and_then(|answer| answer.option_id.as_ref()) {
-            way(&format!("--option {}", shell_word(id)), &action.text());
+            push(&format!("--option {}", shell_word(id)), &action.text());
         }
     }
     for item in &request.items {
-        way(&format!("--option {}", shell_word(&item.id)), &line(&item.label, NAME));
+        push(&format!("--option {}", shell_word(&item.id)), &line(&item.label, NAME));
     }
-    if request.kind == RequestType::Prompt && asked.is_empty() {
-        way("--text T", "");
+    if request.kind == RequestType::Prompt && questions.is_empty() {
+        push("--text T", "");
     }
     if let Some(editable) = &request.editable {
-        way("--allow --edit TEXT", &format!("another {}", line(&editable.label, NAME).to_lowercase()));
+        push("--allow --edit TEXT", &format!("another {}", line(&editable.label, NAME).to_lowercase()));
     }
     if request.changed {
-        way(
+        push(
             &format!("--digest {}", read_digest(request)),
             "needed to allow the request: it states which version was read",
         );

@@ -42,9 +42,9 @@ const CHECK_EVERY: Duration = Duration::from_secs(3600);
 const NAME_MAX: (usize, usize) = (253, 63);
 
 /// The names that a person gave, or this machine's own.
-pub(crate) fn names_or_own(given: &[String]) -> anyhow::Result<Vec<String>> {
+pub(crate) fn certificate_names(requested: &[String]) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
-    for name in given {
+    for name in requested {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         if !is_name(&name) {
             let fix = "write a host's name (box.local) or an address (192.168.1.5)";
@@ -133,9 +133,9 @@ impl ServedCertificate {
         };
         // The listener reports a file that cannot be read.
         let until = certificate_end(&cert).ok()?;
-        let left = until - now.as_second();
-        let ends = if left > 0 { "ends" } else { "ended" };
-        (left < before).then(|| (format!("{} {ends} on {}", cert.display(), format_day(until)), fix))
+        let remaining = until - now.as_second();
+        let ends = if remaining > 0 { "ends" } else { "ended" };
+        (remaining < before).then(|| (format!("{} {ends} on {}", cert.display(), format_day(until)), fix))
     }
 
     /// Renews the gateway's own certificate, and warns before one from elsewhere expires, as long as it is polled. Cancellation
@@ -299,7 +299,7 @@ pub(crate) fn format_day(second: i64) -> String {
     Timestamp::from_second(second).map(|at| at.to_zoned(TimeZone::UTC).date().to_string()).unwrap_or_default()
 }
 
-/// Whether `name` is a host name of letters, digits, hyphens and dots, or an address.
+/// Returns true if `name` is a host name of letters, digits, hyphens and dots, or an address.
 fn is_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()

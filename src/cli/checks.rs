@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plexus::config::{Config, NativeConfig};
-use plexus::router::doctor::{self as over_http, Verdict};
+use plexus::router::doctor::{self as api, Verdict};
 use plexus::router::linking::{AgentLink, LinkStanding};
 use plexus_protocol::{Connect, RuntimeInfo, RuntimeState};
 use serde::Serialize;
@@ -19,15 +19,15 @@ use super::output::{age, line};
 use super::programs::which;
 
 /// Less free space than this on the state's disk is a failure, in bytes.
-const ROOM_LEAST: u64 = 64 << 20;
+const FREE_SPACE_MIN: u64 = 64 << 20;
 /// Less free space than this is a warning, in bytes.
-const ROOM_GOOD: u64 = 1 << 30;
+const FREE_SPACE_LOW: u64 = 1 << 30;
 /// Longest text of a check, in characters.
 pub(super) const DETAIL: usize = 500;
 /// The check of Codex's own terminals.
 const CODEX_CHECK: &str = "terminals codex";
 /// The oldest Node.js on which the npm agents run.
-const NODE_LEAST: u32 = 20;
+const NODE_MIN: u32 = 20;
 
 /// One check and its result.
 #[derive(Debug, Serialize)]
@@ -61,15 +61,15 @@ impl Checks {
 }
 
 /// The checks behind `GET /v1/doctor`. Whether the gateway answers is left out, since only another program can check that.
-pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> over_http::Doctor {
-    over_http::Doctor::new(move |runtimes| {
+pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> api::Doctor {
+    api::Doctor::new(move |runtimes| {
         let (home, exe, file) = (home.clone(), exe.clone(), file.clone());
         Box::pin(async move {
             let mut checks = Checks::default();
             check_modes(&mut checks, home.dir());
             runtimes.iter().for_each(|runtime| check_runtime(&mut checks, runtime));
             surroundings(&mut checks, &home, &exe, file, Some(&runtimes), false).await;
-            let check = |Check { check, verdict, found, fix }| over_http::Check {
+            let check = |Check { check, verdict, found, fix }| api::Check {
                 name: check,
                 state: verdict,
                 detail: line(&found, DETAIL),
@@ -90,29 +90,29 @@ pub(super) async fn surroundings(
     runtimes: Option<&[Arc<RuntimeInfo>]>,
     start: bool,
 ) -> Surroundings {
-    room(checks, home.dir());
+    check_disk(checks, home.dir());
     let config = discover::config(file, home.dir(), exe);
-    configuration(checks, &config);
+    check_configuration(checks, &config);
     if let Ok(Some((_, config))) = &config {
-        certificate(checks, config, home);
+        check_certificate(checks, config, home);
     }
     let config = config.ok().flatten();
     let native = config.as_ref().map_or_else(NativeConfig::default, |(_, config)| config.native);
     let terminals = discover::codex_terminals(native, runtimes, |name| std::env::var_os(name)).await;
-    checks.add(CODEX_CHECK, terminals.verdict(), terminals.words(), terminals.fix());
+    checks.add(CODEX_CHECK, terminals.verdict(), terminals.description(), terminals.fix());
     let with = start.then_some((exe, home.dir()));
     let servers = discover::servers(config, |name| std::env::var(name).ok(), with).await;
     servers.iter().for_each(|server| checks.server(server));
     let holders = discover::holders(&home.dir().join(plexus::HOLDERS)).await;
     holders.iter().for_each(|holder| checks.holder(holder, runtimes.is_some()));
     duplicate_holders(checks, &holders);
-    node(checks).await;
+    check_node(checks).await;
     let agents = discover::agents(exe, home.dir(), start).await;
     agents.iter().for_each(|agent| checks.agent(agent, exe));
     let links = match all_linked(home, &agents, runtimes.unwrap_or_default()).await {
         Ok(links) => links,
-        Err(why) => {
-            checks.warn("links", why, "correct that: `plexus link` fails for the same reason");
+        Err(reason) => {
+            checks.warn("links", reason, "correct that: `plexus link` fails for the same reason");
             Vec::new()
         }
     };
@@ -120,7 +120,7 @@ pub(super) async fn surroundings(
     Surroundings { agents, servers, holders, links }
 }
 
-/// What was found around a gateway.
+/// The surroundings of a gateway.
 pub(super) struct Surroundings {
     pub(super) agents: Vec<Agent>,
     pub(super) servers: Vec<Server>,
@@ -168,11 +168,11 @@ impl Checks {
         match &agent.start {
             None => self.ok(&name, found),
             Some(start) if start.ok => {
-                self.ok(&name, format!("{found}; starts in {:.1} s: {}", start.ms as f64 / 1000.0, start.said));
+                self.ok(&name, format!("{found}; starts in {:.1} s: {}", start.ms as f64 / 1000.0, start.message));
             }
             Some(start) => {
                 let fix = format!("run `{}` by hand to see why, and sign in there if it asks", agent.program);
-                self.fail(&name, format!("{found}; does not start: {}", start.said), fix);
+                self.fail(&name, format!("{found}; does not start: {}", start.message), fix);
             }
         }
     }
@@ -187,11 +187,11 @@ impl Checks {
                 self.add(
                     &name,
                     Verdict::Fail,
-                    format!("{found} is listening, but cannot be attached: {}", start.said),
+                    format!("{found} is listening, but cannot be attached: {}", start.message),
                     fix,
                 );
             }
-            (None, Some(start), _) => self.ok(&name, format!("{found} answers: {}", start.said)),
+            (None, Some(start), _) => self.ok(&name, format!("{found} answers: {}", start.message)),
             (None, None, fix) => self.add(&name, Verdict::Ok, format!("{found} listens"), fix),
         }
     }
@@ -200,19 +200,19 @@ impl Checks {
         let name = format!("held {}", holder.runtime_id);
         let id = &holder.runtime_id;
         match (holder.state, up) {
-            (HolderState::Running, true) => self.ok(&name, holder.words()),
+            (HolderState::Running, true) => self.ok(&name, holder.description()),
             (HolderState::Running, false) => {
                 let fix = format!("`plexus serve` takes it over, `plexus stop {id}` stops it");
-                self.warn(&name, format!("{}; left by an earlier gateway", holder.words()), fix);
+                self.warn(&name, format!("{}; left by an earlier gateway", holder.description()), fix);
             }
-            (HolderState::Ended, _) => self.warn(&name, holder.words(), "`plexus serve` reads and removes them"),
-            (HolderState::Stale, _) => self.warn(&name, holder.words(), "`plexus serve` removes it"),
+            (HolderState::Ended, _) => self.warn(&name, holder.description(), "`plexus serve` reads and removes them"),
+            (HolderState::Stale, _) => self.warn(&name, holder.description(), "`plexus serve` removes it"),
         }
     }
 }
 
 impl Checks {
-    /// Whether an agent's own terminal is seen: its program, its version, and its link.
+    /// Reports the link of an agent's own terminal: the program, its version, and the entries in its settings.
     fn link(&mut self, linked: &AgentLink) {
         let name = format!("link {}", linked.agent);
         let program = match (&linked.path, &linked.version) {
@@ -225,8 +225,8 @@ impl Checks {
         let relink = format!("`plexus link {}` corrects it", linked.agent);
         match (linked.state, &linked.gate) {
             (LinkStanding::NotNeeded, _) => self.ok(&name, format!("{program}; {detail}{heard}")),
-            (LinkStanding::NotLinked, Some(why)) => {
-                self.ok(&name, format!("{program}; not linked, and cannot be: {why}"))
+            (LinkStanding::NotLinked, Some(reason)) => {
+                self.ok(&name, format!("{program}; not linked, and cannot be: {reason}"))
             }
             (LinkStanding::NotLinked, None) if linked.path.is_none() => {
                 self.ok(&name, format!("{program}; not linked"))
@@ -236,9 +236,9 @@ impl Checks {
                 self.add(&name, Verdict::Ok, format!("{program}; not linked"), Some(fix));
             }
             (LinkStanding::Linked, None) => self.ok(&name, format!("{program}; linked{heard}")),
-            (LinkStanding::Linked, Some(why)) => {
+            (LinkStanding::Linked, Some(reason)) => {
                 let fix = format!("or `plexus link {} --remove`", linked.agent);
-                self.warn(&name, format!("{program}; linked, but {why}"), fix);
+                self.warn(&name, format!("{program}; linked, but {reason}"), fix);
             }
             (LinkStanding::OutOfDate, _) => {
                 self.warn(&name, format!("{program}; linked, but out of date: {detail}"), relink)
@@ -252,18 +252,18 @@ impl Checks {
     }
 }
 
-fn configuration(checks: &mut Checks, config: &Result<Option<(PathBuf, Config)>, String>) {
+fn check_configuration(checks: &mut Checks, config: &Result<Option<(PathBuf, Config)>, String>) {
     match config {
         Ok(Some((file, config))) => {
             checks.ok("configuration", format!("{} ({} runtimes)", file.display(), config.runtimes.len()));
         }
         Ok(None) => checks.ok("configuration", "none: the defaults apply"),
-        Err(why) => checks.fail("configuration", why, "correct it: `plexus serve` refuses it"),
+        Err(reason) => checks.fail("configuration", reason, "correct it: `plexus serve` refuses it"),
     }
 }
 
 /// Checks whether the TLS certificate expires soon.
-fn certificate(checks: &mut Checks, config: &Config, home: &Home) {
+fn check_certificate(checks: &mut Checks, config: &Config, home: &Home) {
     let served = ServedCertificate::from_config(config.tls.as_ref(), home);
     match served.expiry_warning(jiff::Timestamp::now()) {
         Some((what, fix)) => checks.warn("certificate", what, fix),
@@ -274,22 +274,22 @@ fn certificate(checks: &mut Checks, config: &Config, home: &Home) {
 pub(super) fn check_modes(checks: &mut Checks, dir: &Path) {
     let meta = match std::fs::metadata(dir) {
         Ok(meta) => meta,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+        Err(reason) if reason.kind() == std::io::ErrorKind::NotFound => {
             return checks.ok("state folder", format!("{} (will be created at the first start)", dir.display()));
         }
-        Err(why) => {
+        Err(reason) => {
             return checks.fail(
                 "state folder",
-                format!("{}: {why}", dir.display()),
+                format!("{}: {reason}", dir.display()),
                 "set PLEXUS_HOME to a folder that belongs to you",
             );
         }
     };
-    let own = rustix::process::geteuid().as_raw();
+    let user = rustix::process::geteuid().as_raw();
     let fix = |mode: &str, path: &Path| format!("chmod {mode} '{}'", path.display());
     if !meta.is_dir() {
         checks.fail("state folder", format!("{} is not a folder", dir.display()), "set PLEXUS_HOME to a folder");
-    } else if meta.uid() != own {
+    } else if meta.uid() != user {
         checks.fail(
             "state folder",
             format!("{} belongs to another user", dir.display()),
@@ -311,12 +311,12 @@ pub(super) fn check_modes(checks: &mut Checks, dir: &Path) {
 }
 
 /// Longest words of an agent in a line of the report, in bytes.
-const WORDS: usize = 200;
+const AGENT_TEXT_MAX: usize = 200;
 
 /// Checks the state of a runtime of the gateway.
 pub(super) fn check_runtime(checks: &mut Checks, runtime: &RuntimeInfo) {
     let name = format!("runtime {}", runtime.runtime_id);
-    let why = runtime.problem.clone().unwrap_or_else(|| "the reason is unknown".into());
+    let reason = runtime.problem.clone().unwrap_or_else(|| "the reason is unknown".into());
     match (runtime.state, &runtime.connect) {
         (RuntimeState::Ready, _) => {
             let agent = runtime.agent.clone().unwrap_or_else(|| runtime.dialect.clone());
@@ -327,14 +327,14 @@ pub(super) fn check_runtime(checks: &mut Checks, runtime: &RuntimeInfo) {
             if let Some(reviewer) = &runtime.reviewer {
                 checks.warn(
                     &name,
-                    format!("{} answers its questions in place of people", line(reviewer, WORDS)),
+                    format!("{} answers its questions in place of people", line(reviewer, AGENT_TEXT_MAX)),
                     "for Codex: set approvals_reviewer = \"user\" in its config.toml, or start it with the preset codex-app",
                 );
             }
             if let Some(done) = &runtime.acted_unasked {
                 checks.warn(
                     &name,
-                    format!("it acts without asking; the first time: {}", line(done, WORDS)),
+                    format!("it acts without asking; the first time: {}", line(done, AGENT_TEXT_MAX)),
                     "its own settings decide that: have it ask there, or run it in a container",
                 );
             }
@@ -342,20 +342,20 @@ pub(super) fn check_runtime(checks: &mut Checks, runtime: &RuntimeInfo) {
         (RuntimeState::Starting | RuntimeState::Restarting, Connect::Endpoint(at)) => {
             checks.warn(
                 &name,
-                format!("{at} is not attached yet: {why}"),
+                format!("{at} is not attached yet: {reason}"),
                 "start it there; the gateway retries automatically",
             );
         }
         (RuntimeState::Starting, _) => checks.ok(&name, "starts"),
-        (RuntimeState::Restarting, _) => checks.warn(&name, why, "it is restarted automatically"),
+        (RuntimeState::Restarting, _) => checks.warn(&name, reason, "it is restarted automatically"),
         (RuntimeState::Exited, _) => {
             let fix = format!("`plexus stop {}` forgets it, then it can be started again", runtime.runtime_id);
-            checks.fail(&name, why, fix);
+            checks.fail(&name, reason, fix);
         }
     }
 }
 
-fn room(checks: &mut Checks, dir: &Path) {
+fn check_disk(checks: &mut Checks, dir: &Path) {
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(dir);
     match rustix::fs::statvfs(there) {
         Ok(stat) => {
@@ -363,24 +363,24 @@ fn room(checks: &mut Checks, dir: &Path) {
             let found = format!("{} MiB free", free >> 20);
             let fix = "free some space: if the disk is full, prompts and answers are refused";
             match free {
-                0..ROOM_LEAST => checks.fail("disk", found, fix),
-                ROOM_LEAST..ROOM_GOOD => checks.warn("disk", found, fix),
+                0..FREE_SPACE_MIN => checks.fail("disk", found, fix),
+                FREE_SPACE_MIN..FREE_SPACE_LOW => checks.warn("disk", found, fix),
                 _ => checks.ok("disk", found),
             }
         }
-        Err(why) => checks.warn("disk", format!("cannot be checked: {why}"), "check it manually"),
+        Err(reason) => checks.warn("disk", format!("cannot be checked: {reason}"), "check it manually"),
     }
 }
 
-async fn node(checks: &mut Checks) {
-    let fix = format!("install Node.js {NODE_LEAST} or newer; most agents need it");
+async fn check_node(checks: &mut Checks) {
+    let fix = format!("install Node.js {NODE_MIN} or newer; most agents need it");
     let Some(path) = which("node") else { return checks.warn("node", "not found on PATH", fix) };
     match version(&path, &["--version"]).await {
         Ok(version) => match major(&version) {
-            Some(major) if major >= NODE_LEAST => checks.ok("node", version),
+            Some(major) if major >= NODE_MIN => checks.ok("node", version),
             _ => checks.warn("node", version, fix),
         },
-        Err(why) => checks.warn("node", why, fix),
+        Err(reason) => checks.warn("node", reason, fix),
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    fn of(reply: &GatewayReply) -> Self {
+    fn from_reply(reply: &GatewayReply) -> Self {
         Self { status: reply.status, problem: reply.json() }
     }
 
@@ -37,9 +37,9 @@ impl Refused {
         self.problem["code"].as_str().unwrap_or_default()
     }
 
-    /// "what: why, fix".
-    pub(crate) fn explain(&self, what: &str) -> CommandFailure {
-        let why = match self.problem["detail"].as_str() {
+    /// A failure with the operation, the reason and the fix as its message.
+    pub(crate) fn explain(&self, operation: &str) -> CommandFailure {
+        let detail = match self.problem["detail"].as_str() {
             _ if self.status == 401 => "the gateway does not accept the token of the state folder".into(),
             Some(detail) => detail.to_owned(),
             None => format!("the gateway answered with status {}", self.status),
@@ -58,7 +58,7 @@ impl Refused {
             "storage" => "; free some space on the disk of the state folder, then try again",
             _ => fix,
         };
-        CommandFailure::new(code, format!("{what}: {why}{fix}"))
+        CommandFailure::new(code, format!("{operation}: {detail}{fix}"))
     }
 }
 
@@ -69,20 +69,21 @@ pub(crate) fn program() -> String {
 }
 
 /// A failed call, as text for people.
-pub(crate) fn failure(what: &str, error: &Error) -> CommandFailure {
+pub(crate) fn failure(operation: &str, error: &Error) -> CommandFailure {
     match error {
-        Error::Refused(why) => {
-            CommandFailure::new(NOT_PERMITTED, format!("{what}: {why}; check that PLEXUS_HOME is the gateway's"))
+        Error::Refused(reason) => CommandFailure::new(
+            NOT_PERMITTED,
+            format!("{operation}: {reason}; check that PLEXUS_HOME is the gateway's"),
+        ),
+        Error::Unreached(reason) => {
+            CommandFailure::new(NO_GATEWAY, format!("{operation}: {reason}; run `plexus doctor` for details"))
         }
-        Error::Unreached(why) => {
-            CommandFailure::new(NO_GATEWAY, format!("{what}: {why}; run `plexus doctor` for details"))
-        }
-        Error::Lost(why) => CommandFailure::new(
+        Error::Lost(reason) => CommandFailure::new(
             FAILURE,
-            format!("{what}: the gateway did not respond: {why}; run `plexus doctor` for details"),
+            format!("{operation}: the gateway did not respond: {reason}; run `plexus doctor` for details"),
         ),
         Error::Address(_) | Error::Rpc { .. } | Error::Answer(_) => {
-            CommandFailure::new(FAILURE, format!("{what}: {error}"))
+            CommandFailure::new(FAILURE, format!("{operation}: {error}"))
         }
     }
 }
@@ -93,8 +94,8 @@ fn locate(home: Home) -> LocateGateway {
     Arc::new(move || {
         let home = home.clone();
         Box::pin(async move {
-            let running = home.running().await.map_err(|why| Error::Unreached(why.to_string()))?;
-            let token = home.token().map_err(|why| Error::Refused(why.to_string()))?;
+            let running = home.running().await.map_err(|error| Error::Unreached(error.to_string()))?;
+            let token = home.token().map_err(|error| Error::Refused(error.to_string()))?;
             Ok(Address { url: running.url, token, program: Some(program()) })
         })
     })
@@ -120,8 +121,8 @@ impl Client {
     }
 
     /// Follows a session, or all.
-    pub(crate) fn follow(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
-        self.gateway.attach(session, begin)
+    pub(crate) fn follow(&self, session: Option<&SessionId>, start: FollowStart) -> Follow {
+        self.gateway.attach(session, start)
     }
 
     /// Sends a request and reads the response's text.
@@ -131,21 +132,22 @@ impl Client {
         path: &str,
         body: Option<&Value>,
         key: Option<&str>,
-        what: &str,
+        operation: &str,
     ) -> anyhow::Result<Result<String, Refused>> {
-        let reply = self.gateway.http(method, path, body, key).await.map_err(|error| failure(what, &error))?;
-        Ok(if reply.is_ok() { Ok(reply.text) } else { Err(Refused::of(&reply)) })
+        let reply = self.gateway.http(method, path, body, key).await.map_err(|error| failure(operation, &error))?;
+        Ok(if reply.is_ok() { Ok(reply.text) } else { Err(Refused::from_reply(&reply)) })
     }
 
     /// `what` names the operation, for the error.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> anyhow::Result<T> {
-        let text = self.send("GET", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
-        read(&text, what)
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, operation: &str) -> anyhow::Result<T> {
+        let text =
+            self.send("GET", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
+        read(&text, operation)
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
-        let text = self.try_post(path, body, None, what).await?.map_err(|refused| refused.explain(what))?;
-        if text.is_empty() { Ok(Value::Null) } else { read(&text, what) }
+    pub(crate) async fn post(&self, path: &str, body: &Value, operation: &str) -> anyhow::Result<Value> {
+        let text = self.try_post(path, body, None, operation).await?.map_err(|refused| refused.explain(operation))?;
+        if text.is_empty() { Ok(Value::Null) } else { read(&text, operation) }
     }
 
     /// A method of the WebSocket protocol; one that the gateway does not know goes to the session's runtime.
@@ -154,8 +156,8 @@ impl Client {
     }
 
     /// A POST without a body.
-    pub(crate) async fn post_nothing(&self, path: &str, what: &str) -> anyhow::Result<()> {
-        self.send("POST", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
+    pub(crate) async fn post_without_body(&self, path: &str, operation: &str) -> anyhow::Result<()> {
+        self.send("POST", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
         Ok(())
     }
 
@@ -165,38 +167,43 @@ impl Client {
         path: &str,
         body: &Value,
         key: Option<&str>,
-        what: &str,
+        operation: &str,
     ) -> anyhow::Result<Result<String, Refused>> {
-        self.send("POST", path, Some(body), key, what).await
+        self.send("POST", path, Some(body), key, operation).await
     }
 
     /// As [`get`](Self::get), for a response of any length and duration, read as it arrives.
-    pub(crate) async fn download(&self, path: &str, what: &str) -> anyhow::Result<Pieces> {
-        match self.gateway.download(path).await.map_err(|error| failure(what, &error))? {
+    pub(crate) async fn download(&self, path: &str, operation: &str) -> anyhow::Result<Pieces> {
+        match self.gateway.download(path).await.map_err(|error| failure(operation, &error))? {
             Download::Pieces(pieces) => Ok(pieces),
-            Download::Refused(reply) => Err(Refused::of(&reply).explain(what).into()),
+            Download::Refused(reply) => Err(Refused::from_reply(&reply).explain(operation).into()),
         }
     }
 
-    pub(crate) async fn patch(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
-        let text = self.send("PATCH", path, Some(body), None, what).await?.map_err(|refused| refused.explain(what))?;
-        read(&text, what)
+    pub(crate) async fn patch(&self, path: &str, body: &Value, operation: &str) -> anyhow::Result<Value> {
+        let text = self
+            .send("PATCH", path, Some(body), None, operation)
+            .await?
+            .map_err(|refused| refused.explain(operation))?;
+        read(&text, operation)
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &Value, what: &str) -> anyhow::Result<Value> {
-        let text = self.send("PUT", path, Some(body), None, what).await?.map_err(|refused| refused.explain(what))?;
-        read(&text, what)
+    pub(crate) async fn put(&self, path: &str, body: &Value, operation: &str) -> anyhow::Result<Value> {
+        let text =
+            self.send("PUT", path, Some(body), None, operation).await?.map_err(|refused| refused.explain(operation))?;
+        read(&text, operation)
     }
 
-    pub(crate) async fn delete(&self, path: &str, what: &str) -> anyhow::Result<()> {
-        self.send("DELETE", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
+    pub(crate) async fn delete(&self, path: &str, operation: &str) -> anyhow::Result<()> {
+        self.send("DELETE", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
         Ok(())
     }
 
     /// A DELETE whose response says something.
-    pub(crate) async fn delete_told(&self, path: &str, what: &str) -> anyhow::Result<Value> {
-        let text = self.send("DELETE", path, None, None, what).await?.map_err(|refused| refused.explain(what))?;
-        read(&text, what)
+    pub(crate) async fn delete_with_response(&self, path: &str, operation: &str) -> anyhow::Result<Value> {
+        let text =
+            self.send("DELETE", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
+        read(&text, operation)
     }
 
     /// All sessions with archived ones, the most recently updated first.
@@ -244,14 +251,14 @@ impl Client {
             #[serde(default)]
             next: Option<String>,
         }
-        let doing = "listing the requests";
+        let operation = "listing the requests";
         if all {
-            return Ok(self.get::<List>("/v1/requests", doing).await?.requests);
+            return Ok(self.get::<List>("/v1/requests", operation).await?.requests);
         }
         let mut open = Vec::new();
         let mut path = "/v1/requests?state=open".to_owned();
         loop {
-            let page = self.get::<List>(&path, doing).await?;
+            let page = self.get::<List>(&path, operation).await?;
             open.extend(page.requests);
             match page.next {
                 Some(next) => path = format!("/v1/requests?state=open&before={next}"),
@@ -261,65 +268,68 @@ impl Client {
     }
 
     /// The session that a person named: by an identifier, a unique prefix, or `last`.
-    pub(crate) async fn session(&self, meant: &str) -> anyhow::Result<SessionInfo> {
+    pub(crate) async fn session(&self, name: &str) -> anyhow::Result<SessionInfo> {
         let sessions = self.sessions().await?;
-        if meant == "last" {
+        if name == "last" {
             return sessions
                 .into_iter()
                 .next()
                 .ok_or_else(|| CommandFailure::plain("there are no sessions yet: start one with `plexus run demo`"));
         }
         let title = |session: &SessionInfo| session.title.clone().unwrap_or_default();
-        let near = line(&named_alike(&sessions, meant, |session| session.session_id.as_str(), title), 200);
-        choose(sessions, meant, |session| session.session_id.as_str(), "session", "`plexus ls` lists them")
-            .map_err(|why| if near.is_empty() { why } else { CommandFailure::plain(format!("{why}{near}")) })
+        let suggestion = line(&similar_title(&sessions, name, |session| session.session_id.as_str(), title), 200);
+        choose(sessions, name, |session| session.session_id.as_str(), "session", "`plexus ls` lists them").map_err(
+            |error| if suggestion.is_empty() { error } else { CommandFailure::plain(format!("{error}{suggestion}")) },
+        )
     }
 }
 
 /// "; did you mean X?": the known name that `got` most likely misspells; empty if none is near.
 pub(crate) fn did_you_mean<'n>(got: &str, known: impl IntoIterator<Item = &'n str>) -> String {
-    nearest(got, known).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
+    nearest(got, known).map(|suggestion| format!("; did you mean {suggestion}?")).unwrap_or_default()
 }
 
 /// The same for an item that was meant by its title.
-fn named_alike<T>(all: &[T], meant: &str, id: impl Fn(&T) -> &str, title: impl Fn(&T) -> String) -> String {
-    let wanted = meant.to_lowercase();
-    let titles: Vec<String> = all.iter().map(|one| title(one).to_lowercase()).collect();
-    let near = nearest(&wanted, titles.iter().map(String::as_str));
+fn similar_title<T>(all: &[T], name: &str, id: impl Fn(&T) -> &str, title: impl Fn(&T) -> String) -> String {
+    let query = name.to_lowercase();
+    let titles: Vec<String> = all.iter().map(|item| title(item).to_lowercase()).collect();
+    let suggestion = nearest(&query, titles.iter().map(String::as_str));
     let at =
-        titles.iter().position(|title| wanted.len() > 2 && title.contains(&wanted) || Some(title.as_str()) == near);
+        titles.iter().position(|title| query.len() > 2 && title.contains(&query) || Some(title.as_str()) == suggestion);
     match at.and_then(|at| all.get(at)) {
-        Some(one) => format!("; did you mean {} ({})?", id(one), title(one)),
+        Some(item) => format!("; did you mean {} ({})?", id(item), title(item)),
         None => String::new(),
     }
 }
 
 /// The item whose identifier is `meant` or begins with it.
-pub(crate) fn choose<T>(all: Vec<T>, meant: &str, id: impl Fn(&T) -> &str, noun: &str, fix: &str) -> anyhow::Result<T> {
-    if let Some(at) = all.iter().position(|one| id(one) == meant) {
+pub(crate) fn choose<T>(all: Vec<T>, name: &str, id: impl Fn(&T) -> &str, noun: &str, fix: &str) -> anyhow::Result<T> {
+    if let Some(at) = all.iter().position(|item| id(item) == name) {
         return all.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone"));
     }
-    let near = did_you_mean(meant, all.iter().map(&id));
+    let suggestion = did_you_mean(name, all.iter().map(&id));
     // `s_` begins every identifier; the letters after it are enough.
-    let bare = |one: &T| id(one).split_once('_').is_some_and(|(_, rest)| rest.starts_with(meant));
-    let mut found: Vec<T> =
-        all.into_iter().filter(|one| !meant.is_empty() && (id(one).starts_with(meant) || bare(one))).collect();
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(CommandFailure::plain(format!("there is no {noun} {}: {fix}{near}", line(meant, 80)))),
+    let matches_suffix = |item: &T| id(item).split_once('_').is_some_and(|(_, rest)| rest.starts_with(name));
+    let mut matching: Vec<T> = all
+        .into_iter()
+        .filter(|item| !name.is_empty() && (id(item).starts_with(name) || matches_suffix(item)))
+        .collect();
+    match matching.len() {
+        1 => Ok(matching.remove(0)),
+        0 => Err(CommandFailure::plain(format!("there is no {noun} {}: {fix}{suggestion}", line(name, 80)))),
         _ => {
-            let some: Vec<&str> = found.iter().take(5).map(&id).collect();
+            let some: Vec<&str> = matching.iter().take(5).map(&id).collect();
             let message =
-                format!("{meant} is ambiguous; it is the beginning of {} {noun}s: {}", found.len(), some.join(", "));
+                format!("{name} is ambiguous; it is the beginning of {} {noun}s: {}", matching.len(), some.join(", "));
             Err(CommandFailure::plain(message))
         }
     }
 }
 
-fn read<T: DeserializeOwned>(text: &str, what: &str) -> anyhow::Result<T> {
-    serde_json::from_str(text).map_err(|why| {
+fn read<T: DeserializeOwned>(text: &str, operation: &str) -> anyhow::Result<T> {
+    serde_json::from_str(text).map_err(|error| {
         let fix = "check that `plexus` and the gateway have the same version; `plexus doctor` shows both";
-        CommandFailure::plain(format!("{what}: the gateway's response could not be understood ({why}); {fix}"))
+        CommandFailure::plain(format!("{operation}: the gateway's response could not be understood ({error}); {fix}"))
     })
 }
 
@@ -330,7 +340,7 @@ mod tests {
     #[test]
     fn prefix_names_an_item_only_if_unique() {
         let all = || vec!["s_abc", "s_abd", "s_x"];
-        let pick = |meant: &str| choose(all(), meant, |id| id, "session", "fix");
+        let pick = |name: &str| choose(all(), name, |id| id, "session", "fix");
         assert_eq!(pick("s_abc").unwrap(), "s_abc");
         assert_eq!(pick("s_x").unwrap(), "s_x");
         assert_eq!(pick("x").unwrap(), "s_x");
@@ -341,10 +351,10 @@ mod tests {
             "ab is ambiguous; it is the beginning of 2 sessions: s_abc, s_abd"
         );
         assert!(pick("").is_err());
-        let words = choose(vec!["gemini", "codex"], "gemni", |id| id, "runtime", "fix").unwrap_err().to_string();
-        assert_eq!(words, "there is no runtime gemni: fix; did you mean gemini?");
+        let message = choose(vec!["gemini", "codex"], "gemni", |id| id, "runtime", "fix").unwrap_err().to_string();
+        assert_eq!(message, "there is no runtime gemni: fix; did you mean gemini?");
         let titled = [("s_1", "Fix the parser"), ("s_2", "Upgrade")];
-        let alike = |meant: &str| named_alike(&titled, meant, |one| one.0, |one| one.1.to_owned());
+        let alike = |name: &str| similar_title(&titled, name, |item| item.0, |item| item.1.to_owned());
         assert_eq!(alike("parser"), "; did you mean s_1 (Fix the parser)?");
         assert_eq!(alike("upgarde"), "; did you mean s_2 (Upgrade)?");
         assert_eq!((alike("something else"), alike("x")), (String::new(), String::new()));
@@ -353,14 +363,17 @@ mod tests {
     #[test]
     fn refusals_name_the_problem_the_cause_and_the_fix() {
         let refused = |status: u16, problem: Value| Refused { status, problem };
-        let said = |refused: Refused| (refused.explain("prompting").code, refused.explain("prompting").message);
+        let explain = |refused: Refused| (refused.explain("prompting").code, refused.explain("prompting").message);
         let problem = serde_json::json!({"code": "session_not_found", "detail": "there is no session s_1"});
-        let words = "prompting: there is no session s_1; `plexus ls` lists the sessions";
-        assert_eq!(said(refused(404, problem)), (1, words.into()));
+        let message = "prompting: there is no session s_1; `plexus ls` lists the sessions";
+        assert_eq!(explain(refused(404, problem)), (1, message.into()));
         let problem =
             serde_json::json!({"code": "scope_missing", "detail": "device \"x\" lacks the scope `prompt` here"});
-        assert_eq!(said(refused(403, problem)), (77, "prompting: device \"x\" lacks the scope `prompt` here".into()));
-        assert_eq!(said(refused(500, Value::Null)).1, "prompting: the gateway answered with status 500");
-        assert_eq!(said(refused(401, Value::Null)).0, 77);
+        assert_eq!(
+            explain(refused(403, problem)),
+            (77, "prompting: device \"x\" lacks the scope `prompt` here".into())
+        );
+        assert_eq!(explain(refused(500, Value::Null)).1, "prompting: the gateway answered with status 500");
+        assert_eq!(explain(refused(401, Value::Null)).0, 77);
     }
 }

@@ -9,20 +9,19 @@ use plexus::runtimes::{dialects, presets};
 use super::client::Client;
 use super::output::line;
 
-/// How long a shell waits for the gateway's answer; after that it completes nothing.
+/// Time for the gateway to answer; after that a shell completes nothing.
 const GATEWAY_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Most values offered: a longer list is no help.
+/// Most values offered; a longer list is no help.
 const CANDIDATES_MAX: usize = 200;
 /// Longest description of a value, in characters.
 const DESCRIPTION_MAX: usize = 60;
 
-/// A value with its description.
 fn candidate(value: impl Into<OsString>, about: &str) -> CompletionCandidate {
     let about = line(about, DESCRIPTION_MAX);
     CompletionCandidate::new(value).help((!about.is_empty()).then(|| about.into()))
 }
 
-/// What the running gateway knows; nothing if there is none, or if it does not answer soon.
+/// Queries the running gateway; the default value if there is none, or if it does not answer in time.
 fn query_gateway<T: Default>(query: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> T {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return T::default() };
     let answer = runtime.block_on(async {
@@ -32,12 +31,10 @@ fn query_gateway<T: Default>(query: impl AsyncFnOnce(Client) -> anyhow::Result<T
     answer.unwrap_or_default()
 }
 
-/// The known agents.
 pub(crate) fn preset_names() -> Vec<CompletionCandidate> {
     presets::presets().iter().map(|preset| candidate(preset.name, preset.dialect)).collect()
 }
 
-/// The dialects.
 pub(crate) fn dialect_names() -> Vec<CompletionCandidate> {
     dialects::names().into_iter().map(|name| candidate(name, "")).collect()
 }
@@ -51,13 +48,11 @@ pub(crate) fn session_ids() -> Vec<CompletionCandidate> {
     last.into_iter().chain(ids).collect()
 }
 
-/// The attached runtimes.
 pub(crate) fn runtime_ids() -> Vec<CompletionCandidate> {
     let runtimes = query_gateway(async |client| client.runtimes().await);
     runtimes.iter().map(|runtime| candidate(runtime.runtime_id.as_str(), &runtime.dialect)).collect()
 }
 
-/// The open requests.
 pub(crate) fn request_ids() -> Vec<CompletionCandidate> {
     let requests = query_gateway(async |client| client.requests(false).await);
     let about = |request: &plexus_protocol::Request| request.display.lines().next().unwrap_or_default().to_owned();

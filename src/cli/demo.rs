@@ -127,7 +127,7 @@ struct SessionParams {
 }
 
 fn params<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Result<T, Failure> {
-    serde_json::from_str(raw.map_or("{}", RawValue::get)).map_err(|why| (INVALID_PARAMS, why.to_string()))
+    serde_json::from_str(raw.map_or("{}", RawValue::get)).map_err(|error| (INVALID_PARAMS, error.to_string()))
 }
 
 // ---- the agent ---------------------------------------------------------------------------------
@@ -144,13 +144,13 @@ impl Server {
         let parsed = match serde_json::from_slice::<&RawValue>(line) {
             Ok(raw) if raw.get().starts_with('{') => serde_json::from_str::<Incoming<'_>>(raw.get()),
             Ok(_) => return self.agent.fail(&Value::Null, INVALID_REQUEST, "not a JSON-RPC message"),
-            Err(why) => {
-                return self.agent.fail(&Value::Null, PARSE_ERROR, &format!("parse error: {why}"));
+            Err(error) => {
+                return self.agent.fail(&Value::Null, PARSE_ERROR, &format!("parse error: {error}"));
             }
         };
         let message = match parsed {
             Ok(message) => message,
-            Err(why) => return self.agent.fail(&Value::Null, INVALID_REQUEST, &why.to_string()),
+            Err(error) => return self.agent.fail(&Value::Null, INVALID_REQUEST, &error.to_string()),
         };
         let version = message.jsonrpc.as_ref().and_then(Value::as_str);
         match (message.method.as_deref(), message.id) {
@@ -158,8 +158,8 @@ impl Server {
                 self.agent.fail(&id.unwrap_or_default(), INVALID_REQUEST, "jsonrpc must be \"2.0\"");
             }
             (Some("session/prompt"), Some(id)) => {
-                if let Err((code, why)) = self.prompt(&id, message.params) {
-                    self.agent.fail(&id, code, &why);
+                if let Err((code, error)) = self.prompt(&id, message.params) {
+                    self.agent.fail(&id, code, &error);
                 }
             }
             (Some(method), Some(id)) => match self.request(method, message.params) {
@@ -167,7 +167,7 @@ impl Server {
                     self.agent.answer(&id, &result);
                     after.iter().for_each(|update| self.agent.send(update, ANSWERS_AHEAD));
                 }
-                Err((code, why)) => self.agent.fail(&id, code, &why),
+                Err((code, error)) => self.agent.fail(&id, code, &error),
             },
             (Some("session/cancel"), None) => self.cancel(message.params),
             // Unknown notifications are ignored.
@@ -266,9 +266,9 @@ impl Server {
             stage.with_session(|session| session.turn = None);
             stage.agent.answer(&id, &response);
         };
-        if let Err(why) = std::thread::Builder::new().name("prompt".into()).spawn(play) {
+        if let Err(error) = std::thread::Builder::new().name("prompt".into()).spawn(play) {
             lock(&self.agent.state).session(&session_id)?.turn = None;
-            return Err((INTERNAL, format!("no thread for the prompt: {why}")));
+            return Err((INTERNAL, format!("no thread for the prompt: {error}")));
         }
         Ok(())
     }

@@ -26,16 +26,16 @@ use super::programs::which;
 
 /// Time for a program to print its version; a slower one is ended, with what it started. Those that run on Node.js take some
 /// seconds where the machine is busy.
-pub(super) const VERSION: Duration = Duration::from_secs(15);
+pub(super) const VERSION_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time for a program to print its version where it is linked only by that; a slower one is ended, with what it started, and refused. On a
 /// busy machine or from a cold disk programs take longer than [`VERSION`].
-pub(super) const LINK_VERSION: Duration = Duration::from_secs(120);
+pub(super) const LINK_VERSION_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time for an agent to finish its handshake; a slower one is stopped and reported.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time to connect to a server.
-const REACH: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest line of a problem, in characters.
-const PROBLEM: usize = 300;
+const PROBLEM_MAX: usize = 300;
 
 /// An agent that the gateway knows how to start.
 #[derive(Debug, Serialize)]
@@ -48,23 +48,24 @@ pub(super) struct Agent {
     /// The version that the program printed, if it was asked and printed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) version: Option<String>,
-    /// Why the program cannot run: it was asked for its version and could not, or only a file that is not executable has its name.
+    /// The reason why the program cannot run: it failed to report its version, or only a file that is not executable has its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) install: Option<&'static str>,
-    /// Whether the agent starts, if that was tried.
+    /// The result of starting the agent, if that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) start: Option<StartProbe>,
 }
 
-/// Whether a runtime starts, up to the end of its handshake.
+/// The result of starting a runtime, up to the end of its handshake.
 #[derive(Debug, Serialize)]
 pub(super) struct StartProbe {
     pub(super) ok: bool,
     pub(super) ms: u64,
     /// The agent's own name and version, or why it does not start.
-    pub(super) said: String,
+    #[serde(rename = "said")]
+    pub(super) message: String,
 }
 
 /// A server that the configuration or the environment names.
@@ -76,12 +77,11 @@ pub(super) struct Server {
     pub(super) at: String,
     /// The source of the address: the file, or the environment.
     pub(super) from: String,
-    /// Whether a program listens there.
+    /// A program listens at the address.
     pub(super) listens: bool,
-    /// Why the server cannot be reached.
+    /// The reason why the server cannot be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
-    /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fix: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,8 +111,8 @@ pub(super) enum HolderState {
 }
 
 impl Holder {
-    /// "held by process 12 for 3 min".
-    pub(super) fn words(&self) -> String {
+    /// The state as text: "held by process 12 for 3 min".
+    pub(super) fn description(&self) -> String {
         let since = age(self.since);
         match (self.state, self.pid) {
             (HolderState::Running, Some(pid)) => format!("held by process {pid} for {since}"),
@@ -132,14 +132,14 @@ pub(super) async fn agents(exe: &Path, home: &Path, start: bool) -> Vec<Agent> {
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok()).ok()?;
         let Connect::Command(command) = &spec.connect else { return None };
         let path = which(command.first()?).filter(|path| path != exe && !preset.version_args.is_empty())?;
-        Some(probe(&path, preset.version_args, VERSION).await)
+        Some(probe(&path, preset.version_args, VERSION_TIMEOUT).await)
     });
     let versions = futures_util::future::join_all(versions).await;
     let mut all = Vec::new();
     for (preset, version) in presets::presets().iter().zip(versions) {
         let (version, problem) = match version {
             Some(Ok(version)) => (Some(version), None),
-            Some(Err(why)) if why.is_broken() => (None, Some(why.to_string())),
+            Some(Err(reason)) if reason.is_broken() => (None, Some(reason.to_string())),
             Some(Err(_)) | None => (None, None),
         };
         let spec = presets::preset(preset.name, exe, |var| std::env::var(var).ok());
@@ -166,21 +166,21 @@ fn not_executable(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|path| path.is_file())
 }
 
-/// Why a program did not tell its version.
+/// The reason why a program did not report its version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum VersionProblem {
     /// The system does not start it: it is no program, or its interpreter is missing.
     NotStarted(String),
-    /// It printed nothing and failed, with this exit code, or by a signal.
+    /// The program printed nothing and failed, with this exit code, or by a signal.
     Failed(Option<i32>),
-    /// It printed nothing.
+    /// The program printed nothing.
     Silent,
     /// The program was ended after this time.
     Slow(Duration),
 }
 
 impl VersionProblem {
-    /// Whether the program cannot run at all. Not every program knows `--version`, and some take long where the machine is busy.
+    /// Returns true if the program cannot run at all. Not every program knows `--version`, and some take long where the machine is busy.
     fn is_broken(&self) -> bool {
         // 126 and 127: a shell script whose program cannot be started.
         matches!(self, Self::NotStarted(_) | Self::Failed(None | Some(126 | 127)))
@@ -190,7 +190,7 @@ impl VersionProblem {
 impl std::fmt::Display for VersionProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotStarted(why) => write!(f, "cannot be started: {why}"),
+            Self::NotStarted(reason) => write!(f, "cannot be started: {reason}"),
             Self::Failed(Some(code)) => write!(f, "does not report its version: it ended with exit code {code}"),
             Self::Failed(None) => f.write_str("does not report its version: it was ended by a signal"),
             Self::Silent => f.write_str("does not report its version"),
@@ -201,14 +201,14 @@ impl std::fmt::Display for VersionProblem {
 
 /// The first line that `PROGRAM ARGS` prints; else why, as text.
 pub(super) async fn version(program: &Path, args: &[&str]) -> Result<String, String> {
-    probe(program, args, VERSION).await.map_err(|why| why.to_string())
+    probe(program, args, VERSION_TIMEOUT).await.map_err(|reason| reason.to_string())
 }
 
 /// The first line that `PROGRAM --version` prints, which may take as long as `time`.
 pub(super) async fn version_within(program: &Path, time: Duration) -> Result<String, UnknownVersion> {
-    probe(program, &["--version"], time).await.map_err(|why| match why {
+    probe(program, &["--version"], time).await.map_err(|reason| match reason {
         VersionProblem::Slow(time) => UnknownVersion::Slow(time),
-        why => UnknownVersion::Untold(why.to_string()),
+        reason => UnknownVersion::Untold(reason.to_string()),
     })
 }
 
@@ -218,10 +218,10 @@ async fn probe(program: &Path, args: &[&str], time: Duration) -> Result<String, 
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     // Else Gemini CLI starts itself a second time, to get more memory.
     command.env("GEMINI_CLI_NO_RELAUNCH", "true");
-    let child = command.process_group(0).spawn().map_err(|why| {
+    let child = command.process_group(0).spawn().map_err(|reason| {
         // The system says of both that there is no such file.
-        let missing = why.kind() == std::io::ErrorKind::NotFound && program.is_file();
-        VersionProblem::NotStarted(if missing { "its interpreter is missing".into() } else { why.to_string() })
+        let missing = reason.kind() == std::io::ErrorKind::NotFound && program.is_file();
+        VersionProblem::NotStarted(if missing { "its interpreter is missing".into() } else { reason.to_string() })
     })?;
     let group = child.id().and_then(|id| rustix::process::Pid::from_raw(id.try_into().ok()?));
     match tokio::time::timeout(time, child.wait_with_output()).await {
@@ -234,7 +234,7 @@ async fn probe(program: &Path, args: &[&str], time: Duration) -> Result<String, 
                 None => Err(VersionProblem::Failed(output.status.code())),
             }
         }
-        Ok(Err(why)) => Err(VersionProblem::NotStarted(why.to_string())),
+        Ok(Err(reason)) => Err(VersionProblem::NotStarted(reason.to_string())),
         Err(_) => {
             // What it started would run on.
             let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
@@ -246,27 +246,28 @@ async fn probe(program: &Path, args: &[&str], time: Duration) -> Result<String, 
 /// Starts a runtime as the gateway would, up to the end of its handshake, and ends it with all its processes. It opens no
 /// session and calls no model.
 async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
-    let began = std::time::Instant::now();
+    let start_time = std::time::Instant::now();
     // A separate folder of holders: a gateway that starts in the meantime must not take these over.
     let holders = home.join(format!("doctor-{}", std::process::id()));
-    let settings = RuntimeSettings { handshake: START, ..RuntimeSettings::new(exe.to_owned(), holders.clone()) };
+    let settings =
+        RuntimeSettings { handshake: START_TIMEOUT, ..RuntimeSettings::new(exe.to_owned(), holders.clone()) };
     let runtimes = Runtimes::new(settings);
     let spec = RuntimeSpec { outlive: false, restart: Default::default(), ..spec };
-    let (ok, said) = match runtimes.launch(spec) {
-        Err(why) => (false, why),
+    let (ok, message) = match runtimes.launch(spec) {
+        Err(reason) => (false, reason),
         Ok(link) => {
             let mut info = link.watch();
-            let over = |state| matches!(state, RuntimeState::Ready | RuntimeState::Exited);
+            let is_settled = |state| matches!(state, RuntimeState::Ready | RuntimeState::Exited);
             // The driver's own timeout is shorter.
-            let settled = tokio::time::timeout(START * 2, info.wait_for(|info| over(info.state))).await;
+            let settled = tokio::time::timeout(START_TIMEOUT * 2, info.wait_for(|info| is_settled(info.state))).await;
             drop(settled);
             let now = link.info();
             let outcome = match now.state {
                 RuntimeState::Ready => (true, now.agent.clone().unwrap_or_else(|| "ready".into())),
                 _ => {
-                    let why = now.problem.clone().unwrap_or_else(|| "is not ready".into());
+                    let reason = now.problem.clone().unwrap_or_else(|| "is not ready".into());
                     let tail = now.stderr_tail.trim_end();
-                    (false, if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
+                    (false, if tail.is_empty() { reason } else { format!("{reason}; it wrote: {tail}") })
                 }
             };
             link.stop();
@@ -275,11 +276,11 @@ async fn try_start(spec: RuntimeSpec, exe: &Path, home: &Path) -> StartProbe {
             outcome
         }
     };
-    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
     runtimes.shutdown().await;
     // A killed holder leaves its socket.
     let _ = std::fs::remove_dir_all(&holders);
-    StartProbe { ok, ms, said: line(&said, PROBLEM) }
+    StartProbe { ok, ms, message: line(&message, PROBLEM_MAX) }
 }
 
 // === servers ===
@@ -292,10 +293,10 @@ pub(super) fn config(given: Option<PathBuf>, home: &Path, exe: &Path) -> Result<
     let Some(file) = given.or_else(|| Some(home.join(CONFIG_FILE)).filter(|file| file.exists())) else {
         return Ok(None);
     };
-    let around = ConfigContext::of_this_process(exe.to_owned()).map_err(|why| why.to_string())?;
-    match Config::load(&file, &around) {
+    let context = ConfigContext::of_this_process(exe.to_owned()).map_err(|reason| reason.to_string())?;
+    match Config::load(&file, &context) {
         Ok(config) => Ok(Some((file, config))),
-        Err(why) => Err(why.to_string()),
+        Err(reason) => Err(reason.to_string()),
     }
 }
 
@@ -357,7 +358,7 @@ const REMOTE_PORT: &str = "GEMINI_CLI_REMOTE_PORT";
 async fn server(name: String, dialect: String, at: String, from: String) -> Server {
     let problem = match address(&at) {
         Ok(to) => to.reach().await.err(),
-        Err(why) => Some(why),
+        Err(reason) => Some(reason),
     };
     let fix = problem.as_ref().map(|_| {
         let port = at.rsplit(':').next().map(|port| port.trim_end_matches('/')).unwrap_or("PORT");
@@ -415,26 +416,26 @@ impl Address {
                 Self::Unix(path) => tokio::net::UnixStream::connect(path).await.map(drop),
             }
         };
-        match tokio::time::timeout(REACH, reached).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, reached).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) if why.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Ok(Err(reason)) if reason.kind() == std::io::ErrorKind::ConnectionRefused => {
                 Err("nothing is listening there".into())
             }
-            Ok(Err(why)) => Err(why.to_string()),
-            Err(_) => Err(format!("did not answer within {} s", REACH.as_secs())),
+            Ok(Err(reason)) => Err(reason.to_string()),
+            Err(_) => Err(format!("did not answer within {} s", CONNECT_TIMEOUT.as_secs())),
         }
     }
 }
 
 // === terminals ===
 
-/// How the daemon stands that Codex's own terminals share.
+/// The state of the daemon that Codex's own terminals share.
 #[derive(Debug)]
-pub(super) enum SharedTerminals {
+pub(super) enum CodexTerminals {
     /// The configuration turns it off.
     Off,
     /// There is no home folder, so no path.
-    Homeless,
+    NoHome,
     /// Nothing is at the path.
     Absent(PathBuf),
     /// A socket is there that is not connected to.
@@ -444,45 +445,43 @@ pub(super) enum SharedTerminals {
     /// A daemon runs and no gateway does.
     NoGateway(PathBuf),
     /// A daemon runs that the gateway is not attached to, and why, if it tries to.
-    Apart(PathBuf, Option<String>),
+    NotAttached(PathBuf, Option<String>),
     /// A daemon runs, and the gateway is attached.
     Attached {
-        /// Its socket.
         socket: PathBuf,
-        /// Its name and version, as it reports them.
+        /// The daemon's name and version, as it reports them.
         agent: String,
-        /// The runtime.
         runtime: RuntimeId,
     },
 }
 
-/// What is outside of the gateway's reach, as part of a sentence.
+/// The sessions that the gateway cannot reach, as part of a sentence.
 const OUT_OF_REACH: &str = "sessions of `codex --no-daemon` cannot be reached";
 
-impl SharedTerminals {
+impl CodexTerminals {
     pub(super) fn verdict(&self) -> Verdict {
         match self {
-            Self::Unsafe(_) | Self::Apart(..) | Self::Homeless => Verdict::Warn,
+            Self::Unsafe(_) | Self::NotAttached(..) | Self::NoHome => Verdict::Warn,
             Self::Off | Self::Absent(_) | Self::Silent(_) | Self::NoGateway(_) | Self::Attached { .. } => Verdict::Ok,
         }
     }
 
-    pub(super) fn words(&self) -> String {
+    pub(super) fn description(&self) -> String {
         match self {
             Self::Off => "not attached: turned off in the configuration".into(),
-            Self::Homeless => "neither CODEX_HOME nor HOME is set to an absolute path".into(),
+            Self::NoHome => "neither CODEX_HOME nor HOME is set to an absolute path".into(),
             Self::Absent(path) => format!(
                 "no daemon at {}; plain `codex` starts it, and it is attached within two seconds; {OUT_OF_REACH}",
                 path.display()
             ),
-            Self::Unsafe(why) => format!("the daemon is not attached: {why}"),
+            Self::Unsafe(reason) => format!("the daemon is not attached: {reason}"),
             Self::Silent(path) => {
                 format!("a daemon has left {}, and none listens; plain `codex` starts it again", path.display())
             }
             Self::NoGateway(path) => format!("a daemon listens at {}; a gateway attaches it", path.display()),
-            Self::Apart(path, None) => format!("a daemon listens at {} and is not attached", path.display()),
-            Self::Apart(path, Some(why)) => {
-                format!("a daemon listens at {} and is not attached: {why}", path.display())
+            Self::NotAttached(path, None) => format!("a daemon listens at {} and is not attached", path.display()),
+            Self::NotAttached(path, Some(reason)) => {
+                format!("a daemon listens at {} and is not attached: {reason}", path.display())
             }
             Self::Attached { socket, agent, runtime } => {
                 format!("{agent} at {}, attached as {runtime}; {OUT_OF_REACH}", socket.display())
@@ -493,9 +492,11 @@ impl SharedTerminals {
     pub(super) fn fix(&self) -> Option<String> {
         let fix = match self {
             Self::Off => "to attach it: codex = true in [native]",
-            Self::Homeless => "set HOME before starting the gateway",
-            Self::Apart(_, None) => "wait two seconds; if the runtime was stopped, start the gateway again",
-            Self::Apart(_, Some(_)) => "the gateway retries automatically; `plexus stop` the runtime if it has ended",
+            Self::NoHome => "set HOME before starting the gateway",
+            Self::NotAttached(_, None) => "wait two seconds; if the runtime was stopped, start the gateway again",
+            Self::NotAttached(_, Some(_)) => {
+                "the gateway retries automatically; `plexus stop` the runtime if it has ended"
+            }
             Self::Absent(_) | Self::Unsafe(_) | Self::Silent(_) | Self::NoGateway(_) | Self::Attached { .. } => {
                 return None;
             }
@@ -509,33 +510,33 @@ pub(super) async fn codex_terminals(
     native: NativeConfig,
     runtimes: Option<&[Arc<RuntimeInfo>]>,
     env: impl Fn(&str) -> Option<OsString>,
-) -> SharedTerminals {
-    let Some(path) = daemon_socket::codex_socket(env) else { return SharedTerminals::Homeless };
+) -> CodexTerminals {
+    let Some(path) = daemon_socket::codex_socket(env) else { return CodexTerminals::NoHome };
     let socket = match daemon_socket::find(&path) {
         Ok(Some(socket)) => socket.path,
-        Ok(None) if !native.codex => return SharedTerminals::Off,
-        Ok(None) => return SharedTerminals::Absent(path),
-        Err(_) if !native.codex => return SharedTerminals::Off,
-        Err(why) => return SharedTerminals::Unsafe(why),
+        Ok(None) if !native.codex => return CodexTerminals::Off,
+        Ok(None) => return CodexTerminals::Absent(path),
+        Err(_) if !native.codex => return CodexTerminals::Off,
+        Err(reason) => return CodexTerminals::Unsafe(reason),
     };
     // A runtime of the configuration may be attached to it, too.
-    let ours = |info: &&Arc<RuntimeInfo>| connects_to(info, &socket);
-    if let Some(info) = runtimes.and_then(|runtimes| runtimes.iter().find(ours)) {
+    let is_attached = |info: &&Arc<RuntimeInfo>| connects_to(info, &socket);
+    if let Some(info) = runtimes.and_then(|runtimes| runtimes.iter().find(is_attached)) {
         let agent = info.agent.clone().unwrap_or_else(|| info.dialect.clone());
         return match info.state {
-            RuntimeState::Ready => SharedTerminals::Attached { socket, agent, runtime: info.runtime_id.clone() },
-            _ => SharedTerminals::Apart(socket, info.problem.clone()),
+            RuntimeState::Ready => CodexTerminals::Attached { socket, agent, runtime: info.runtime_id.clone() },
+            _ => CodexTerminals::NotAttached(socket, info.problem.clone()),
         };
     }
     if !native.codex {
-        return SharedTerminals::Off;
+        return CodexTerminals::Off;
     }
     if !daemon_socket::listens(&socket).await {
-        return SharedTerminals::Silent(path);
+        return CodexTerminals::Silent(path);
     }
-    let Some(runtimes) = runtimes else { return SharedTerminals::NoGateway(socket) };
+    let Some(runtimes) = runtimes else { return CodexTerminals::NoGateway(socket) };
     let ended = runtimes.iter().find(|info| info.runtime_id.as_str() == CODEX_TERMINAL);
-    SharedTerminals::Apart(socket, ended.and_then(|info| info.problem.clone()))
+    CodexTerminals::NotAttached(socket, ended.and_then(|info| info.problem.clone()))
 }
 
 // === holders ===
@@ -554,7 +555,7 @@ pub(super) async fn holders(dir: &Path) -> Vec<Holder> {
             continue;
         }
         let (state, pid) = match kind {
-            Some("sock") => match tokio::time::timeout(REACH, tokio::net::UnixStream::connect(&path)).await {
+            Some("sock") => match tokio::time::timeout(CONNECT_TIMEOUT, tokio::net::UnixStream::connect(&path)).await {
                 Ok(Ok(stream)) => (HolderState::Running, stream.peer_cred().ok().and_then(|peer| peer.pid())),
                 Ok(Err(_)) => (HolderState::Stale, None),
                 // The holder runs but is slow.
@@ -605,7 +606,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let limit = Duration::from_millis(20);
         assert_eq!(version_within(&path, limit).await, Err(UnknownVersion::Slow(limit)));
-        assert_eq!(version_within(&path, LINK_VERSION).await.as_deref(), Ok("1.2.3"));
+        assert_eq!(version_within(&path, LINK_VERSION_TIMEOUT).await.as_deref(), Ok("1.2.3"));
     }
 
     #[tokio::test]
@@ -616,9 +617,9 @@ mod tests {
         let there = server("c".into(), "codex".into(), at.clone(), "f".into()).await;
         assert!(there.listens && there.problem.is_none() && there.fix.is_none());
         drop(listener);
-        let gone = server("c".into(), "codex".into(), at.clone(), "f".into()).await;
-        assert_eq!(gone.problem.as_deref(), Some("nothing is listening there"));
-        assert!(gone.fix.unwrap().starts_with(&format!("start it: codex app-server --listen {at}")));
+        let unreachable = server("c".into(), "codex".into(), at.clone(), "f".into()).await;
+        assert_eq!(unreachable.problem.as_deref(), Some("nothing is listening there"));
+        assert!(unreachable.fix.unwrap().starts_with(&format!("start it: codex app-server --listen {at}")));
         let env = |name: &str| (name == "OPENCODE_SERVER").then(|| "http://10.0.0.1:4096".to_owned());
         let found = servers(None, env, None).await;
         assert_eq!(found.len(), 1);

@@ -18,9 +18,8 @@ pub(crate) const NOT_PERMITTED: u8 = 77;
 /// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct CommandFailure {
-    /// The exit code.
     pub(crate) code: u8,
-    /// The message: "what: why, fix".
+    /// The operation, the reason and the fix.
     pub(crate) message: String,
 }
 
@@ -52,10 +51,10 @@ pub(crate) fn exit_code(result: CommandResult) -> u8 {
         Ok(code) => return code,
         Err(error) => error,
     };
-    let broken = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|why| why.kind() == std::io::ErrorKind::BrokenPipe)
+    let is_broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
     };
-    if error.chain().any(broken) {
+    if error.chain().any(is_broken_pipe) {
         return 0;
     }
     // Errors may contain text of the gateway and of agents.

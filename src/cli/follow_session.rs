@@ -53,20 +53,20 @@ struct FollowSession {
     paint: Paint,
     view: View,
     /// Stdin is a terminal, so a person can answer.
-    present: bool,
+    interactive: bool,
     open: VecDeque<Request>,
     /// Progress of the answer to the request that is shown.
-    step: AnswerStep,
+    answer_step: AnswerStep,
     shown_at: Option<Instant>,
     /// Set while the request that is shown asks for a secret.
     hidden: Option<HiddenInput>,
     /// Running and queued runs of all clients.
     runs: Vec<String>,
     /// Runs of prompts typed here: their prompt is not printed again, and their end is waited for.
-    own: BTreeMap<String, Option<bool>>,
+    own_runs: BTreeMap<String, Option<bool>>,
     cancelling: bool,
     prompt_shown: bool,
-    gone: bool,
+    ended: bool,
     live: bool,
     out: String,
 }
@@ -84,73 +84,73 @@ pub(super) async fn follow_opened(client: Client, session: &Value, prompt: Optio
 
 /// Follows a session until the user leaves, or (without a terminal) until the prompt is done.
 pub(crate) async fn follow_session(client: Client, session: SessionId, first: Option<String>) -> CommandResult {
-    let present = std::io::stdin().is_terminal();
+    let interactive = std::io::stdin().is_terminal();
     let paint = Paint::stdout();
-    let mut talk = FollowSession {
+    let mut follow = FollowSession {
         client: client.clone(),
         session: session.to_string(),
         paint,
         view: View::new(paint, false),
-        present,
+        interactive,
         open: VecDeque::new(),
-        step: AnswerStep::default(),
+        answer_step: AnswerStep::default(),
         shown_at: None,
         hidden: None,
         runs: Vec::new(),
-        own: BTreeMap::new(),
+        own_runs: BTreeMap::new(),
         cancelling: false,
         prompt_shown: false,
-        gone: false,
+        ended: false,
         live: false,
         out: String::new(),
     };
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut events = client.follow(Some(&session), FollowStart::Start);
     // Without a terminal, the prompt on the command line is the only input.
-    let mut lines = if present || first.is_none() { Some(read_lines()?) } else { None };
+    let mut lines = if interactive || first.is_none() { Some(read_lines()?) } else { None };
     let mut first = first;
     loop {
-        talk.flush()?;
+        follow.flush()?;
         tokio::select! {
             next = events.next() => match next {
-                Some(Ok(event)) => talk.on_event(event).await?,
+                Some(Ok(event)) => follow.on_event(event).await?,
                 Some(Err(error)) => return Err(failure("following", &error).into()),
                 None => return Ok(FAILURE),
             },
-            next = next_line(&mut lines), if talk.live => match next {
-                Some(text) => talk.typed(&text).await?,
+            next = next_line(&mut lines), if follow.live => match next {
+                Some(text) => follow.handle_line(&text).await?,
                 None => lines = None,
             },
             _ = interrupt.recv() => {
-                if talk.runs.is_empty() || talk.cancelling {
-                    return talk.leave();
+                if follow.runs.is_empty() || follow.cancelling {
+                    return follow.leave();
                 }
-                talk.cancelling = true;
-                let path = format!("/v1/sessions/{}/cancel", talk.session);
-                match talk.client.post(&path, &json!({}), "cancelling").await {
-                    Ok(_) => talk.note("· cancelling; press again to leave"),
-                    Err(error) => talk.note(&format!("· {}", line(&format!("{error:#}"), 500))),
+                follow.cancelling = true;
+                let path = format!("/v1/sessions/{}/cancel", follow.session);
+                match follow.client.post(&path, &json!({}), "cancelling").await {
+                    Ok(_) => follow.note("· cancelling; press again to leave"),
+                    Err(error) => follow.note(&format!("· {}", line(&format!("{error:#}"), 500))),
                 }
             }
         }
-        if talk.live
+        if follow.live
             && let Some(text) = first.take()
         {
-            talk.say(&text).await?;
+            follow.send_prompt_text(&text).await?;
         }
-        if talk.gone {
-            talk.note("· the runtime is gone; the session can still be read (`plexus export`)");
-            talk.flush()?;
+        if follow.ended {
+            follow.note("· the runtime is gone; the session can still be read (`plexus export`)");
+            follow.flush()?;
             return Ok(FAILURE);
         }
-        if lines.is_none() && talk.live {
-            if present {
-                return talk.leave();
+        if lines.is_none() && follow.live {
+            if interactive {
+                return follow.leave();
             }
-            if talk.own.values().all(Option::is_some) {
-                talk.view.end_line(&mut talk.out);
-                talk.flush()?;
-                return Ok(if talk.own.values().all(|end| *end == Some(true)) { 0 } else { FAILURE });
+            if follow.own_runs.values().all(Option::is_some) {
+                follow.view.end_line(&mut follow.out);
+                follow.flush()?;
+                return Ok(if follow.own_runs.values().all(|end| *end == Some(true)) { 0 } else { FAILURE });
             }
         }
     }
@@ -188,8 +188,8 @@ fn read_lines() -> std::io::Result<mpsc::Receiver<String>> {
 impl FollowSession {
     /// Writes pending output, and the prompt sign when input is expected.
     fn flush(&mut self) -> anyhow::Result<()> {
-        let ours = self.present && self.live && (self.runs.is_empty() || !self.open.is_empty());
-        if self.out.is_empty() && self.prompt_shown == ours {
+        let shows_prompt = self.interactive && self.live && (self.runs.is_empty() || !self.open.is_empty());
+        if self.out.is_empty() && self.prompt_shown == shows_prompt {
             return Ok(());
         }
         let mut text = String::new();
@@ -197,14 +197,14 @@ impl FollowSession {
             // Overwrites the prompt sign; a half typed line stays in the terminal's buffer.
             text.push_str(if self.paint.is_on() { "\r\x1b[K" } else { "\n" });
         }
-        if ours {
+        if shows_prompt {
             self.view.end_line(&mut self.out);
         }
         text.push_str(&std::mem::take(&mut self.out));
-        if ours {
+        if shows_prompt {
             text.push_str(if self.open.is_empty() { "> " } else { "answer> " });
         }
-        self.prompt_shown = ours;
+        self.prompt_shown = shows_prompt;
         print(&text)
     }
 
@@ -235,14 +235,15 @@ impl FollowSession {
                     .filter(|run| run["session_id"] == self.session.as_str());
                 self.runs = runs.filter_map(|run| run["run_id"].as_str().map(str::to_owned)).collect();
                 let open = hello["requests"].as_array().cloned().unwrap_or_default();
-                let still: Vec<Request> = open.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect();
-                let first = self.open.front().map(|one| one.request_id.clone());
-                self.open.retain(|one| still.iter().any(|other| other.request_id == one.request_id));
-                if self.open.front().map(|one| &one.request_id) != first.as_ref() {
+                let open_requests: Vec<Request> =
+                    open.into_iter().filter_map(|request| serde_json::from_value(request).ok()).collect();
+                let first = self.open.front().map(|request| request.request_id.clone());
+                self.open.retain(|request| open_requests.iter().any(|other| other.request_id == request.request_id));
+                if self.open.front().map(|request| &request.request_id) != first.as_ref() {
                     self.reset_input();
                 }
-                for request in still {
-                    self.opened(request).await;
+                for request in open_requests {
+                    self.request_opened(request).await;
                 }
             }
             ClientEvent::Snapshot(snapshot) => self.view.snapshot(&snapshot, &mut self.out),
@@ -250,18 +251,18 @@ impl FollowSession {
                 self.live = true;
                 self.show_card();
             }
-            ClientEvent::Lost(why) => {
-                self.note(&format!("· the connection was lost ({}); reconnecting", line(&why, LABEL)))
+            ClientEvent::Lost(reason) => {
+                self.note(&format!("· the connection was lost ({}); reconnecting", line(&reason, LABEL)))
             }
             ClientEvent::Session(session) => {
                 if session["state"] == "exited" && session["session_id"] == self.session.as_str() {
-                    self.gone = self.live;
+                    self.ended = self.live;
                 }
             }
             ClientEvent::SessionGone(session) => {
                 if session == self.session {
                     self.note("· the session was deleted");
-                    self.gone = true;
+                    self.ended = true;
                 }
             }
             // Sent only to clients that ask for the latest events.
@@ -276,15 +277,15 @@ impl FollowSession {
         match Kind::from_name(&envelope.kind) {
             Some(Kind::RequestOpened | Kind::RequestUpdated) => {
                 if let Ok(request) = serde_json::from_value::<Request>(envelope.event.clone()) {
-                    self.opened(request).await;
+                    self.request_opened(request).await;
                 }
                 return Ok(());
             }
             Some(Kind::RequestResolved) => {
                 let id = envelope.event["request_id"].as_str().unwrap_or_default();
-                let first = self.open.front().is_some_and(|one| one.request_id.as_str() == id);
+                let first = self.open.front().is_some_and(|request| request.request_id.as_str() == id);
                 let before = self.open.len();
-                self.open.retain(|one| one.request_id.as_str() != id);
+                self.open.retain(|request| request.request_id.as_str() != id);
                 if self.open.len() < before || !self.live {
                     self.note(&format!("· {}", outcome(&envelope.event)));
                 }
@@ -295,13 +296,13 @@ impl FollowSession {
                 return Ok(());
             }
             // A prompt typed here is on the screen already.
-            Some(Kind::UserMessageChunk) if self.present && self.own.contains_key(run) => return Ok(()),
-            Some(Kind::RunStarted) => self.began(run),
-            Some(Kind::RunStatus) if envelope.event["status"] == json!(RunStatus::Queued) => self.began(run),
+            Some(Kind::UserMessageChunk) if self.interactive && self.own_runs.contains_key(run) => return Ok(()),
+            Some(Kind::RunStarted) => self.run_began(run),
+            Some(Kind::RunStatus) if envelope.event["status"] == json!(RunStatus::Queued) => self.run_began(run),
             Some(Kind::RunEnded) => {
-                self.runs.retain(|one| one != run);
+                self.runs.retain(|request| request != run);
                 self.cancelling &= !self.runs.is_empty();
-                if let Some(end) = self.own.get_mut(run) {
+                if let Some(end) = self.own_runs.get_mut(run) {
                     *end = Some(envelope.event["status"] == json!(RunStatus::Completed));
                 }
             }
@@ -311,26 +312,26 @@ impl FollowSession {
         Ok(())
     }
 
-    fn began(&mut self, run: &str) {
-        if !self.runs.iter().any(|one| one == run) {
+    fn run_began(&mut self, run: &str) {
+        if !self.runs.iter().any(|request| request == run) {
             self.runs.push(run.to_owned());
         }
     }
 
-    /// Discards typed input: the request to answer is another one, or has changed.
+    /// Discards typed input, since the request to answer is another one or has changed.
     fn reset_input(&mut self) {
         self.shown_at = None;
         self.hidden = None;
-        self.step = AnswerStep::default();
+        self.answer_step = AnswerStep::default();
     }
 
     /// Handles a request that opened or changed. A truncated one is fetched whole before it is shown.
-    async fn opened(&mut self, mut request: Request) {
+    async fn request_opened(&mut self, mut request: Request) {
         if request.state != RequestState::Open || request.session_id.as_str() != self.session {
             return;
         }
-        let known = self.open.iter().position(|one| one.request_id == request.request_id);
-        if known.is_some_and(|at| self.open[at].revision >= request.revision) {
+        let position = self.open.iter().position(|request| request.request_id == request.request_id);
+        if position.is_some_and(|at| self.open[at].revision >= request.revision) {
             return;
         }
         if request.display_truncated {
@@ -342,7 +343,7 @@ impl FollowSession {
                 Err(error) => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
             }
         }
-        match known {
+        match position {
             Some(at) => {
                 self.open[at] = request;
                 if at == 0 {
@@ -361,12 +362,12 @@ impl FollowSession {
         if self.open.len() > 1 {
             text.push_str(&format!("  ({} more requests are waiting)\n", self.open.len() - 1));
         }
-        if self.present {
+        if self.interactive {
             text.push_str(&choices(request, self.paint));
         } else {
             text.push_str(&format!("  waits: {}\n", answer_command(request)));
         }
-        if self.present && request.secret {
+        if self.interactive && request.secret {
             self.hidden = HiddenInput::new();
         }
         self.view.end_line(&mut self.out);
@@ -374,41 +375,41 @@ impl FollowSession {
         self.shown_at = Some(Instant::now());
     }
 
-    async fn say(&mut self, text: &str) -> anyhow::Result<()> {
+    async fn send_prompt_text(&mut self, text: &str) -> anyhow::Result<()> {
         match send_prompt(&self.client, &self.session, text).await {
             // The next event tells whether the prompt is queued.
             Ok(run) => {
-                self.began(&run);
-                self.own.insert(run, None);
+                self.run_began(&run);
+                self.own_runs.insert(run, None);
             }
-            Err(error) if self.present => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
+            Err(error) if self.interactive => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    async fn typed(&mut self, text: &str) -> anyhow::Result<()> {
+    async fn handle_line(&mut self, text: &str) -> anyhow::Result<()> {
         // The terminal has moved to the next line by itself.
         self.prompt_shown = false;
         let trimmed = text.trim();
-        if !self.present {
-            return if trimmed.is_empty() { Ok(()) } else { self.say(text).await };
+        if !self.interactive {
+            return if trimmed.is_empty() { Ok(()) } else { self.send_prompt_text(text).await };
         }
         let Some(request) = self.open.front().cloned() else {
-            return if trimmed.is_empty() { Ok(()) } else { self.say(text).await };
+            return if trimmed.is_empty() { Ok(()) } else { self.send_prompt_text(text).await };
         };
         if trimmed == "?" {
             self.out.push_str(&keys());
             return Ok(());
         }
         if let Some(prompt) = trimmed.strip_prefix('>') {
-            return self.say(prompt.trim()).await;
+            return self.send_prompt_text(prompt.trim()).await;
         }
         if self.shown_at.is_none_or(|at| at.elapsed() < ARMING) {
             self.note("· typed before the request could be read: type it again");
             return Ok(());
         }
-        let answer = match read_typed_line(&request, &mut self.step, trimmed, self.paint) {
+        let answer = match read_typed_line(&request, &mut self.answer_step, trimmed, self.paint) {
             TypedLine::Answer(answer) => answer,
             TypedLine::Next(text) => {
                 self.out.push_str(&text);

@@ -50,19 +50,19 @@ pub(super) async fn running_or_started() -> anyhow::Result<Client> {
             print(&format!("no gateway was running: started one (log: {})\n", log.display()))?;
             return Client::to(home, running);
         }
-        let ended = child.try_wait()?;
-        if ended.is_some() || start.elapsed() > GATEWAY_START {
+        let exited = child.try_wait()?;
+        if exited.is_some() || start.elapsed() > GATEWAY_START {
             let text = std::fs::read(&log).unwrap_or_default();
             let text = String::from_utf8_lossy(&text).into_owned();
             let lines: Vec<&str> = text.lines().collect();
             let tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n  ");
-            if ended.is_none() {
+            if exited.is_none() {
                 let _ = child.kill();
                 let _ = child.wait();
             }
-            let what = if ended.is_some() { "exited immediately" } else { "did not answer" };
+            let state = if exited.is_some() { "exited immediately" } else { "did not answer" };
             return Err(CommandFailure::plain(format!(
-                "the gateway that was started {what}; its log {} ends:\n  {tail}",
+                "the gateway that was started {state}; its log {} ends:\n  {tail}",
                 log.display()
             )));
         }

@@ -12,10 +12,10 @@ use super::failure::{CommandFailure, NO_GATEWAY, NOT_PERMITTED};
 /// The configuration's name in the state folder, used when none is given.
 pub(crate) const CONFIG_FILE: &str = "plexus.toml";
 /// Time for the gateway to answer the health check; a slower one is reported as not answering.
-const HEALTH: Duration = Duration::from_secs(3);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Most bytes of a response that are read for the proof in it.
-const PROOF_MAX: usize = 256;
+const RESPONSE_MAX: usize = 256;
 
 /// The state folder.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Running {
     pub(crate) proof: String,
 }
 
-/// Whether a gateway runs.
+/// The state of the gateway of a state folder.
 #[derive(Debug)]
 pub(crate) enum GatewayState {
     Up(Running),
@@ -51,9 +51,9 @@ impl Home {
         let dir = match std::env::var_os("PLEXUS_HOME").filter(|dir| !dir.is_empty()) {
             Some(dir) => std::env::current_dir().context("the current folder")?.join(dir),
             None => {
-                let base = etcetera::base_strategy::choose_native_strategy().map_err(|why| {
+                let base = etcetera::base_strategy::choose_native_strategy().map_err(|error| {
                     CommandFailure::plain(format!(
-                        "no home folder ({why}): set PLEXUS_HOME to a folder that belongs to you"
+                        "no home folder ({error}): set PLEXUS_HOME to a folder that belongs to you"
                     ))
                 })?;
                 base.data_dir().join("plexus")
@@ -71,13 +71,13 @@ impl Home {
         &self.dir
     }
 
-    /// Makes the folder, for its owner alone.
+    /// Creates the folder with access for its owner only.
     pub(crate) fn create(&self) -> anyhow::Result<()> {
         use std::os::unix::fs::DirBuilderExt as _;
         if !self.dir.is_dir() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(|why| {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(|error| {
                 CommandFailure::plain(format!(
-                    "cannot make {}: {why}; set PLEXUS_HOME to another folder",
+                    "cannot make {}: {error}; set PLEXUS_HOME to another folder",
                     self.dir.display()
                 ))
             })?;
@@ -90,9 +90,10 @@ impl Home {
         let file = self.dir.join("token");
         match std::fs::read_to_string(&file) {
             Ok(token) => Ok(token.trim().to_owned()),
-            Err(why) => {
+            Err(error) => {
                 let fix = "run this as the user who runs the gateway, or with its PLEXUS_HOME";
-                Err(CommandFailure::new(NOT_PERMITTED, format!("cannot read {}: {why}; {fix}", file.display())).into())
+                Err(CommandFailure::new(NOT_PERMITTED, format!("cannot read {}: {error}; {fix}", file.display()))
+                    .into())
             }
         }
     }
@@ -103,34 +104,34 @@ impl Home {
         let file = self.dir.join("gateway.json");
         let text = match std::fs::read(&file) {
             Ok(text) => text,
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(GatewayState::Down(format!("there is no gateway.json in {}", self.dir.display())));
             }
-            Err(why) => {
+            Err(error) => {
                 let message =
-                    format!("cannot read {}: {why}; run this as the user who runs the gateway", file.display());
+                    format!("cannot read {}: {error}; run this as the user who runs the gateway", file.display());
                 return Err(CommandFailure::new(NOT_PERMITTED, message).into());
             }
         };
         let Ok(running) = serde_json::from_slice::<Running>(&text) else {
             return Ok(GatewayState::Down(format!("{} is damaged", file.display())));
         };
-        if !alive(running.pid) {
+        if !is_running(running.pid) {
             return Ok(GatewayState::Down(format!("process {} of {} is gone", running.pid, file.display())));
         }
         // No token is sent before the proof: another program on the port gets only a challenge.
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        let http = http.timeout(HEALTH).build()?;
+        let http = http.timeout(HEALTH_TIMEOUT).build()?;
         let challenge = plexus::auth::challenge()?;
-        let asked = http.get(format!("{}/healthz?challenge={challenge}", running.url.trim_end_matches('/')));
-        let answer = match asked.send().await {
+        let request = http.get(format!("{}/healthz?challenge={challenge}", running.url.trim_end_matches('/')));
+        let answer = match request.send().await {
             Ok(answer) if answer.status().is_success() => answer,
             Ok(answer) => return Ok(GatewayState::Down(format!("{} answers {}", running.url, answer.status()))),
             Err(_) => return Ok(GatewayState::Down(format!("{} does not answer", running.url))),
         };
         if running.proof.is_empty() {
-            let words = "has a version that cannot prove its identity: stop it, and start this one";
-            return Ok(GatewayState::Down(format!("the gateway at {} {words}", running.url)));
+            let message = "has a version that cannot prove its identity: stop it, and start this one";
+            return Ok(GatewayState::Down(format!("the gateway at {} {message}", running.url)));
         }
         let bytes = read_start(answer).await;
         if plexus::auth::Proof::of(&running.proof)
@@ -149,8 +150,8 @@ impl Home {
     pub(crate) async fn running(&self) -> anyhow::Result<Running> {
         match self.gateway().await? {
             GatewayState::Up(running) => Ok(running),
-            GatewayState::Down(why) => {
-                let message = format!("no gateway is running: {why}; start one with `plexus serve`");
+            GatewayState::Down(reason) => {
+                let message = format!("no gateway is running: {reason}; start one with `plexus serve`");
                 Err(CommandFailure::new(NO_GATEWAY, message).into())
             }
         }
@@ -160,20 +161,20 @@ impl Home {
 /// The beginning of a response, which may be endless if another program answers.
 async fn read_start(mut answer: reqwest::Response) -> String {
     let mut bytes = Vec::new();
-    while bytes.len() < PROOF_MAX
+    while bytes.len() < RESPONSE_MAX
         && let Ok(Some(more)) = answer.chunk().await
     {
         bytes.extend_from_slice(&more);
     }
-    bytes.truncate(PROOF_MAX);
+    bytes.truncate(RESPONSE_MAX);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn alive(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| match rustix::process::test_kill_process(pid) {
         Ok(()) => true,
-        Err(why) => why == rustix::io::Errno::PERM,
+        Err(error) => error == rustix::io::Errno::PERM,
     })
 }
 
@@ -185,25 +186,25 @@ mod tests {
     async fn stale_gateway_file_is_not_a_gateway() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path());
-        let why = |state| match state {
-            GatewayState::Down(why) => why,
+        let down_reason = |state| match state {
+            GatewayState::Down(reason) => reason,
             GatewayState::Up(running) => panic!("{running:?}"),
         };
-        assert!(why(home.gateway().await.unwrap()).contains("no gateway.json"));
+        assert!(down_reason(home.gateway().await.unwrap()).contains("no gateway.json"));
         let file = dir.path().join("gateway.json");
         std::fs::write(&file, "{").unwrap();
-        assert!(why(home.gateway().await.unwrap()).contains("damaged"));
+        assert!(down_reason(home.gateway().await.unwrap()).contains("damaged"));
         // A process that is gone: one of ours that has ended and was reaped.
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
         std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:1","pid":{pid}}}"#)).unwrap();
-        assert!(why(home.gateway().await.unwrap()).contains("is gone"));
+        assert!(down_reason(home.gateway().await.unwrap()).contains("is gone"));
         // A process that lives, and a port where nobody listens.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let own = std::process::id();
         std::fs::write(&file, format!(r#"{{"url":"http://127.0.0.1:{port}","pid":{own}}}"#)).unwrap();
-        assert!(why(home.gateway().await.unwrap()).contains("does not answer"));
+        assert!(down_reason(home.gateway().await.unwrap()).contains("does not answer"));
         let failure = home.running().await.unwrap_err();
         assert_eq!(failure.downcast_ref::<CommandFailure>().unwrap().code, NO_GATEWAY);
     }

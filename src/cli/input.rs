@@ -2,7 +2,7 @@
 
 use std::io::BufRead as _;
 
-/// The line that a person types; empty at the end of stdin.
+/// Reads a line of stdin; empty at the end of stdin.
 pub(crate) async fn read_line() -> String {
     let (sender, typed) = tokio::sync::oneshot::channel();
     // A separate thread, so that waiting for a line does not keep the program running.

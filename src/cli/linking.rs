@@ -13,37 +13,37 @@ use plexus_linked::{
 };
 use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
 
-use super::discover::{Agent, LINK_VERSION, VERSION, version_within};
+use super::discover::{Agent, LINK_VERSION_TIMEOUT, VERSION_TIMEOUT, version_within};
 use super::failure::CommandFailure;
 use super::home::Home;
 use super::programs::{this_program, which};
 
-/// Whose settings are edited: the home folder is that of the person's environment, as for the agents.
+/// The editor of agents' settings. The home folder is that of the person's environment, as for the agents.
 pub(super) fn linker(home: &Home) -> anyhow::Result<Linker> {
-    let own = etcetera::home_dir().map_err(|why| {
-        CommandFailure::plain(format!("no home folder ({why}): set HOME to a folder that belongs to you"))
+    let user_home = etcetera::home_dir().map_err(|error| {
+        CommandFailure::plain(format!("no home folder ({error}): set HOME to a folder that belongs to you"))
     })?;
-    let program = lasting_path(this_program()?);
-    Ok(Linker::new(&own, home.dir(), &program, |name| std::env::var(name).ok())?)
+    let program = stable_path(this_program()?);
+    Ok(Linker::new(&user_home, home.dir(), &program, |name| std::env::var(name).ok())?)
 }
 
 /// The path by which this program is found after an upgrade too: a package's own folder is often named after its version, and
 /// PATH has a link to it.
-fn lasting_path(exe: PathBuf) -> PathBuf {
+fn stable_path(exe: PathBuf) -> PathBuf {
     let (Ok(real), Some(name)) = (exe.canonicalize(), exe.file_name()) else { return exe };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|dir| dir.join(name));
-    let mut same = found.filter(|one| one.is_absolute() && one.canonicalize().is_ok_and(|one| one == real));
-    same.next().unwrap_or(exe)
+    let paths = std::env::split_paths(&path).map(|dir| dir.join(name));
+    let mut links = paths.filter(|path| path.is_absolute() && path.canonicalize().is_ok_and(|path| path == real));
+    links.next().unwrap_or(exe)
 }
 
-/// Whether each agent is linked. `known` are agents whose versions were read already, `runtimes` those of the gateway that runs.
+/// The link of each agent. `known` are agents whose versions were read already, `runtimes` those of the running gateway.
 pub(super) async fn all_linked(
     home: &Home,
     known: &[Agent],
     runtimes: &[Arc<RuntimeInfo>],
 ) -> Result<Vec<AgentLink>, String> {
-    let linker = linker(home).map_err(|why| format!("{why:#}"))?;
+    let linker = linker(home).map_err(|reason| format!("{reason:#}"))?;
     let rows = LINK_AGENTS.iter().map(|agent| agent_link(&linker, agent, known, runtimes));
     Ok(futures_util::future::join_all(rows).await)
 }
@@ -55,21 +55,21 @@ async fn agent_link(
     runtimes: &[Arc<RuntimeInfo>],
 ) -> AgentLink {
     let path = which(agent.program);
-    let known = known.iter().find(|one| one.program == agent.program && one.version.is_some());
-    let printed = match (&path, known.and_then(|one| one.version.clone())) {
+    let known = known.iter().find(|agent_info| agent_info.program == agent.program && agent_info.version.is_some());
+    let printed = match (&path, known.and_then(|agent_info| agent_info.version.clone())) {
         (None, _) => Err(not_on_path()),
         (Some(_), Some(version)) => Ok(version),
-        (Some(path), None) => version_within(path, VERSION).await,
+        (Some(path), None) => version_within(path, VERSION_TIMEOUT).await,
     };
     let (state, detail) = match linker.state(agent) {
-        Ok(LinkState::NotNeeded(words)) => (LinkStanding::NotNeeded, Some(words.to_owned())),
+        Ok(LinkState::NotNeeded(note)) => (LinkStanding::NotNeeded, Some(note.to_owned())),
         Ok(LinkState::NotLinked) => (LinkStanding::NotLinked, None),
         Ok(LinkState::Linked) => (LinkStanding::Linked, None),
-        Ok(LinkState::OutOfDate(why)) => (LinkStanding::OutOfDate, Some(why)),
-        Ok(LinkState::Damaged(why)) => (LinkStanding::Damaged, Some(why)),
-        Err(why) => (LinkStanding::Unknown, Some(why.to_string())),
+        Ok(LinkState::OutOfDate(reason)) => (LinkStanding::OutOfDate, Some(reason)),
+        Ok(LinkState::Damaged(reason)) => (LinkStanding::Damaged, Some(reason)),
+        Err(reason) => (LinkStanding::Unknown, Some(reason.to_string())),
     };
-    let gate = path.as_ref().and(check_version(agent, &printed).err()).map(|why| why.to_string());
+    let gate = path.as_ref().and(check_version(agent, &printed).err()).map(|reason| reason.to_string());
     let is_seen = !matches!(state, LinkStanding::NotLinked | LinkStanding::NotNeeded);
     let folder = std::env::current_dir().unwrap_or_default();
     let notices = if is_seen { link_notices(linker, agent, &folder) } else { Vec::new() };
@@ -95,7 +95,7 @@ async fn agent_link(
     }
 }
 
-/// What a plan changes.
+/// The changes of a plan.
 fn offer(plan: &LinkPlan, linker: &Linker) -> LinkOffer {
     LinkOffer {
         files: plan.changes.iter().map(|change| changed_file(change, plan, linker)).collect(),
@@ -114,7 +114,7 @@ pub(super) fn changed_file(change: &FileChange, plan: &LinkPlan, linker: &Linker
     }
 }
 
-/// What is behind `GET /v1/link` and `POST /v1/link/{agent}`.
+/// The implementation of `GET /v1/link` and `POST /v1/link/{agent}`.
 pub(super) fn for_gateway(home: Home) -> Linking {
     let list = home.clone();
     Linking::new(
@@ -122,34 +122,35 @@ pub(super) fn for_gateway(home: Home) -> Linking {
             let home = list.clone();
             Box::pin(async move { all_linked(&home, &[], &runtimes).await })
         }),
-        Arc::new(move |agent, wish| {
+        Arc::new(move |agent, request| {
             let home = home.clone();
-            Box::pin(async move { change(&home, &agent, &wish).await })
+            Box::pin(async move { change(&home, &agent, &request).await })
         }),
     )
 }
 
-/// Does what was shown, unless it would be something else now.
-async fn change(home: &Home, agent: &str, wish: &LinkWish) -> Result<(), LinkRefusal> {
-    let refused = |why: &dyn std::fmt::Display| LinkRefusal::Refused(why.to_string());
+/// Applies the plan that was shown, unless the plan has changed.
+async fn change(home: &Home, agent: &str, request: &LinkWish) -> Result<(), LinkRefusal> {
+    let refused = |reason: &dyn std::fmt::Display| LinkRefusal::Refused(reason.to_string());
     let agent = link_agent(agent).ok_or(LinkRefusal::NoAgent)?;
-    let linker = linker(home).map_err(|why| refused(&format!("{why:#}")))?;
-    let plan = match wish.action {
+    let linker = linker(home).map_err(|reason| refused(&format!("{reason:#}")))?;
+    let plan = match request.action {
         LinkAction::Link => {
-            if let Some(words) = agent.without {
-                return Err(refused(&words));
+            if let Some(note) = agent.without {
+                return Err(refused(&note));
             }
             let path = which(agent.program).ok_or_else(|| refused(&format!("{} is not on PATH", agent.program)))?;
-            check_version(agent, &version_within(&path, LINK_VERSION).await).map_err(|why| refused(&why))?;
+            check_version(agent, &version_within(&path, LINK_VERSION_TIMEOUT).await)
+                .map_err(|reason| refused(&reason))?;
             linker.plan_link(agent)
         }
         LinkAction::Unlink => linker.plan_removal(agent),
     };
-    let plan = plan.map_err(|why| refused(&why))?;
-    if plan.is_empty() || plan.digest() != wish.digest {
+    let plan = plan.map_err(|reason| refused(&reason))?;
+    if plan.is_empty() || plan.digest() != request.digest {
         return Err(LinkRefusal::Changed);
     }
-    linker.apply(&plan).map_err(|why| refused(&why))
+    linker.apply(&plan).map_err(|reason| refused(&reason))
 }
 
 pub(super) fn check_version(agent: &LinkAgent, printed: &Result<String, UnknownVersion>) -> Result<(), LinkError> {
@@ -178,7 +179,7 @@ mod tests {
     fn program_is_named_by_its_link_on_path() {
         let exe = std::env::current_exe().unwrap();
         // This test is on no PATH.
-        assert_eq!(lasting_path(exe.clone()), exe);
-        assert_eq!(lasting_path(PathBuf::from("/not/there/plexus")), Path::new("/not/there/plexus"));
+        assert_eq!(stable_path(exe.clone()), exe);
+        assert_eq!(stable_path(PathBuf::from("/not/there/plexus")), Path::new("/not/there/plexus"));
     }
 }

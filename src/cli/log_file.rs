@@ -20,13 +20,13 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Appends to this file, and makes it stderr.
+    /// Opens a file to append to, and makes it stderr.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Self::bounded(path, LOG_MAX, true)
+        Self::with_limit(path, LOG_MAX, true)
     }
 
-    fn bounded(path: &Path, max: u64, is_stderr: bool) -> io::Result<Self> {
-        let file = begin(path, is_stderr)?;
+    fn with_limit(path: &Path, max: u64, is_stderr: bool) -> io::Result<Self> {
+        let file = open_append(path, is_stderr)?;
         let written = file.metadata()?.len();
         Ok(Self { path: path.into(), file, written, max, is_stderr })
     }
@@ -37,7 +37,7 @@ impl LogFile {
             let _ = std::fs::rename(rotated(&self.path, n), rotated(&self.path, n + 1));
         }
         std::fs::rename(&self.path, rotated(&self.path, 1))?;
-        self.file = begin(&self.path, self.is_stderr)?;
+        self.file = open_append(&self.path, self.is_stderr)?;
         self.written = 0;
         Ok(())
     }
@@ -50,7 +50,7 @@ fn rotated(path: &Path, n: u32) -> PathBuf {
 }
 
 /// Opens the file, for its owner only.
-fn begin(path: &Path, as_stderr: bool) -> io::Result<File> {
+fn open_append(path: &Path, as_stderr: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     if as_stderr {
@@ -84,7 +84,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("plexus.log");
         std::fs::write(&path, "before\n").unwrap();
-        let mut log = LogFile::bounded(&path, 20, false).unwrap();
+        let mut log = LogFile::with_limit(&path, 20, false).unwrap();
         for n in 0..10 {
             log.write_all(format!("line {n} ......\n").as_bytes()).unwrap();
         }
@@ -96,7 +96,7 @@ mod tests {
 
         // A start goes on where the last one ended.
         drop(log);
-        LogFile::bounded(&path, 100, false).unwrap().write_all(b"again\n").unwrap();
+        LogFile::with_limit(&path, 100, false).unwrap().write_all(b"again\n").unwrap();
         assert_eq!(read(&path), "line 9 ......\nagain\n");
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use plexus_protocol::text::{Cleaner, clean, line};
 /// Longest title in a listing, in characters.
 pub(crate) const TITLE: usize = 60;
 
-/// Whether agents' bytes are printed unchanged.
+/// Set while agents' bytes are printed unchanged.
 static RAW: AtomicBool = AtomicBool::new(false);
 
 /// Makes stdout print agents' bytes unchanged, except on a terminal, where hidden characters could deceive.
@@ -116,9 +116,9 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 /// Writes JSON and a newline. Control characters are escaped, which does not change the value.
 pub(crate) fn print_as_json(json: &[u8]) -> anyhow::Result<()> {
-    let (mut harmless, mut bytes) = (SanitizedWriter::json(), Vec::with_capacity(json.len() + 1));
-    harmless.push(json, &mut bytes);
-    harmless.finish(&mut bytes);
+    let (mut sanitized, mut bytes) = (SanitizedWriter::json(), Vec::with_capacity(json.len() + 1));
+    sanitized.push(json, &mut bytes);
+    sanitized.finish(&mut bytes);
     bytes.push(b'\n');
     let mut out = std::io::stdout().lock();
     out.write_all(&bytes)?;

@@ -11,9 +11,9 @@ use super::failure::CommandFailure;
 const PROMPT_MAX: u64 = 16 << 20;
 
 /// The text of a prompt; `-` reads stdin.
-pub(super) fn prompt_text(given: String) -> anyhow::Result<String> {
-    if given != "-" {
-        return Ok(given);
+pub(super) fn prompt_text(argument: String) -> anyhow::Result<String> {
+    if argument != "-" {
+        return Ok(argument);
     }
     let mut text = Vec::new();
     std::io::stdin().lock().take(PROMPT_MAX + 1).read_to_end(&mut text)?;

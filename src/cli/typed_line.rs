@@ -10,12 +10,11 @@ use super::card::question_card;
 use super::output::{Paint, line};
 
 /// Longest label of an item, in characters.
-const LABEL: usize = 100;
+const LABEL_MAX: usize = 100;
 
 /// Progress of the answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum AnswerStep {
-    /// Nothing was typed.
     #[default]
     Choose,
     /// Some questions of a form have answers.
@@ -33,7 +32,6 @@ pub(crate) enum AnswerStep {
 /// The effect of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TypedLine {
-    /// Sends this answer.
     Answer(Answer),
     /// Shows this text; more has to be typed.
     Next(String),
@@ -59,15 +57,15 @@ pub(crate) fn read_typed_line(request: &Request, step: &mut AnswerStep, text: &s
         AnswerStep::Ready(answer) => match text {
             "a" => guarded(request, step, answer),
             "d" | "-" => denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer),
-            _ => given(request, step, Vec::new(), text, paint),
+            _ => take_content(request, step, Vec::new(), text, paint),
         },
-        AnswerStep::Form(answers) => given(request, step, answers, text, paint),
+        AnswerStep::Form(answers) => take_content(request, step, answers, text, paint),
         AnswerStep::Choose if actions.iter().any(|action| action.role == AnswerRole::Send) => match text {
             "-" => denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer),
             "d" if request.form().is_empty() => {
                 denial(&actions).map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer)
             }
-            _ => given(request, step, Vec::new(), text, paint),
+            _ => take_content(request, step, Vec::new(), text, paint),
         },
         AnswerStep::Choose if text == "r" && request.allow_reason && denial(&actions).is_some() => {
             *step = AnswerStep::Reason;
@@ -109,22 +107,22 @@ fn denial(actions: &[AnswerAction]) -> Option<Answer> {
     actions.iter().find(|action| action.role.rule().sense == Sense::Deny)?.answer.clone()
 }
 
-/// Takes a line as text, items or the answer to a question; `a` sends it.
-fn given(
+/// Takes a line as text, items or the reply to a question; `a` sends it.
+fn take_content(
     request: &Request,
     step: &mut AnswerStep,
     mut answers: Vec<Vec<String>>,
     text: &str,
     paint: Paint,
 ) -> TypedLine {
-    let asked = request.form();
-    let answer = if asked.is_empty() {
+    let questions = request.form();
+    let answer = if questions.is_empty() {
         content(request, text).map(Some)
     } else if text == "-" {
         return denial(&actions(request, Answerer::UNLIMITED))
             .map_or_else(|| TypedLine::Refused(help(request)), TypedLine::Answer);
     } else {
-        reply(asked, &mut answers, text)
+        take_reply(questions, &mut answers, text)
     };
     match answer {
         Ok(Some(answer)) => {
@@ -132,7 +130,7 @@ fn given(
             TypedLine::Next("  a sends this answer, d skips the request; another line replaces it\n".into())
         }
         Ok(None) => {
-            let next = question(asked, answers.len(), paint);
+            let next = question(questions, answers.len(), paint);
             *step = AnswerStep::Form(answers);
             TypedLine::Next(next)
         }
@@ -174,28 +172,28 @@ fn content(request: &Request, text: &str) -> Result<Answer, String> {
 
 /// A reminder of what answers this request.
 fn help(request: &Request) -> String {
-    let shown = match request.kind {
+    let expected = match request.kind {
         RequestType::Pick => format!("a number from 1 to {}", request.items.len()),
         RequestType::Prompt => "the text".into(),
         RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
             "a key that is shown, such as a or d, as a line of its own".into()
         }
     };
-    format!("a request is open: type {shown}; `>` and a text sends a prompt, ? lists the keys")
+    format!("a request is open: type {expected}; `>` and a text sends a prompt, ? lists the keys")
 }
 
 /// The keys that answer a request here.
 pub(crate) fn keys() -> String {
-    let here = KEYS.iter().filter(|(key, _)| *key != "e");
-    let mut out: String = here.map(|(key, what)| format!("  {key:<6} {what}\n")).collect();
+    let keys_here = KEYS.iter().filter(|(key, _)| *key != "e");
+    let mut out: String = keys_here.map(|(key, what)| format!("  {key:<6} {what}\n")).collect();
     out.push_str("  > TEXT send a prompt while a request is open\n");
     out
 }
 
 /// The next question of a form, and how to answer it.
-fn question(asked: &[Question], at: usize, paint: Paint) -> String {
-    let Some(question) = asked.get(at) else { return String::new() };
-    let mut out = question_card(question, at, asked.len(), paint);
+fn question(questions: &[Question], at: usize, paint: Paint) -> String {
+    let Some(question) = questions.get(at) else { return String::new() };
+    let mut out = question_card(question, at, questions.len(), paint);
     let how = match (question.options.is_empty(), question.multiple) {
         (true, _) => "type the answer",
         (false, false) if question.free_text => "type a number, or your own text",
@@ -210,12 +208,12 @@ fn question(asked: &[Question], at: usize, paint: Paint) -> String {
 
 /// Takes a typed line as the answer to the next question; returns the whole answer once all questions have one. The error says which
 /// answers are valid.
-fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Answer>, String> {
-    let Some(question) = asked.get(answers.len()) else { return Err("there is no open request".into()) };
+fn take_reply(questions: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Result<Option<Answer>, String> {
+    let Some(question) = questions.get(answers.len()) else { return Err("there is no open request".into()) };
     let numbers: Option<Vec<usize>> =
         text.split([' ', ',']).filter(|word| !word.is_empty()).map(|word| word.parse().ok()).collect();
     let named = |option: &&QuestionOption| option.label.eq_ignore_ascii_case(text) || option.id == text;
-    let words: Vec<String> = match numbers.filter(|_| !question.options.is_empty() && !text.is_empty()) {
+    let values: Vec<String> = match numbers.filter(|_| !question.options.is_empty() && !text.is_empty()) {
         Some(numbers) => {
             let option = |n: &usize| question.options.get(n.checked_sub(1)?).map(|option| option.id.clone());
             let ids: Option<Vec<String>> = numbers.iter().map(option).collect();
@@ -228,18 +226,18 @@ fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Resu
             None => return Err(format!("type 1 to {}", question.options.len())),
         },
     };
-    let own: Vec<String> =
-        words.iter().filter(|word| !question.options.iter().any(|option| option.id == **word)).cloned().collect();
-    match question.misfit(words.len() - own.len(), &own) {
+    let own_texts: Vec<String> =
+        values.iter().filter(|word| !question.options.iter().any(|option| option.id == **word)).cloned().collect();
+    match question.misfit(values.len() - own_texts.len(), &own_texts) {
         None => {}
         Some(Misfit::Missing) => return Err("this question must be answered".into()),
         Some(Misfit::Several) => return Err("only one answer is possible: type one number".into()),
         Some(Misfit::NotA(_)) => return Err("enter a number".into()),
         Some(misfit @ (Misfit::Pattern | Misfit::Form)) => {
             let fits = &question.fits;
-            let wanted = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
+            let constraint = if misfit == Misfit::Pattern { &fits.pattern } else { &fits.format };
             // Debug-escaped, so safe to show.
-            return Err(format!("that does not fit {:?}", wanted.as_deref().unwrap_or_default()));
+            return Err(format!("that does not fit {:?}", constraint.as_deref().unwrap_or_default()));
         }
         Some(Misfit::Bounds { least, most }) => {
             let bound = |word: &str, n: Option<f64>| n.map(|n| format!("{word} {n}"));
@@ -247,30 +245,30 @@ fn reply(asked: &[Question], answers: &mut Vec<Vec<String>>, text: &str) -> Resu
             return Err(format!("that does not fit: {}", bounds.collect::<Vec<_>>().join(", ")));
         }
     }
-    answers.push(words);
-    if answers.len() < asked.len() {
+    answers.push(values);
+    if answers.len() < questions.len() {
         return Ok(None);
     }
-    let given = asked.iter().zip(answers.iter()).filter(|(_, words)| !words.is_empty());
-    let given = given.map(|(question, words)| (question.id.clone(), words.clone())).collect();
-    Ok(Some(Answer { answers: Some(given), ..Answer::default() }))
+    let answers_by_id = questions.iter().zip(answers.iter()).filter(|(_, values)| !values.is_empty());
+    let answers_by_id = answers_by_id.map(|(question, values)| (question.id.clone(), values.clone())).collect();
+    Ok(Some(Answer { answers: Some(answers_by_id), ..Answer::default() }))
 }
 
 /// The lines under a card that say how to answer.
 pub(crate) fn choices(request: &Request, paint: Paint) -> String {
-    let asked = request.form();
-    if !asked.is_empty() {
+    let questions = request.form();
+    if !questions.is_empty() {
         // The card shows the questions themselves.
-        return match asked {
-            [_] => question(asked, 0, paint).lines().last().map(|line| format!("{line}\n")).unwrap_or_default(),
-            _ => question(asked, 0, paint),
+        return match questions {
+            [_] => question(questions, 0, paint).lines().last().map(|line| format!("{line}\n")).unwrap_or_default(),
+            _ => question(questions, 0, paint),
         };
     }
     let mut out = String::new();
     let actions = actions(request, Answerer::UNLIMITED);
     if actions.iter().any(|action| action.role == AnswerRole::Send) {
         for (n, item) in request.items.iter().enumerate() {
-            out.push_str(&format!("  {}  {}\n", n + 1, line(&item.label, LABEL)));
+            out.push_str(&format!("  {}  {}\n", n + 1, line(&item.label, LABEL_MAX)));
         }
         let what = match (request.kind, request.multi) {
             (RequestType::Pick, true) => "a number, or several (1 3)",
@@ -401,9 +399,9 @@ mod tests {
             .collect();
         assert!(sentences.len() >= 200);
         for request in &requests {
-            for begun in [&[][..], &["A"], &["a"]] {
-                for sentence in sentences.iter().filter(|sentence| begun != ["a"] || *sentence != "yes") {
-                    let mut typed = begun.to_vec();
+            for first_keys in [&[][..], &["A"], &["a"]] {
+                for sentence in sentences.iter().filter(|sentence| first_keys != ["a"] || *sentence != "yes") {
+                    let mut typed = first_keys.to_vec();
                     // The key alone answers what is not dangerous.
                     if lines(request, &typed).is_some() {
                         typed.clear();
@@ -428,9 +426,9 @@ mod tests {
                     "fits": { "number": "integer", "least": 1024.0 } },
             ] } }),
         );
-        let asked = form.form();
+        let questions = form.form();
         let mut answers = Vec::new();
-        let mut say = |text: &str| reply(asked, &mut answers, text);
+        let mut say = |text: &str| take_reply(questions, &mut answers, text);
         for wrong in ["3", "", "1 2"] {
             assert!(say(wrong).is_err(), "{wrong:?}");
         }
@@ -448,8 +446,8 @@ mod tests {
         assert_eq!(lines(&form, &["2", "1 3", "", "a"]), Some(answers));
         assert_eq!(lines(&form, &["2", "1 3", ""]), None);
         assert_eq!(lines(&form, &["a", "1 3", "-"]), Some(json!({ "answers": {} })));
-        let shown = choices(&form, Paint::none());
-        assert!(shown.contains("1  Postgres") && shown.contains("question 1 of 3"), "{shown}");
+        let expected = choices(&form, Paint::none());
+        assert!(expected.contains("1  Postgres") && expected.contains("question 1 of 3"), "{expected}");
     }
 
     #[test]
@@ -461,15 +459,15 @@ mod tests {
         ]);
         let request = request("permission", json!({ "options": options }));
         let text = choices(&request, Paint::none());
-        let mut shown = text.lines();
-        assert_eq!(shown.next(), Some("  a  Allow once  “Deny\\u{1b}[2J”"));
-        assert_eq!(shown.next(), Some("  d  Deny  “\\u{202e}Allow”"));
+        let mut expected = text.lines();
+        assert_eq!(expected.next(), Some("  a  Allow once  “Deny\\u{1b}[2J”"));
+        assert_eq!(expected.next(), Some("  d  Deny  “\\u{202e}Allow”"));
         assert!(
-            shown
+            expected
                 .next()
                 .is_some_and(|line| line.starts_with("  A  Always allow  “no no") && line.chars().count() < 110)
         );
-        assert_eq!(shown.next(), Some("  type a key or a verb, as a line of its own"));
+        assert_eq!(expected.next(), Some("  type a key or a verb, as a line of its own"));
     }
 
     #[test]
@@ -479,8 +477,8 @@ mod tests {
         let help = keys();
         for (key, what) in KEYS {
             let named = key.split(" … ").map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" … ");
-            let here = if help.contains(what) { "yes" } else { "no" };
-            let row = format!("| {named} | {what} | yes | yes | {here} |");
+            let is_here = if help.contains(what) { "yes" } else { "no" };
+            let row = format!("| {named} | {what} | yes | yes | {is_here} |");
             assert!(manual.contains(&row), "docs/keys.md lacks {row}");
         }
     }

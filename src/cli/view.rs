@@ -18,14 +18,14 @@ use super::card::{answer_command, card};
 use super::output::{Cleaner, Paint, line};
 
 /// Longest title, status or other field shown in one line, in characters.
-const FIELD: usize = 200;
+const FIELD_MAX: usize = 200;
 /// Columns of a surface's text.
 const SURFACE_COLUMNS: usize = 76;
 /// Tool calls whose titles are remembered; updates of further ones are shown without a title.
-const TOOLS: usize = 4096;
+const TOOLS_MAX: usize = 4096;
 
 /// The tool call that an entry belongs to.
-struct Above {
+struct ParentCall {
     id: String,
     title: String,
     depth: usize,
@@ -37,36 +37,36 @@ pub(crate) struct View {
     /// The message of the last line: its role and first position.
     block: Option<(Role, Position)>,
     placers: HashMap<String, MessagePlacer>,
-    /// The tool call that the entry at hand stands under.
-    above: Option<Above>,
-    /// The one that was named last.
-    named: Option<String>,
-    /// Whether the last character shown ended a line.
-    fresh: bool,
+    /// The tool call that the current entry belongs to.
+    parent_call: Option<ParentCall>,
+    /// The tool call that was named last.
+    last_named: Option<String>,
+    /// The last printed character ended a line.
+    at_line_start: bool,
     cleaner: Cleaner,
     tools: HashMap<(String, String), ToolCall>,
     /// The diff lines shown last, since agents repeat them with every update.
     diffs: Vec<String>,
-    /// Whether several sessions are shown, so that a change of session is named.
-    many: bool,
+    /// Several sessions are shown, so that a change of session is named.
+    names_sessions: bool,
     session: String,
-    /// Whether the user was told of raw protocol messages.
+    /// The note about raw protocol messages was printed.
     raw_noted: bool,
 }
 
 impl View {
-    pub(crate) fn new(paint: Paint, many: bool) -> Self {
+    pub(crate) fn new(paint: Paint, names_sessions: bool) -> Self {
         Self {
             paint,
             block: None,
             placers: HashMap::new(),
-            above: None,
-            named: None,
-            fresh: true,
+            parent_call: None,
+            last_named: None,
+            at_line_start: true,
             cleaner: Cleaner::default(),
             tools: HashMap::new(),
             diffs: Vec::new(),
-            many,
+            names_sessions,
             session: String::new(),
             raw_noted: false,
         }
@@ -75,62 +75,62 @@ impl View {
     /// Ends an unfinished line.
     pub(crate) fn end_line(&mut self, out: &mut String) {
         self.cleaner.finish(out);
-        if !self.fresh {
+        if !self.at_line_start {
             out.push('\n');
         }
-        self.fresh = true;
+        self.at_line_start = true;
         self.block = None;
     }
 
-    fn words(&mut self, role: Role, first: Position, text: &str, out: &mut String) {
+    fn message_text(&mut self, role: Role, first: Position, text: &str, out: &mut String) {
         if self.block != Some((role, first)) {
             self.end_line(out);
-            self.name_above(out);
+            self.name_parent(out);
             self.block = Some((role, first));
             if role == Role::User {
                 out.push_str(&self.paint.bold("> "));
             }
         }
-        let mut shown = String::new();
-        self.cleaner.push(text.as_bytes(), &mut shown);
-        if shown.is_empty() {
+        let mut cleaned = String::new();
+        self.cleaner.push(text.as_bytes(), &mut cleaned);
+        if cleaned.is_empty() {
             return;
         }
-        if let Some(Above { depth, .. }) = &self.above {
-            let margin = "  ".repeat(*depth);
-            let mut begins = self.fresh;
-            let mut lines = String::with_capacity(shown.len());
-            for piece in shown.split_inclusive('\n') {
-                lines.push_str(if begins { &margin } else { "" });
+        if let Some(ParentCall { depth, .. }) = &self.parent_call {
+            let indent = "  ".repeat(*depth);
+            let mut begins = self.at_line_start;
+            let mut lines = String::with_capacity(cleaned.len());
+            for piece in cleaned.split_inclusive('\n') {
+                lines.push_str(if begins { &indent } else { "" });
                 lines.push_str(piece);
                 begins = true;
             }
-            shown = lines;
+            cleaned = lines;
         }
-        self.fresh = shown.ends_with('\n');
+        self.at_line_start = cleaned.ends_with('\n');
         out.push_str(&match role {
-            Role::Thought => self.paint.dim(&shown),
-            Role::User => self.paint.bold(&shown),
-            Role::Agent => shown,
+            Role::Thought => self.paint.dim(&cleaned),
+            Role::User => self.paint.bold(&cleaned),
+            Role::Agent => cleaned,
         });
     }
 
     /// Names the tool call that the current entry belongs to, unless it was named last.
-    fn name_above(&mut self, out: &mut String) {
-        let id = self.above.as_ref().map(|above| above.id.clone());
-        if self.named == id {
+    fn name_parent(&mut self, out: &mut String) {
+        let id = self.parent_call.as_ref().map(|parent_call| parent_call.id.clone());
+        if self.last_named == id {
             return;
         }
-        self.named = id;
-        if let Some(Above { title, depth, .. }) = &self.above {
+        self.last_named = id;
+        if let Some(ParentCall { title, depth, .. }) = &self.parent_call {
             let text = format!("{}↳ in {title}", "  ".repeat(*depth));
             self.note(&self.paint.dim(&text), out);
         }
     }
 
     /// The indentation of the current entry.
-    fn margin(&self) -> String {
-        "  ".repeat(self.above.as_ref().map_or(0, |above| above.depth))
+    fn indent(&self) -> String {
+        "  ".repeat(self.parent_call.as_ref().map_or(0, |parent_call| parent_call.depth))
     }
 
     /// Adds a line of the gateway; text of agents in it was sanitized before.
@@ -143,42 +143,43 @@ impl View {
     /// Shows a snapshot in place of events that are no longer kept.
     pub(crate) fn snapshot(&mut self, snapshot: &Value, out: &mut String) {
         for session in snapshot["snapshots"].as_array().into_iter().flatten() {
-            let id = line(session["session"]["session_id"].as_str().unwrap_or_default(), FIELD);
+            let id = line(session["session"]["session_id"].as_str().unwrap_or_default(), FIELD_MAX);
             self.note(&self.paint.dim(&format!("── {id}: the beginning is no longer stored; the rest:")), out);
             for message in session["messages"].as_array().into_iter().flatten() {
                 let role = Role::named(message["role"].as_str().unwrap_or_default());
                 let first = Position(message["position"].as_u64().unwrap_or_default());
                 self.end_line(out);
-                self.words(role, first, message["text"].as_str().unwrap_or_default(), out);
+                self.message_text(role, first, message["text"].as_str().unwrap_or_default(), out);
             }
             self.end_line(out);
         }
     }
 
-    /// Shows an event.
     pub(crate) fn event(&mut self, envelope: &Envelope, out: &mut String) {
-        if self.many && self.session != envelope.session_id {
+        if self.names_sessions && self.session != envelope.session_id {
             self.session.clone_from(&envelope.session_id);
-            let of = line(&format!("── {} · {}", envelope.session_id, envelope.runtime_id), FIELD);
+            let of = line(&format!("── {} · {}", envelope.session_id, envelope.runtime_id), FIELD_MAX);
             self.note(&self.paint.dim(&of), out);
         }
         let Some(entry) = envelope.entry() else {
             // A kind of a newer gateway: it is named, so that nothing happens unseen.
-            return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD)), out);
+            return self.note(&self.paint.dim(&line(&format!("· {}", envelope.kind), FIELD_MAX)), out);
         };
-        let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
+        let field = |body: &Value, name: &str| line(body[name].as_str().unwrap_or_default(), FIELD_MAX);
         let placer = self.placers.entry(envelope.session_id.clone()).or_default();
         let placed = placer.entry(&entry, &envelope.run_id, envelope.position());
-        self.above = placer.parent(&entry).map(|parent| {
+        self.parent_call = placer.parent(&entry).map(|parent| {
             let title = if parent.title.is_empty() { parent.id } else { parent.title };
-            Above { id: parent.id.to_owned(), title: line(title, FIELD), depth: parent.depth }
+            ParentCall { id: parent.id.to_owned(), title: line(title, FIELD_MAX), depth: parent.depth }
         });
         match entry {
             EntryBody::Message { role, content, .. } => {
                 let first = placed.first(envelope.position());
                 match content {
-                    Content::Text(text) => self.words(role, first, &text, out),
-                    Content::Block(block) => self.words(role, first, &line(&block_label(&block), FIELD), out),
+                    Content::Text(text) => self.message_text(role, first, &text, out),
+                    Content::Block(block) => {
+                        self.message_text(role, first, &line(&block_label(&block), FIELD_MAX), out)
+                    }
                 }
             }
             EntryBody::Tool { id, update, .. } => self.tool(envelope, id, update, out),
@@ -187,20 +188,20 @@ impl View {
             EntryBody::RunStatus(body) => match body["status"].as_str() {
                 Some("queued") => self.note(&self.paint.dim("· queued behind the previous run"), out),
                 Some("running") if body["cancelling"] == true => {
-                    let by = line(body["by"]["name"].as_str().unwrap_or("somebody"), FIELD);
+                    let by = line(body["by"]["name"].as_str().unwrap_or("somebody"), FIELD_MAX);
                     self.note(&self.paint.dim(&format!("· {by} cancels the run")), out);
                 }
                 _ => {}
             },
             EntryBody::RunEnded(body) => {
-                let words = [field(&body, "stop_reason"), field(&body, "message")];
-                let words = words.into_iter().filter(|word| !word.is_empty() && word != "end_turn");
-                let words = words.collect::<Vec<_>>().join(", ");
-                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+                let text_parts = [field(&body, "stop_reason"), field(&body, "message")];
+                let text_parts = text_parts.into_iter().filter(|word| !word.is_empty() && word != "end_turn");
+                let text_parts = text_parts.collect::<Vec<_>>().join(", ");
+                let text_parts = if text_parts.is_empty() { String::new() } else { format!(": {text_parts}") };
                 let text = match body["status"].as_str() {
-                    Some("completed") => self.paint.dim(&format!("· done{words}")),
-                    Some("cancelled") => self.paint.yellow(&format!("· cancelled{words}")),
-                    _ => self.paint.red(&format!("· failed{words}")),
+                    Some("completed") => self.paint.dim(&format!("· done{text_parts}")),
+                    Some("cancelled") => self.paint.yellow(&format!("· cancelled{text_parts}")),
+                    _ => self.paint.red(&format!("· failed{text_parts}")),
                 };
                 self.note(&text, out);
             }
@@ -242,15 +243,15 @@ impl View {
     /// Shows a surface as text when it is shown or taken down; its changes come up to ten times a second, and are left to other screens.
     fn surface(&mut self, name: &str, body: Value, out: &mut String) {
         if body["closed"] == true {
-            return self.note(&self.paint.dim(&format!("· surface {} is closed", line(name, FIELD))), out);
+            return self.note(&self.paint.dim(&format!("· surface {} is closed", line(name, FIELD_MAX))), out);
         }
         if !body["base"].is_null() {
             return;
         }
         let Ok(surface) = Surface::from_wire(body) else {
-            return self.note(&self.paint.dim(&format!("· surface {}", line(name, FIELD))), out);
+            return self.note(&self.paint.dim(&format!("· surface {}", line(name, FIELD_MAX))), out);
         };
-        let title = line(surface.title().unwrap_or(name), FIELD);
+        let title = line(surface.title().unwrap_or(name), FIELD_MAX);
         self.note(&self.paint.dim(&format!("· surface {title}")), out);
         for text in surface.text(SURFACE_COLUMNS).lines() {
             self.note(&format!("  {} {text}", self.paint.dim("│")), out);
@@ -259,15 +260,15 @@ impl View {
 
     /// Shows a note of the log on a line of its own.
     fn log_line(&mut self, kind: NoteKind, body: &Value, out: &mut String) {
-        let field = |name: &str| line(body[name].as_str().unwrap_or_default(), FIELD);
+        let field = |name: &str| line(body[name].as_str().unwrap_or_default(), FIELD_MAX);
         match kind {
             NoteKind::Runtime => {
-                let words = [field("status"), field("message")].into_iter().filter(|word| !word.is_empty());
-                let text = format!("· runtime {}", words.collect::<Vec<_>>().join(": "));
+                let text_parts = [field("status"), field("message")].into_iter().filter(|word| !word.is_empty());
+                let text = format!("· runtime {}", text_parts.collect::<Vec<_>>().join(": "));
                 let bad = matches!(body["status"].as_str(), Some("exited" | "stuck" | "unasked"));
                 self.note(&if bad { self.paint.red(&text) } else { self.paint.dim(&text) }, out);
                 for tail in body["stderr_tail"].as_str().unwrap_or_default().lines().filter(|_| bad) {
-                    self.note(&self.paint.dim(&format!("  {}", line(tail, FIELD))), out);
+                    self.note(&self.paint.dim(&format!("  {}", line(tail, FIELD_MAX))), out);
                 }
             }
             NoteKind::Error => self.note(&self.paint.red(&format!("! {}", field("message"))), out),
@@ -292,23 +293,23 @@ impl View {
         let old_status = known.as_ref().map(|call| call.status().to_owned());
         let mut call = known.unwrap_or_default();
         call.update(update);
-        let (title, status) = (line(call.title(), FIELD), line(call.status(), FIELD));
+        let (title, status) = (line(call.title(), FIELD_MAX), line(call.status(), FIELD_MAX));
         if old_status.as_deref() != Some(&status) {
-            let text = format!("{} {title}", mark(&status));
+            let text = format!("{} {title}", status_mark(&status));
             let text = match status.as_str() {
                 "completed" => self.paint.green(&text),
                 "failed" => self.paint.red(&format!("{text} (failed)")),
                 "" | "pending" => text,
                 other => format!("{text} {}", self.paint.dim(&format!("({})", other.replace('_', " ")))),
             };
-            self.name_above(out);
-            self.note(&format!("{}{text}", self.margin()), out);
+            self.name_parent(out);
+            self.note(&format!("{}{text}", self.indent()), out);
         }
         let diffs: Vec<String> = call
             .content()
             .filter_map(|content| match content {
                 ToolContent::Diff { path, old, new } => {
-                    let path = line(if path.is_empty() { "?" } else { path }, FIELD);
+                    let path = line(if path.is_empty() { "?" } else { path }, FIELD_MAX);
                     let (now, before) = (new.lines().count(), old.map_or(0, |old| old.lines().count()));
                     Some(format!("  {path}: {now} lines, were {before}"))
                 }
@@ -317,11 +318,11 @@ impl View {
             .collect();
         if !diffs.is_empty() && diffs != self.diffs {
             for diff in &diffs {
-                self.note(&format!("{}{}", self.margin(), self.paint.dim(diff)), out);
+                self.note(&format!("{}{}", self.indent(), self.paint.dim(diff)), out);
             }
             self.diffs = diffs;
         }
-        if self.tools.len() < TOOLS || self.tools.contains_key(&key) {
+        if self.tools.len() < TOOLS_MAX || self.tools.contains_key(&key) {
             call.forget_details();
             self.tools.insert(key, call);
         }
@@ -330,7 +331,7 @@ impl View {
     fn plan(&mut self, entries: &[PlanEntry], out: &mut String) {
         self.note(&self.paint.bold("plan"), out);
         for entry in entries {
-            let text = line(&entry.content, FIELD);
+            let text = line(&entry.content, FIELD_MAX);
             let text = match entry.status.as_str() {
                 "completed" => self.paint.green(&format!("  ✔ {text}")),
                 "in_progress" => self.paint.bold(&format!("  ▸ {text}")),
@@ -341,7 +342,7 @@ impl View {
     }
 }
 
-fn mark(status: &str) -> &'static str {
+fn status_mark(status: &str) -> &'static str {
     match status {
         "completed" => "✔",
         "failed" => "✘",
@@ -353,16 +354,16 @@ fn mark(status: &str) -> &'static str {
 /// The outcome of a request as text: "allowed by phone (allow_once)".
 pub(crate) fn outcome(receipt: &Value) -> String {
     let outcome = Outcome::read(receipt);
-    let words = line(&outcome.words(), FIELD);
+    let text_parts = line(&outcome.words(), FIELD_MAX);
     if outcome.decided == Decided::Allowed && outcome.given {
-        let answers = outcome.answers.iter().map(|(id, words)| format!("{id}: {}", words.join(", ")));
+        let answers = outcome.answers.iter().map(|(id, text_parts)| format!("{id}: {}", text_parts.join(", ")));
         let answers = answers.collect::<Vec<_>>().join("; ");
-        return if answers.is_empty() { words } else { format!("{words}: {}", line(&answers, FIELD)) };
+        return if answers.is_empty() { text_parts } else { format!("{text_parts}: {}", line(&answers, FIELD_MAX)) };
     }
-    let option = outcome.option.map(|option| format!(" ({})", line(&option, FIELD))).unwrap_or_default();
+    let option = outcome.option.map(|option| format!(" ({})", line(&option, FIELD_MAX))).unwrap_or_default();
     match outcome.edited.filter(|_| outcome.decided == Decided::Allowed) {
-        Some(edited) => format!("{words}{option}, changed to: {}", line(&edited, FIELD)),
-        None => format!("{words}{option}"),
+        Some(edited) => format!("{text_parts}{option}, changed to: {}", line(&edited, FIELD_MAX)),
+        None => format!("{text_parts}{option}"),
     }
 }
 
@@ -380,7 +381,7 @@ mod tests {
         Envelope::read(serde_json::value::to_raw_value(&wire).unwrap()).unwrap()
     }
 
-    fn shown(events: &[(&str, Value)]) -> String {
+    fn render(events: &[(&str, Value)]) -> String {
         let (mut view, mut out) = (View::new(Paint::none(), false), String::new());
         for (kind, event) in events {
             view.event(&envelope(kind, event.clone()), &mut out);
@@ -389,7 +390,7 @@ mod tests {
         out
     }
 
-    fn said(text: &str) -> Value {
+    fn chunk(text: &str) -> Value {
         json!({ "content": { "type": "text", "text": text } })
     }
 
@@ -403,22 +404,22 @@ mod tests {
         let change = json!({ "surface": "b", "rev": 2, "base": 1, "messages": [
             { "version": "v0.9", "updateDataModel": { "surfaceId": "b", "path": "/t", "value": "three" } }] });
         let closed = json!({ "surface": "b", "rev": 3, "base": 2, "closed": true, "messages": [] });
-        let text = shown(&[("surface_updated", whole), ("surface_updated", change), ("surface_updated", closed)]);
+        let text = render(&[("surface_updated", whole), ("surface_updated", change), ("surface_updated", closed)]);
         assert_eq!(text, "· surface Build\n  │ one\n  │ \\u{1b}[2Jtwo\n· surface b is closed\n");
     }
 
     #[test]
     fn run_is_printed_as_a_conversation() {
-        let text = shown(&[
+        let text = render(&[
             ("run_started", json!({})),
-            ("user_message_chunk", said("hi")),
-            ("agent_thought_chunk", said("hm")),
-            ("agent_message_chunk", said("hel")),
-            ("agent_message_chunk", said("lo")),
+            ("user_message_chunk", chunk("hi")),
+            ("agent_thought_chunk", chunk("hm")),
+            ("agent_message_chunk", chunk("hel")),
+            ("agent_message_chunk", chunk("lo")),
             ("tool_call", json!({ "toolCallId": "c", "title": "touch a", "status": "pending" })),
             ("tool_call_update", json!({ "toolCallId": "c", "status": "completed" })),
             ("tool_call_update", json!({ "toolCallId": "c", "rawOutput": {} })),
-            ("agent_message_chunk", said("bye\n")),
+            ("agent_message_chunk", chunk("bye\n")),
             ("run_ended", json!({ "status": "completed", "stop_reason": "end_turn" })),
         ]);
         assert_eq!(text, "> hi\nhm\nhello\n○ touch a\n✔ touch a\nbye\n· done\n");
@@ -431,15 +432,15 @@ mod tests {
             body
         };
         let call = |id: &str, title: &str| json!({ "toolCallId": id, "title": title, "status": "pending" });
-        let text = shown(&[
+        let text = render(&[
             ("tool_call", call("a", "Explore\u{1b}[31m")),
             ("tool_call", under("a", call("b", "ls"))),
-            ("agent_message_chunk", under("a", said("I see\n"))),
-            ("agent_message_chunk", under("a", said("two."))),
+            ("agent_message_chunk", under("a", chunk("I see\n"))),
+            ("agent_message_chunk", under("a", chunk("two."))),
             ("tool_call", under("b", call("c", "deeper"))),
-            ("agent_message_chunk", under("never", said("bye"))),
+            ("agent_message_chunk", under("never", chunk("bye"))),
         ]);
-        let title = line("Explore\u{1b}[31m", FIELD);
+        let title = line("Explore\u{1b}[31m", FIELD_MAX);
         let expected = format!("○ {title}\n  ↳ in {title}\n  ○ ls\n  I see\n  two.\n    ↳ in ls\n    ○ deeper\nbye\n");
         assert_eq!(text, expected);
         assert!(!text.contains('\u{1b}'));
@@ -448,8 +449,8 @@ mod tests {
     #[test]
     fn agent_text_never_reaches_the_terminal_raw() {
         let evil = "\u{1b}]0;x\u{7}\u{202e}\r";
-        let text = shown(&[
-            ("agent_message_chunk", said(evil)),
+        let text = render(&[
+            ("agent_message_chunk", chunk(evil)),
             ("agent_message_chunk", json!({ "content": { "type": evil, "uri": evil } })),
             (
                 "tool_call",
@@ -475,12 +476,12 @@ mod tests {
     fn tool_call_without_an_end_is_not_shown_as_failed() {
         let end = json!({ "toolCallId": "c", "status": "failed", "_meta": { "plexus": { "synthesized": true, "reason": "x" } } });
         let begin = json!({ "toolCallId": "c", "title": "ls", "status": "pending" });
-        assert_eq!(shown(&[("tool_call", begin), ("tool_call_update", end)]), "○ ls\n○ ls (not reported)\n");
+        assert_eq!(render(&[("tool_call", begin), ("tool_call_update", end)]), "○ ls\n○ ls (not reported)\n");
     }
 
     #[test]
     fn unknown_events_are_reported_once_and_in_words() {
-        let text = shown(&[("raw", json!({ "a": 1 })), ("raw", json!({ "b": 2 })), ("odd", json!({ "c": 3 }))]);
+        let text = render(&[("raw", json!({ "a": 1 })), ("raw", json!({ "b": 2 })), ("odd", json!({ "c": 3 }))]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(!text.contains('{'), "{text}");
     }
@@ -488,7 +489,7 @@ mod tests {
     #[test]
     fn request_outcomes_each_have_a_text() {
         let by = json!({ "name": "phone" });
-        for (receipt, words) in [
+        for (receipt, text_parts) in [
             (
                 json!({ "state": "answered", "ok": true, "option_id": "once", "resolved_by": by }),
                 "allowed by phone (once)",
@@ -497,7 +498,7 @@ mod tests {
             (json!({ "state": "withdrawn", "resolved_by": by }), "withdrawn by phone"),
             (json!({ "state": "expired" }), "expired: nobody answered in time"),
         ] {
-            assert_eq!(outcome(&receipt), words);
+            assert_eq!(outcome(&receipt), text_parts);
         }
     }
 }

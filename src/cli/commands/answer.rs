@@ -73,22 +73,22 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
     if request.state != RequestState::Open
         && let Some(receipt) = &request.receipt
     {
-        return lost(&json!(receipt), args.json);
+        return print_lost(&json!(receipt), args.json);
     }
     let actions = answers::actions(&request, answers::Answerer::UNLIMITED);
-    let named = match &args.option[..] {
-        [word] if request.form().is_empty() && request.kind != RequestType::Pick => Some(named(&actions, word)?),
+    let action = match &args.option[..] {
+        [word] if request.form().is_empty() && request.kind != RequestType::Pick => Some(find_action(&actions, word)?),
         _ => None,
     };
-    let no = args.deny || named.is_some_and(|action| action.role.rule().sense == answers::Sense::Deny);
-    was_read(&request, args.digest.as_deref(), no)?;
-    if let Some(action) = named.filter(|action| action.role.rule().lasting && !args.yes) {
+    let denies = args.deny || action.is_some_and(|action| action.role.rule().sense == answers::Sense::Deny);
+    check_digest(&request, args.digest.as_deref(), denies)?;
+    if let Some(action) = action.filter(|action| action.role.rule().lasting && !args.yes) {
         confirm_lasting(action)?;
     }
     let mut answer = json!({});
-    let asked = request.form();
-    if !asked.is_empty() && !args.deny {
-        answer["answers"] = json!(answers_to(asked, &args)?);
+    let questions = request.form();
+    if !questions.is_empty() && !args.deny {
+        answer["answers"] = json!(answers_to(questions, &args)?);
     } else if args.allow || args.deny {
         match request.kind {
             RequestType::Pick | RequestType::Prompt if args.allow => {
@@ -106,7 +106,7 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
         let is_id = |word: &String| request.items.iter().any(|item| item.id == *word);
         let ids = args.option.iter().map(|word| id(word).filter(|_| !is_id(word)).map_or(word, |item| &item.id));
         answer["ids"] = ids.cloned().collect::<Vec<_>>().into();
-    } else if let Some(action) = named {
+    } else if let Some(action) = action {
         answer = json!(action.answer);
     } else {
         return Err(CommandFailure::plain("this request accepts one option: use --option once"));
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
             }
             Ok(0)
         }
-        AnswerOutcome::Lost(receipt) => lost(&receipt, args.json),
+        AnswerOutcome::Lost(receipt) => print_lost(&receipt, args.json),
     }
 }
 
@@ -137,15 +137,15 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
 fn answers_to(questions: &[Question], args: &AnswerArgs) -> anyhow::Result<Answers> {
     let mut answers = Answers::new();
     let ids = || questions.iter().map(|question| question.id.as_str()).collect::<Vec<_>>().join(", ");
-    for given in args.option.iter().chain(&args.text) {
+    for argument in args.option.iter().chain(&args.text) {
         // An identifier may contain `=`: the longest match counts.
         let named = questions.iter().filter_map(|question| {
-            let words = given.strip_prefix(question.id.as_str())?.strip_prefix('=')?;
-            Some((question.id.as_str(), words))
+            let text = argument.strip_prefix(question.id.as_str())?.strip_prefix('=')?;
+            Some((question.id.as_str(), text))
         });
-        let (id, words) = match (named.max_by_key(|(id, _)| id.len()), questions) {
+        let (id, text) = match (named.max_by_key(|(id, _)| id.len()), questions) {
             (Some(named), _) => named,
-            (None, [only]) => (only.id.as_str(), given.as_str()),
+            (None, [only]) => (only.id.as_str(), argument.as_str()),
             (None, _) => {
                 return Err(CommandFailure::plain(format!(
                     "say which question: --option ID=ANSWER, with an ID of {}",
@@ -153,32 +153,32 @@ fn answers_to(questions: &[Question], args: &AnswerArgs) -> anyhow::Result<Answe
                 )));
             }
         };
-        answers.entry(id.to_owned()).or_default().push(words.to_owned());
+        answers.entry(id.to_owned()).or_default().push(text.to_owned());
     }
     if answers.is_empty() {
         let how = format!("answer with --option ID=ANSWER for each of {}, or --deny", ids());
         return Err(CommandFailure::plain(format!("this request has several questions: {how}")));
     }
-    let left: Vec<&str> = questions
+    let missing: Vec<&str> = questions
         .iter()
         .filter(|question| !question.optional && !answers.contains_key(&question.id))
         .map(|question| question.id.as_str())
         .collect();
-    if !left.is_empty() {
+    if !missing.is_empty() {
         let fix = "use --option ID=ANSWER for each; `plexus requests` lists them";
-        return Err(CommandFailure::plain(format!("an answer is missing to {}: {fix}", left.join(", "))));
+        return Err(CommandFailure::plain(format!("an answer is missing to {}: {fix}", missing.join(", "))));
     }
     Ok(answers)
 }
 
 /// Checks that the person read the current revision: after a change, its digest must be given.
-fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result<()> {
+fn check_digest(request: &Request, digest: Option<&str>, denies: bool) -> anyhow::Result<()> {
     match digest {
         Some(read) if read.len() < 8 || !request.digest.starts_with(read) => Err(CommandFailure::plain(format!(
             "--digest {}: the request has changed: read it again with `plexus requests`",
             line(read, TITLE)
         ))),
-        None if request.changed && !no => Err(CommandFailure::plain(format!(
+        None if request.changed && !denies => Err(CommandFailure::plain(format!(
             "this request has changed since it was first shown: read it again with `plexus requests`, then answer \
              with --digest {}",
             read_digest(request)
@@ -188,18 +188,18 @@ fn was_read(request: &Request, digest: Option<&str>, no: bool) -> anyhow::Result
 }
 
 /// The answer with this id, verb or label.
-fn named<'a>(actions: &'a [answers::AnswerAction], word: &str) -> anyhow::Result<&'a answers::AnswerAction> {
-    answers::find(actions, word).map_err(|why| {
-        let all = actions.iter().filter_map(|action| {
+fn find_action<'a>(actions: &'a [answers::AnswerAction], word: &str) -> anyhow::Result<&'a answers::AnswerAction> {
+    answers::find(actions, word).map_err(|reason| {
+        let options = actions.iter().filter_map(|action| {
             let id = action.answer.as_ref()?.option_id.as_ref()?;
             Some(format!("{} = {}", line(id, TITLE), action.text()))
         });
-        let all = all.collect::<Vec<_>>().join(", ");
-        let why = match why {
+        let options = options.collect::<Vec<_>>().join(", ");
+        let reason = match reason {
             answers::Unmatched::None => "no answer has this name",
             answers::Unmatched::Several => "several answers have this name",
         };
-        CommandFailure::plain(format!("--option {}: {why}; this request takes {all}", line(word, TITLE)))
+        CommandFailure::plain(format!("--option {}: {reason}; this request takes {options}", line(word, TITLE)))
     })
 }
 
@@ -220,7 +220,7 @@ fn confirm_lasting(action: &answers::AnswerAction) -> anyhow::Result<()> {
     }
 }
 
-fn lost(receipt: &Value, json: bool) -> CommandResult {
+fn print_lost(receipt: &Value, json: bool) -> CommandResult {
     if json {
         print_json(receipt)?;
     } else {

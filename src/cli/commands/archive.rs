@@ -23,8 +23,8 @@ pub(crate) struct ArchiveArgs {
 pub(crate) async fn run(args: ArchiveArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let what = if args.undo { "restoring the session" } else { "archiving" };
-    client.patch(&format!("/v1/sessions/{session}"), &json!({ "archived": !args.undo }), what).await?;
+    let operation = if args.undo { "restoring the session" } else { "archiving" };
+    client.patch(&format!("/v1/sessions/{session}"), &json!({ "archived": !args.undo }), operation).await?;
     print(&format!("{session} is {}\n", if args.undo { "restored" } else { "archived" }))?;
     Ok(0)
 }

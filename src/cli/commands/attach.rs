@@ -30,7 +30,7 @@ pub(crate) async fn run(args: AttachArgs) -> CommandResult {
     }
     let caller = Client::find().await?;
     let session = match &args.session {
-        Some(meant) => Some(caller.session(meant).await?.session_id.to_string()),
+        Some(name) => Some(caller.session(name).await?.session_id.to_string()),
         None => {
             // Checks the token while an error can still be printed.
             let _ = caller.runtimes().await?;
@@ -42,6 +42,6 @@ pub(crate) async fn run(args: AttachArgs) -> CommandResult {
     match plexus_tui::run(caller.gateway, options).await? {
         plexus_tui::End::Left => Ok(0),
         plexus_tui::End::Signal(number) => Ok(128 + number),
-        plexus_tui::End::Refused(why) => Err(CommandFailure::new(NOT_PERMITTED, why).into()),
+        plexus_tui::End::Refused(reason) => Err(CommandFailure::new(NOT_PERMITTED, reason).into()),
     }
 }

@@ -37,10 +37,10 @@ pub(crate) async fn run(args: BridgeArgs) -> CommandResult {
     match args.dialect {
         Dialect::Acp => acp(args).await,
         Dialect::Codelia => match codelia_target(args).await {
-            Ok((client, target)) => served(plexus_bridges::codelia::serve(client.gateway, target).await),
-            Err(why) => {
-                plexus_bridges::codelia::show_error(&why).await;
-                Err(why)
+            Ok((client, target)) => bridge_result(plexus_bridges::codelia::serve(client.gateway, target).await),
+            Err(error) => {
+                plexus_bridges::codelia::show_error(&error).await;
+                Err(error)
             }
         },
     }
@@ -53,7 +53,7 @@ async fn acp(args: BridgeArgs) -> CommandResult {
         None => None,
     };
     let runtime = runtime(&client, args.runtime.as_deref()).await?;
-    served(plexus_bridges::acp::serve(client.gateway, session, runtime).await)
+    bridge_result(plexus_bridges::acp::serve(client.gateway, session, runtime).await)
 }
 
 async fn codelia_target(args: BridgeArgs) -> anyhow::Result<(Client, plexus_bridges::codelia::CodeliaTarget)> {
@@ -73,17 +73,17 @@ async fn codelia_target(args: BridgeArgs) -> anyhow::Result<(Client, plexus_brid
 async fn runtime(client: &Client, name: Option<&str>) -> anyhow::Result<Option<RuntimeId>> {
     let Some(name) = name else { return Ok(None) };
     let all = client.runtimes().await?;
-    let runtime = choose(all, name, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
+    let runtime = choose(all, name, |runtime| runtime.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
     Ok(Some(runtime.runtime_id))
 }
 
 /// The result of a bridge; errors of the client library have exit codes of their own.
-fn served(outcome: anyhow::Result<()>) -> CommandResult {
+fn bridge_result(outcome: anyhow::Result<()>) -> CommandResult {
     match outcome {
         Ok(()) => Ok(0),
-        Err(why) => match why.downcast::<plexus_client::Error>() {
+        Err(error) => match error.downcast::<plexus_client::Error>() {
             Ok(error) => Err(failure("bridging", &error).into()),
-            Err(why) => Err(why),
+            Err(error) => Err(error),
         },
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct CancelArgs {
 pub(crate) async fn run(args: CancelArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let done = client.post(&format!("/v1/sessions/{session}/cancel"), &json!({}), "cancelling").await?;
-    print(&format!("cancelling {}\n", line(done["run_id"].as_str().unwrap_or(session.as_str()), TITLE)))?;
+    let response = client.post(&format!("/v1/sessions/{session}/cancel"), &json!({}), "cancelling").await?;
+    print(&format!("cancelling {}\n", line(response["run_id"].as_str().unwrap_or(session.as_str()), TITLE)))?;
     Ok(0)
 }

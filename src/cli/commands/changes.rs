@@ -39,31 +39,31 @@ pub(crate) async fn run(args: ChangesArgs) -> CommandResult {
         query.append_pair("run", run);
     }
     let query = query.finish();
-    let path = |rest: &str| match query.is_empty() {
-        true => format!("/v1/sessions/{session}/changes{rest}"),
-        false => format!("/v1/sessions/{session}/changes{rest}?{query}"),
+    let path = |suffix: &str| match query.is_empty() {
+        true => format!("/v1/sessions/{session}/changes{suffix}"),
+        false => format!("/v1/sessions/{session}/changes{suffix}?{query}"),
     };
     if args.patch {
         return patch(&client, &path("/patch")).await;
     }
-    let found: Value = client.get(&path(""), "reading what changed").await?;
+    let changes: Value = client.get(&path(""), "reading what changed").await?;
     if args.json {
-        print_json(&found)?;
+        print_json(&changes)?;
     } else {
-        print(&shown(&found, Paint::stdout()))?;
+        print(&format_changes(&changes, Paint::stdout()))?;
     }
     Ok(0)
 }
 
 async fn patch(client: &Client, path: &str) -> CommandResult {
     let mut pieces = client.download(path, "reading what changed").await?;
-    let mut harmless = SanitizedWriter::text();
+    let mut sanitized = SanitizedWriter::text();
     let mut bytes = Vec::new();
-    let cut = |_| CommandFailure::plain("reading what changed: the gateway ended the answer early; try again");
-    while let Some(piece) = pieces.next().await.map_err(cut)? {
-        harmless.push(&piece, &mut bytes);
+    let truncated = |_| CommandFailure::plain("reading what changed: the gateway ended the answer early; try again");
+    while let Some(piece) = pieces.next().await.map_err(truncated)? {
+        sanitized.push(&piece, &mut bytes);
     }
-    harmless.finish(&mut bytes);
+    sanitized.finish(&mut bytes);
     let mut out = std::io::stdout().lock();
     out.write_all(&bytes)?;
     out.flush()?;
@@ -71,19 +71,19 @@ async fn patch(client: &Client, path: &str) -> CommandResult {
 }
 
 /// The list as a table, with what was left out below it.
-fn shown(found: &Value, paint: Paint) -> String {
+fn format_changes(changes: &Value, paint: Paint) -> String {
     let text = |value: &Value, name: &str| clean(value[name].as_str().unwrap_or_default());
-    let files = found["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let files = changes["files"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut out = if files.is_empty() {
         "nothing changed\n".to_owned()
     } else {
         let rows: Vec<Vec<String>> = files.iter().map(row).collect();
         table(paint, &["WHAT", "ADDED", "REMOVED", "BY", "FILE"], &rows)
     };
-    if let Some(more) = found["left_off"].as_u64().filter(|more| *more > 0) {
-        out.push_str(&format!("{more} more files changed and are not listed\n"));
+    if let Some(count) = changes["left_off"].as_u64().filter(|count| *count > 0) {
+        out.push_str(&format!("{count} more files changed and are not listed\n"));
     }
-    for note in found["notes"].as_array().map(Vec::as_slice).unwrap_or_default() {
+    for note in changes["notes"].as_array().map(Vec::as_slice).unwrap_or_default() {
         out.push_str(&paint.dim(&format!("note: {}", text(note, "text"))));
         out.push('\n');
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn changes_are_a_table_with_harmless_names_and_what_was_left_out() {
-        let found = json!({
+        let changes = json!({
             "files": [
                 { "path": "src/\u{1b}[31ma.rs", "status": "modified", "added": 12, "removed": 3, "compared": "text", "by": "session" },
                 { "path": "b", "from": "old\nb", "status": "renamed", "added": 0, "removed": 0, "compared": "text", "by": "others" },
@@ -124,7 +124,7 @@ mod tests {
             "left_off": 7,
             "notes": [{ "code": "walk_bounded", "text": "the folder is too large" }],
         });
-        let text = shown(&found, Paint::none());
+        let text = format_changes(&changes, Paint::none());
         let rows: Vec<Vec<&str>> = text.lines().map(|row| row.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["WHAT", "ADDED", "REMOVED", "BY", "FILE"]);
         assert_eq!(rows[1][..4], ["modified", "+12", "-3", "session"]);
@@ -132,6 +132,9 @@ mod tests {
         assert_eq!(rows[2][..4], ["renamed", "+0", "-0", "others"], "a name with a line break stays one row: {text}");
         assert!(text.contains(" -> b\n") && text.contains("c.png (it is binary)"), "{text}");
         assert!(text.ends_with("7 more files changed and are not listed\nnote: the folder is too large\n"), "{text}");
-        assert_eq!(shown(&json!({ "files": [], "left_off": 0, "notes": [] }), Paint::none()), "nothing changed\n");
+        assert_eq!(
+            format_changes(&json!({ "files": [], "left_off": 0, "notes": [] }), Paint::none()),
+            "nothing changed\n"
+        );
     }
 }

@@ -17,11 +17,11 @@ const VARIABLE: &str = "PLEXUS_COMPLETE";
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     #[command(subcommand)]
-    target: Target,
+    output: Output,
 }
 
 #[derive(Debug, Subcommand)]
-enum Target {
+enum Output {
     /// For bash: add `source <(plexus completions bash)` to ~/.bashrc
     Bash,
     /// For zsh: add `source <(plexus completions zsh)` to ~/.zshrc, after compinit
@@ -36,16 +36,16 @@ enum Target {
 }
 
 pub(crate) fn run(args: &CompletionsArgs, command: clap::Command) -> CommandResult {
-    let shell = match &args.target {
-        Target::Bash => "bash",
-        Target::Zsh => "zsh",
-        Target::Fish => "fish",
-        Target::Man { dir } => return man(dir, command),
+    let shell = match &args.output {
+        Output::Bash => "bash",
+        Output::Zsh => "zsh",
+        Output::Fish => "fish",
+        Output::Man { dir } => return man(dir, command),
     };
     // Typed as a path, it may not be found by its name.
-    let own = std::env::args_os().next().unwrap_or_default();
+    let invoked_as = std::env::args_os().next().unwrap_or_default();
     let program = match std::env::current_exe() {
-        Ok(path) if Path::new(&own).components().count() > 1 => path.display().to_string(),
+        Ok(path) if Path::new(&invoked_as).components().count() > 1 => path.display().to_string(),
         _ => "plexus".to_owned(),
     };
     let mut script = Vec::new();
@@ -59,8 +59,8 @@ pub(crate) fn run(args: &CompletionsArgs, command: clap::Command) -> CommandResu
 }
 
 fn man(dir: &Path, command: clap::Command) -> CommandResult {
-    let failed = |why: std::io::Error| {
-        CommandFailure::plain(format!("writing the man pages to {}: {why}; use a folder of yours", dir.display()))
+    let failed = |error: std::io::Error| {
+        CommandFailure::plain(format!("writing the man pages to {}: {error}; use a folder of yours", dir.display()))
     };
     std::fs::create_dir_all(dir).map_err(failed)?;
     clap_mangen::generate_to(command, dir).map_err(failed)?;

@@ -10,7 +10,7 @@ use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
 use crate::cli::output::{Paint, age, line, print, print_json, table};
 
 /// Longest name or list of permissions shown, in characters.
-const SHOWN: usize = 80;
+const TEXT_MAX: usize = 80;
 
 /// List, rename and revoke paired devices
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(crate) enum DevicesAction {
 
 /// A device, as the gateway lists it.
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct ListedDevice {
     device_id: String,
     name: String,
     kind: String,
@@ -58,8 +58,8 @@ struct Listed {
     you: bool,
 }
 
-impl Listed {
-    fn seen(&self) -> String {
+impl ListedDevice {
+    fn last_seen(&self) -> String {
         match self.last_seen_at {
             _ if self.online => "online".into(),
             Some(at) => format!("{} ago", age(at)),
@@ -67,18 +67,18 @@ impl Listed {
         }
     }
 
-    fn may(&self) -> String {
-        let mut may = self.scopes.join(",");
+    fn permissions(&self) -> String {
+        let mut permissions = self.scopes.join(",");
         if let Some(up_to) = &self.approve_up_to {
-            may += &format!(" up to {up_to}");
+            permissions += &format!(" up to {up_to}");
         }
         if let Some(runtimes) = &self.runtimes {
-            may += &format!(" with {}", runtimes.join(","));
+            permissions += &format!(" with {}", runtimes.join(","));
         }
         if let Some(at) = self.expires_at {
-            may += &format!(" until {at}");
+            permissions += &format!(" until {at}");
         }
-        may
+        permissions
     }
 }
 
@@ -92,33 +92,40 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
     }
     #[derive(Deserialize)]
     struct List {
-        devices: Vec<Listed>,
+        devices: Vec<ListedDevice>,
     }
     let List { devices } = serde_json::from_value(list)?;
     match args.action {
         None => {
             let rows: Vec<Vec<String>> = devices
                 .iter()
-                .map(|one| {
-                    let kind = if one.you { format!("{} (you)", one.kind) } else { one.kind.clone() };
-                    vec![one.device_id.clone(), line(&one.name, SHOWN), kind, one.seen(), line(&one.may(), SHOWN)]
+                .map(|device| {
+                    let kind = if device.you { format!("{} (you)", device.kind) } else { device.kind.clone() };
+                    vec![
+                        device.device_id.clone(),
+                        line(&device.name, TEXT_MAX),
+                        kind,
+                        device.last_seen(),
+                        line(&device.permissions(), TEXT_MAX),
+                    ]
                 })
                 .collect();
             print(&table(Paint::stdout(), &["DEVICE", "NAME", "KIND", "SEEN", "MAY"], &rows))?;
         }
         Some(DevicesAction::Rename { device, name }) => {
-            let device = which(devices, &device)?;
+            let device = find_device(devices, &device)?;
             let path = format!("/v1/devices/{}", device.device_id);
             client.patch(&path, &json!({ "name": name }), "renaming the device").await?;
-            print(&format!("{} is {} now\n", line(&device.name, SHOWN), line(&name, SHOWN)))?;
+            print(&format!("{} is {} now\n", line(&device.name, TEXT_MAX), line(&name, TEXT_MAX)))?;
         }
         Some(DevicesAction::Revoke { device: None, .. }) => {
             #[derive(Deserialize)]
             struct RevokedCount {
                 revoked: usize,
             }
-            let done = client.delete_told("/v1/local-browsers", "signing out the browsers on this machine").await?;
-            let RevokedCount { revoked } = serde_json::from_value(done)?;
+            let response =
+                client.delete_with_response("/v1/local-browsers", "signing out the browsers on this machine").await?;
+            let RevokedCount { revoked } = serde_json::from_value(response)?;
             print(&match revoked {
                 0 => "no browser on this machine is signed in\n".to_owned(),
                 1 => "signed out 1 browser on this machine\n".to_owned(),
@@ -126,24 +133,24 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
             })?;
         }
         Some(DevicesAction::Revoke { device: Some(device), .. }) => {
-            let device = which(devices, &device)?;
+            let device = find_device(devices, &device)?;
             client.delete(&format!("/v1/devices/{}", device.device_id), "revoking the device").await?;
-            print(&format!("revoked {} ({})\n", line(&device.name, SHOWN), device.device_id))?;
+            print(&format!("revoked {} ({})\n", line(&device.name, TEXT_MAX), device.device_id))?;
         }
     }
     Ok(0)
 }
 
 /// The device that a person named: by its name, if unique, or by a prefix of its identifier.
-fn which(devices: Vec<Listed>, meant: &str) -> anyhow::Result<Listed> {
-    let named = devices.iter().filter(|one| one.name == meant).count();
-    match devices.iter().position(|one| one.name == meant) {
-        Some(at) if named == 1 => devices.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone")),
+fn find_device(devices: Vec<ListedDevice>, name: &str) -> anyhow::Result<ListedDevice> {
+    let count = devices.iter().filter(|device| device.name == name).count();
+    match devices.iter().position(|device| device.name == name) {
+        Some(at) if count == 1 => devices.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone")),
         Some(_) => {
-            let message = format!("{named} devices have that name: use the identifier, which `plexus devices` shows");
+            let message = format!("{count} devices have that name: use the identifier, which `plexus devices` shows");
             Err(CommandFailure::new(FAILURE, message).into())
         }
-        None => choose(devices, meant, |one| one.device_id.as_str(), "device", "`plexus devices` lists them"),
+        None => choose(devices, name, |device| device.device_id.as_str(), "device", "`plexus devices` lists them"),
     }
 }
 
@@ -153,15 +160,19 @@ mod tests {
 
     #[test]
     fn device_is_found_by_name_or_by_identifier_prefix() {
-        let device = |id: &str, name: &str| -> Listed {
+        let device = |id: &str, name: &str| -> ListedDevice {
             serde_json::from_value(json!({
                 "device_id": id, "name": name, "kind": "device", "scopes": [], "online": false, "you": false,
             }))
             .unwrap()
         };
         let all = || vec![device("d_abc", "phone"), device("d_abd", "tablet"), device("d_xyz", "tablet")];
-        assert_eq!(which(all(), "phone").unwrap().device_id, "d_abc");
-        assert_eq!(which(all(), "d_x").unwrap().device_id, "d_xyz");
-        assert!(which(all(), "tablet").is_err() && which(all(), "d_ab").is_err() && which(all(), "x_").is_err());
+        assert_eq!(find_device(all(), "phone").unwrap().device_id, "d_abc");
+        assert_eq!(find_device(all(), "d_x").unwrap().device_id, "d_xyz");
+        assert!(
+            find_device(all(), "tablet").is_err()
+                && find_device(all(), "d_ab").is_err()
+                && find_device(all(), "x_").is_err()
+        );
     }
 }

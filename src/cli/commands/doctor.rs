@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use plexus::config::LISTEN;
-use plexus::router::doctor::{self as over_http, Verdict};
+use plexus::router::doctor::{self as api, Verdict};
 use plexus_protocol::RuntimeInfo;
 
 use crate::cli::checks::{Check, Checks, DETAIL, Surroundings, check_modes, check_runtime, surroundings};
@@ -38,22 +38,22 @@ pub(crate) async fn run(args: DoctorArgs) -> CommandResult {
     let mut checks = Checks::default();
     let home = Home::find()?;
     if args.confirm_clock {
-        Client::find().await?.post_nothing("/v1/clock/confirm", "the clock").await?;
+        Client::find().await?.post_without_body("/v1/clock/confirm", "the clock").await?;
     }
     let exe = this_program()?;
     check_modes(&mut checks, home.dir());
     // The configured port, which the next gateway will use.
     let configured = discover::config(args.config.clone(), home.dir(), &exe);
     let listen = configured.ok().flatten().map_or(LISTEN, |(_, config)| config.listen);
-    let runtimes = gateway(&mut checks, &home, listen).await?;
+    let runtimes = check_gateway(&mut checks, &home, listen).await?;
     let found = surroundings(&mut checks, &home, &exe, args.config, runtimes.as_deref(), args.start).await;
     let failed = checks.0.iter().any(|check| check.verdict == Verdict::Fail);
     if args.json {
         let Surroundings { agents, servers, holders, links } = found;
-        let all = serde_json::json!({
+        let report = serde_json::json!({
             "checks": checks.0, "agents": agents, "servers": servers, "holders": holders, "links": links,
         });
-        print_json(&all)?;
+        print_json(&report)?;
     } else {
         let paint = Paint::stdout();
         let mut out = String::new();
@@ -72,49 +72,53 @@ pub(crate) async fn run(args: DoctorArgs) -> CommandResult {
 }
 
 /// Checks whether a gateway runs; returns its runtimes.
-async fn gateway(
+async fn check_gateway(
     checks: &mut Checks,
     home: &Home,
     listen: SocketAddr,
 ) -> anyhow::Result<Option<Vec<Arc<RuntimeInfo>>>> {
     match home.gateway().await? {
         GatewayState::Up(running) => {
-            let own = env!("CARGO_PKG_VERSION");
+            let version = env!("CARGO_PKG_VERSION");
             let at = format!("{} (process {}, version {})", running.url, running.pid, running.version);
-            if running.version == own {
+            if running.version == version {
                 checks.ok("gateway", at);
             } else {
-                checks.warn("gateway", format!("{at}; this program is {own}"), "restart it to use the same version");
+                checks.warn(
+                    "gateway",
+                    format!("{at}; this program is {version}"),
+                    "restart it to use the same version",
+                );
             }
-            let asked = match Client::to(home.clone(), running) {
+            let runtimes_and_checks = match Client::to(home.clone(), running) {
                 Ok(client) => match client.runtimes().await {
-                    Ok(runtimes) => Ok((runtimes, own_checks(&client).await)),
-                    Err(why) => Err(why),
+                    Ok(runtimes) => Ok((runtimes, gateway_checks(&client).await)),
+                    Err(reason) => Err(reason),
                 },
-                Err(why) => Err(why),
+                Err(reason) => Err(reason),
             };
-            match asked {
-                Ok((runtimes, near)) => {
+            match runtimes_and_checks {
+                Ok((runtimes, gateway_checks)) => {
                     checks.ok("signing in", format!("works; {} runtimes attached", runtimes.len()));
-                    near.into_iter().for_each(|over_http::Check { name, state, detail, fix }| {
+                    gateway_checks.into_iter().for_each(|api::Check { name, state, detail, fix }| {
                         checks.add(&name, state, detail, fix);
                     });
                     runtimes.iter().for_each(|runtime| check_runtime(checks, runtime));
                     Ok(Some(runtimes.into_iter().map(Arc::new).collect()))
                 }
-                Err(why) => {
-                    checks.fail("signing in", format!("{why:#}"), "check that PLEXUS_HOME is the gateway's");
+                Err(reason) => {
+                    checks.fail("signing in", format!("{reason:#}"), "check that PLEXUS_HOME is the gateway's");
                     Ok(Some(Vec::new()))
                 }
             }
         }
-        GatewayState::Down(why) => {
-            checks.warn("gateway", format!("not running: {why}"), "start it with `plexus serve`");
+        GatewayState::Down(reason) => {
+            checks.warn("gateway", format!("not running: {reason}"), "start it with `plexus serve`");
             match tokio::net::TcpListener::bind(listen).await {
                 Ok(_) => checks.ok("port", format!("{listen} is free")),
-                Err(why) => {
+                Err(reason) => {
                     let fix = "stop what uses it, or start with `plexus serve --listen 127.0.0.1:0`";
-                    checks.fail("port", format!("{listen} cannot be listened on: {why}"), fix);
+                    checks.fail("port", format!("{listen} cannot be listened on: {reason}"), fix);
                 }
             }
             Ok(None)
@@ -124,16 +128,17 @@ async fn gateway(
 
 /// The gateway's own checks: its clock, and the accounts near their memory limit. An older gateway that does not report them gets no
 /// complaint.
-async fn own_checks(client: &Client) -> Vec<over_http::Check> {
+async fn gateway_checks(client: &Client) -> Vec<api::Check> {
     #[derive(serde::Deserialize)]
-    struct All {
-        checks: Vec<over_http::Check>,
+    struct ChecksResponse {
+        checks: Vec<api::Check>,
     }
     let mut checks = Vec::new();
     for (path, name) in [("/v1/doctor?only=clock", "clock"), ("/v1/doctor?only=memory", "memory ")] {
-        let all = client.get::<All>(path, "health checks").await.map(|all| all.checks).unwrap_or_default();
+        let report =
+            client.get::<ChecksResponse>(path, "health checks").await.map(|report| report.checks).unwrap_or_default();
         // An older gateway answers with all checks.
-        checks.extend(all.into_iter().filter(|check| check.name.starts_with(name)));
+        checks.extend(report.into_iter().filter(|check| check.name.starts_with(name)));
     }
     checks
 }

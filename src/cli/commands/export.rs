@@ -34,16 +34,16 @@ pub(crate) struct ExportArgs {
 pub(crate) async fn run(args: ExportArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let (format, mut harmless) = match args.format {
+    let (format, mut sanitized) = match args.format {
         Format::Ndjson => ("ndjson", SanitizedWriter::json()),
         Format::Md => ("md", SanitizedWriter::text()),
         Format::Html => ("html", SanitizedWriter::text()),
     };
     let mut bytes = Vec::new();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let written = |why: std::io::Error| match why.kind() {
-        std::io::ErrorKind::BrokenPipe => anyhow::Error::from(why),
-        _ => CommandFailure::plain(format!("writing the export: {why}; check the free space")),
+    let write_error = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => anyhow::Error::from(error),
+        _ => CommandFailure::plain(format!("writing the export: {error}; check the free space")),
     };
     let path = format!("/v1/sessions/{session}/export?format={format}");
     let mut pieces = client.download(&path, "exporting the session").await?;
@@ -51,12 +51,12 @@ pub(crate) async fn run(args: ExportArgs) -> CommandResult {
         CommandFailure::plain("exporting the session: the gateway aborted it; the output is incomplete, try again")
     })? {
         bytes.clear();
-        harmless.push(&piece, &mut bytes);
-        out.write_all(&bytes).map_err(written)?;
+        sanitized.push(&piece, &mut bytes);
+        out.write_all(&bytes).map_err(write_error)?;
     }
     bytes.clear();
-    harmless.finish(&mut bytes);
-    out.write_all(&bytes).map_err(written)?;
-    out.flush().map_err(written)?;
+    sanitized.finish(&mut bytes);
+    out.write_all(&bytes).map_err(write_error)?;
+    out.flush().map_err(write_error)?;
     Ok(0)
 }

@@ -30,12 +30,12 @@ use serde::Deserialize;
 use crate::cli::home::Home;
 use crate::cli::random::random_id;
 
-/// How long a gateway may take to read what a hook says; one that takes longer does not hear it.
-const SAY: Duration = Duration::from_millis(100);
-/// Pause before a gateway that is gone is looked for again.
-const AGAIN: Duration = Duration::from_millis(500);
-/// How often a helper that waits checks whether its terminal lives.
-const CHECK: Duration = Duration::from_secs(1);
+/// Time for a gateway to read a message; a slower one does not get it.
+const SEND_TIMEOUT: Duration = Duration::from_millis(100);
+/// Pause before another attempt to reach a gateway.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+/// Time between two checks that the terminal of a waiting helper lives.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Longest answer of the gateway, in bytes.
 const EXIT_MAX: u64 = 1 << 20;
 /// Time for the agent to write the whole input of a hook; of one that takes longer, nothing is reported.
@@ -117,14 +117,14 @@ impl Options {
         message.push(b'\n');
         let socket = home.dir().join(LINK_SOCKET);
         if role == HelperRole::Event {
-            say(&socket, &message)?;
+            send_message(&socket, &message)?;
             return None;
         }
         while pid.alive() {
-            if let Some(exit) = say(&socket, &message).and_then(|stream| wait(&stream, pid)) {
+            if let Some(exit) = send_message(&socket, &message).and_then(|stream| wait(&stream, pid)) {
                 return Some(exit);
             }
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(RECONNECT_PAUSE);
         }
         None
     }
@@ -146,15 +146,15 @@ impl Options {
 /// The process of the terminal of Claude Code that runs this hook; `None` if another program runs it. Where a program runs Claude Code,
 /// that program shows the session: a gateway of ours, perhaps. `CLAUDE_PID` has to name an ancestor, since an environment is inherited.
 fn claude_process() -> Option<Process> {
-    let has = |(name, value): &(&str, &str)| std::env::var(name).is_ok_and(|given| given == *value);
-    let named: u32 = std::env::var("CLAUDE_PID").ok()?.parse().ok()?;
-    if !CLAUDE_IN_TERMINAL.iter().all(has) || !is_ancestor(named) {
+    let is_set = |(name, value): &(&str, &str)| std::env::var(name).is_ok_and(|actual| actual == *value);
+    let claude_pid: u32 = std::env::var("CLAUDE_PID").ok()?.parse().ok()?;
+    if !CLAUDE_IN_TERMINAL.iter().all(is_set) || !is_ancestor(claude_pid) {
         return None;
     }
-    Process::find(named)
+    Process::find(claude_pid)
 }
 
-/// Whether a process is above this one.
+/// Returns true if a process is an ancestor of this one.
 fn is_ancestor(pid: u32) -> bool {
     let parent = rustix::process::getppid().map(|parent| parent.as_raw_pid().unsigned_abs());
     let above = std::iter::successors(parent, |pid| name_and_parent(*pid).map(|(_, parent)| parent));
@@ -162,7 +162,7 @@ fn is_ancestor(pid: u32) -> bool {
     above.take(ANCESTORS_MAX).take_while(|above| *above > 0).any(|above| above == pid)
 }
 
-/// Whether a gateway of this user may run in a home folder, now or later. In the folder of another user no gateway ever answers.
+/// Returns true if a gateway of this user may run in a home folder, now or later. In the folder of another user no gateway ever answers.
 fn may_have_gateway(home: &Path) -> bool {
     match std::fs::metadata(home) {
         Ok(folder) => folder.uid() == rustix::process::geteuid().as_raw(),
@@ -175,9 +175,10 @@ fn read_input(input: &impl AsFd, time: Duration) -> Option<Vec<u8>> {
     let until = Instant::now() + time;
     let (mut all, mut step) = (Vec::new(), vec![0; INPUT_STEP]);
     loop {
-        let left = until.checked_duration_since(Instant::now())?;
-        let left = Timespec { tv_sec: i64::try_from(left.as_secs()).ok()?, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&left)) {
+        let remaining = until.checked_duration_since(Instant::now())?;
+        let remaining =
+            Timespec { tv_sec: i64::try_from(remaining.as_secs()).ok()?, tv_nsec: remaining.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&remaining)) {
             Ok(0) => return None,
             Ok(_) => {}
             Err(Errno::INTR) => continue,
@@ -193,21 +194,22 @@ fn read_input(input: &impl AsFd, time: Duration) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether a Gemini CLI is used in a terminal: in no other program, which would show its session itself, and not for a single prompt.
+/// Returns true if a Gemini CLI is used in a terminal: not in another program, which would show its session itself, and not for a single
+/// prompt.
 fn in_terminal(pid: u32) -> bool {
-    let (words, attached) = if cfg!(target_os = "linux") {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words = words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let (args, attached) = if cfg!(target_os = "linux") {
+        let args = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let args = args.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         let input = std::fs::read_link(format!("/proc/{pid}/fd/0")).unwrap_or_default();
-        (words, input.starts_with("/dev/pts") || input.starts_with("/dev/tty"))
+        (args, input.starts_with("/dev/pts") || input.starts_with("/dev/tty"))
     } else {
         let ps = std::process::Command::new("ps").args(["-o", "tty=,args=", "-p", &pid.to_string()]).output();
         let line = ps.map(|ps| String::from_utf8_lossy(&ps.stdout).trim().to_owned()).unwrap_or_default();
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let attached = words.first().is_some_and(|tty| !tty.starts_with('?'));
-        (words, attached)
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let attached = args.first().is_some_and(|tty| !tty.starts_with('?'));
+        (args, attached)
     };
-    attached && !words.iter().any(|word| NOT_IN_A_TERMINAL.contains(&word.split('=').next().unwrap_or_default()))
+    attached && !args.iter().any(|word| NOT_IN_A_TERMINAL.contains(&word.split('=').next().unwrap_or_default()))
 }
 
 /// The first process above this one that is no shell: hooks are run by one.
@@ -236,19 +238,19 @@ fn name_and_parent(pid: u32) -> Option<(String, u32)> {
     Some((name.trim().rsplit('/').next()?.to_owned(), parent.parse().ok()?))
 }
 
-/// Says it to the gateway, if one hears it at once.
-fn say(socket: &Path, message: &[u8]) -> Option<UnixStream> {
+/// Sends a message to the gateway, if one accepts it at once.
+fn send_message(socket: &Path, message: &[u8]) -> Option<UnixStream> {
     // Without blocking: a gateway that hangs would be waited for once its queue of connections is full.
     let fd = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).ok()?;
     rustix::io::ioctl_fionbio(&fd, true).ok()?;
     rustix::net::connect(&fd, &SocketAddrUnix::new(socket).ok()?).ok()?;
     let mut stream = UnixStream::from(fd);
     stream.set_nonblocking(false).ok()?;
-    stream.set_write_timeout(Some(SAY)).ok()?;
+    stream.set_write_timeout(Some(SEND_TIMEOUT)).ok()?;
     let started = Instant::now();
     for part in message.chunks(64 << 10) {
         stream.write_all(part).ok()?;
-        if started.elapsed() > SAY * 10 {
+        if started.elapsed() > SEND_TIMEOUT * 10 {
             return None;
         }
     }
@@ -257,7 +259,7 @@ fn say(socket: &Path, message: &[u8]) -> Option<UnixStream> {
 
 /// Waits for the exit; `None` if the gateway is gone.
 fn wait(stream: &UnixStream, terminal: Process) -> Option<HelperExit> {
-    stream.set_read_timeout(Some(CHECK)).ok()?;
+    stream.set_read_timeout(Some(CHECK_EVERY)).ok()?;
     let (mut reader, mut line) = (BufReader::new(stream.take(EXIT_MAX)), Vec::new());
     loop {
         match reader.read_until(b'\n', &mut line) {
@@ -291,13 +293,13 @@ mod tests {
         assert_eq!(of(&long), Some(long));
         assert_eq!(of(&vec![b'x'; MESSAGE_MAX + 1]), None);
         // A writer that says a part and then nothing.
-        let (near, mut far) = UnixStream::pair().unwrap();
-        far.write_all(b"{").unwrap();
-        let began = Instant::now();
-        assert_eq!(read_input(&near, Duration::from_millis(50)), None);
-        assert!(began.elapsed() < Duration::from_secs(30));
-        drop(far);
-        assert_eq!(read_input(&near, Duration::from_secs(60)).as_deref(), Some(&b""[..]));
+        let (reader, mut writer) = UnixStream::pair().unwrap();
+        writer.write_all(b"{").unwrap();
+        let start = Instant::now();
+        assert_eq!(read_input(&reader, Duration::from_millis(50)), None);
+        assert!(start.elapsed() < Duration::from_secs(30));
+        drop(writer);
+        assert_eq!(read_input(&reader, Duration::from_secs(60)).as_deref(), Some(&b""[..]));
     }
 
     #[test]

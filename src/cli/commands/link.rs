@@ -13,7 +13,7 @@ use plexus_linked::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::discover::{LINK_VERSION, version_within};
+use crate::cli::discover::{LINK_VERSION_TIMEOUT, version_within};
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
 use crate::cli::home::Home;
 use crate::cli::linking::{changed_file, check_version, linker, not_on_path};
@@ -21,7 +21,7 @@ use crate::cli::output::{Paint, clean, line, print, print_json};
 use crate::cli::programs::which;
 
 /// Longest version shown, in characters.
-const VERSION: usize = 60;
+const VERSION_MAX: usize = 60;
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX: u64 = 100;
 /// Time after which a person is told that an agent is waited for.
@@ -52,11 +52,11 @@ pub(crate) struct LinkArgs {
     json: bool,
 }
 
-/// What becomes of one agent.
+/// The result for one agent.
 enum Outcome {
-    /// It is changed, after a yes.
+    /// Its files change, after a confirmation.
     Planned(Box<LinkPlan>),
-    /// It is as it should be.
+    /// Its files are up to date.
     Already(&'static str),
     /// Nothing is edited for it.
     NotNeeded(&'static str),
@@ -64,7 +64,7 @@ enum Outcome {
     Refused(String),
 }
 
-/// An agent with its program and its outcome.
+/// An agent with its program and its result.
 struct Row {
     agent: &'static LinkAgent,
     path: Option<PathBuf>,
@@ -75,85 +75,84 @@ struct Row {
 
 /// The version that an agent prints. A person is told of a program that takes long.
 async fn version_with_progress(agent: &LinkAgent, path: &Path) -> Result<String, UnknownVersion> {
-    let mut printed = std::pin::pin!(version_within(path, LINK_VERSION));
+    let mut printed = std::pin::pin!(version_within(path, LINK_VERSION_TIMEOUT));
     if let Ok(printed) = tokio::time::timeout(PROGRESS_AFTER, &mut printed).await {
         return printed;
     }
-    let (program, most) = (agent.program, LINK_VERSION.as_secs());
+    let (program, most) = (agent.program, LINK_VERSION_TIMEOUT.as_secs());
     // Nobody may read it.
     let _ = writeln!(std::io::stderr(), "waiting for the version of {program}, at most {most} s …");
     printed.await
 }
 
-/// `plexus link`.
 pub(crate) async fn run(args: LinkArgs) -> CommandResult {
     let home = Home::find()?;
     let linker = linker(&home)?;
-    let named: Vec<&'static LinkAgent> = args.agents.iter().filter_map(|name| link_agent(name)).collect();
-    let mut rows = match (args.remove, named.is_empty()) {
+    let chosen: Vec<&'static LinkAgent> = args.agents.iter().filter_map(|name| link_agent(name)).collect();
+    let mut rows = match (args.remove, chosen.is_empty()) {
         (true, true) => {
             LINK_AGENTS.iter().chain(shell_links(None)).filter_map(|agent| removal(&linker, agent, false)).collect()
         }
-        (true, false) => removals(&linker, &named, args.term),
+        (true, false) => removals(&linker, &chosen, args.term),
         (false, true) => additions(&linker, LINK_AGENTS.iter().filter(|agent| which(agent.program).is_some())).await,
-        (false, false) if args.term => additions(&linker, in_this_shell(&named)?.into_iter()).await,
-        (false, false) => additions(&linker, named.into_iter()).await,
+        (false, false) if args.term => additions(&linker, in_this_shell(&chosen)?.into_iter()).await,
+        (false, false) => additions(&linker, chosen.into_iter()).await,
     };
     if rows.is_empty() {
         let names: Vec<&str> = LINK_AGENTS.iter().map(|agent| agent.program).collect();
-        let why = match args.remove {
+        let reason = match args.remove {
             true => "no agent is linked".to_owned(),
             false => format!("none of these programs is on PATH: {}; install one of them", names.join(", ")),
         };
-        return Err(CommandFailure::new(FAILURE, format!("there is nothing to do: {why}")).into());
+        return Err(CommandFailure::new(FAILURE, format!("there is nothing to do: {reason}")).into());
     }
     if !args.json {
-        print(&rows.iter().map(|row| shown(row, &linker, Paint::stdout())).collect::<String>())?;
+        print(&rows.iter().map(|row| format_row(row, &linker, Paint::stdout())).collect::<String>())?;
     }
     let planned: Vec<&str> =
         rows.iter().filter(|row| matches!(row.outcome, Outcome::Planned(_))).map(|row| row.agent.name).collect();
-    let agreed = args.yes || (!args.json && !planned.is_empty() && agreed(&planned, args.remove)?);
-    let mut done = Vec::new();
-    if agreed {
+    let confirmed = args.yes || (!args.json && !planned.is_empty() && confirm(&planned, args.remove)?);
+    let mut applied = Vec::new();
+    if confirmed {
         for row in &mut rows {
             let Outcome::Planned(plan) = &row.outcome else { continue };
-            let again = (plan.agent.words != plan.agent.name).then(|| planned_again(&linker, plan)).transpose();
-            match again.and_then(|again| linker.apply(again.as_ref().unwrap_or(plan))) {
-                Ok(()) => done.push(row.agent.name),
-                Err(why) => row.outcome = Outcome::Refused(why.to_string()),
+            let new_plan = (plan.agent.words != plan.agent.name).then(|| plan_again(&linker, plan)).transpose();
+            match new_plan.and_then(|new_plan| linker.apply(new_plan.as_ref().unwrap_or(plan))) {
+                Ok(()) => applied.push(row.agent.name),
+                Err(reason) => row.outcome = Outcome::Refused(reason.to_string()),
             }
         }
     }
-    report(&rows, &done, &args, &linker)
+    report(&rows, &applied, &args, &linker)
 }
 
 /// The same plan once more. The functions of several agents are in one file, and another one was put there or taken out a moment ago.
-fn planned_again(linker: &Linker, plan: &LinkPlan) -> Result<LinkPlan, LinkError> {
+fn plan_again(linker: &Linker, plan: &LinkPlan) -> Result<LinkPlan, LinkError> {
     match plan.removal {
         true => linker.plan_removal(plan.agent),
         false => linker.plan_link(plan.agent),
     }
 }
 
-/// Says what became of it.
-fn report(rows: &[Row], done: &[&str], args: &LinkArgs, linker: &Linker) -> CommandResult {
+/// Prints the results.
+fn report(rows: &[Row], applied: &[&str], args: &LinkArgs, linker: &Linker) -> CommandResult {
     let refused: Vec<String> = rows
         .iter()
         .filter_map(|row| match &row.outcome {
-            Outcome::Refused(why) => Some(format!("{}: {why}", row.agent.name)),
+            Outcome::Refused(reason) => Some(format!("{}: {reason}", row.agent.name)),
             _ => None,
         })
         .collect();
     if args.json {
-        let agents: Vec<Value> = rows.iter().map(|row| as_json(row, done, linker)).collect();
+        let agents: Vec<Value> = rows.iter().map(|row| as_json(row, applied, linker)).collect();
         print_json(&json!({ "agents": agents }))?;
-    } else if !done.is_empty() {
+    } else if !applied.is_empty() {
         let what = match args.remove {
             true => "not linked any more",
             false if args.term => "linked; shells that are started from now on run them in a shared terminal",
             false => "linked; sessions that are started from now on appear in Plexus",
         };
-        print(&format!("{}: {what}\n", done.join(", ")))?;
+        print(&format!("{}: {what}\n", applied.join(", ")))?;
     }
     if refused.is_empty() {
         return Ok(0);
@@ -162,7 +161,7 @@ fn report(rows: &[Row], done: &[&str], args: &LinkArgs, linker: &Linker) -> Comm
     Err(CommandFailure::plain(format!("{what}: {}", refused.join("\n  "))))
 }
 
-/// What unlinking these agents does: all of it, or only that they start in a shared terminal.
+/// The rows of unlinking these agents: of all entries, or only of those that start them in a shared terminal.
 fn removals(linker: &Linker, agents: &[&'static LinkAgent], only_term: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for agent in agents {
@@ -178,13 +177,13 @@ fn removals(linker: &Linker, agents: &[&'static LinkAgent], only_term: bool) -> 
     rows
 }
 
-/// What makes these agents start in a shared terminal from the person's shell.
+/// The links that make these agents start in a shared terminal from the person's shell.
 fn in_this_shell(agents: &[&'static LinkAgent]) -> anyhow::Result<Vec<&'static LinkAgent>> {
     let program = std::env::var("SHELL").unwrap_or_default();
     let shell = Shell::of(&program).ok_or_else(|| {
-        let named = if program.is_empty() { "SHELL is not set".to_owned() } else { format!("SHELL is {program}") };
+        let shell_name = if program.is_empty() { "SHELL is not set".to_owned() } else { format!("SHELL is {program}") };
         CommandFailure::plain(format!(
-            "nothing was changed: {named}, and only bash, zsh and fish are known; in another shell, make `plexus term -- AGENT` an \
+            "nothing was changed: {shell_name}, and only bash, zsh and fish are known; in another shell, make `plexus term -- AGENT` an \
              alias of the agent yourself"
         ))
     })?;
@@ -201,14 +200,14 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
             None => Err(not_on_path()),
         };
         let outcome = match (agent.without, &path) {
-            (Some(words), _) => Outcome::NotNeeded(words),
+            (Some(note), _) => Outcome::NotNeeded(note),
             (None, None) => {
                 Outcome::Refused(format!("{} is not on PATH; install it, or add its folder", agent.program))
             }
             (None, Some(_)) => match check_version(agent, &printed).and_then(|()| linker.plan_link(agent)) {
                 Ok(plan) if plan.is_empty() => Outcome::Already("linked already"),
                 Ok(plan) => Outcome::Planned(Box::new(plan)),
-                Err(why) => Outcome::Refused(why.to_string()),
+                Err(reason) => Outcome::Refused(reason.to_string()),
             },
         };
         let notices = link_notices(linker, agent, folder);
@@ -217,16 +216,16 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
     futures_util::future::join_all(rows).await
 }
 
-/// What unlinking an agent does; nothing for one that is not linked and was not named.
-fn removal(linker: &Linker, agent: &'static LinkAgent, named: bool) -> Option<Row> {
+/// The row of unlinking an agent; `None` for one that is not linked and was not named.
+fn removal(linker: &Linker, agent: &'static LinkAgent, chosen: bool) -> Option<Row> {
     let outcome = match (agent.without, linker.plan_removal(agent)) {
-        (Some(words), _) => Outcome::NotNeeded(words),
+        (Some(note), _) => Outcome::NotNeeded(note),
         (None, Ok(plan)) if plan.is_empty() => Outcome::Already("not linked"),
         (None, Ok(plan)) => Outcome::Planned(Box::new(plan)),
-        (None, Err(why)) => Outcome::Refused(why.to_string()),
+        (None, Err(reason)) => Outcome::Refused(reason.to_string()),
     };
-    let of_interest = named || matches!(outcome, Outcome::Planned(_) | Outcome::Refused(_));
-    of_interest.then(|| Row { agent, path: None, version: None, outcome, notices: Vec::new() })
+    let is_listed = chosen || matches!(outcome, Outcome::Planned(_) | Outcome::Refused(_));
+    is_listed.then(|| Row { agent, path: None, version: None, outcome, notices: Vec::new() })
 }
 
 // === showing ===
@@ -236,15 +235,15 @@ fn detail_line(paint: Paint, word: &str, text: &str) -> String {
     format!("  {}  {text}\n", paint.dim(&format!("{word:<6}")))
 }
 
-fn shown(row: &Row, linker: &Linker, paint: Paint) -> String {
+fn format_row(row: &Row, linker: &Linker, paint: Paint) -> String {
     let agent = row.agent;
-    let version = row.version.as_ref().map(|version| format!(", {}", line(version, VERSION))).unwrap_or_default();
+    let version = row.version.as_ref().map(|version| format!(", {}", line(version, VERSION_MAX))).unwrap_or_default();
     let mut out = format!("{}  {}{version}\n", paint.bold(agent.name), agent.title);
     match &row.outcome {
-        Outcome::NotNeeded(words) | Outcome::Already(words) => out += &detail_line(paint, "", words),
-        Outcome::Refused(why) => out += &detail_line(paint, "cannot", &clean(why)),
+        Outcome::NotNeeded(note) | Outcome::Already(note) => out += &detail_line(paint, "", note),
+        Outcome::Refused(reason) => out += &detail_line(paint, "cannot", &clean(reason)),
         Outcome::Planned(plan) => {
-            plan.changes.iter().for_each(|change| out += &shown_change(change, plan, linker, paint));
+            plan.changes.iter().for_each(|change| out += &format_change(change, plan, linker, paint));
             if plan.changes.is_empty() {
                 out += &detail_line(
                     paint,
@@ -262,60 +261,60 @@ fn shown(row: &Row, linker: &Linker, paint: Paint) -> String {
     out
 }
 
-fn shown_change(change: &FileChange, plan: &LinkPlan, linker: &Linker, paint: Paint) -> String {
-    let mut out = detail_line(paint, change.what(), &clean(&place(change)));
+fn format_change(change: &FileChange, plan: &LinkPlan, linker: &Linker, paint: Paint) -> String {
+    let mut out = detail_line(paint, change.what(), &clean(&path_text(change)));
     if plan.removal {
-        out += &detail_line(paint, "", removal_words(change));
+        out += &detail_line(paint, "", removal_note(change));
     }
     if let Some(copy) = linker.copy_of(change) {
         out += &detail_line(paint, "", &clean(&format!("it was edited: a copy is left in {}", copy.display())));
     }
-    for one in change.diff().lines() {
-        let one = clean(one);
-        let coloured = match one.chars().next() {
-            Some('+') => paint.green(&one),
-            Some('-') => paint.red(&one),
-            _ => one,
+    for text in change.diff().lines() {
+        let text = clean(text);
+        let coloured = match text.chars().next() {
+            Some('+') => paint.green(&text),
+            Some('-') => paint.red(&text),
+            _ => text,
         };
         out += &detail_line(paint, "", &coloured);
     }
     out
 }
 
-fn place(change: &FileChange) -> String {
+fn path_text(change: &FileChange) -> String {
     match change.leads_to() {
         Some(real) => format!("{} (leads to {})", change.path().display(), real.display()),
         None => change.path().display().to_string(),
     }
 }
 
-fn removal_words(change: &FileChange) -> &'static str {
+fn removal_note(change: &FileChange) -> &'static str {
     match change.is_exact() {
         true => "as it was before linking, byte for byte",
         false => "it has changed since it was linked: only what linking wrote is taken out",
     }
 }
 
-fn as_json(row: &Row, done: &[&str], linker: &Linker) -> Value {
-    let (result, why) = match &row.outcome {
-        Outcome::Planned(_) if done.contains(&row.agent.name) => ("done", None),
+fn as_json(row: &Row, applied: &[&str], linker: &Linker) -> Value {
+    let (result, reason) = match &row.outcome {
+        Outcome::Planned(_) if applied.contains(&row.agent.name) => ("done", None),
         Outcome::Planned(_) => ("planned", None),
-        Outcome::Already(words) => ("already", Some((*words).to_owned())),
-        Outcome::NotNeeded(words) => ("not_needed", Some((*words).to_owned())),
-        Outcome::Refused(why) => ("refused", Some(why.clone())),
+        Outcome::Already(note) => ("already", Some((*note).to_owned())),
+        Outcome::NotNeeded(note) => ("not_needed", Some((*note).to_owned())),
+        Outcome::Refused(reason) => ("refused", Some(reason.clone())),
     };
     let changes: Vec<LinkFile> = match &row.outcome {
         Outcome::Planned(plan) => plan.changes.iter().map(|change| changed_file(change, plan, linker)).collect(),
         _ => Vec::new(),
     };
     json!({
-        "agent": row.agent.name, "program": row.path, "version": row.version, "result": result, "why": why,
+        "agent": row.agent.name, "program": row.path, "version": row.version, "result": result, "why": reason,
         "files": changes, "notices": row.notices, "seen": row.agent.seen,
     })
 }
 
 /// Asks on the terminal.
-fn agreed(names: &[&str], remove: bool) -> anyhow::Result<bool> {
+fn confirm(names: &[&str], remove: bool) -> anyhow::Result<bool> {
     let what = if remove { "Unlink" } else { "Link" };
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(CommandFailure::plain(

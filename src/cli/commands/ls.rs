@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::client::Client;
 use crate::cli::complete::runtime_ids;
-use crate::cli::conversations::{LISTED, StoredConversation, parse_runtime, stored_conversations};
+use crate::cli::conversations::{LISTED_MAX, StoredConversation, parse_runtime, stored_conversations};
 use crate::cli::failure::CommandResult;
 use crate::cli::output::{Paint, TITLE, age, line, print, print_json, table};
 
@@ -43,8 +43,9 @@ pub(crate) async fn run(args: LsArgs) -> CommandResult {
     let paint = Paint::stdout();
     let mut out = String::new();
     if sessions.is_empty() {
-        let none = if args.archived { "no archived sessions" } else { "no sessions yet: `plexus run demo` starts one" };
-        out.push_str(none);
+        let message =
+            if args.archived { "no archived sessions" } else { "no sessions yet: `plexus run demo` starts one" };
+        out.push_str(message);
         out.push('\n');
     } else {
         let rows: Vec<Vec<String>> = sessions
@@ -109,28 +110,28 @@ fn project_label(session: &SessionInfo) -> String {
 async fn list_resumable(runtime: &str, json: bool) -> CommandResult {
     let client = Client::find().await?;
     let runtime = parse_runtime(runtime)?;
-    let (all, more) = stored_conversations(&client, &runtime).await?;
+    let (conversations, more) = stored_conversations(&client, &runtime).await?;
     if json {
-        print_json(&json!({ "resumable": all }))?;
+        print_json(&json!({ "resumable": conversations }))?;
         return Ok(0);
     }
-    if all.is_empty() {
+    if conversations.is_empty() {
         print(&format!("{runtime} has no conversations that can be resumed\n"))?;
         return Ok(0);
     }
     let paint = Paint::stdout();
-    let row = |one: &StoredConversation| {
+    let row = |conversation: &StoredConversation| {
         vec![
-            line(&one.native_id, 200),
-            one.updated_at.map_or_else(|| "-".into(), age),
-            one.session_id.as_ref().map_or_else(|| "-".into(), ToString::to_string),
-            line(one.cwd.as_deref().unwrap_or("-"), TITLE),
-            line(one.title.as_deref().unwrap_or("-"), TITLE),
+            line(&conversation.native_id, 200),
+            conversation.updated_at.map_or_else(|| "-".into(), age),
+            conversation.session_id.as_ref().map_or_else(|| "-".into(), ToString::to_string),
+            line(conversation.cwd.as_deref().unwrap_or("-"), TITLE),
+            line(conversation.title.as_deref().unwrap_or("-"), TITLE),
         ]
     };
-    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = conversations.iter().map(row).collect();
     print(&table(paint, &["CONVERSATION", "AGE", "SESSION", "FOLDER", "TITLE"], &rows))?;
-    let more = if more { format!("only the first {LISTED} are shown\n") } else { String::new() };
+    let more = if more { format!("only the first {LISTED_MAX} are shown\n") } else { String::new() };
     print(&paint.dim(&format!("{more}`plexus resume {runtime} CONVERSATION` resumes one\n")))?;
     Ok(0)
 }

@@ -46,8 +46,8 @@ fn find(home: Home) -> FindGateway {
         Box::pin(async move {
             match home.gateway().await {
                 Ok(GatewayState::Up(running)) => Ok(running.url),
-                Ok(GatewayState::Down(why)) => Err(format!("no gateway is running: {why}")),
-                Err(why) => Err(why.to_string()),
+                Ok(GatewayState::Down(reason)) => Err(format!("no gateway is running: {reason}")),
+                Err(error) => Err(error.to_string()),
             }
         })
     })

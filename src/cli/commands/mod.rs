@@ -209,7 +209,7 @@ mod tests {
 
     const MANUAL: &str = include_str!("../../../docs/cli.md");
 
-    /// Names of the commands that `--help` shows below this one and that can be run.
+    /// Names of the subcommands that `--help` shows and that can be run.
     fn runnable(command: &clap::Command, name: &str, all: &mut BTreeSet<String>) {
         let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
         for command in below {
@@ -222,11 +222,11 @@ mod tests {
     }
 
     fn options(command: &clap::Command) -> BTreeSet<String> {
-        let shown = command.get_arguments().filter(|option| !option.is_hide_set());
-        shown.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect()
+        let visible = command.get_arguments().filter(|option| !option.is_hide_set());
+        visible.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect()
     }
 
-    /// What stands between backticks in the first column of each row of the manual's tables.
+    /// The text between backticks in the first column of each row of the manual's tables.
     fn manual_rows() -> Vec<Vec<&'static str>> {
         let rows = MANUAL.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line[2..].split_once(" | "));
         rows.map(|(cell, _)| cell.split('`').skip(1).step_by(2).collect()).collect()
@@ -240,8 +240,8 @@ mod tests {
         let mut global = BTreeSet::new();
         for row in manual_rows() {
             let (mut command, mut name) = (&plexus, "plexus".to_owned());
-            for words in row.iter().map(|span| span.split([' ', '[', ']', ','])) {
-                for word in words {
+            for args in row.iter().map(|span| span.split([' ', '[', ']', ','])) {
+                for word in args {
                     if word == "plexus" {
                         (command, name) = (&plexus, word.to_owned());
                     } else if let Some(below) = command.find_subcommand(word) {
@@ -254,11 +254,14 @@ mod tests {
                 listed.extend((name != "plexus").then(|| name.clone()));
             }
         }
-        let mut there = BTreeSet::new();
-        runnable(&plexus, "plexus", &mut there);
-        let missing: Vec<_> = there.difference(&listed).collect();
-        let gone: Vec<_> = listed.difference(&there).collect();
-        assert!(missing.is_empty() && gone.is_empty(), "docs/cli.md lacks {missing:?}, and has without need {gone:?}");
+        let mut available = BTreeSet::new();
+        runnable(&plexus, "plexus", &mut available);
+        let missing: Vec<_> = available.difference(&listed).collect();
+        let unknown: Vec<_> = listed.difference(&available).collect();
+        assert!(
+            missing.is_empty() && unknown.is_empty(),
+            "docs/cli.md lacks {missing:?}, and has without need {unknown:?}"
+        );
         assert_eq!(global, options(&plexus), "docs/cli.md: the options of every command");
     }
 
@@ -270,25 +273,29 @@ mod tests {
     #[test]
     fn run_help_names_every_preset() {
         let help = Cli::command().find_subcommand_mut("run").unwrap().render_help().to_string();
-        let words: Vec<&str> = help.split([' ', ',', '\n']).collect();
+        let args: Vec<&str> = help.split([' ', ',', '\n']).collect();
         for preset in plexus::runtimes::presets::presets() {
-            assert!(words.contains(&preset.name), "{}: {help}", preset.name);
+            assert!(args.contains(&preset.name), "{}: {help}", preset.name);
         }
     }
 
     #[test]
     fn command_that_does_not_exist_names_the_nearest_one() {
-        let said = |line: &str| {
-            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            Cli::read(&words).unwrap_err().to_string()
+        let message = |line: &str| {
+            let args: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            Cli::read(&args).unwrap_err().to_string()
         };
-        for (line, meant) in
+        for (line, suggestion) in
             [("plexus nwe", "'new'"), ("plexus atach x", "'attach'"), ("plexus devices revke", "'revoke'")]
         {
-            assert!(said(line).contains(meant) && said(line).matches("similar").count() == 1, "{}", said(line));
+            assert!(
+                message(line).contains(suggestion) && message(line).matches("similar").count() == 1,
+                "{}",
+                message(line)
+            );
         }
-        assert!(!said("plexus nwe").contains("answer"));
-        assert!(!said("plexus frobnicate").contains("similar"));
+        assert!(!message("plexus nwe").contains("answer"));
+        assert!(!message("plexus frobnicate").contains("similar"));
     }
 
     #[test]
@@ -381,8 +388,8 @@ mod tests {
             "hold --socket /s --spool-max 1 --parent 1 -- sh",
         ];
         for line in right {
-            let words = std::iter::once("plexus").chain(line.split(' '));
-            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+            let args = std::iter::once("plexus").chain(line.split(' '));
+            assert!(Cli::try_parse_from(args).is_ok(), "{line}");
         }
         let wrong = [
             "",
@@ -437,8 +444,8 @@ mod tests {
             "tls renew --name x",
         ];
         for line in wrong {
-            let words = std::iter::once("plexus").chain(line.split(' ').filter(|word| !word.is_empty()));
-            let code = Cli::try_parse_from(words).map(|_| 0).unwrap_or_else(|why| why.exit_code());
+            let args = std::iter::once("plexus").chain(line.split(' ').filter(|word| !word.is_empty()));
+            let code = Cli::try_parse_from(args).map(|_| 0).unwrap_or_else(|error| error.exit_code());
             assert_eq!(code, i32::from(crate::cli::failure::USAGE), "{line}");
         }
     }

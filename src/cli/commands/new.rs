@@ -75,9 +75,9 @@ pub(crate) async fn run(args: NewArgs) -> CommandResult {
     let (mut open_session, mut started) = (None, None);
     match &args.earlier {
         None => request["cwd"] = json!(cwd),
-        Some(words) => {
+        Some(search) => {
             let (runtime, is_new) = runtime(&client, request, &cwd).await?;
-            let found = earlier(&client, &runtime, &cwd, words.as_deref()).await;
+            let found = earlier(&client, &runtime, &cwd, search.as_deref()).await;
             started = is_new.then_some(runtime);
             (request, open_session) = keep_if_opened(&client, started.as_ref(), found).await?;
         }
@@ -135,7 +135,6 @@ pub(crate) async fn run(args: NewArgs) -> CommandResult {
     Ok(0)
 }
 
-/// Opens a session.
 async fn open(client: &Client, request: &Value) -> anyhow::Result<Value> {
     let opened = client.try_post("/v1/sessions", request, None, "opening a session").await?;
     Ok(serde_json::from_str(&opened.map_err(|refused| refusal(&refused))?)?)
@@ -146,18 +145,19 @@ async fn earlier(
     client: &Client,
     runtime: &RuntimeId,
     folder: &Path,
-    words: Option<&str>,
+    search: Option<&str>,
 ) -> anyhow::Result<(Value, Option<SessionId>)> {
     let (all, more) = stored_conversations(client, runtime).await?;
-    let shown = folder.to_string_lossy();
-    let Some(one) = newest(all, &shown, words) else {
-        let which = words.map_or_else(|| format!(" in {shown}"), |words| format!(" with {:?}", line(words, 80)));
-        let most = if more { " among the first that it lists" } else { "" };
+    let folder_shown = folder.to_string_lossy();
+    let Some(conversation) = newest(all, &folder_shown, search) else {
+        let description =
+            search.map_or_else(|| format!(" in {folder_shown}"), |search| format!(" with {:?}", line(search, 80)));
+        let limit_note = if more { " among the first that it lists" } else { "" };
         let fix = format!("`plexus ls --resumable {runtime}` lists them");
-        return Err(CommandFailure::plain(format!("{runtime} has no conversation{which}{most}: {fix}")));
+        return Err(CommandFailure::plain(format!("{runtime} has no conversation{description}{limit_note}: {fix}")));
     };
-    let cwd = one.cwd.as_deref().unwrap_or(&shown);
-    Ok((json!({ "runtime_id": runtime, "native_id": one.native_id, "cwd": cwd }), one.session_id))
+    let cwd = conversation.cwd.as_deref().unwrap_or(&folder_shown);
+    Ok((json!({ "runtime_id": runtime, "native_id": conversation.native_id, "cwd": cwd }), conversation.session_id))
 }
 
 /// The runtime of a request once it is ready, and whether it was started for the request.
@@ -168,8 +168,8 @@ async fn runtime(client: &Client, request: Value, folder: &Path) -> anyhow::Resu
     let mut start = request["start"].clone();
     let name = start["preset"].as_str().unwrap_or_default().to_owned();
     let agents: Value = client.get("/v1/agents", "listing the agents").await?;
-    let known = agents["agents"].as_array().and_then(|all| all.iter().find(|one| one["name"] == name.as_str()));
-    let runs = known.and_then(|one| one["runtime_id"].as_str());
+    let known = agents["agents"].as_array().and_then(|all| all.iter().find(|agent| agent["name"] == name.as_str()));
+    let runs = known.and_then(|agent| agent["runtime_id"].as_str());
     let id: RuntimeId = match runs {
         Some(id) => id.parse()?,
         None => {
@@ -220,33 +220,33 @@ fn agent(runtimes: &[RuntimeInfo], name: Option<&str>) -> anyhow::Result<Value> 
             Some(usual) => Ok(json!({ "runtime_id": usual.runtime_id })),
             None => {
                 let names: Vec<&str> = presets::presets().iter().map(|preset| preset.name).collect();
-                let words =
+                let message =
                     format!("no agent is running: name one, as in `plexus new gemini`; known: {}", names.join(", "));
-                Err(CommandFailure::new(USAGE, words).into())
+                Err(CommandFailure::new(USAGE, message).into())
             }
         };
     };
-    if runtimes.iter().any(|one| one.runtime_id.as_str() == name && one.state == RuntimeState::Ready) {
+    if runtimes.iter().any(|runtime| runtime.runtime_id.as_str() == name && runtime.state == RuntimeState::Ready) {
         return Ok(json!({ "runtime_id": name }));
     }
     if presets::presets().iter().any(|preset| preset.name == name) {
         return Ok(json!({ "start": preset_start(name)? }));
     }
     let known = || {
-        let ready = runtimes.iter().filter(|one| one.state == RuntimeState::Ready);
-        presets::presets().iter().map(|preset| preset.name).chain(ready.map(|one| one.runtime_id.as_str()))
+        let ready = runtimes.iter().filter(|runtime| runtime.state == RuntimeState::Ready);
+        presets::presets().iter().map(|preset| preset.name).chain(ready.map(|runtime| runtime.runtime_id.as_str()))
     };
     let suggestion =
         nearest(name, known()).map(|suggestion| format!("; did you mean {suggestion}?")).unwrap_or_default();
-    let (shown, known) = (line(name, 80), known().collect::<Vec<_>>().join(", "));
-    Err(CommandFailure::new(USAGE, format!("no agent {shown:?}{suggestion} Known: {known}")).into())
+    let (name_shown, known) = (line(name, 80), known().collect::<Vec<_>>().join(", "));
+    Err(CommandFailure::new(USAGE, format!("no agent {name_shown:?}{suggestion} Known: {known}")).into())
 }
 
 /// A refusal with the error output of an agent that did not start.
 fn refusal(refused: &Refused) -> CommandFailure {
     let CommandFailure { code, mut message } = refused.explain("opening a session");
     if let Some(stderr) = refused.problem["stderr"].as_str() {
-        let lines: Vec<String> = stderr.lines().map(|words| line(words, STDERR_LINE)).collect();
+        let lines: Vec<String> = stderr.lines().map(|text| line(text, STDERR_LINE)).collect();
         message.push_str("; it said:\n  ");
         message.push_str(&lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n  "));
     }
@@ -275,8 +275,8 @@ mod tests {
             assert_eq!(error.downcast_ref::<CommandFailure>().unwrap().code, USAGE);
             error.to_string()
         };
-        let words = refused(&[], Some("gemni"));
-        assert!(words.starts_with("no agent \"gemni\"; did you mean gemini? Known: gemini"), "{words}");
+        let message = refused(&[], Some("gemni"));
+        assert!(message.starts_with("no agent \"gemni\"; did you mean gemini? Known: gemini"), "{message}");
         assert!(refused(&ready, Some("old")).contains("no agent \"old\""));
         assert!(refused(&[], None).starts_with("no agent is running: name one"));
     }

@@ -25,8 +25,8 @@ pub(crate) struct OpenArgs {
 
 pub(crate) async fn run(args: OpenArgs) -> CommandResult {
     let client = Client::find().await?;
-    let wanted = json!({ "scopes": Scope::ALL, "ttl": CODE_SECONDS });
-    let code = client.post("/v1/codes", &wanted, "creating a one-time code").await?;
+    let request = json!({ "scopes": Scope::ALL, "ttl": CODE_SECONDS });
+    let code = client.post("/v1/codes", &request, "creating a one-time code").await?;
     let Some(code) = code["code"].as_str() else {
         return Err(CommandFailure::new(NOT_PERMITTED, "creating a one-time code: the gateway returned none").into());
     };

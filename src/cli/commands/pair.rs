@@ -13,9 +13,9 @@ use crate::cli::input::read_line;
 use crate::cli::output::{Paint, line, print, print_json_line};
 
 /// Time that one long poll of the gateway waits, in seconds.
-const WAIT: u64 = 20;
+const POLL_SECONDS: u64 = 20;
 /// Longest name or address shown, in characters.
-const SHOWN: usize = 80;
+const TEXT_MAX: usize = 80;
 
 /// Pair a phone or another browser: shows a code, then asks you to compare a number
 #[derive(Debug, Args)]
@@ -56,24 +56,24 @@ struct Pairing {
 /// Shows a code, waits for the device that uses it, and asks whether both show the same number.
 pub(crate) async fn run(args: PairArgs) -> CommandResult {
     let client = Client::find().await?;
-    let mut wanted =
+    let mut request =
         json!({ "scopes": args.scope, "approve_up_to": args.approve_up_to, "lock_screen": args.lock_screen });
     if !args.runtime.is_empty() {
-        wanted["runtimes"] = json!(args.runtime);
+        request["runtimes"] = json!(args.runtime);
     }
     if let Some(name) = &args.name {
-        wanted["name"] = json!(name);
+        request["name"] = json!(name);
     }
-    let begun = client.post("/v1/pairings", &wanted, "beginning a pairing").await?;
-    let text = |name: &str| begun[name].as_str().unwrap_or_default().to_owned();
+    let pairing = client.post("/v1/pairings", &request, "beginning a pairing").await?;
+    let text = |name: &str| pairing[name].as_str().unwrap_or_default().to_owned();
     let (id, code, url) = (text("pairing_id"), text("code"), text("url"));
     let path = format!("/v1/pairings/{id}");
     if args.json {
         print_json_line(
-            &json!({ "state": "waiting", "pairing_id": id, "code": code, "url": url, "expires_at": begun["expires_at"] }),
+            &json!({ "state": "waiting", "pairing_id": id, "code": code, "url": url, "expires_at": pairing["expires_at"] }),
         )?;
     } else {
-        invite(&code, &url)?;
+        print_code(&code, &url)?;
     }
     let mut interrupted = signal(SignalKind::interrupt())?;
     let outcome = tokio::select! {
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: PairArgs) -> CommandResult {
     outcome
 }
 
-fn invite(code: &str, url: &str) -> anyhow::Result<()> {
+fn print_code(code: &str, url: &str) -> anyhow::Result<()> {
     let paint = Paint::stdout();
     let mut out = String::new();
     if std::io::stdout().is_terminal()
@@ -95,8 +95,8 @@ fn invite(code: &str, url: &str) -> anyhow::Result<()> {
     {
         out += &format!("{picture}\n\n");
     }
-    out += &format!("  open   {}\n", paint.green(&line(url, SHOWN)));
-    out += &format!("  code   {}\n", paint.bold(&line(code, SHOWN)));
+    out += &format!("  open   {}\n", paint.green(&line(url, TEXT_MAX)));
+    out += &format!("  code   {}\n", paint.bold(&line(code, TEXT_MAX)));
     out += "         valid for one device, for 2 minutes\n";
     let host = url.split("://").nth(1).unwrap_or_default();
     if ["127.", "localhost", "[::1]"].iter().any(|own| host.starts_with(own)) {
@@ -106,32 +106,32 @@ fn invite(code: &str, url: &str) -> anyhow::Result<()> {
 }
 
 async fn wait(client: &Client, path: &str, args: &PairArgs) -> CommandResult {
-    let over = |pairing: &Pairing| match pairing.state.as_str() {
+    let end_failure = |pairing: &Pairing| match pairing.state.as_str() {
         "expired" => CommandFailure::plain("no device joined in time: `plexus pair` creates another code"),
         "refused" => CommandFailure::plain("the device was refused"),
-        other => CommandFailure::plain(format!("the pairing is {}", line(other, SHOWN))),
+        other => CommandFailure::plain(format!("the pairing is {}", line(other, TEXT_MAX))),
     };
-    let next = async |known: &str| {
-        let what = "waiting for the device";
-        client.get::<Pairing>(&format!("{path}?wait={WAIT}&known={known}"), what).await
+    let next = async |known_state: &str| {
+        let operation = "waiting for the device";
+        client.get::<Pairing>(&format!("{path}?wait={POLL_SECONDS}&known={known_state}"), operation).await
     };
     let joined = loop {
         let pairing = next("waiting").await?;
         match pairing.state.as_str() {
             "waiting" => {}
             "joined" => break pairing,
-            _ => return Err(over(&pairing)),
+            _ => return Err(end_failure(&pairing)),
         }
     };
     let (name, number) = (joined.name.clone().unwrap_or_default(), joined.number.unwrap_or_default());
-    let shown = line(&name, SHOWN);
+    let name_shown = line(&name, TEXT_MAX);
     if args.json {
         print_json_line(&json!({ "state": "joined", "name": name, "number": number }))?;
     } else {
         let paint = Paint::stdout();
         print(&format!(
             "\n  {} wants to join and shows the number {}\n",
-            paint.bold(&shown),
+            paint.bold(&name_shown),
             paint.bold(&number.to_string())
         ))?;
     }
@@ -146,25 +146,26 @@ async fn wait(client: &Client, path: &str, args: &PairArgs) -> CommandResult {
                     Ok(pairing) if pairing.state == "joined" => {}
                     other => break other,
                 }
-            } } => return Err(over(&pairing?)),
+            } } => return Err(end_failure(&pairing?)),
         };
         if !agreed {
             return Err(CommandFailure::plain("refused: the device was not paired"));
         }
     }
-    let done = client.post(&format!("{path}/confirm"), &json!({ "number": number }), "confirming the device").await?;
-    let done: Pairing = serde_json::from_value(done)
+    let confirmed =
+        client.post(&format!("{path}/confirm"), &json!({ "number": number }), "confirming the device").await?;
+    let confirmed: Pairing = serde_json::from_value(confirmed)
         .map_err(|_| CommandFailure::plain("confirming the device: the gateway's response could not be understood"))?;
-    let device = done.device_id.unwrap_or_default();
+    let device = confirmed.device_id.unwrap_or_default();
     if args.json {
         print_json_line(&json!({ "state": "confirmed", "name": name, "number": number, "device_id": device }))?;
     } else {
-        print(&format!("  {shown} is paired ({})\n", line(&device, SHOWN)))?;
+        print(&format!("  {name_shown} is paired ({})\n", line(&device, TEXT_MAX)))?;
     }
     Ok(0)
 }
 
-/// Whether the typed line is a yes or the number itself. Anything else, or the end of stdin, is a no.
+/// Returns true if the typed line is a yes or the number itself. Anything else, or the end of stdin, is a no.
 async fn agrees(number: u8) -> bool {
     let typed = read_line().await.trim().to_ascii_lowercase();
     matches!(typed.as_str(), "y" | "yes") || typed == number.to_string()

@@ -13,17 +13,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::pair::{self, PairArgs};
-use crate::cli::certificates::{create_authority, fingerprint, names_or_own};
+use crate::cli::certificates::{certificate_names, create_authority, fingerprint};
 use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::gateway_start::running_or_started;
 use crate::cli::input::read_line;
 use crate::cli::output::{Paint, clean, line, print, print_json_line};
 
-/// How long Tailscale may take to answer.
-const TAILSCALE: Duration = Duration::from_secs(15);
+/// Time for Tailscale to answer.
+const TAILSCALE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest text of Tailscale that is shown, in characters.
-const SHOWN: usize = 300;
+const MESSAGE_MAX: usize = 300;
 
 /// Let a phone in, in one go: an address that it reaches, the certificate that it has to trust, and its pairing
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) struct PhoneArgs {
     pair: PairArgs,
 }
 
-/// How other machines reach the gateway, as it says.
+/// The addresses at which other machines reach the gateway.
 #[derive(Debug, Default, Deserialize)]
 struct Access {
     tls: Option<TlsAccess>,
@@ -58,11 +58,11 @@ struct TlsAccess {
     configured: bool,
 }
 
-/// What the phone needs before it can be paired.
+/// The requirement of a phone before it can be paired.
 enum Reach {
-    /// Nothing: it trusts the certificate of this address already.
+    /// None: the phone trusts the certificate of this address.
     Trusted(String),
-    /// The private CA.
+    /// The certificate of the private CA.
     Ca { url: String, sha256: String },
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: PhoneArgs) -> CommandResult {
             }
         })?;
     } else {
-        explain(&reach)?;
+        print_steps(&reach)?;
         if matches!(reach, Reach::Ca { .. }) && std::io::stdin().is_terminal() && !args.pair.yes {
             print("  Enter shows the code that pairs the phone ")?;
             read_line().await;
@@ -93,22 +93,22 @@ pub(crate) async fn run(args: PhoneArgs) -> CommandResult {
 async fn reach(client: &Client, args: &PhoneArgs) -> anyhow::Result<Reach> {
     let access: Access = client.get("/v1/listeners", "asking how the gateway is reached").await?;
     // Somebody chose an address: a proxy, or a certificate of theirs.
-    let chosen = access.public_url.clone().filter(|_| access.tls.is_none() || access.proxy.is_some());
-    if let Some(url) = chosen.filter(|_| args.address.is_empty()) {
+    let configured_url = access.public_url.clone().filter(|_| access.tls.is_none() || access.proxy.is_some());
+    if let Some(url) = configured_url.filter(|_| args.address.is_empty()) {
         return Ok(Reach::Trusted(url));
     }
     if !args.no_tailscale
         && args.address.is_empty()
         && access.tls.is_none()
-        && let Some(url) = by_tailscale(client).await?
+        && let Some(url) = reach_by_tailscale(client).await?
     {
         return Ok(Reach::Trusted(url));
     }
-    by_ca(client, args, access).await
+    reach_by_ca(client, args, access).await
 }
 
 /// A TLS listener with the certificate of the private CA.
-async fn by_ca(client: &Client, args: &PhoneArgs, access: Access) -> anyhow::Result<Reach> {
+async fn reach_by_ca(client: &Client, args: &PhoneArgs, access: Access) -> anyhow::Result<Reach> {
     let folder = client.home.dir().join(TLS_FOLDER);
     if let Some(TlsAccess { configured: true, names }) = &access.tls
         && Authority::read(&folder).is_none_or(|authority| authority.names != *names)
@@ -116,19 +116,19 @@ async fn by_ca(client: &Client, args: &PhoneArgs, access: Access) -> anyhow::Res
         let url = access.public_url.unwrap_or_default();
         return Ok(Reach::Trusted(url));
     }
-    let wanted = names_or_own(&args.address)?;
+    let names = certificate_names(&args.address)?;
     match Authority::read(&folder) {
-        None => drop(create_authority(&folder, &wanted)?),
+        None => drop(create_authority(&folder, &names)?),
         // With names of its own choice, all of them; else any that still leads here.
         Some(authority) => {
             let has = |name: &String| authority.names.contains(name);
-            let fits = if args.address.is_empty() { wanted.iter().any(has) } else { wanted.iter().all(has) };
-            if !fits {
+            let matches = if args.address.is_empty() { names.iter().any(has) } else { names.iter().all(has) };
+            if !matches {
                 return Err(CommandFailure::plain(format!(
                     "the certificate is for {}, and this machine is reached as {}: `plexus tls init --force` creates \
                      another, which every phone has to trust again",
                     authority.names.join(", "),
-                    wanted.join(", ")
+                    names.join(", ")
                 )));
             }
         }
@@ -147,25 +147,25 @@ async fn by_ca(client: &Client, args: &PhoneArgs, access: Access) -> anyhow::Res
 }
 
 /// The address that Tailscale serves the gateway at, if Tailscale is here and runs.
-async fn by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
+async fn reach_by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
     let Some(status) = tailscale(&["status", "--json"]).await.and_then(Result::ok) else { return Ok(None) };
     let Some(name) = tailnet_name(&status) else { return Ok(None) };
-    let ours = client.url();
+    let gateway_url = client.url();
     let served = tailscale(&["serve", "status", "--json"]).await.and_then(Result::ok).unwrap_or_default();
     match served_at(&served, &name) {
-        Some(target) if target.trim_end_matches('/') == ours => {}
+        Some(target) if target.trim_end_matches('/') == gateway_url => {}
         Some(target) => {
-            let what = line(&target, SHOWN);
+            let what = line(&target, MESSAGE_MAX);
             let note = "which stays so: using a certificate of the gateway's own";
             writeln!(std::io::stderr(), "Tailscale serves {what} at https://{name}/ already, {note}")?;
             return Ok(None);
         }
         None => {
-            let begun = tailscale(&["serve", "--bg", ours]).await;
-            if let Some(Err(why)) = begun {
+            let started = tailscale(&["serve", "--bg", gateway_url]).await;
+            if let Some(Err(error)) = started {
                 return Err(CommandFailure::plain(format!(
-                    "`tailscale serve --bg {ours}` failed: {}; fix that, or use --no-tailscale",
-                    line(&why, SHOWN)
+                    "`tailscale serve --bg {gateway_url}` failed: {}; fix that, or use --no-tailscale",
+                    line(&error, MESSAGE_MAX)
                 )));
             }
         }
@@ -175,11 +175,11 @@ async fn by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
     Ok(access["public_url"].as_str().map(str::to_owned))
 }
 
-/// What Tailscale prints, or why it failed. `None` without Tailscale, or if it does not answer.
+/// The output of Tailscale, or its error output. `None` without Tailscale, or if it does not answer.
 async fn tailscale(args: &[&str]) -> Option<Result<String, String>> {
     let mut command = tokio::process::Command::new("tailscale");
     command.args(args).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(TAILSCALE, command.output()).await.ok()?.ok()?;
+    let output = tokio::time::timeout(TAILSCALE_TIMEOUT, command.output()).await.ok()?.ok()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     Some(if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) })
 }
@@ -192,7 +192,7 @@ fn tailnet_name(status: &str) -> Option<String> {
     (status["BackendState"] == "Running" && certified).then_some(name)
 }
 
-/// Where Tailscale forwards what comes for this name (`tailscale serve status --json`).
+/// The target to which Tailscale forwards requests for this name (`tailscale serve status --json`).
 fn served_at(status: &str, name: &str) -> Option<String> {
     let status: Map<String, Value> = serde_json::from_str(status).ok()?;
     let root = &status.get("Web")?[format!("{name}:443")]["Handlers"]["/"];
@@ -202,7 +202,7 @@ fn served_at(status: &str, name: &str) -> Option<String> {
     }
 }
 
-fn explain(reach: &Reach) -> anyhow::Result<()> {
+fn print_steps(reach: &Reach) -> anyhow::Result<()> {
     let paint = Paint::stdout();
     match reach {
         Reach::Trusted(url) => print(&format!("  the phone reaches the gateway at {}\n\n", paint.green(&clean(url)))),
@@ -229,19 +229,19 @@ fn explain(reach: &Reach) -> anyhow::Result<()> {
 
 async fn remove(client: &Client) -> CommandResult {
     let access: Access = client.get("/v1/listeners", "asking how the gateway is reached").await?;
-    let mut done = Vec::new();
+    let mut changes = Vec::new();
     if access.tls.is_some_and(|tls| !tls.configured) {
         client.delete("/v1/listeners/tls", "removing the listener").await?;
-        done.push("the listener is closed".to_owned());
+        changes.push("the listener is closed".to_owned());
     }
     if let Some(url) = access.proxy {
         client.delete("/v1/listeners/proxy", "removing the address").await?;
-        done.push(format!("{} is no longer accepted; `tailscale serve reset` ends Tailscale's part", clean(&url)));
+        changes.push(format!("{} is no longer accepted; `tailscale serve reset` ends Tailscale's part", clean(&url)));
     }
-    if done.is_empty() {
-        done.push("nothing was added by `plexus phone`".into());
+    if changes.is_empty() {
+        changes.push("nothing was added by `plexus phone`".into());
     }
-    print(&format!("{}\n", done.join("\n")))?;
+    print(&format!("{}\n", changes.join("\n")))?;
     Ok(0)
 }
 
@@ -271,8 +271,8 @@ mod tests {
     #[test]
     fn tailscale_serves_what_its_handler_says() {
         let web = |handler: Value| json!({ "Web": { "box.ts.net:443": { "Handlers": { "/": handler } } } }).to_string();
-        let ours = served_at(&web(json!({ "Proxy": "http://127.0.0.1:7420" })), "box.ts.net");
-        assert_eq!(ours.as_deref(), Some("http://127.0.0.1:7420"));
+        let proxy = served_at(&web(json!({ "Proxy": "http://127.0.0.1:7420" })), "box.ts.net");
+        assert_eq!(proxy.as_deref(), Some("http://127.0.0.1:7420"));
         assert_eq!(served_at(&web(json!({ "Path": "/srv" })), "box.ts.net").as_deref(), Some(r#"{"Path":"/srv"}"#));
         assert_eq!(served_at(&web(json!({ "Proxy": "x" })), "other.ts.net"), None);
         assert_eq!(served_at("{}", "box.ts.net"), None);

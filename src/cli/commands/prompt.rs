@@ -33,13 +33,13 @@ pub(crate) async fn run(args: PromptArgs) -> CommandResult {
     let session = client.session(&args.session).await?.session_id;
     let text = prompt_text(args.text)?;
     if !args.wait {
-        let accepted =
+        let response =
             client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
         if args.json {
-            print_json(&accepted)?;
+            print_json(&response)?;
         } else {
-            let run = line(accepted["run_id"].as_str().unwrap_or_default(), TITLE);
-            print(&format!("{run}{}\n", if accepted["queued"] == true { " (queued)" } else { "" }))?;
+            let run = line(response["run_id"].as_str().unwrap_or_default(), TITLE);
+            print(&format!("{run}{}\n", if response["queued"] == true { " (queued)" } else { "" }))?;
         }
         return Ok(0);
     }
@@ -62,12 +62,12 @@ pub(crate) async fn run(args: PromptArgs) -> CommandResult {
                     end = Some(envelope.event["status"] == "completed");
                 }
             }
-            ClientEvent::Lost(why) => remark(&format!("the connection was lost ({why}); reconnecting")),
+            ClientEvent::Lost(reason) => remark(&format!("the connection was lost ({reason}); reconnecting")),
             _ => {}
         }
         print(&out)?;
-        if let Some(fine) = end {
-            return Ok(if fine { 0 } else { FAILURE });
+        if let Some(completed) = end {
+            return Ok(if completed { 0 } else { FAILURE });
         }
     }
     Err(CommandFailure::plain("the end of the run was not received"))

@@ -22,7 +22,8 @@ pub(crate) struct RenameArgs {
 pub(crate) async fn run(args: RenameArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let renamed = client.patch(&format!("/v1/sessions/{session}"), &json!({ "title": args.title }), "renaming").await?;
-    print(&format!("{session} is now {}\n", line(renamed["title"].as_str().unwrap_or_default(), TITLE)))?;
+    let session_info =
+        client.patch(&format!("/v1/sessions/{session}"), &json!({ "title": args.title }), "renaming").await?;
+    print(&format!("{session} is now {}\n", line(session_info["title"].as_str().unwrap_or_default(), TITLE)))?;
     Ok(0)
 }

@@ -13,7 +13,7 @@ use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::output::{Paint, line, print_as_json};
 
 /// Characters of a transcript line that are shown; `--json` has all.
-const SHOWN: usize = 240;
+const LINE_MAX: usize = 240;
 
 /// Show what a dialect makes of each line of a recording; `PLEXUS_RECORD=DIR plexus serve` records them
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) struct ReplayArgs {
 
 pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
     let name = args.file.display().to_string();
-    let wrong = |why: String| CommandFailure::plain(format!("{name}: {why}"));
+    let failure = |error: String| CommandFailure::plain(format!("{name}: {error}"));
     let text = match name.as_str() {
         "-" => {
             let mut text = String::new();
@@ -39,17 +39,18 @@ pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
         }
         _ => std::fs::read_to_string(&args.file),
     };
-    let entries =
-        recording::read(&text.map_err(|why| wrong(why.to_string()))?).map_err(|why| wrong(why.to_string()))?;
-    let head = recording::head(&entries).map_err(|why| wrong(why.to_string()))?;
-    let spec = spec(head.as_ref(), args.dialect.as_deref()).map_err(wrong)?;
+    let entries = recording::read(&text.map_err(|error| failure(error.to_string()))?)
+        .map_err(|error| failure(error.to_string()))?;
+    let head = recording::head(&entries).map_err(|error| failure(error.to_string()))?;
+    let spec = spec(head.as_ref(), args.dialect.as_deref()).map_err(failure)?;
     let make = dialects::find(&spec.dialect).ok_or_else(|| {
-        wrong(format!("unknown dialect {:?}: use one of {}", spec.dialect, dialects::names().join(", ")))
+        failure(format!("unknown dialect {:?}: use one of {}", spec.dialect, dialects::names().join(", ")))
     })?;
     let mut player = Player::new(make, spec);
     let paint = Paint::stdout();
     for (at, entry) in &entries {
-        let played = player.play(entry).map_err(|why| wrong(format!("line {at} ({}): {why}", entry.dir.as_str())))?;
+        let played =
+            player.play(entry).map_err(|error| failure(format!("line {at} ({}): {error}", entry.dir.as_str())))?;
         if args.json {
             print_as_json(&serde_json::to_vec(&as_json(*at, entry, &played))?)?;
         } else {
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
     } else {
         let mut out = std::io::stdout().lock();
         for order in unshown {
-            writeln!(out, "      {} the dialect also sends {}", paint.yellow("!"), shown(&order))?;
+            writeln!(out, "      {} the dialect also sends {}", paint.yellow("!"), shorten(&order))?;
         }
     }
     Ok(0)
@@ -108,23 +109,23 @@ fn call(call: &plexus_dialects::ClientToolCall) -> Value {
 
 fn print(paint: Paint, at: usize, entry: &RecordingEntry, played: &Played) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{at:>5} {:<8} {}", paint.bold(entry.dir.as_str()), paint.dim(&shown(&entry.line)))?;
+    writeln!(out, "{at:>5} {:<8} {}", paint.bold(entry.dir.as_str()), paint.dim(&shorten(&entry.line)))?;
     for event in &played.events {
         let mut event = describe(event);
         let kind = event["type"].take();
         if let Some(fields) = event.as_object_mut() {
             fields.retain(|_, value| !value.is_null());
         }
-        writeln!(out, "      = {} {}", paint.green(kind.as_str().unwrap_or_default()), shown(&event.to_string()))?;
+        writeln!(out, "      = {} {}", paint.green(kind.as_str().unwrap_or_default()), shorten(&event.to_string()))?;
     }
-    for one in &played.calls {
-        writeln!(out, "      > {}", shown(&call(one).to_string()))?;
+    for tool_call in &played.calls {
+        writeln!(out, "      > {}", shorten(&call(tool_call).to_string()))?;
     }
     for order in &played.orders {
-        writeln!(out, "      > {}", shown(order))?;
+        writeln!(out, "      > {}", shorten(order))?;
     }
     match &played.instead {
-        Some(Some(ours)) => writeln!(out, "      {} the dialect sends {}", paint.yellow("!"), shown(ours))?,
+        Some(Some(message)) => writeln!(out, "      {} the dialect sends {}", paint.yellow("!"), shorten(message))?,
         Some(None) => writeln!(out, "      {} the dialect sends nothing here", paint.yellow("!"))?,
         None => {}
     }
@@ -132,6 +133,6 @@ fn print(paint: Paint, at: usize, entry: &RecordingEntry, played: &Played) -> st
 }
 
 /// The text on one line, cut to [`SHOWN`] and sanitized.
-fn shown(text: &str) -> String {
-    line(text, SHOWN)
+fn shorten(text: &str) -> String {
+    line(text, LINE_MAX)
 }

@@ -19,9 +19,10 @@ pub(crate) struct RestartArgs {
 pub(crate) async fn run(args: RestartArgs) -> CommandResult {
     let client = Client::find().await?;
     let runtimes = client.runtimes().await?;
-    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
+    let runtime =
+        choose(runtimes, &args.runtime, |runtime| runtime.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
     let path = format!("/v1/runtimes/{}/restart", runtime.runtime_id);
-    client.post_nothing(&path, "restarting the runtime").await?;
+    client.post_without_body(&path, "restarting the runtime").await?;
     print(&format!("restarted {}\n", runtime.runtime_id))?;
     Ok(0)
 }

@@ -96,8 +96,10 @@ async fn attach(
     // One process of these dialects serves any number of sessions, so a second is not needed; one of Codelia serves one.
     if matches!(spec.dialect.as_str(), "acp" | "codex")
         && let Some(name) = &name
-        && let Some(runtime) = client.runtimes().await?.into_iter().find(|one| {
-            one.runtime_id.as_str() == name && one.state == RuntimeState::Ready && one.connect == spec.connect
+        && let Some(runtime) = client.runtimes().await?.into_iter().find(|runtime| {
+            runtime.runtime_id.as_str() == name
+                && runtime.state == RuntimeState::Ready
+                && runtime.connect == spec.connect
         })
     {
         if let Some(option) = environment_option {
@@ -117,16 +119,17 @@ async fn attach(
         // again.
         None => {
             if let Some(preset) = preset {
-                let other = |one: &RuntimeInfo| {
+                let differs = |runtime: &RuntimeInfo| {
                     let cwd = spec.cwd.display().to_string();
-                    one.state != RuntimeState::Exited
-                        || one.unattended()
-                        || one.connect != spec.connect
-                        || one.cwd != cwd
+                    runtime.state != RuntimeState::Exited
+                        || runtime.unattended()
+                        || runtime.connect != spec.connect
+                        || runtime.cwd != cwd
                 };
                 let free = std::iter::once(preset.to_owned()).chain((2..).map(|n| format!("{preset}-{n}")));
-                let mut free =
-                    free.filter(|name| !taken.iter().any(|one| one.runtime_id.as_str() == name && other(one)));
+                let mut free = free.filter(|name| {
+                    !taken.iter().any(|runtime| runtime.runtime_id.as_str() == name && differs(runtime))
+                });
                 request["id"] = json!(free.next());
             }
         }
@@ -147,8 +150,8 @@ async fn attach(
         }
     };
     let runtime_id = response["runtime_id"].as_str().unwrap_or_default().to_owned();
-    let is_new = !taken.iter().any(|one| one.runtime_id.as_str() == runtime_id);
-    let problem = match started(client, &runtime_id, start).await? {
+    let is_new = !taken.iter().any(|runtime| runtime.runtime_id.as_str() == runtime_id);
+    let problem = match wait_until_ready(client, &runtime_id, start).await? {
         Ok(runtime) => return Ok(AttachedRuntime { runtime, is_new }),
         Err(problem) => problem,
     };
@@ -186,15 +189,15 @@ struct StartProblem {
 }
 
 /// Waits until a runtime is ready or has ended.
-async fn started(
+async fn wait_until_ready(
     client: &Client,
     runtime_id: &str,
     start: Instant,
 ) -> anyhow::Result<Result<RuntimeInfo, StartProblem>> {
     loop {
-        let there = client.runtimes().await?.into_iter().find(|one| one.runtime_id.as_str() == runtime_id);
-        let ended = there.as_ref().is_some_and(|one| one.state == RuntimeState::Exited);
-        let reason = match there {
+        let listed = client.runtimes().await?.into_iter().find(|runtime| runtime.runtime_id.as_str() == runtime_id);
+        let ended = listed.as_ref().is_some_and(|runtime| runtime.state == RuntimeState::Exited);
+        let reason = match listed {
             Some(runtime) if runtime.state == RuntimeState::Ready => {
                 let agent =
                     runtime.agent.as_deref().map(|agent| format!(" ({})", line(agent, 100))).unwrap_or_default();

@@ -26,14 +26,14 @@ pub(crate) async fn run(args: SearchArgs) -> CommandResult {
         .append_pair("q", &args.text)
         .append_pair("limit", &args.limit.to_string())
         .finish();
-    let found: Value = client.get(&format!("/v1/search?{query}"), "searching").await?;
+    let response: Value = client.get(&format!("/v1/search?{query}"), "searching").await?;
     if args.json {
-        print_json(&found)?;
+        print_json(&response)?;
         return Ok(0);
     }
     let paint = Paint::stdout();
     let mut out = String::new();
-    for hit in found["hits"].as_array().into_iter().flatten() {
+    for hit in response["hits"].as_array().into_iter().flatten() {
         let field = |name: &str| hit[name].as_str().unwrap_or_default();
         let head = line(&format!("{}  {}  {}", field("session_id"), field("cursor"), field("role")), 200);
         // The match is between two control characters, which become colour or nothing.
@@ -41,8 +41,10 @@ pub(crate) async fn run(args: SearchArgs) -> CommandResult {
             .split('\u{2}')
             .enumerate()
             .map(|(n, part)| match part.split_once('\u{3}') {
-                Some((found, rest)) if n > 0 => format!("{}{}", paint.yellow(&flat(found)), flat(rest)),
-                _ => flat(part),
+                Some((matched, after)) if n > 0 => {
+                    format!("{}{}", paint.yellow(&single_line(matched)), single_line(after))
+                }
+                _ => single_line(part),
             })
             .collect();
         out.push_str(&format!("{}\n  {snippet}\n", paint.dim(&head)));
@@ -54,6 +56,6 @@ pub(crate) async fn run(args: SearchArgs) -> CommandResult {
     Ok(0)
 }
 
-fn flat(text: &str) -> String {
+fn single_line(text: &str) -> String {
     line(text, usize::MAX)
 }

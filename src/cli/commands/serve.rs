@@ -47,12 +47,12 @@ fn prepare_process(args: &ServeArgs) {
         // Leaves the terminal's session, so that its end does not end the gateway. It fails only for a process group leader.
         let _ = rustix::process::setsid();
     }
-    limits();
+    set_limits();
 }
 
 /// Disables core dumps, which would contain agents' output, and raises the limit of descriptors, since every client needs one
 /// and the usual soft limit is a thousand. If the system refuses, the gateway serves anyway.
-fn limits() {
+fn set_limits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let core = getrlimit(Resource::Core);
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..core });
@@ -60,7 +60,7 @@ fn limits() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
 }
 
-fn log(file: Option<&Path>) -> anyhow::Result<()> {
+fn init_log(file: Option<&Path>) -> anyhow::Result<()> {
     // rmcp reports each of an agent's mistakes, and the end of each message over HTTP, though the agent was told.
     let filter = tracing_subscriber::EnvFilter::try_from_env("PLEXUS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,rmcp=error"));
@@ -68,7 +68,7 @@ fn log(file: Option<&Path>) -> anyhow::Result<()> {
     // Fails only if a log is set already.
     let _ = match file {
         Some(path) => {
-            let cannot = |why| CommandFailure::plain(format!("--log-file {}: {why}", path.display()));
+            let cannot = |error| CommandFailure::plain(format!("--log-file {}: {error}", path.display()));
             layer.with_writer(Mutex::new(LogFile::open(path).map_err(cannot)?)).with_ansi(false).try_init()
         }
         None => layer.with_writer(std::io::stderr).with_ansi(Paint::stderr().is_on()).try_init(),
@@ -82,54 +82,56 @@ pub(crate) fn run(args: ServeArgs) -> CommandResult {
 }
 
 async fn serve(args: ServeArgs) -> CommandResult {
-    log(args.log_file.as_deref())?;
+    init_log(args.log_file.as_deref())?;
     let home = Home::find()?;
     home.create()?;
     let exe = this_program()?;
-    let around = ConfigContext::of_this_process(exe.clone()).context("the current folder")?;
+    let context = ConfigContext::of_this_process(exe.clone()).context("the current folder")?;
     let file = args.config.clone().or_else(|| Some(home.dir().join(CONFIG_FILE)).filter(|file| file.exists()));
     let mut config = match &file {
-        Some(file) => Config::load(file, &around).map_err(|why| CommandFailure::new(BAD_CONFIG, why.to_string()))?,
+        Some(file) => {
+            Config::load(file, &context).map_err(|error| CommandFailure::new(BAD_CONFIG, error.to_string()))?
+        }
         None => Config::default(),
     };
     if let Some(listen) = &args.listen {
-        config.listen =
-            config::parse_listen(listen).map_err(|why| CommandFailure::new(BAD_CONFIG, format!("--listen: {why}")))?;
+        config.listen = config::parse_listen(listen)
+            .map_err(|error| CommandFailure::new(BAD_CONFIG, format!("--listen: {error}")))?;
     }
     let env = |name: &str| std::env::var_os(name);
-    let codex = if config.native.codex { SharedDaemon::codex(around.cwd.clone(), env) } else { None };
+    let codex = if config.native.codex { SharedDaemon::codex(context.cwd.clone(), env) } else { None };
     let served = ServedCertificate::from_config(config.tls.as_ref(), &home);
     let doctor = checks::for_gateway(home.clone(), exe.clone(), file.clone());
     let linking = linking::for_gateway(home.clone());
     let gateway = match Gateway::start(config, home.dir().to_owned(), exe).await {
         Ok(gateway) => gateway.with_doctor(doctor).with_linking(linking).with_daemon(codex),
-        Err(why @ StartError::AlreadyRunning { .. }) => {
+        Err(error @ StartError::AlreadyRunning { .. }) => {
             let fix = "use it (`plexus ls`), stop it first, or set another PLEXUS_HOME for this one";
-            return Err(CommandFailure::new(FAILURE, format!("{why}; {fix}")).into());
+            return Err(CommandFailure::new(FAILURE, format!("{error}; {fix}")).into());
         }
         #[allow(unreachable_patterns, reason = "which errors there are is the roof's affair")]
-        Err(why) => return Err(CommandFailure::new(FAILURE, why.to_string()).into()),
+        Err(error) => return Err(CommandFailure::new(FAILURE, error.to_string()).into()),
     };
     let url = format!("{}/#code={}", gateway.url().trim_end_matches('/'), gateway.admin_code());
-    banner(&url, &gateway, file.as_deref(), &home)?;
+    print_banner(&url, &gateway, file.as_deref(), &home)?;
     if args.open && !open_browser(&home, &gateway.url(), &gateway.admin_code()) {
         tracing::warn!("no browser could be started: open the printed address yourself");
     }
-    let (first, second) = (stopping()?, stopping()?);
+    let (first, second) = (stop_signal()?, stop_signal()?);
     tokio::pin!(second);
     let mut run = Box::pin(gateway.run(first));
     let end = async {
         second.as_mut().await;
         tracing::info!("stopping; press again to stop immediately");
         // Both futures got the first signal; this waits for the next.
-        match stopping() {
+        match stop_signal() {
             Ok(next) => next.await,
             Err(_) => std::future::pending().await,
         }
     };
     tokio::select! {
         () = &mut run => {
-            left_behind(&home);
+            log_remaining_agents(&home);
             Ok(0)
         }
         never = served.keep_valid() => match never {},
@@ -141,9 +143,9 @@ async fn serve(args: ServeArgs) -> CommandResult {
 }
 
 /// Logs which agents keep running without the gateway.
-fn left_behind(home: &Home) {
-    let found = plexus_holder::client::find_holders(&home.dir().join(plexus::HOLDERS));
-    let names: Vec<&str> = found.iter().filter(|found| !found.left).map(|found| found.runtime.as_str()).collect();
+fn log_remaining_agents(home: &Home) {
+    let holders = plexus_holder::client::find_holders(&home.dir().join(plexus::HOLDERS));
+    let names: Vec<&str> = holders.iter().filter(|holder| !holder.left).map(|holder| holder.runtime.as_str()).collect();
     if !names.is_empty() {
         tracing::info!(
             runtimes = names.join(", "),
@@ -153,7 +155,7 @@ fn left_behind(home: &Home) {
 }
 
 /// Resolves at the first SIGINT or SIGTERM after the call.
-fn stopping() -> anyhow::Result<impl Future<Output = ()>> {
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let (mut int, mut term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
         tokio::select! {
@@ -164,12 +166,12 @@ fn stopping() -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 /// Prints the banner. The one-time code goes to stdout only, and not if stdout is a log, as for a detached gateway.
-fn banner(url: &str, gateway: &Gateway, config: Option<&std::path::Path>, home: &Home) -> anyhow::Result<()> {
+fn print_banner(url: &str, gateway: &Gateway, config: Option<&std::path::Path>, home: &Home) -> anyhow::Result<()> {
     let paint = Paint::stdout();
     let mut out = std::io::stdout().lock();
-    let to_file = rustix::fs::fstat(std::io::stdout())
+    let stdout_is_file = rustix::fs::fstat(std::io::stdout())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile);
-    if to_file && !std::io::stdout().is_terminal() {
+    if stdout_is_file && !std::io::stdout().is_terminal() {
         let base = gateway.url();
         writeln!(out, "plexus {} at {base} (`plexus open` signs in)", env!("CARGO_PKG_VERSION"))?;
     } else {

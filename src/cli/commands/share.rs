@@ -12,7 +12,7 @@ use crate::cli::failure::CommandResult;
 use crate::cli::output::{TITLE, line, print, print_json};
 
 /// Longest link shown, in characters.
-const LINK: usize = 500;
+const URL_MAX: usize = 500;
 
 /// Create a read-only link to one session
 #[derive(Debug, Args)]
@@ -32,13 +32,13 @@ pub(crate) async fn run(args: ShareArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
     let path = format!("/v1/sessions/{session}/shares");
-    let made = client.post(&path, &json!({ "hours": args.hours }), "making a link").await?;
+    let link = client.post(&path, &json!({ "hours": args.hours }), "making a link").await?;
     if args.json {
-        print_json(&made)?;
+        print_json(&link)?;
         return Ok(0);
     }
-    let (url, device) = (made["url"].as_str().unwrap_or_default(), made["device_id"].as_str().unwrap_or_default());
-    print(&format!("{}\n", line(url, LINK)))?;
+    let (url, device) = (link["url"].as_str().unwrap_or_default(), link["device_id"].as_str().unwrap_or_default());
+    print(&format!("{}\n", line(url, URL_MAX)))?;
     // On stderr, so that `plexus share last | wl-copy` copies only the link.
     let _ = writeln!(
         std::io::stderr(),

@@ -21,23 +21,24 @@ pub(crate) async fn run(args: StopArgs) -> CommandResult {
     let client = match Client::find().await {
         Ok(client) => client,
         // A runtime that outlived its gateway can be stopped without one.
-        Err(none) => return stop_left(&args.runtime).await.unwrap_or(Err(none)),
+        Err(error) => return stop_without_gateway(&args.runtime).await.unwrap_or(Err(error)),
     };
     let runtimes = client.runtimes().await?;
-    let runtime = choose(runtimes, &args.runtime, |one| one.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
+    let runtime =
+        choose(runtimes, &args.runtime, |runtime| runtime.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
     client.delete(&format!("/v1/runtimes/{}", runtime.runtime_id), "stopping the runtime").await?;
     print(&format!("stopped {}\n", runtime.runtime_id))?;
     Ok(0)
 }
 
 /// Stops a runtime that a gateway left running; `None` if there is none of this name.
-async fn stop_left(runtime: &str) -> Option<CommandResult> {
+async fn stop_without_gateway(runtime: &str) -> Option<CommandResult> {
     let (home, runtime) = (Home::find().ok()?, runtime.to_owned());
     let (dir, name) = (home.dir().join(plexus::HOLDERS), runtime.clone());
     match tokio::task::spawn_blocking(move || plexus::runtimes::stop_left(&dir, &name)).await.ok()?? {
         Ok(()) => Some(print(&format!("stopped {}\n", line(&runtime, TITLE))).map(|()| 0)),
-        Err(why) => {
-            Some(Err(CommandFailure::new(FAILURE, format!("stopping {}: {why}", line(&runtime, TITLE))).into()))
+        Err(error) => {
+            Some(Err(CommandFailure::new(FAILURE, format!("stopping {}: {error}", line(&runtime, TITLE))).into()))
         }
     }
 }

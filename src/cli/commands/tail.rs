@@ -13,7 +13,7 @@ use crate::cli::output::{Paint, print, print_as_json, remark};
 use crate::cli::view::View;
 
 /// Most items of one page of history; merged events are one item.
-const PAST_ITEMS: usize = 1000;
+const PAGE_ITEMS: usize = 1000;
 
 /// Follow the events of one session or of all
 #[derive(Debug, Args)]
@@ -35,22 +35,22 @@ pub(crate) struct TailArgs {
 pub(crate) async fn run(args: TailArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = match &args.session {
-        Some(meant) => Some(client.session(meant).await?.session_id),
+        Some(name) => Some(client.session(name).await?.session_id),
         None => None,
     };
-    let begin = match args.after.as_deref() {
+    let start = match args.after.as_deref() {
         None | Some("" | "start") => FollowStart::Start,
         Some("now") => FollowStart::Now,
         Some(cursor) => {
             cursor
                 .parse::<plexus_protocol::Cursor>()
-                .map_err(|why| CommandFailure::plain(format!("--after: {why}")))?;
+                .map_err(|error| CommandFailure::plain(format!("--after: {error}")))?;
             FollowStart::After(cursor.into())
         }
     };
     let mut view = View::new(Paint::stdout(), session.is_none());
-    let begin = if args.json { begin } else { past(&client, session.as_ref(), begin, &mut view).await? };
-    let mut events = client.follow(session.as_ref(), begin);
+    let start = if args.json { start } else { print_history(&client, session.as_ref(), start, &mut view).await? };
+    let mut events = client.follow(session.as_ref(), start);
     while let Some(next) = events.next().await {
         let mut out = String::new();
         match next.map_err(|error| failure("following", &error))? {
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: TailArgs) -> CommandResult {
                 print(&out)?;
                 return Ok(0);
             }
-            ClientEvent::Lost(why) => remark(&format!("the connection was lost ({why}); reconnecting")),
+            ClientEvent::Lost(reason) => remark(&format!("the connection was lost ({reason}); reconnecting")),
             ClientEvent::Snapshot(_)
             | ClientEvent::Older
             | ClientEvent::Live
@@ -92,10 +92,10 @@ pub(crate) async fn run(args: TailArgs) -> CommandResult {
 
 /// Shows the history page by page, merged, and returns the cursor to follow from. If the log cannot resume there, following
 /// reports why.
-async fn past(
+async fn print_history(
     client: &Client,
     session: Option<&SessionId>,
-    begin: FollowStart,
+    start: FollowStart,
     view: &mut View,
 ) -> anyhow::Result<FollowStart> {
     #[derive(serde::Deserialize)]
@@ -104,29 +104,29 @@ async fn past(
         next: String,
         resume: String,
     }
-    let mut after = match &begin {
+    let mut after = match &start {
         FollowStart::Start => String::new(),
         FollowStart::After(cursor) => cursor.clone(),
-        FollowStart::Now | FollowStart::Latest { .. } => return Ok(begin),
+        FollowStart::Now | FollowStart::Latest { .. } => return Ok(start),
     };
-    let of = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
+    let path = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
     loop {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("merge", "true")
-            .append_pair("limit", &PAST_ITEMS.to_string())
+            .append_pair("limit", &PAGE_ITEMS.to_string())
             .append_pair("after", &after)
             .finish();
-        let page: Page = client.get(&format!("{of}?{query}"), "reading the earlier events").await?;
+        let page: Page = client.get(&format!("{path}?{query}"), "reading the earlier events").await?;
         if page.resume != "ok" {
-            return Ok(if after.is_empty() { begin } else { FollowStart::After(after) });
+            return Ok(if after.is_empty() { start } else { FollowStart::After(after) });
         }
         let mut out = String::new();
-        let none = page.events.is_empty();
+        let is_last = page.events.is_empty();
         for envelope in page.events.into_iter().filter_map(Envelope::read) {
             view.event(&envelope, &mut out);
         }
         print(&out)?;
-        if none {
+        if is_last {
             return Ok(FollowStart::After(page.next));
         }
         after = page.next;

@@ -21,7 +21,7 @@ use crate::cli::output::{Paint, age, line, print, print_json, remark, table};
 const KEYS_VARIABLE: &str = "PLEXUS_DETACH_KEYS";
 
 /// Longest command and title in the list, in characters.
-const SHOWN_MAX: usize = 40;
+const TEXT_MAX: usize = 40;
 
 /// Run a program in a shared terminal, which outlives this window and can be shown in several; or list these terminals
 #[derive(Debug, Args)]
@@ -66,28 +66,27 @@ pub(crate) enum TermAction {
     },
 }
 
-/// Runs, lists, attaches or ends.
 pub(crate) fn run(args: TermArgs) -> CommandResult {
     let home = Home::find()?;
     // The holder's folder changes, and with it what a relative path means.
     let dir = std::path::absolute(home.dir())?.join(TERMINALS);
     match args.action {
         Some(TermAction::Attach { terminal, watch, detach_keys }) => {
-            let keys = keys(detach_keys)?;
-            let id = meant(folder::list(&dir), terminal.as_deref())?;
+            let keys = detach_key_setting(detach_keys)?;
+            let id = choose_terminal(folder::list(&dir), terminal.as_deref())?;
             if std::env::var(host::VARIABLE).is_ok_and(|inside| inside == id.as_str()) {
-                let why =
+                let message =
                     format!("this window shows the terminal {id} already, which would show itself: use another window");
-                return Err(CommandFailure::plain(why));
+                return Err(CommandFailure::plain(message));
             }
-            own_terminal("plexus term attach")?;
-            let end = attach::attach(&dir, &id, watch, keys).map_err(failure)?;
-            after(&id, end)
+            require_terminal("plexus term attach")?;
+            let end = attach::attach(&dir, &id, watch, keys).map_err(attach_failure)?;
+            finish(&id, end)
         }
         Some(TermAction::Kill { terminal }) => {
-            let id = meant(folder::list(&dir), Some(&terminal))?;
-            let exit = attach::kill(&dir, &id).map_err(|why| failure(why.into()))?;
-            print(&format!("{id} {}\n", exit.map_or_else(|| "is gone".into(), ended)))?;
+            let id = choose_terminal(folder::list(&dir), Some(&terminal))?;
+            let exit = attach::kill(&dir, &id).map_err(|error| attach_failure(error.into()))?;
+            print(&format!("{id} {}\n", exit.map_or_else(|| "is gone".into(), exit_description)))?;
             Ok(0)
         }
         None if args.cmd.is_empty() => list(&folder::list(&dir), args.json),
@@ -96,32 +95,32 @@ pub(crate) fn run(args: TermArgs) -> CommandResult {
             let exe = std::env::current_exe()?;
             if args.detached {
                 let new = NewTerminal { exe: &exe, command: &args.cmd, size: TerminalSize::DEFAULT, cursor: None };
-                let id = folder::start(&dir, &new).map_err(|why| failure(why.into()))?;
+                let id = folder::start(&dir, &new).map_err(|error| attach_failure(error.into()))?;
                 print(&format!("{id}\n"))?;
                 return Ok(0);
             }
-            let keys = keys(args.detach_keys)?;
-            own_terminal("plexus term -- CMD")?;
-            let (id, end) = attach::start(&dir, &exe, &args.cmd, keys).map_err(failure)?;
-            after(&id, end)
+            let keys = detach_key_setting(args.detach_keys)?;
+            require_terminal("plexus term -- CMD")?;
+            let (id, end) = attach::start(&dir, &exe, &args.cmd, keys).map_err(attach_failure)?;
+            finish(&id, end)
         }
     }
 }
 
 /// The keys to detach: those given, or the person's own, or the default.
-fn keys(given: Option<DetachKeys>) -> anyhow::Result<DetachKeys> {
-    if let Some(keys) = given {
+fn detach_key_setting(argument: Option<DetachKeys>) -> anyhow::Result<DetachKeys> {
+    if let Some(keys) = argument {
         return Ok(keys);
     }
     match std::env::var(KEYS_VARIABLE).ok().filter(|text| !text.is_empty()) {
-        Some(text) => {
-            text.parse().map_err(|why| CommandFailure::new(USAGE, format!("{KEYS_VARIABLE} has {text}: {why}")).into())
-        }
+        Some(text) => text
+            .parse()
+            .map_err(|error| CommandFailure::new(USAGE, format!("{KEYS_VARIABLE} has {text}: {error}")).into()),
         None => Ok(DetachKeys::default()),
     }
 }
 
-fn own_terminal(command: &str) -> anyhow::Result<()> {
+fn require_terminal(command: &str) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return Ok(());
     }
@@ -130,47 +129,48 @@ fn own_terminal(command: &str) -> anyhow::Result<()> {
     Err(CommandFailure::new(USAGE, format!("{command} needs a terminal: {fix}")).into())
 }
 
-fn failure(why: AttachError) -> anyhow::Error {
-    let code = match &why {
+fn attach_failure(error: AttachError) -> anyhow::Error {
+    let code = match &error {
         AttachError::Terminal(TerminalError::NotStarted { code, .. }) => *code,
         _ => FAILURE,
     };
-    CommandFailure::new(code, why.to_string()).into()
+    CommandFailure::new(code, error.to_string()).into()
 }
 
 /// The terminal that is meant: by its identifier or a beginning of it, or the only one.
-fn meant(all: Vec<TerminalInfo>, name: Option<&str>) -> anyhow::Result<TerminalId> {
+fn choose_terminal(all: Vec<TerminalInfo>, name: Option<&str>) -> anyhow::Result<TerminalId> {
     let fix = "`plexus term` lists them";
     match name {
-        Some(name) => choose(all, name, |one| one.terminal_id.as_str(), "terminal", fix).map(|one| one.terminal_id),
+        Some(name) => choose(all, name, |terminal| terminal.terminal_id.as_str(), "terminal", fix)
+            .map(|terminal| terminal.terminal_id),
         None => match all.as_slice() {
-            [one] => Ok(one.terminal_id.clone()),
+            [terminal] => Ok(terminal.terminal_id.clone()),
             [] => Err(CommandFailure::plain("there is no terminal: `plexus term -- CMD` starts one")),
             _ => Err(CommandFailure::plain(format!("there are {} terminals: name one; {fix}", all.len()))),
         },
     }
 }
 
-/// What remains to be said, and the exit code: the program's, as shells have it.
-fn after(id: &TerminalId, end: AttachEnd) -> CommandResult {
+/// Reports the end of an attachment, and returns the exit code: the program's, as shells have it.
+fn finish(id: &TerminalId, end: AttachEnd) -> CommandResult {
     match end {
-        AttachEnd::Exited(exit) => Ok(code(exit)),
+        AttachEnd::Exited(exit) => Ok(exit_code(exit)),
         AttachEnd::Detached => {
             remark(&format!("detached: {id} goes on; `plexus term attach {id}` takes it up again"));
             Ok(0)
         }
         AttachEnd::Signal(signal) => Ok(u8::try_from(128 + signal).unwrap_or(FAILURE)),
-        AttachEnd::Lost(why) => Err(CommandFailure::plain(format!("the terminal {id} was lost: {why}"))),
+        AttachEnd::Lost(reason) => Err(CommandFailure::plain(format!("the terminal {id} was lost: {reason}"))),
     }
 }
 
-fn code(exit: TerminalExit) -> u8 {
+fn exit_code(exit: TerminalExit) -> u8 {
     let number = exit.code.or_else(|| exit.signal.map(|signal| 128 + signal));
     number.and_then(|number| u8::try_from(number).ok()).unwrap_or(FAILURE)
 }
 
-/// How a program ended, in words.
-fn ended(exit: TerminalExit) -> String {
+/// The end of a program as text.
+fn exit_description(exit: TerminalExit) -> String {
     match (exit.code, exit.signal) {
         (Some(code), _) => format!("exited {code}"),
         (None, Some(signal)) => format!("ended by {}", plexus_holder::exit::signal_name(signal)),
@@ -187,15 +187,15 @@ fn list(all: &[TerminalInfo], as_json: bool) -> CommandResult {
         print("no terminals: `plexus term -- CMD` starts one\n")?;
         return Ok(0);
     }
-    let row = |one: &TerminalInfo| {
+    let row = |terminal: &TerminalInfo| {
         vec![
-            one.terminal_id.to_string(),
-            one.exited.map_or_else(|| "running".into(), ended),
-            age(one.started_at),
-            format!("{}x{}", one.size.rows, one.size.cols),
-            one.attached.to_string(),
-            line(&one.command.join(" "), SHOWN_MAX),
-            line(&one.title, SHOWN_MAX),
+            terminal.terminal_id.to_string(),
+            terminal.exited.map_or_else(|| "running".into(), exit_description),
+            age(terminal.started_at),
+            format!("{}x{}", terminal.size.rows, terminal.size.cols),
+            terminal.attached.to_string(),
+            line(&terminal.command.join(" "), TEXT_MAX),
+            line(&terminal.title, TEXT_MAX),
         ]
     };
     let heads = ["TERMINAL", "STATE", "AGE", "SIZE", "SCREENS", "COMMAND", "TITLE"];
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn exit_codes_are_those_of_shells() {
-        let of = |code_, signal| code(TerminalExit { code: code_, signal });
+        let of = |code_, signal| exit_code(TerminalExit { code: code_, signal });
         assert_eq!(of(Some(0), None), 0);
         assert_eq!(of(Some(7), None), 7);
         assert_eq!(of(None, Some(9)), 137);
         assert_eq!(of(None, None), FAILURE);
-        assert_eq!(ended(TerminalExit { code: None, signal: Some(1) }), "ended by SIGHUP");
-        assert_eq!(ended(TerminalExit { code: Some(3), signal: None }), "exited 3");
+        assert_eq!(exit_description(TerminalExit { code: None, signal: Some(1) }), "ended by SIGHUP");
+        assert_eq!(exit_description(TerminalExit { code: Some(3), signal: None }), "exited 3");
     }
 }

@@ -30,8 +30,8 @@ pub(crate) struct TermHoldArgs {
 }
 
 fn parse_pair(text: &str) -> Result<(u16, u16), String> {
-    let two = text.split_once('x').and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
-    two.filter(|(one, other)| *one > 0 && *other > 0).ok_or_else(|| "not two numbers like 24x80".into())
+    let parts = text.split_once('x').and_then(|(first, second)| Some((first.parse().ok()?, second.parse().ok()?)));
+    parts.filter(|(first, second)| *first > 0 && *second > 0).ok_or_else(|| "not two numbers like 24x80".into())
 }
 
 pub(crate) fn run(args: TermHoldArgs) -> ExitCode {

@@ -7,7 +7,7 @@ use plexus::TLS_FOLDER;
 use plexus::router::Authority;
 use plexus::router::public_address::{CA_CERT, CA_PROFILE};
 
-use crate::cli::certificates::{create_authority, fingerprint, format_day, names_or_own, renew_certificate};
+use crate::cli::certificates::{certificate_names, create_authority, fingerprint, format_day, renew_certificate};
 use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::home::{CONFIG_FILE, Home};
 use crate::cli::output::Paint;
@@ -50,7 +50,7 @@ fn init(args: &TlsInitArgs) -> CommandResult {
             must then trust again";
         return Err(CommandFailure::plain(format!("there is already a CA in {}: {fix}", folder.display())));
     }
-    let names = names_or_own(&args.name)?;
+    let names = certificate_names(&args.name)?;
     let authority = create_authority(&folder, &names)?;
     print_next_steps(&home, &authority)?;
     Ok(0)

@@ -25,7 +25,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_enum, default_value = "runtime")]
     by: By,
     /// The first day: YYYY-MM-DD, `today`, or a number of days with today: 7d
-    #[arg(long, value_name = "DAY", default_value = "30d", value_parser = first_day)]
+    #[arg(long, value_name = "DAY", default_value = "30d", value_parser = parse_first_day)]
     since: Date,
     /// Only of this session: an identifier, a prefix of one, or `last`
     #[arg(long, value_name = "SESSION")]
@@ -96,10 +96,10 @@ impl By {
     }
 }
 
-/// The headings of what is counted.
-const COUNTED: [&str; 4] = ["read", "of it cached", "written", "cost"];
+/// The headings of the counted figures.
+const COUNTED_HEADS: [&str; 4] = ["read", "of it cached", "written", "cost"];
 
-fn first_day(text: &str) -> Result<Date, String> {
+fn parse_first_day(text: &str) -> Result<Date, String> {
     let fix = "a day as YYYY-MM-DD, `today`, or a number of days such as 7d";
     let today = Zoned::now().date();
     let days = match text {
@@ -108,7 +108,7 @@ fn first_day(text: &str) -> Result<Date, String> {
     };
     match days {
         Some(days) if (1..=DAYS_MAX).contains(&days) => {
-            today.checked_sub((days - 1).days()).map_err(|why| why.to_string())
+            today.checked_sub((days - 1).days()).map_err(|error| error.to_string())
         }
         Some(_) => Err(format!("days are 1 to {DAYS_MAX}: {fix}")),
         None => text.parse().map_err(|_| format!("expected {fix}")),
@@ -117,7 +117,7 @@ fn first_day(text: &str) -> Result<Date, String> {
 
 pub(crate) async fn run(args: UsageArgs) -> CommandResult {
     if let Some(UsageCommand::Ceiling(args)) = args.command {
-        return ceiling(args).await;
+        return run_ceiling(args).await;
     }
     let client = Client::find().await?;
     let (by, heads, names) = args.by.columns();
@@ -136,30 +136,30 @@ pub(crate) async fn run(args: UsageArgs) -> CommandResult {
         print_json(&sums)?;
         return Ok(0);
     }
-    print(&shown(&sums, heads, names, Paint::stdout())?)?;
+    print(&format_usage(&sums, heads, names, Paint::stdout())?)?;
     Ok(0)
 }
 
 const CEILINGS: &str = "/v1/usage/ceilings";
 
-/// `plexus usage ceiling`.
-async fn ceiling(args: CeilingArgs) -> CommandResult {
+/// Runs `plexus usage ceiling`.
+async fn run_ceiling(args: CeilingArgs) -> CommandResult {
     let client = Client::find().await?;
     let mut ceilings: Value = client.get(CEILINGS, "reading the ceilings").await?;
     if let Some(of) = args.of.filter(|_| !args.amount.is_empty()) {
-        let wanted = wanted(&args.amount.join(" ")).map_err(|why| CommandFailure::new(USAGE, why))?;
+        let ceiling = parse_ceiling(&args.amount.join(" ")).map_err(|error| CommandFailure::new(USAGE, error))?;
         let mut set = ceilings["set"].clone();
         match (&args.session, of) {
             (Some(_), LimitOf::Day) => {
-                let why = "--session goes with `plexus usage ceiling session`: a day's ceiling is of all sessions";
-                return Err(CommandFailure::new(USAGE, why).into());
+                let message = "--session goes with `plexus usage ceiling session`: a day's ceiling is of all sessions";
+                return Err(CommandFailure::new(USAGE, message).into());
             }
             (Some(session), LimitOf::Session) => {
                 let id = client.session(session).await?.session_id;
-                put(&mut set["sessions"], id.as_str(), wanted);
+                set_member(&mut set["sessions"], id.as_str(), ceiling);
             }
-            (None, LimitOf::Day) => put(&mut set, "day", wanted),
-            (None, LimitOf::Session) => put(&mut set, "session", wanted),
+            (None, LimitOf::Day) => set_member(&mut set, "day", ceiling),
+            (None, LimitOf::Session) => set_member(&mut set, "session", ceiling),
         }
         if set["sessions"].is_null() {
             set["sessions"] = json!({});
@@ -170,20 +170,20 @@ async fn ceiling(args: CeilingArgs) -> CommandResult {
         print_json(&ceilings)?;
         return Ok(0);
     }
-    print(&ceilings_shown(&ceilings, args.of)?)?;
+    print(&format_ceilings(&ceilings, args.of)?)?;
     Ok(0)
 }
 
 /// Sets a member, or takes it out.
-fn put(all: &mut Value, name: &str, value: Option<Ceiling>) {
+fn set_member(all: &mut Value, name: &str, value: Option<Ceiling>) {
     match value {
         Some(ceiling) => all[name] = json!(ceiling),
         None => drop(all.as_object_mut().and_then(|all| all.remove(name))),
     }
 }
 
-/// The ceiling that is wanted; `None`: as configured.
-fn wanted(amount: &str) -> Result<Option<Ceiling>, String> {
+/// Parses a ceiling; `None`: as configured.
+fn parse_ceiling(amount: &str) -> Result<Option<Ceiling>, String> {
     match amount {
         "none" => Ok(Some(Ceiling::default())),
         "configured" => Ok(None),
@@ -191,12 +191,12 @@ fn wanted(amount: &str) -> Result<Option<Ceiling>, String> {
     }
 }
 
-/// The ceilings as lines, and what counts towards them.
-fn ceilings_shown(all: &Value, of: Option<LimitOf>) -> anyhow::Result<String> {
+/// The ceilings as lines, with the amounts that count towards them.
+fn format_ceilings(all: &Value, of: Option<LimitOf>) -> anyhow::Result<String> {
     let read = |value: &Value| -> anyhow::Result<String> {
         let ceiling: Ceiling = serde_json::from_value(value.clone())
-            .map_err(|why| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {why}")))?;
-        let costs = ceiling.costs.iter().map(|cost| money(cost.amount, &cost.currency));
+            .map_err(|error| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {error}")))?;
+        let costs = ceiling.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
         let parts: Vec<String> =
             costs.chain(ceiling.tokens.map(|count| format!("{} tokens", short_count(count)))).collect();
         Ok(if parts.is_empty() { "none".into() } else { parts.join(", ") })
@@ -204,8 +204,8 @@ fn ceilings_shown(all: &Value, of: Option<LimitOf>) -> anyhow::Result<String> {
     let mut out = String::new();
     if of != Some(LimitOf::Session) {
         let spent: Spending = serde_json::from_value(all["today"].clone())
-            .map_err(|why| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {why}")))?;
-        let costs = spent.costs.iter().map(|cost| money(cost.amount, &cost.currency));
+            .map_err(|error| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {error}")))?;
+        let costs = spent.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
         let spent: Vec<String> = costs.chain([format!("{} tokens", short_count(spent.tokens()))]).collect();
         out.push_str(&format!("a day: {} (today: {})\n", read(&all["day"])?, spent.join(", ")));
     }
@@ -218,11 +218,12 @@ fn ceilings_shown(all: &Value, of: Option<LimitOf>) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// The answer as a table, with its sum.
-fn shown(sums: &Value, heads: &[&str], names: &[&str], paint: Paint) -> anyhow::Result<String> {
+/// The response as a table, with its sum.
+fn format_usage(sums: &Value, heads: &[&str], names: &[&str], paint: Paint) -> anyhow::Result<String> {
     let spending = |value: &Value| -> anyhow::Result<Spending> {
-        serde_json::from_value(value.clone())
-            .map_err(|why| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {why}")).into())
+        serde_json::from_value(value.clone()).map_err(|error| {
+            CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {error}")).into()
+        })
     };
     let field = |value: &Value, name: &str| line(value[name].as_str().unwrap_or_default(), TITLE);
     let rows = sums["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -238,14 +239,14 @@ fn shown(sums: &Value, heads: &[&str], names: &[&str], paint: Paint) -> anyhow::
     let mut lines = Vec::with_capacity(rows.len() + 1);
     for row in rows {
         let cells = names.iter().map(|name| field(row, name));
-        lines.push(cells.chain(counted(&spending(&row["usage"])?)).collect::<Vec<_>>());
+        lines.push(cells.chain(counted_cells(&spending(&row["usage"])?)).collect::<Vec<_>>());
     }
     if rows.len() > 1 {
         let mut names = vec![String::new(); names.len()];
         names[0] = "all".into();
-        lines.push(names.into_iter().chain(counted(&spending(&sums["total"])?)).collect());
+        lines.push(names.into_iter().chain(counted_cells(&spending(&sums["total"])?)).collect());
     }
-    let heads: Vec<&str> = heads.iter().copied().chain(COUNTED).collect();
+    let heads: Vec<&str> = heads.iter().copied().chain(COUNTED_HEADS).collect();
     let mut out = table(paint, &heads, &lines);
     if sums["truncated"] == true {
         out.push_str("more rows are left out: choose a later --since\n");
@@ -256,16 +257,21 @@ fn shown(sums: &Value, heads: &[&str], names: &[&str], paint: Paint) -> anyhow::
     Ok(out)
 }
 
-/// The cells of what is counted; a figure that no agent told is a dash.
-fn counted(spending: &Spending) -> [String; 4] {
-    let told = |count: Option<u64>| count.map_or_else(|| "-".into(), short_count);
-    let costs: Vec<String> = spending.costs.iter().map(|cost| money(cost.amount, &cost.currency)).collect();
+/// The cells of the counted figures; a figure that no agent reported is a dash.
+fn counted_cells(spending: &Spending) -> [String; 4] {
+    let format_count = |count: Option<u64>| count.map_or_else(|| "-".into(), short_count);
+    let costs: Vec<String> = spending.costs.iter().map(|cost| format_money(cost.amount, &cost.currency)).collect();
     let cost = if costs.is_empty() { "-".into() } else { costs.join(" + ") };
-    [told(spending.input_tokens), told(spending.cached_read_tokens), told(spending.output_tokens), cost]
+    [
+        format_count(spending.input_tokens),
+        format_count(spending.cached_read_tokens),
+        format_count(spending.output_tokens),
+        cost,
+    ]
 }
 
 /// An amount with its currency.
-fn money(amount: f64, currency: &str) -> String {
+fn format_money(amount: f64, currency: &str) -> String {
     format!("{} {}", short_amount(amount), line(currency, 3))
 }
 
@@ -275,32 +281,32 @@ mod tests {
 
     #[test]
     fn usage_ceilings_are_read_and_shown_as_people_write_them() {
-        assert_eq!(wanted("none").unwrap(), Some(Ceiling::default()));
-        assert_eq!(wanted("configured").unwrap(), None);
-        assert!(wanted("five dollars").unwrap_err().contains("5 USD"));
+        assert_eq!(parse_ceiling("none").unwrap(), Some(Ceiling::default()));
+        assert_eq!(parse_ceiling("configured").unwrap(), None);
+        assert!(parse_ceiling("five dollars").unwrap_err().contains("5 USD"));
         let mut set = json!({ "day": { "tokens": 5 } });
-        put(&mut set, "session", wanted("5 USD").unwrap());
-        put(&mut set, "day", None);
+        set_member(&mut set, "session", parse_ceiling("5 USD").unwrap());
+        set_member(&mut set, "day", None);
         assert_eq!(set, json!({ "session": { "costs": [{ "amount": 5.0, "currency": "USD" }] } }));
         let all = json!({
             "set": { "sessions": { "s_1": {} } }, "day": { "tokens": 2_000_000 }, "session": { "costs": [{ "amount": 5.0, "currency": "USD" }] },
             "today": { "input_tokens": 1000, "output_tokens": 500, "costs": [{ "amount": 0.5, "currency": "USD" }] },
         });
         assert_eq!(
-            ceilings_shown(&all, None).unwrap(),
+            format_ceilings(&all, None).unwrap(),
             "a day: 2.00M tokens (today: 0.5000 USD, 1.50k tokens)\neach session: 5.00 USD\nsession s_1: none\n"
         );
-        assert_eq!(ceilings_shown(&all, Some(LimitOf::Session)).unwrap().lines().count(), 2);
+        assert_eq!(format_ceilings(&all, Some(LimitOf::Session)).unwrap().lines().count(), 2);
     }
 
     #[test]
     fn usage_since_is_a_day_or_a_number_of_days() {
         let today = Zoned::now().date();
-        assert_eq!(first_day("2026-11-01").unwrap().to_string(), "2026-11-01");
-        assert!(first_day("today").unwrap() >= today && first_day("1d").unwrap() >= today);
-        assert!(first_day("7d").unwrap() >= today.checked_sub(6.days()).unwrap());
+        assert_eq!(parse_first_day("2026-11-01").unwrap().to_string(), "2026-11-01");
+        assert!(parse_first_day("today").unwrap() >= today && parse_first_day("1d").unwrap() >= today);
+        assert!(parse_first_day("7d").unwrap() >= today.checked_sub(6.days()).unwrap());
         for bad in ["", "7", "0d", "-1d", "99999d", "yesterday", "2026-13-01"] {
-            assert!(first_day(bad).is_err(), "{bad}");
+            assert!(parse_first_day(bad).is_err(), "{bad}");
         }
     }
 
@@ -315,7 +321,7 @@ mod tests {
             ],
         });
         let (_, heads, names) = By::Runtime.columns();
-        let text = shown(&sums, heads, names, Paint::none()).unwrap();
+        let text = format_usage(&sums, heads, names, Paint::none()).unwrap();
         let rows: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
@@ -326,6 +332,6 @@ mod tests {
         assert_eq!(rows[3], ["all", "12.3k", "-", "100", "0.5000 USD + 2.00 EUR"]);
         assert!(!text.contains('\u{1b}'), "{text}");
         let none = json!({ "from": "2026-11-20", "to": "2026-11-26", "known_since": "2026-11-01T00:00:00.000Z", "rows": [], "total": {} });
-        assert!(shown(&none, heads, names, Paint::none()).unwrap().contains("since 2026-11-01"));
+        assert!(format_usage(&none, heads, names, Paint::none()).unwrap().contains("since 2026-11-01"));
     }
 }

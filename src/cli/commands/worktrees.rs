@@ -10,7 +10,7 @@ use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::output::{Paint, age, line, print, print_json, table};
 
 /// Longest path and name that is shown, in characters.
-const SHOWN: usize = 200;
+const TEXT_MAX: usize = 200;
 
 /// List the git worktrees that were made for sessions, or remove one
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ enum Change {
 
 /// A worktree of the gateway's list.
 #[derive(Deserialize, Serialize)]
-struct Listed {
+struct ListedWorktree {
     path: String,
     root: String,
     branch: String,
@@ -62,10 +62,9 @@ struct Unsaved {
     digest: String,
 }
 
-/// Runs `plexus worktrees`.
 pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
     let client = Client::find().await?;
-    let all = listed(&client).await?;
+    let all = list(&client).await?;
     match args.change {
         Some(Change::Remove { worktree, delete_branch, force }) => {
             remove(&client, all, &worktree, delete_branch, force).await
@@ -75,27 +74,27 @@ pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
             Ok(0)
         }
         None => {
-            print(&shown(&all, Paint::stdout()))?;
+            print(&format_list(&all, Paint::stdout()))?;
             Ok(0)
         }
     }
 }
 
-async fn listed(client: &Client) -> anyhow::Result<Vec<Listed>> {
+async fn list(client: &Client) -> anyhow::Result<Vec<ListedWorktree>> {
     #[derive(Deserialize)]
     struct List {
-        worktrees: Vec<Listed>,
+        worktrees: Vec<ListedWorktree>,
     }
     Ok(client.get::<List>("/v1/worktrees", "listing the worktrees").await?.worktrees)
 }
 
-/// What is to be known of a worktree before it is removed.
-fn state(one: &Listed) -> String {
-    if one.missing {
+/// The state of a worktree that matters before it is removed.
+fn state(worktree: &ListedWorktree) -> String {
+    if worktree.missing {
         return "its folder is gone".into();
     }
-    let Some(unsaved) = &one.unsaved else {
-        return line(one.problem.as_deref().unwrap_or("unknown"), SHOWN);
+    let Some(unsaved) = &worktree.unsaved else {
+        return line(worktree.problem.as_deref().unwrap_or("unknown"), TEXT_MAX);
     };
     let mut parts = Vec::new();
     if unsaved.changed > 0 {
@@ -107,64 +106,78 @@ fn state(one: &Listed) -> String {
     if parts.is_empty() { "clean".into() } else { parts.join(", ") }
 }
 
-fn shown(all: &[Listed], paint: Paint) -> String {
+fn format_list(all: &[ListedWorktree], paint: Paint) -> String {
     if all.is_empty() {
         return "no worktrees; `plexus new AGENT --worktree BRANCH` makes one\n".into();
     }
-    let row = |one: &Listed| {
-        let sessions = if one.sessions.is_empty() { "-".into() } else { one.sessions.join(" ") };
-        vec![line(&one.branch, SHOWN), age(one.made_at), state(one), line(&sessions, SHOWN), line(&one.path, SHOWN)]
+    let row = |worktree: &ListedWorktree| {
+        let sessions = if worktree.sessions.is_empty() { "-".into() } else { worktree.sessions.join(" ") };
+        vec![
+            line(&worktree.branch, TEXT_MAX),
+            age(worktree.made_at),
+            state(worktree),
+            line(&sessions, TEXT_MAX),
+            line(&worktree.path, TEXT_MAX),
+        ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     let hint = paint.dim("`plexus worktrees remove BRANCH` removes one\n");
     format!("{}{hint}", table(paint, &["BRANCH", "AGE", "STATE", "SESSIONS", "FOLDER"], &rows))
 }
 
-async fn remove(client: &Client, all: Vec<Listed>, meant: &str, delete_branch: bool, force: bool) -> CommandResult {
-    let mut found: Vec<Listed> = all.into_iter().filter(|one| one.path == meant || one.branch == meant).collect();
-    if found.len() > 1 {
-        let paths: Vec<String> = found.iter().map(|one| line(&one.path, SHOWN)).collect();
-        let words = format!(
+async fn remove(
+    client: &Client,
+    all: Vec<ListedWorktree>,
+    name: &str,
+    delete_branch: bool,
+    force: bool,
+) -> CommandResult {
+    let mut matching: Vec<ListedWorktree> =
+        all.into_iter().filter(|worktree| worktree.path == name || worktree.branch == name).collect();
+    if matching.len() > 1 {
+        let paths: Vec<String> = matching.iter().map(|worktree| line(&worktree.path, TEXT_MAX)).collect();
+        let message = format!(
             "several worktrees have a branch {}: name the folder, one of {}",
-            line(meant, SHOWN),
+            line(name, TEXT_MAX),
             paths.join(", ")
         );
-        return Err(CommandFailure::plain(words));
+        return Err(CommandFailure::plain(message));
     }
-    let Some(one) = found.pop() else {
-        let words = format!("there is no worktree {}: `plexus worktrees` lists them", line(meant, SHOWN));
-        return Err(CommandFailure::plain(words));
+    let Some(worktree) = matching.pop() else {
+        let message = format!("there is no worktree {}: `plexus worktrees` lists them", line(name, TEXT_MAX));
+        return Err(CommandFailure::plain(message));
     };
-    let mut wanted = json!({ "path": one.path, "delete_branch": delete_branch });
-    let what = "removing the worktree";
-    let mut outcome = client.try_post("/v1/worktrees/remove", &wanted, None, what).await?;
+    let mut request = json!({ "path": worktree.path, "delete_branch": delete_branch });
+    let operation = "removing the worktree";
+    let mut outcome = client.try_post("/v1/worktrees/remove", &request, None, operation).await?;
     if let Err(refused) = &outcome
         && refused.code() == "worktree_unsaved"
     {
         let unsaved: Unsaved = serde_json::from_value(refused.problem["unsaved"].clone())?;
-        print(&losses(&unsaved))?;
+        print(&format_losses(&unsaved))?;
         if !force {
-            let words = "this would be lost: commit or merge it first, or add --force";
-            return Err(CommandFailure::plain(words));
+            let message = "this would be lost: commit or merge it first, or add --force";
+            return Err(CommandFailure::plain(message));
         }
         // Exactly what was shown.
-        wanted["lost"] = unsaved.digest.into();
-        outcome = client.try_post("/v1/worktrees/remove", &wanted, None, what).await?;
+        request["lost"] = unsaved.digest.into();
+        outcome = client.try_post("/v1/worktrees/remove", &request, None, operation).await?;
     }
-    outcome.map_err(|refused| refused.explain(what))?;
-    let branch = line(&one.branch, SHOWN);
-    let kept = if delete_branch { " and its branch".to_owned() } else { format!("; the branch {branch} is kept") };
-    print(&format!("removed {}{kept}\n", line(&one.path, SHOWN)))?;
+    outcome.map_err(|refused| refused.explain(operation))?;
+    let branch = line(&worktree.branch, TEXT_MAX);
+    let branch_note =
+        if delete_branch { " and its branch".to_owned() } else { format!("; the branch {branch} is kept") };
+    print(&format!("removed {}{branch_note}\n", line(&worktree.path, TEXT_MAX)))?;
     Ok(0)
 }
 
-/// What would be lost, a line each.
-fn losses(unsaved: &Unsaved) -> String {
-    let files = unsaved.files.iter().map(|file| format!("  changed  {}\n", line(file, SHOWN)));
-    let more = |shown: usize, all: usize, noun: &str| {
-        if all > shown { format!("  and {} more {noun}\n", all - shown) } else { String::new() }
+/// The changes and commits that would be lost, a line each.
+fn format_losses(unsaved: &Unsaved) -> String {
+    let files = unsaved.files.iter().map(|file| format!("  changed  {}\n", line(file, TEXT_MAX)));
+    let more = |listed: usize, all: usize, noun: &str| {
+        if all > listed { format!("  and {} more {noun}\n", all - listed) } else { String::new() }
     };
-    let commits = unsaved.commits.iter().map(|commit| format!("  commit   {}\n", line(commit, SHOWN)));
+    let commits = unsaved.commits.iter().map(|commit| format!("  commit   {}\n", line(commit, TEXT_MAX)));
     let files: String = files.collect();
     let commits: String = commits.collect();
     let more_files = more(unsaved.files.len(), unsaved.changed, "files");
@@ -175,7 +188,7 @@ fn losses(unsaved: &Unsaved) -> String {
 mod tests {
     use super::*;
 
-    fn one(unsaved: Option<(usize, usize)>) -> Listed {
+    fn worktree(unsaved: Option<(usize, usize)>) -> ListedWorktree {
         let unsaved = unsaved.map(|(changed, ahead)| Unsaved {
             changed,
             files: vec!["a".into(); changed.min(2)],
@@ -183,7 +196,7 @@ mod tests {
             commits: vec!["c".into(); ahead.min(2)],
             digest: "d".into(),
         });
-        Listed {
+        ListedWorktree {
             path: "/r.worktrees/x".into(),
             root: "/r".into(),
             branch: "x".into(),
@@ -197,12 +210,12 @@ mod tests {
 
     #[test]
     fn state_of_a_worktree_is_a_few_words() {
-        let words: Vec<String> =
-            [Some((0, 0)), Some((3, 0)), Some((1, 2)), None].map(|state_| state(&one(state_))).into();
-        assert_eq!(words, ["clean", "3 changed", "1 changed, 2 ahead", "git is gone"]);
-        assert_eq!(state(&Listed { missing: true, ..one(None) }), "its folder is gone");
-        let lost = losses(&one(Some((3, 2))).unsaved.unwrap());
+        let states: Vec<String> =
+            [Some((0, 0)), Some((3, 0)), Some((1, 2)), None].map(|state_| state(&worktree(state_))).into();
+        assert_eq!(states, ["clean", "3 changed", "1 changed, 2 ahead", "git is gone"]);
+        assert_eq!(state(&ListedWorktree { missing: true, ..worktree(None) }), "its folder is gone");
+        let lost = format_losses(&worktree(Some((3, 2))).unsaved.unwrap());
         assert_eq!(lost, "  changed  a\n  changed  a\n  and 1 more files\n  commit   c\n  commit   c\n");
-        assert!(shown(&[], Paint::stdout()).starts_with("no worktrees; "));
+        assert!(format_list(&[], Paint::stdout()).starts_with("no worktrees; "));
     }
 }

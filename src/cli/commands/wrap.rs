@@ -38,19 +38,19 @@ use crate::cli::output::clean;
 use crate::cli::programs::which;
 use crate::cli::random::random_id;
 
-/// Pause before a gateway that is gone is looked for again.
-const AGAIN: Duration = Duration::from_millis(500);
-/// How often it is looked whether the output has grown …
-const LOOK: Duration = Duration::from_millis(50);
-/// … and after this time without …
-const QUIET: Duration = Duration::from_secs(5);
-/// … how often then.
-const QUIET_LOOK: Duration = Duration::from_millis(250);
-/// How long a gateway may take to read what it is told; one that takes longer is hung up on.
-const SAY: Duration = Duration::from_secs(5);
-/// How long the end waits for a gateway to read the output; afterwards it is removed all the same.
-const LAST_READ: Duration = Duration::from_millis(500);
-/// Answers that are remembered, so that none is written twice.
+/// Pause before another attempt to reach a gateway.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+/// Time between two checks whether the output has grown.
+const POLL: Duration = Duration::from_millis(50);
+/// Time without output after which the checks are rarer.
+const QUIET_AFTER: Duration = Duration::from_secs(5);
+/// Time between two checks while there is no output.
+const QUIET_POLL: Duration = Duration::from_millis(250);
+/// Time for a gateway to read a line; the connection of a slower one is closed.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time at the end for a gateway to read the output, before the output is removed.
+const FINAL_READ_TIME: Duration = Duration::from_millis(500);
+/// Most answers that are remembered, so that none is written twice.
 const WRITTEN_MAX: usize = 256;
 /// The largest `package.json` that is read for a version, in bytes.
 const PACKAGE_MAX: u64 = 1 << 20;
@@ -63,31 +63,31 @@ const LOCK: &str = "lock";
 
 /// An agent that can be wrapped.
 struct WrappedAgent {
-    /// Its name, here and on the link socket.
+    /// The name, here and on the link socket.
     name: &'static str,
     program: &'static str,
     /// The package of its program, which has its version.
     package: &'static str,
     /// The oldest version that is wrapped.
-    least: AgentVersion,
-    /// The words that name the files for its output and its input.
+    min_version: AgentVersion,
+    /// The options that name the files for its output and its input.
     output: &'static str,
     input: &'static str,
-    /// Words by which it shows no terminal of its own, or has other files.
-    alone: &'static [&'static str],
-    /// Where it keeps its chats: a variable that names its folder, that folder below the home folder, and a folder in it.
+    /// Options with which it shows no terminal of its own, or has other files.
+    without_terminal: &'static [&'static str],
+    /// The folder of its chats: a variable that names the agent's folder, that folder below the home folder, and a folder in it.
     chats: (&'static str, &'static str, &'static str),
 }
 
-/// Every such agent.
+/// Every agent that can be wrapped.
 const AGENTS: &[WrappedAgent] = &[WrappedAgent {
     name: "qwen",
     program: "qwen",
     package: "@qwen-code/qwen-code",
-    least: AgentVersion::new(0, 24, 4),
+    min_version: AgentVersion::new(0, 24, 4),
     output: "--json-file",
     input: "--input-file",
-    alone: &[
+    without_terminal: &[
         "-p",
         "--prompt",
         "--acp",
@@ -109,11 +109,11 @@ const AGENTS: &[WrappedAgent] = &[WrappedAgent {
 pub(crate) struct WrapArgs {
     /// The agent (`qwen`) and its own words: all of them, also `--help`, are the agent's
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT [ARGS]")]
-    words: Vec<OsString>,
+    args: Vec<OsString>,
 }
 
 pub(crate) fn run(args: &WrapArgs) -> ExitCode {
-    wrap(&args.words)
+    wrap(&args.args)
 }
 
 /// Runs with the arguments after `wrap`: the agent's name, and its own arguments.
@@ -122,30 +122,30 @@ pub(super) fn wrap(args: &[OsString]) -> ExitCode {
     let Some(agent) = AGENTS.iter().find(|agent| name == agent.name) else {
         let known: Vec<&str> = AGENTS.iter().map(|agent| agent.name).collect();
         let name = clean(&name.to_string_lossy());
-        return failed(USAGE, &format!("{name:?} cannot be wrapped: use one of {}", known.join(", ")));
+        return fail(USAGE, &format!("{name:?} cannot be wrapped: use one of {}", known.join(", ")));
     };
     let Some(program) = which(agent.program) else {
-        return failed(FAILURE, &format!("{} is not on PATH: `plexus doctor` says how to install it", agent.program));
+        return fail(FAILURE, &format!("{} is not on PATH: `plexus doctor` says how to install it", agent.program));
     };
     if agent.shows_terminal(args) {
-        if let Some(found) = version(&program, agent.package).filter(|found| *found < agent.least) {
-            let why = format!("{found} is older than {}: its session is not in Plexus", agent.least);
-            let _ = writeln!(std::io::stderr(), "plexus wrap: {} {why}", agent.program);
+        if let Some(version) = version(&program, agent.package).filter(|version| *version < agent.min_version) {
+            let reason = format!("{version} is older than {}: its session is not in Plexus", agent.min_version);
+            let _ = writeln!(std::io::stderr(), "plexus wrap: {} {reason}", agent.program);
         } else if let Some(files) = Home::find().ok().and_then(|home| Files::make(&home)) {
             return agent.run(&program, args, &files);
         }
     }
-    let why = std::process::Command::new(&program).args(args).exec();
-    failed(FAILURE, &format!("cannot start {}: {why}", program.display()))
+    let error = std::process::Command::new(&program).args(args).exec();
+    fail(FAILURE, &format!("cannot start {}: {error}", program.display()))
 }
 
-fn failed(code: u8, why: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "plexus wrap: {why}");
+fn fail(code: u8, error: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "plexus wrap: {error}");
     ExitCode::from(code)
 }
 
 /// The version of a program, from the package that it is in; `None` if that cannot be said.
-fn version(program: &Path, package: &str) -> Option<AgentVersion> {
+fn version(program: &Path, name: &str) -> Option<AgentVersion> {
     #[derive(Deserialize)]
     struct Package {
         name: String,
@@ -154,43 +154,44 @@ fn version(program: &Path, package: &str) -> Option<AgentVersion> {
     let real = program.canonicalize().ok()?;
     real.ancestors().skip(1).find_map(|folder| {
         let path = folder.join("package.json");
-        std::fs::metadata(&path).ok().filter(|found| found.is_file() && found.len() <= PACKAGE_MAX)?;
-        let found: Package = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-        (found.name == package).then(|| AgentVersion::find(&found.version)).flatten()
+        std::fs::metadata(&path).ok().filter(|metadata| metadata.is_file() && metadata.len() <= PACKAGE_MAX)?;
+        let package: Package = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        (package.name == name).then(|| AgentVersion::find(&package.version)).flatten()
     })
 }
 
 impl WrappedAgent {
-    /// Whether it shows its terminal when it is started so. A first word that is no switch is a command, or a prompt that it answers once.
+    /// Returns true if the agent shows its terminal with these arguments. A first argument that is no switch is a command, or a prompt
+    /// that it answers once.
     fn shows_terminal(&self, args: &[OsString]) -> bool {
         let is = |arg: &OsString, word: &str| {
             arg.as_bytes()
                 .strip_prefix(word.as_bytes())
                 .is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'='))
         };
-        let own = args.iter().take_while(|arg| *arg != "--");
-        let alone = own.into_iter().any(|arg| self.alone.iter().any(|word| is(arg, word)));
+        let own_args = args.iter().take_while(|arg| *arg != "--");
+        let without_terminal = own_args.into_iter().any(|arg| self.without_terminal.iter().any(|word| is(arg, word)));
         let switch = args.first().is_none_or(|first| first.as_bytes().starts_with(b"-"));
-        switch && !alone && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+        switch && !without_terminal && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
     }
 
-    /// Runs it with these files.
+    /// Runs the agent with these files.
     fn run(&self, program: &Path, args: &[OsString], files: &Files) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ended = match runtime {
-            Ok(runtime) => runtime.block_on(self.run_beside(program, args, files)),
-            Err(why) => Err(why),
+            Ok(runtime) => runtime.block_on(self.run_with_tunnel(program, args, files)),
+            Err(error) => Err(error),
         };
         match ended {
             Ok(status) => {
                 let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_default();
                 ExitCode::from(u8::try_from(code & 0xff).unwrap_or(FAILURE))
             }
-            Err(why) => failed(FAILURE, &format!("cannot start {}: {why}", program.display())),
+            Err(error) => fail(FAILURE, &format!("cannot start {}: {error}", program.display())),
         }
     }
 
-    async fn run_beside(&self, program: &Path, args: &[OsString], files: &Files) -> std::io::Result<ExitStatus> {
+    async fn run_with_tunnel(&self, program: &Path, args: &[OsString], files: &Files) -> std::io::Result<ExitStatus> {
         // The terminal's keys are the agent's. With a handler, rather than ignored, they are the agent's as ever.
         let mut keys = (signal(SignalKind::interrupt())?, signal(SignalKind::quit())?);
         let mut ends = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
@@ -202,13 +203,13 @@ impl WrappedAgent {
         let tunnel = Tunnel {
             socket: files.socket.clone(),
             hello: self.hello(pid),
-            beginning: self.beginning(files),
+            hello_event: self.hello_event(files),
             files,
             submits: Cell::new(0),
             ended: tokio::sync::watch::channel(false).0,
         };
-        let mut passing = std::pin::pin!(tunnel.run());
-        let pass_on = |signal| {
+        let mut serving = std::pin::pin!(tunnel.run());
+        let forward_signal = |signal| {
             if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
                 let _ = kill_process(pid, signal);
             }
@@ -216,15 +217,15 @@ impl WrappedAgent {
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
-                () = &mut passing => return child.wait().await,
+                () = &mut serving => return child.wait().await,
                 _ = keys.0.recv() => {}
                 _ = keys.1.recv() => {}
-                _ = ends.0.recv() => pass_on(Signal::TERM),
-                _ = ends.1.recv() => pass_on(Signal::HUP),
+                _ = ends.0.recv() => forward_signal(Signal::TERM),
+                _ = ends.1.recv() => forward_signal(Signal::HUP),
             }
         };
         tunnel.ended.send_replace(true);
-        let _ = timeout(LAST_READ, passing).await;
+        let _ = timeout(FINAL_READ_TIME, serving).await;
         Ok(status)
     }
 
@@ -235,11 +236,11 @@ impl WrappedAgent {
         HelperHello { link, agent, role, id, pid, terminal: None }
     }
 
-    /// What the dialect has to know.
-    fn beginning(&self, files: &Files) -> Value {
+    /// The first event, with the paths that the dialect needs.
+    fn hello_event(&self, files: &Files) -> Value {
         let (variable, below_home, chats) = self.chats;
-        let named = std::env::var_os(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        let folder = named.or_else(|| std::env::home_dir().map(|home| home.join(below_home)));
+        let configured = std::env::var_os(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let folder = configured.or_else(|| std::env::home_dir().map(|home| home.join(below_home)));
         let projects = folder.filter(|folder| folder.is_absolute()).map(|folder| folder.join(chats));
         let projects = projects.as_deref().and_then(Path::to_str).unwrap_or_default().to_owned();
         let since = Timestamp::from(std::time::SystemTime::now()).to_string();
@@ -258,13 +259,13 @@ struct Files {
 }
 
 impl Files {
-    /// Makes them, and removes those of processes that have ended. `None` if that cannot be: the agent is started without.
+    /// Creates the files, and removes those of processes that have ended. `None` if that fails: the agent is started without.
     fn make(home: &Home) -> Option<Self> {
         home.create().ok()?;
         let all = home.dir().join(WRAPPED);
         let private = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path);
         match private(&all) {
-            Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => return None,
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return None,
             _ => remove_left_over(&all),
         }
         let folder = all.join(random_id().ok()?);
@@ -295,9 +296,9 @@ impl Files {
         std::fs::OpenOptions::new().append(true).open(&self.input)?.write_all(&bytes)
     }
 
-    /// How long the output is.
+    /// The length of the output, in bytes.
     fn length(&self) -> u64 {
-        std::fs::metadata(&self.output).map_or(0, |found| found.len())
+        std::fs::metadata(&self.output).map_or(0, |metadata| metadata.len())
     }
 }
 
@@ -319,15 +320,15 @@ fn remove_left_over(all: &Path) {
     }
 }
 
-/// What keeps the gateway informed.
+/// The connection to the gateway, which reports new output.
 struct Tunnel<'a> {
     socket: PathBuf,
     hello: HelperHello,
-    beginning: Value,
+    hello_event: Value,
     files: &'a Files,
     /// The prompts that were written.
     submits: Cell<u64>,
-    /// Whether the agent has ended.
+    /// Becomes true when the agent has ended.
     ended: tokio::sync::watch::Sender<bool>,
 }
 
@@ -335,12 +336,12 @@ struct Tunnel<'a> {
 #[derive(Deserialize)]
 struct GatewayLine<'a> {
     #[serde(borrow)]
-    request: Option<Asked<'a>>,
+    request: Option<GatewayRequest<'a>>,
 }
 
-/// A request.
+/// A request of the gateway.
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct GatewayRequest<'a> {
     id: u64,
     #[serde(borrow)]
     method: std::borrow::Cow<'a, str>,
@@ -364,57 +365,57 @@ struct InputLine<'a> {
 impl Tunnel<'_> {
     /// Ends once the agent has ended and the gateway, if there is one, has read its output.
     async fn run(&self) {
-        let (mut ended, mut written) = (self.ended.subscribe(), VecDeque::new());
+        let (mut ended, mut written_ids) = (self.ended.subscribe(), VecDeque::new());
         loop {
             if let Ok(stream) = UnixStream::connect(&self.socket).await {
-                let own = rustix::process::geteuid().as_raw();
-                if stream.peer_cred().is_ok_and(|peer| peer.uid() == own) {
-                    let _ = self.serve(stream, &mut written).await;
+                let uid = rustix::process::geteuid().as_raw();
+                if stream.peer_cred().is_ok_and(|peer| peer.uid() == uid) {
+                    let _ = self.serve(stream, &mut written_ids).await;
                 }
             }
             if *ended.borrow() {
                 return;
             }
             tokio::select! {
-                () = tokio::time::sleep(AGAIN) => {}
+                () = tokio::time::sleep(RECONNECT_PAUSE) => {}
                 _ = ended.wait_for(|ended| *ended) => return,
             }
         }
     }
 
     /// Serves a gateway until it hangs up.
-    async fn serve(&self, mut stream: UnixStream, written: &mut VecDeque<String>) -> std::io::Result<()> {
+    async fn serve(&self, mut stream: UnixStream, written_ids: &mut VecDeque<String>) -> std::io::Result<()> {
         let (read, mut write) = stream.split();
-        let mut beginning = self.beginning.clone();
-        beginning["submits"] = self.submits.get().into();
-        say(&mut write, &serde_json::to_value(&self.hello)?).await?;
-        say(&mut write, &json!({ "event": beginning })).await?;
-        let (mut ended, mut told) = (self.ended.subscribe(), false);
+        let mut hello_event = self.hello_event.clone();
+        hello_event["submits"] = self.submits.get().into();
+        send_line(&mut write, &serde_json::to_value(&self.hello)?).await?;
+        send_line(&mut write, &json!({ "event": hello_event })).await?;
+        let (mut ended, mut end_sent) = (self.ended.subscribe(), false);
         let (mut length, mut grown) = (self.files.length(), Instant::now());
         let (mut read, mut line) = (BufReader::new(read), Vec::new());
         loop {
-            let look = if grown.elapsed() < QUIET { LOOK } else { QUIET_LOOK };
+            let poll = if grown.elapsed() < QUIET_AFTER { POLL } else { QUIET_POLL };
             // What is read of a line stays in it when something else comes first.
             let limit = (MESSAGE_MAX - line.len()) as u64;
             tokio::select! {
-                more = async { (&mut read).take(limit).read_until(b'\n', &mut line).await } => {
-                    if more? == 0 || !line.ends_with(b"\n") {
+                read_bytes = async { (&mut read).take(limit).read_until(b'\n', &mut line).await } => {
+                    if read_bytes? == 0 || !line.ends_with(b"\n") {
                         return Ok(());
                     }
-                    let reply = self.asked(&line, written);
+                    let reply = self.handle_line(&line, written_ids);
                     line.clear();
                     let Some(reply) = reply else { return Ok(()) };
-                    say(&mut write, &reply).await?;
+                    send_line(&mut write, &reply).await?;
                 }
-                _ = ended.wait_for(|ended| *ended), if !told => {
-                    told = true;
-                    say(&mut write, &json!({ "event": { "type": "ended" } })).await?;
+                _ = ended.wait_for(|ended| *ended), if !end_sent => {
+                    end_sent = true;
+                    send_line(&mut write, &json!({ "event": { "type": "ended" } })).await?;
                 }
-                () = tokio::time::sleep(look) => {
+                () = tokio::time::sleep(poll) => {
                     let now = self.files.length();
                     if now != length {
                         (length, grown) = (now, Instant::now());
-                        say(&mut write, &json!({ "event": { "type": "grown" } })).await?;
+                        send_line(&mut write, &json!({ "event": { "type": "grown" } })).await?;
                     }
                 }
             }
@@ -422,44 +423,45 @@ impl Tunnel<'_> {
     }
 
     /// The reply to a line of the gateway; `None` if it is the end.
-    fn asked(&self, line: &[u8], written: &mut VecDeque<String>) -> Option<Value> {
-        let Asked { id, method, path, body } = serde_json::from_slice::<GatewayLine<'_>>(line).ok()?.request?;
-        let done = match (method.as_ref(), path.as_ref(), body) {
-            ("POST", "/input", Some(body)) => self.write(body, written),
+    fn handle_line(&self, line: &[u8], written_ids: &mut VecDeque<String>) -> Option<Value> {
+        let GatewayRequest { id, method, path, body } = serde_json::from_slice::<GatewayLine<'_>>(line).ok()?.request?;
+        let result = match (method.as_ref(), path.as_ref(), body) {
+            ("POST", "/input", Some(body)) => self.write(body, written_ids),
             _ => Err("a terminal is asked only to take input".to_owned()),
         };
-        Some(match done {
+        Some(match result {
             Ok(()) => json!({ "reply": { "id": id, "status": 200 } }),
-            Err(why) => json!({ "reply": { "id": id, "error": why } }),
+            Err(error) => json!({ "reply": { "id": id, "error": error } }),
         })
     }
 
     /// Writes a prompt or an answer, once.
-    fn write(&self, body: &RawValue, written: &mut VecDeque<String>) -> Result<(), String> {
+    fn write(&self, body: &RawValue, written_ids: &mut VecDeque<String>) -> Result<(), String> {
         #[derive(Deserialize)]
-        struct Sort {
+        struct InputKind {
             #[serde(rename = "type")]
-            sort: String,
+            kind: String,
         }
         let InputLine { once, submit, line } =
-            serde_json::from_str(body.get()).map_err(|why| format!("it is no line of input: {why}"))?;
-        let Sort { sort } = serde_json::from_str(line.get()).map_err(|why| format!("it is no line of input: {why}"))?;
-        let append = || self.files.append(line).map_err(|why| format!("the input cannot be written: {why}"));
-        match (sort.as_str(), once, submit) {
-            ("submit", None, Some(before)) => {
-                if before >= self.submits.get() {
+            serde_json::from_str(body.get()).map_err(|error| format!("it is no line of input: {error}"))?;
+        let InputKind { kind } =
+            serde_json::from_str(line.get()).map_err(|error| format!("it is no line of input: {error}"))?;
+        let append = || self.files.append(line).map_err(|error| format!("the input cannot be written: {error}"));
+        match (kind.as_str(), once, submit) {
+            ("submit", None, Some(earlier_submits)) => {
+                if earlier_submits >= self.submits.get() {
                     append()?;
-                    self.submits.set(before + 1);
+                    self.submits.set(earlier_submits + 1);
                 }
                 Ok(())
             }
             ("confirmation_response", Some(name), None) => {
-                if !written.contains(&name) {
+                if !written_ids.contains(&name) {
                     append()?;
-                    if written.len() >= WRITTEN_MAX {
-                        written.pop_front();
+                    if written_ids.len() >= WRITTEN_MAX {
+                        written_ids.pop_front();
                     }
-                    written.push_back(name);
+                    written_ids.push_back(name);
                 }
                 Ok(())
             }
@@ -468,9 +470,9 @@ impl Tunnel<'_> {
     }
 }
 
-/// Says it to a gateway that reads.
-async fn say(write: &mut (impl tokio::io::AsyncWrite + Unpin), what: &Value) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
+/// Writes a line of JSON to the gateway.
+async fn send_line(write: &mut (impl tokio::io::AsyncWrite + Unpin), message: &Value) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    timeout(SAY, write.write_all(&line)).await?
+    timeout(SEND_TIMEOUT, write.write_all(&line)).await?
 }

@@ -76,8 +76,8 @@ impl Out {
         // Not through `Stdout`: its line buffer would cut each piece in two.
         let mut stdout = match io::stdout().as_fd().try_clone_to_owned() {
             Ok(fd) => File::from(fd),
-            Err(why) => {
-                note(&format!("no stdout: {why}"));
+            Err(error) => {
+                note(&format!("no stdout: {error}"));
                 std::process::exit(1)
             }
         };
@@ -96,10 +96,10 @@ impl Out {
             self.changed.notify_all();
             drop(state);
             for piece in batch.chunks(WRITE_SIZE) {
-                if let Err(why) = stdout.write_all(piece) {
-                    let gone = why.kind() == io::ErrorKind::BrokenPipe;
+                if let Err(error) = stdout.write_all(piece) {
+                    let gone = error.kind() == io::ErrorKind::BrokenPipe;
                     if !gone {
-                        note(&format!("cannot write: {why}"));
+                        note(&format!("cannot write: {error}"));
                     }
                     std::process::exit(i32::from(!gone));
                 }
@@ -135,7 +135,7 @@ pub(super) struct Agent {
 
 impl Agent {
     pub(super) fn new() -> io::Result<Self> {
-        let seed = getrandom::u64().map_err(|why| io::Error::other(why.to_string()))?;
+        let seed = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
         let state = Mutex::default();
         Ok(Self { out: Arc::default(), seed: format!("{seed:016x}"), state })
     }
@@ -183,7 +183,7 @@ pub(super) struct Turn {
 #[derive(Default)]
 pub(super) struct TurnState {
     pub(super) cancelled: bool,
-    /// Whether the end of the turn tells its tokens.
+    /// The response to the prompt reports its tokens.
     pub(super) tells: bool,
     pub(super) answers: HashMap<u64, Decision>,
 }

@@ -217,7 +217,7 @@ impl Stage {
             _ if cancelled => return Err(Cancelled),
             Some(Decision::Form(action, content)) if action == "accept" => format!("The form: {content}\n"),
             Some(Decision::Form(action, _)) => format!("No answer to the form: {action}\n"),
-            Some(Decision::Error(why)) => format!("The form could not be shown: {why}\n"),
+            Some(Decision::Error(error)) => format!("The form could not be shown: {error}\n"),
             _ => "That is no answer to a form.\n".to_owned(),
         };
         self.text(&report)
@@ -288,7 +288,7 @@ impl Stage {
                 Decision::Option(id) => (false, format!("not allowed, for there is no option {id:?}")),
                 Decision::Form(..) => (false, "not allowed, for a form was answered".to_owned()),
                 Decision::Cancelled => (false, "cancelled".to_owned()),
-                Decision::Error(why) => (false, format!("not allowed, for the client failed: {why}")),
+                Decision::Error(error) => (false, format!("not allowed, for the client failed: {error}")),
             };
             let report = format!("{report}: {command}\n");
             let shown = if ok { "Nothing was run: this is the demo agent." } else { report.as_str() };
@@ -388,12 +388,12 @@ impl Stage {
     pub(super) fn script(&self, path: &Path) -> Result<(), Cancelled> {
         let file = match File::open(path) {
             Ok(file) => file,
-            Err(why) => return self.text(&format!("cannot read {}: {why}", path.display())),
+            Err(error) => return self.text(&format!("cannot read {}: {error}", path.display())),
         };
         for line in io::BufReader::new(file).lines() {
             let line = match line {
                 Ok(line) => line,
-                Err(why) => return self.text(&format!("cannot read {}: {why}", path.display())),
+                Err(error) => return self.text(&format!("cannot read {}: {error}", path.display())),
             };
             match serde_json::from_str::<Value>(&line) {
                 // `{"sleep": MS}` is a pause; everything else is sent unchanged.
@@ -402,7 +402,7 @@ impl Stage {
                     None => self.update(&Value::Object(update))?,
                 },
                 Ok(_) => self.text("a line of a script is a JSON object")?,
-                Err(why) => self.text(&format!("no JSON: {why}"))?,
+                Err(error) => self.text(&format!("no JSON: {error}"))?,
             }
         }
         Ok(())
