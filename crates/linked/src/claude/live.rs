@@ -15,7 +15,7 @@ use plexus_protocol::Kind;
 
 /// Messages of each kind that are remembered; the oldest is forgotten first.
 const MESSAGES_MAX: usize = 16;
-/// How much of a message that came whole is remembered, in bytes: its lines are recognized by it.
+/// Most bytes of a whole message that are remembered: its lines are recognized by them.
 const START_MAX: usize = 4 << 10;
 /// Lines held back because an earlier one is missing; further ones are left to the whole message.
 const HELD_MAX: usize = 64;
@@ -46,10 +46,10 @@ pub(super) struct LiveText {
     /// The starts of messages that came whole, and of which no line has come.
     whole: VecDeque<String>,
     /// The ids of messages that are shown completely.
-    over: VecDeque<String>,
+    complete: VecDeque<String>,
 }
 
-/// How much of a message is shown.
+/// The part of a message that is shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ShownLines {
     id: String,
@@ -92,7 +92,7 @@ fn start_of(text: &str) -> &str {
 }
 
 impl LiveText {
-    /// What is shown of messages that have not come whole.
+    /// The shown parts of messages that have not come whole.
     pub(super) fn saved(&self) -> Vec<ShownLines> {
         self.shown.iter().cloned().collect()
     }
@@ -105,14 +105,14 @@ impl LiveText {
     /// The turn is over: further lines of its messages are not shown, and do not count as the beginning of another turn.
     pub(super) fn turn_ended(&mut self) {
         for shown in std::mem::take(&mut self.shown) {
-            push(&mut self.over, shown.id);
+            push(&mut self.complete, shown.id);
         }
     }
 
     /// Lines came: what to show.
     pub(super) fn lines(&mut self, lines: TextLines) -> Vec<EventDraft> {
         let TextLines { message_id: id, index, delta } = lines;
-        if self.over.contains(&id) {
+        if self.complete.contains(&id) {
             return Vec::new();
         }
         let known = self.shown.iter().position(|shown| shown.id == id);
@@ -121,7 +121,7 @@ impl LiveText {
             if let Some(at) = self.whole.iter().position(begins) {
                 self.whole.remove(at);
                 self.shown.retain(|shown| shown.id != id);
-                push(&mut self.over, id);
+                push(&mut self.complete, id);
                 return Vec::new();
             }
         }
@@ -131,8 +131,8 @@ impl LiveText {
         }
         let Some(shown) = self.shown.iter_mut().find(|shown| shown.id == id) else { return Vec::new() };
         let held: usize = shown.held.values().map(String::len).sum();
-        let room = index == shown.next || (shown.held.len() < HELD_MAX && held + delta.len() <= HELD_BYTES);
-        if index < shown.next || !room {
+        let fits = index == shown.next || (shown.held.len() < HELD_MAX && held + delta.len() <= HELD_BYTES);
+        if index < shown.next || !fits {
             return Vec::new();
         }
         shown.held.insert(index, delta);
@@ -156,7 +156,7 @@ impl LiveText {
             let id = self.shown.remove(at).map(|shown| shown.id).unwrap_or_default();
             let draft =
                 (!rest.is_empty()).then(|| drafts::chunk(Kind::AgentMessageChunk, &rest, Some(&id), Some(line)));
-            push(&mut self.over, id);
+            push(&mut self.complete, id);
             return draft;
         }
         let draft = drafts::chunk(Kind::AgentMessageChunk, &text, None, Some(line));

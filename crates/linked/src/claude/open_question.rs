@@ -16,14 +16,14 @@ pub(super) struct OpenQuestion {
     pub(super) permission: Option<Permission>,
     /// The tool call that it is about.
     pub(super) call: Option<String>,
-    /// Whether people see it.
-    pub(super) shown: bool,
-    /// Whether people see that only the terminal can answer it.
+    /// Set once people see it.
+    pub(super) visible: bool,
+    /// Set once people see that only the terminal can answer it.
     pub(super) only_at_terminal: bool,
     pub(super) native: Bytes,
     /// The answer, until the hook has it.
     pub(super) answer: Option<Decision>,
-    /// Whether the hook has the answer.
+    /// Set once the hook has the answer.
     pub(super) answer_sent: bool,
 }
 

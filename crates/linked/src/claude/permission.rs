@@ -20,7 +20,7 @@ pub(super) const DENY: &str = "deny";
 /// Begins the id of an option that also applies one of Claude Code's own suggestions.
 const SUGGESTION: &str = "suggestion:";
 
-/// What the agent is told where a person gave no reason.
+/// The text for the agent where a person gave no reason.
 const DENIED: &str = "The user denied this tool call.";
 const DECLINED: &str = "The user declined to answer.";
 
@@ -50,7 +50,7 @@ fn digest(tool: &str, input: &RawValue) -> Option<CallDigest> {
 pub(super) struct Permission {
     /// The name of the tool.
     pub(super) tool: String,
-    /// Its input, on one line.
+    /// The input, on one line.
     pub(super) input: Box<RawValue>,
     digest: Option<CallDigest>,
     /// Changes to Claude Code's rules that it suggests beside the answer.
@@ -129,12 +129,12 @@ impl Permission {
         }
     }
 
-    /// Whether it asks people for answers rather than for a permission.
+    /// Returns true if people are asked for answers rather than for a permission.
     pub(super) fn questions(&self) -> bool {
         self.tool == "AskUserQuestion"
     }
 
-    /// Whether only the terminal can answer it: Claude Code ignores what a hook says of a plan.
+    /// Returns true if only the terminal can answer it: Claude Code ignores a hook's answer to a plan.
     fn plan(&self) -> bool {
         self.tool == PLAN
     }
@@ -146,7 +146,7 @@ impl Permission {
         }
     }
 
-    /// Whether a tool call is the one that this question is about.
+    /// Returns true if the question is about this tool call.
     pub(super) fn is_about(&self, call: &Call) -> bool {
         self.tool == call.tool && (self.plan() || (self.digest.is_some() && self.digest == call.digest))
     }
@@ -203,7 +203,7 @@ impl Permission {
         ask
     }
 
-    /// What the hook prints for a decision; `None` if it prints nothing: the terminal's own dialog decides.
+    /// The output of the hook for a decision; `None` if the terminal's own dialog decides.
     pub(super) fn answer(&self, decision: &Decision) -> Option<String> {
         let decided = match decision {
             Decision::Option { id, reason, .. } if id == DENY => deny(reason.as_deref().unwrap_or(DENIED)),

@@ -58,7 +58,7 @@ impl ClaudeTerminal {
         }
         self.begin_before_prompt(out);
         let Some(question) = self.questions.get_mut(key) else { return };
-        if !std::mem::replace(&mut question.shown, true)
+        if !std::mem::replace(&mut question.visible, true)
             && let Some(request) = question.request(key)
         {
             out.asked(request);
@@ -125,7 +125,7 @@ impl ClaudeTerminal {
                 continue;
             }
             question.absent_ticks += 1;
-            if question.absent_ticks >= ABSENT_TICKS && question.shown {
+            if question.absent_ticks >= ABSENT_TICKS && question.visible {
                 question.only_at_terminal = true;
                 if let Some(request) = question.request(key) {
                     out.ask_changed(request);

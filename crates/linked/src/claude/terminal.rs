@@ -28,7 +28,7 @@ use plexus_dialects::link::{HelperExit, HelperRole};
 use plexus_dialects::{AgentReview, EventDraft, HttpReply, Outbox, RequestKey, RuntimeEvent, jsonrpc};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, Ticket};
 
-/// Who starts a turn that nobody prompted.
+/// The name for the agent, where nobody prompted a turn.
 const BY_AGENT: &str = "Claude Code";
 
 /// Longest prompt, in characters: of the text of a hook, Claude Code cuts out what is beyond 100,000 (seen with 2.1.316).
@@ -110,7 +110,7 @@ struct Checkpoint {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     skipping: bool,
     titled: bool,
-    /// Whether a turn is under way.
+    /// Set while a turn is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     run: bool,
     #[serde(rename = "early", skip_serializing_if = "std::ops::Not::not")]
@@ -166,13 +166,13 @@ impl TerminalAgent for ClaudeTerminal {
         // What was open and is not any more is over; the session does not have it either.
         self.questions.retain(|key, question| pending.questions.contains(key) || question.connection.is_some());
         for key in pending.questions {
-            self.questions.entry(key.clone()).or_default().shown = true;
+            self.questions.entry(key.clone()).or_default().visible = true;
         }
         self.session.restore_prompt(pending.prompt, PromptState::Unknown);
     }
 
     fn save(&mut self, out: &mut Output<'_>) {
-        let questions = self.questions.iter().filter(|(_, question)| question.shown);
+        let questions = self.questions.iter().filter(|(_, question)| question.visible);
         let checkpoint = Checkpoint {
             process: self.session.process,
             path: self.transcript.path.clone(),
@@ -394,7 +394,7 @@ impl ClaudeTerminal {
                 }
                 Line::Spent { call, spending } => {
                     // The tokens from before the gateway saw the session do not count.
-                    let report = self.counted.told(&call, &spending);
+                    let report = self.counted.count(&call, &spending);
                     out.spent(report.filter(|_| !self.transcript.is_past()));
                 }
             }
@@ -473,7 +473,7 @@ impl ClaudeTerminal {
         self.calls.clear();
         let failure = self.session.failure.take();
         let Some(turn) = self.session.turn.take() else { return };
-        self.resolve_all(|question| question.shown, None, out);
+        self.resolve_all(|question| question.visible, None, out);
         let status = if failure.is_some() { RunStatus::Error } else { status };
         SessionState::report_end(turn, run_end(status, failure), self.transcript.is_past(), out);
     }

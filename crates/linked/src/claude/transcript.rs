@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use plexus_dialects::jsonrpc::{object, string};
 use plexus_protocol::{Spending, lenient_tokens};
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     /// A message that starts a turn.
@@ -34,7 +34,7 @@ pub(super) enum Line<'a> {
     Spent { call: String, spending: Spending },
 }
 
-/// Who a prompt is from.
+/// The origin of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PromptOrigin {
     /// A person at the terminal.
@@ -60,7 +60,7 @@ pub(super) struct ToolResult<'a> {
     pub(super) decided: Option<DecidedBy>,
 }
 
-/// Who decided whether a tool call runs.
+/// The origin of the decision on a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecidedBy {
     /// A hook: an answer of the gateway's.
@@ -200,7 +200,7 @@ fn parts(content: &RawValue) -> Option<Vec<Part<'_>>> {
 
 fn user<'a>(head: &Head<'a>, content: &'a RawValue) -> Vec<Line<'a>> {
     if let Some(text) = string(content) {
-        return vec![said(head, text.into_owned())];
+        return vec![message(head, text.into_owned())];
     }
     let Some(parts) = parts(content) else { return Vec::new() };
     let (mut results, mut texts) = (Vec::new(), Vec::new());
@@ -221,12 +221,12 @@ fn user<'a>(head: &Head<'a>, content: &'a RawValue) -> Vec<Line<'a>> {
         lines.push(Line::Results(results));
     }
     if !texts.is_empty() {
-        lines.push(said(head, texts.join("\n")));
+        lines.push(message(head, texts.join("\n")));
     }
     lines
 }
 
-fn said<'a>(head: &Head<'_>, text: String) -> Line<'a> {
+fn message<'a>(head: &Head<'_>, text: String) -> Line<'a> {
     #[derive(Deserialize)]
     struct Origin<'a> {
         #[serde(borrow)]

@@ -20,25 +20,25 @@ pub(super) const SESSION: &str = "approve-for-session";
 /// The option that does not allow it.
 pub(super) const REJECT: &str = "reject";
 
-/// What people see of a question that only the terminal can answer.
+/// The message of a question that only the terminal can answer.
 const AT_TERMINAL: &str = "It can only be answered at the terminal.";
 
 /// A question, as Copilot asks it.
 #[derive(Debug)]
 pub(super) enum CopilotQuestion {
-    /// It wants to do something.
+    /// A permission to do something.
     Permission {
-        /// What its dialog shows.
+        /// The content of its dialog.
         prompt: Box<RawValue>,
     },
-    /// It wants a form to be filled in.
+    /// A form to be filled in.
     Form {
         /// The form.
         data: Box<RawValue>,
     },
 }
 
-/// What Copilot's permission dialog shows, as far as it is used. The kinds of `permissionRequest` are among them: `shell` is `commands`.
+/// The content of Copilot's permission dialog, as far as it is used. The kinds of `permissionRequest` are among them: `shell` is `commands`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Prompted<'a> {
@@ -114,7 +114,7 @@ impl Prompted<'_> {
         }
     }
 
-    /// What a yes for the rest of the session allows, in words and as Copilot takes it; `None` where that is not offered.
+    /// The effect of a yes for the rest of the session, as text and as Copilot takes it; `None` where that is not offered.
     fn for_session(&self) -> Option<(String, Value)> {
         match self.kind.as_ref() {
             "commands" if self.can_offer_session_approval && !self.command_identifiers.is_empty() => {
@@ -148,7 +148,7 @@ impl Prompted<'_> {
         drafts::shortened(&title.unwrap_or_else(|| self.kind.clone().into_owned()))
     }
 
-    /// What is said beside it.
+    /// The text beside it.
     fn message(&self) -> Option<String> {
         let bypass = self.request_sandbox_bypass.then(|| {
             let why = self.request_sandbox_bypass_reason.as_deref().unwrap_or("no reason is given");
@@ -196,7 +196,7 @@ impl CopilotQuestion {
         }
     }
 
-    /// What Copilot is sent for a decision. `None` if nothing is sent, and the terminal's dialog decides.
+    /// The answer to Copilot for a decision; `None` if the terminal's dialog decides.
     ///
     /// # Errors
     /// In words, why the decision does not fit the question.
@@ -255,7 +255,7 @@ impl CopilotQuestion {
     }
 }
 
-/// Whether the id of a question is one of Copilot's: it becomes a part of a path.
+/// Returns true if the id of a question can be one of Copilot's: it becomes a part of a path.
 pub(super) fn is_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }

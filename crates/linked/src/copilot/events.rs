@@ -15,7 +15,7 @@ pub(super) struct CopilotEvent<'a> {
     pub(super) sort: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) id: Option<Cow<'a, str>>,
-    /// Whether Copilot does not keep it.
+    /// Set if Copilot does not keep it.
     #[serde(default)]
     pub(super) ephemeral: bool,
     /// The subagent that it is about.
@@ -25,7 +25,7 @@ pub(super) struct CopilotEvent<'a> {
     pub(super) data: Option<&'a RawValue>,
 }
 
-/// What the data of any event may say of a subagent.
+/// The members of any event's data that name a subagent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Parented<'a> {
@@ -34,13 +34,13 @@ struct Parented<'a> {
 }
 
 impl CopilotEvent<'_> {
-    /// Whether it is a piece of the message with this id.
+    /// Returns true for a piece of the message with this id.
     pub(super) fn is_piece_of(&self, id: &str) -> bool {
         let piece = || self.data.and_then(plexus_dialects::jsonrpc::object::<MessageDelta>);
         self.sort == "assistant.message_delta" && piece().is_some_and(|piece| piece.message_id == id)
     }
 
-    /// Whether a subagent did it.
+    /// Returns true for an event of a subagent.
     pub(super) fn of_subagent(&self) -> bool {
         let parent = || self.data.and_then(plexus_dialects::jsonrpc::object::<Parented<'_>>)?.parent_tool_call_id;
         let named = |name: &Cow<'_, str>| !name.is_empty();
@@ -63,7 +63,7 @@ pub(super) struct UserMessage {
     pub(super) message_id: Option<String>,
     /// `idle`, `queued`, or `steering`: put into the run under way.
     pub(super) delivery: Option<String>,
-    /// Who wrote it, if no person.
+    /// The author, if no person.
     pub(super) source: Option<String>,
     #[serde(default)]
     pub(super) is_autopilot_continuation: bool,
@@ -111,7 +111,7 @@ pub(super) struct CallUsage {
 }
 
 impl CallUsage {
-    /// What the call spent. Copilot does not say whether the cache's part is in `inputTokens`; it is, unless it is the larger one.
+    /// The tokens of the call. Copilot does not say whether the cache's part is in `inputTokens`; it is, unless it is the larger one.
     pub(super) fn spending(&self) -> Spending {
         let Self { output_tokens: output, cache_read_tokens: read, cache_write_tokens: written, .. } = *self;
         let cached = read.unwrap_or(0) + written.unwrap_or(0);
@@ -148,7 +148,7 @@ pub(super) struct ToolEnd {
     pub(super) error: Option<ToolError>,
 }
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Deserialize)]
 pub(super) struct ToolText {
     pub(super) content: Option<String>,
@@ -165,7 +165,7 @@ pub(super) struct ToolError {
 #[serde(rename_all = "camelCase")]
 pub(super) struct PermissionRequested<'a> {
     pub(super) request_id: String,
-    /// What the terminal's dialog shows.
+    /// The content of the terminal's dialog.
     #[serde(borrow)]
     pub(super) prompt_request: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -184,7 +184,7 @@ pub(super) struct PermissionCompleted {
     pub(super) decision_source: Option<String>,
 }
 
-/// What was decided.
+/// The decision.
 #[derive(Deserialize)]
 pub(super) struct PermissionOutcome {
     pub(super) kind: String,
@@ -221,27 +221,27 @@ pub(super) struct TitleChanged {
 pub(super) struct EventsPage<'a> {
     #[serde(borrow)]
     pub(super) events: Vec<&'a RawValue>,
-    /// Where the next read begins.
+    /// The position of the next read.
     pub(super) cursor: String,
-    /// Whether older events were left out.
+    /// Set if older events were left out.
     #[serde(default)]
     pub(super) older: bool,
-    /// Whether the place to read from is gone.
+    /// Set if the position to read from is gone.
     #[serde(default)]
     pub(super) expired: bool,
-    /// Whether there are more events.
+    /// Set if there are more events.
     #[serde(default)]
     pub(super) more: bool,
-    /// How the session stands, after the last of them.
+    /// The state of the session after the last of them.
     #[serde(borrow)]
     pub(super) state: Option<SessionStanding<'a>>,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Deserialize)]
 pub(super) struct SessionStanding<'a> {
     pub(super) title: Option<String>,
-    /// Whether it is at work.
+    /// Set while it is at work.
     #[serde(default)]
     pub(super) processing: bool,
     /// The permissions that are asked for.
@@ -274,7 +274,7 @@ pub(super) struct PartialText {
 /// The reply to an answer.
 #[derive(Deserialize)]
 pub(super) struct AnswerTaken {
-    /// Whether it was the first.
+    /// Set if it was the first.
     pub(super) success: bool,
 }
 

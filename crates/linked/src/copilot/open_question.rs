@@ -11,17 +11,17 @@ use plexus_protocol::Decision;
 pub(super) struct OpenQuestion {
     /// The content; unknown where an earlier gateway asked it and it was not read again.
     pub(super) question: Option<CopilotQuestion>,
-    /// Whether this connection's events told of it.
+    /// Set if an event of this connection reported it.
     pub(super) live: bool,
-    /// Whether people see it.
-    pub(super) shown: bool,
+    /// Set once people see it.
+    pub(super) visible: bool,
     /// A decision that came before the content was read again.
     pub(super) decision: Option<Decision>,
     /// The answer for Copilot.
     pub(super) answer: Option<Value>,
-    /// Whether the answer is on its way.
+    /// Set while the answer is on its way.
     pub(super) sent: bool,
-    /// Whether the answer was the first.
+    /// Set once it is known: true if the answer was the first.
     pub(super) first: Option<bool>,
     pub(super) end: Option<QuestionEnd>,
 }
@@ -29,6 +29,6 @@ pub(super) struct OpenQuestion {
 /// The end of a question, as Copilot reports it.
 #[derive(Clone)]
 pub(super) struct QuestionEnd {
-    /// Who decided it, if it was a person at the terminal.
+    /// The decision, if it was of a person at the terminal.
     pub(super) by: Option<AnsweredElsewhere>,
 }

@@ -31,7 +31,7 @@ impl CopilotTerminal {
         }
         let open = self.questions.entry(key.clone()).or_default();
         open.live |= live;
-        if !std::mem::replace(&mut open.shown, true) {
+        if !std::mem::replace(&mut open.visible, true) {
             out.asked(question.request(&key));
         }
         open.question = Some(question);
@@ -99,7 +99,7 @@ impl CopilotTerminal {
     /// A question is no longer open, and no event told who decided it: only the terminal can have, or an answer whose reply was lost.
     pub(super) fn question_missing(&mut self, key: RequestKey, out: &mut Output<'_>) {
         if let Some(open) = self.questions.remove(&key).filter(|open| open.answer.is_none()) {
-            out.taken_back(key, open.shown.then(|| at_terminal(None)));
+            out.taken_back(key, open.visible.then(|| at_terminal(None)));
         }
     }
 

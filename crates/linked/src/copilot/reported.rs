@@ -18,7 +18,7 @@ const SEEN_MAX: usize = 256;
 /// Events remembered that a read reported: the tunnel tells of them, too, if they happened meanwhile. More than may wait.
 const RECENT_MAX: usize = 2 * HELD_MAX;
 
-/// What of a session's events is reported.
+/// The events of a session that are reported.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Reported {
@@ -47,17 +47,17 @@ impl Reported {
         }
     }
 
-    /// Whether nothing was read yet.
+    /// Returns true before the first read.
     pub(super) fn is_none(&self) -> bool {
         self.cursor.is_none()
     }
 
-    /// What was before the first read is not shown, if the log has it.
+    /// Hides the events before the first read, if the log has them.
     pub(super) fn hide_past(&mut self, hidden: bool) {
         self.hidden = hidden;
     }
 
-    /// Whether an event is reported now for the first time, which is remembered; `live`, or by a read.
+    /// Returns true if an event is reported for the first time, and remembers it; `live`, or by a read.
     pub(super) fn is_new(&mut self, id: &str, live: bool) -> bool {
         let id = fnv(FNV, id);
         let new = !self.seen.contains(&id) && !self.recent.contains(&id);
@@ -78,7 +78,7 @@ impl Reported {
         new
     }
 
-    /// Whether the cursor is far behind.
+    /// Returns true if the cursor is far behind.
     pub(super) fn is_long(&self) -> bool {
         self.seen.len() >= SEEN_READ
     }

@@ -78,8 +78,8 @@ impl CopilotTerminal {
             let Some(event) = object::<CopilotEvent<'_>>(&raw) else { continue };
             idle |= event.sort == "session.idle";
             // The text up to now has these pieces.
-            let told = partial.is_some_and(|id| event.is_piece_of(id));
-            if !told {
+            let is_shown = partial.is_some_and(|id| event.is_piece_of(id));
+            if !is_shown {
                 self.event(&raw, true, out);
             }
         }

@@ -29,7 +29,7 @@ use plexus_dialects::link::{HelperExit, HelperRole, tunnel_path};
 use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, SpendReport, Ticket};
 
-/// Who starts a turn that nobody prompted.
+/// The name for the agent, where nobody prompted a turn.
 const BY_AGENT: &str = "Copilot";
 /// The reason for an event that is passed on as it is.
 const UNREADABLE: &str = "an event of Copilot that could not be read";
@@ -68,7 +68,7 @@ pub(crate) struct CopilotTerminal {
     /// The connection of its tunnel, while there is one.
     pub(super) connection: Option<u64>,
     pub(super) reported: Reported,
-    /// What is reported is from before the gateway saw the session: its turns are over.
+    /// Set while events from before the gateway saw the session are reported: their turns are over.
     pub(super) past: bool,
     pub(super) reading: bool,
     /// Events that wait until what was missed is read; `None` once it is.
@@ -120,7 +120,7 @@ struct Checkpoint {
     reported: Reported,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// Whether a turn is under way.
+    /// Set while a turn is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     run: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -218,7 +218,7 @@ impl TerminalAgent for CopilotTerminal {
         }
         let Some(pending) = opened.pending else { return };
         for key in pending.questions {
-            self.questions.entry(key.clone()).or_default().shown = true;
+            self.questions.entry(key.clone()).or_default().visible = true;
         }
         if pending.prompt.is_some() {
             self.prompt_message = None;
@@ -291,7 +291,7 @@ impl TerminalAgent for CopilotTerminal {
 
     fn open_questions(&self) -> Vec<RequestKey> {
         let waits =
-            |question: &OpenQuestion| question.shown && question.answer.is_none() && question.decision.is_none();
+            |question: &OpenQuestion| question.visible && question.answer.is_none() && question.decision.is_none();
         self.questions.iter().filter(|(_, question)| waits(question)).map(|(key, _)| key.clone()).collect()
     }
 
@@ -335,7 +335,7 @@ impl TerminalAgent for CopilotTerminal {
         }
     }
 
-    /// What the tunnel did not tell is lost.
+    /// Events that the tunnel did not report are lost.
     fn end(&mut self, why: &str, _: &mut Output<'_>) {
         self.session.ending.get_or_insert_with(|| why.to_owned());
         self.session.finished = true;
@@ -582,7 +582,7 @@ impl CopilotTerminal {
     pub(super) fn end_turn(&mut self, status: RunStatus, out: &mut Output<'_>) {
         let (failure, aborted) = (self.session.failure.take(), std::mem::take(&mut self.aborted));
         let Some(turn) = self.session.turn.take() else { return };
-        self.text.turn_over();
+        self.text.turn_ended();
         let status = match (&failure, aborted) {
             (_, true) => RunStatus::Cancelled,
             (Some(_), false) => RunStatus::Error,

@@ -23,14 +23,14 @@ pub(super) struct StreamedText {
     complete: VecDeque<String>,
 }
 
-/// How much of a message is shown.
+/// The part of a message that is shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ShownText {
     id: String,
     bytes: usize,
     /// FNV-1a of the text.
     hash: u64,
-    /// Whether pieces were missed.
+    /// Set once pieces were missed.
     #[serde(skip, default = "missed")]
     gap: bool,
 }
@@ -50,7 +50,7 @@ impl ShownText {
         self.hash = fnv(self.hash, text);
     }
 
-    /// What of a text is not shown; `None` if it does not begin with what is.
+    /// The part of a text that is not shown; `None` if the shown part is not its beginning.
     fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
         let (start, rest) = text.split_at_checked(self.bytes)?;
         (fnv(FNV, start) == self.hash).then_some(rest)
@@ -58,7 +58,7 @@ impl ShownText {
 }
 
 impl StreamedText {
-    /// What is shown of messages that are not complete.
+    /// The shown parts of messages that are not complete.
     pub(super) fn saved(&self) -> Vec<ShownText> {
         self.shown.iter().filter(|shown| shown.bytes > 0).cloned().collect()
     }
@@ -74,7 +74,7 @@ impl StreamedText {
     }
 
     /// The turn is over: what has not come whole never will.
-    pub(super) fn turn_over(&mut self) {
+    pub(super) fn turn_ended(&mut self) {
         for shown in std::mem::take(&mut self.shown) {
             self.completed(shown.id);
         }
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(next.up_to_now("c", "one"), None, "it is complete");
         let mut other = again(&text);
         assert_eq!(other.whole("c", "one two three four"), Some("two three four"));
-        text.turn_over();
+        text.turn_ended();
         assert_eq!(text.whole("c", "one two"), None, "the turn was stopped");
     }
 

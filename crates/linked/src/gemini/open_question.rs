@@ -15,11 +15,11 @@ pub(super) struct OpenQuestion {
     pub(super) call: Option<String>,
     /// The option that was chosen here, while its keys are typed or once they were.
     pub(super) answer: Option<String>,
-    /// Whether the keys of the answer were typed.
+    /// Set once the keys of the answer were typed.
     pub(super) answer_typed: bool,
-    /// Who decided it while the keys were being typed.
+    /// The decision at the terminal while the keys were being typed.
     pub(super) decided: Option<AnsweredElsewhere>,
-    /// How often an answer was not taken.
+    /// The number of answers that were not taken.
     pub(super) tries: u32,
 }
 

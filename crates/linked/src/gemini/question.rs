@@ -65,17 +65,17 @@ struct FollowingKeys {
     keys: String,
 }
 
-/// What became of keys.
+/// The outcome of keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct KeysOutcome {
-    /// Whether any were typed.
+    /// Set if any were typed.
     pub(super) typed: bool,
     /// Why not all were.
     pub(super) refused: Option<String>,
 }
 
 impl TerminalKeys {
-    /// Whether they answer a dialog.
+    /// Returns true if they answer a dialog.
     pub(super) fn answers(&self) -> bool {
         self.answers
     }
@@ -122,14 +122,14 @@ const PASTED: &str = "[Pasted Text:";
 /// Characters at the end of a prompt that are looked for in the line.
 const SEEN: usize = 40;
 
-/// What stands in the line of a Gemini CLI that waits for a prompt.
+/// The text in the line of a Gemini CLI that waits for a prompt.
 const COMPOSER: &str = "> Type your message or @path/to/file";
-/// What the dialogs end with.
+/// The text at the end of a command's dialog, and of a change's.
 const COMMAND_CHOICES: &str = "● 1. Allow once 2. Allow for this session 3. No, suggest changes (esc)";
 const CHANGE_CHOICES: &str =
     "● 1. Allow once 2. Allow for this session 3. Modify with external editor 4. No, suggest changes (esc)";
 
-/// What is left out of the text of a screen.
+/// Returns true for the characters that are left out of the text of a screen.
 fn draws_boxes(c: char) -> bool {
     ('\u{2500}'..='\u{257f}').contains(&c)
 }
@@ -139,7 +139,7 @@ pub(super) fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// What the hook tells of a dialog.
+/// The description of a dialog in the hook's input.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Details {
@@ -173,7 +173,7 @@ impl Question {
         (self.raw.get().len() <= STORED_MAX).then_some(&*self.raw)
     }
 
-    /// Whether a tool call is the one that this question is about.
+    /// Returns true if the question is about this tool call.
     pub(super) fn is_about(&self, call: &OpenCall) -> bool {
         let Details { sort, command, file_name, file_path, tool_name, prompt, .. } = &self.details;
         let input = call.input.as_deref().map(|input| TOOLS.input(input)).unwrap_or_default();
@@ -189,7 +189,7 @@ impl Question {
         }
     }
 
-    /// What has to be on the screen for an answer by keys: the header, the command or change, the choices, and nothing more.
+    /// The sections that have to be on the screen for an answer by keys: the header, the command or change, the choices, and nothing more.
     ///
     /// # Errors
     /// Why only the terminal can answer it.
@@ -222,7 +222,7 @@ impl Question {
         Ok(vec![header, is(words), choices, is(String::new())])
     }
 
-    /// Whether the dialogs of both look the same.
+    /// Returns true if the dialogs of both look the same.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
         matches!((self.dialog(), other.dialog()), (Ok(one), Ok(another)) if one[1] == another[1])
     }

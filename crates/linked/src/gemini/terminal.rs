@@ -29,7 +29,7 @@ use plexus_dialects::link::{HelperRole, terminal_path};
 use plexus_dialects::{EventDraft, HttpReply, Outbox, RequestKey, RuntimeEvent, jsonrpc};
 use plexus_protocol::{CallDigest, Capability, Decision, Kind, NativeId, RunStatus, TerminalId, Ticket};
 
-/// Who starts a turn that nobody prompted.
+/// The name for the agent, where nobody prompted a turn.
 const BY_AGENT: &str = "Gemini CLI";
 
 /// Hooks that wait for the transcript; further ones are not kept, but for questions.
@@ -107,7 +107,7 @@ struct HeldMessage {
     id: String,
     text: String,
     line: Bytes,
-    /// Where its line begins.
+    /// The offset of its line.
     offset: u64,
 }
 
@@ -150,7 +150,7 @@ struct Checkpoint {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     skipping: bool,
     titled: bool,
-    /// Whether a turn is under way.
+    /// Set while a turn is under way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     run: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -455,7 +455,7 @@ impl GeminiTerminal {
                 }
                 Line::Agent(message) => {
                     self.release_held(out);
-                    let spent = message.spending.as_ref().and_then(|spent| self.counted.told(&message.id, spent));
+                    let spent = message.spending.as_ref().and_then(|spent| self.counted.count(&message.id, spent));
                     self.message_line(message, line, out);
                     // The tokens from before the gateway saw the session do not count.
                     out.spent(spent.filter(|_| !self.transcript.is_past()));

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use plexus_dialects::jsonrpc::{object, string};
 use plexus_protocol::{Spending, lenient_tokens};
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     /// A message of a person, or one that is written again.
@@ -35,7 +35,7 @@ pub(super) struct AgentMessage<'a> {
     pub(super) id: String,
     pub(super) text: String,
     pub(super) thoughts: Vec<String>,
-    /// Its tool calls that are over.
+    /// The tool calls of it that have ended.
     pub(super) calls: Vec<FinishedCall<'a>>,
     /// The tokens of the model call that it comes from.
     pub(super) spending: Option<Spending>,
@@ -51,7 +51,7 @@ pub(super) struct FinishedCall<'a> {
     pub(super) output: Option<String>,
 }
 
-/// How a tool call ended.
+/// The end of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallStatus {
     Succeeded,
@@ -187,12 +187,12 @@ fn thoughts(raw: &RawValue) -> Vec<String> {
         description: String,
     }
     let all: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    let words = |thought: Thought| match (thought.subject.trim(), thought.description.trim()) {
+    let text = |thought: Thought| match (thought.subject.trim(), thought.description.trim()) {
         ("", description) => description.to_owned(),
         (subject, "") => format!("**{subject}**"),
         (subject, description) => format!("**{subject}**\n{description}"),
     };
-    all.into_iter().filter_map(object::<Thought>).map(words).filter(|words| !words.is_empty()).collect()
+    all.into_iter().filter_map(object::<Thought>).map(text).filter(|text| !text.is_empty()).collect()
 }
 
 fn calls(raw: &RawValue) -> Vec<FinishedCall<'_>> {
@@ -215,7 +215,7 @@ fn calls(raw: &RawValue) -> Vec<FinishedCall<'_>> {
     all.into_iter().filter_map(finished).collect()
 }
 
-/// What a tool gave back, as the model gets it.
+/// The result of a tool, as the model gets it.
 fn output(result: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

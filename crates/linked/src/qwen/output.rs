@@ -25,7 +25,7 @@ pub(super) enum QwenEvent<'a> {
     StepEnd,
     /// A tool call is over.
     Result(ToolResult),
-    /// It asks whether a tool may run.
+    /// A question whether a tool may run.
     Asks { id: String, question: ToolUse<'a> },
     /// A question is decided.
     Decided { id: String, allowed: bool },

@@ -77,7 +77,7 @@ pub(super) fn request(key: RequestKey, tool: &ToolUse<'_>, line: Bytes) -> Agent
     ask
 }
 
-/// Whether a decision allows the call; `None` if it says nothing about it: the terminal's own dialog decides.
+/// The verdict of a decision on a call; `None` if the terminal's own dialog decides.
 pub(super) fn allows(decision: &Decision) -> Option<bool> {
     match decision {
         Decision::Option { id, .. } if id == ALLOW => Some(true),

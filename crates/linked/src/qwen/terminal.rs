@@ -27,12 +27,12 @@ use plexus_dialects::link::{HelperExit, HelperRole, transcript_path, tunnel_path
 use plexus_dialects::{AnsweredElsewhere, EventDraft, HttpReply, Outbox, RequestKey};
 use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, Ticket};
 
-/// Who starts a turn that nobody prompted.
+/// The name for the agent, where nobody prompted a turn.
 const BY_AGENT: &str = "Qwen Code";
 
 /// Longest line that is read, in bytes. A longer line is left out.
 const LINE_MAX: u64 = 32 << 20;
-/// How much of an old chat file is read, in bytes from its end: what is before it is of earlier terminals.
+/// Most bytes of an old chat file that are read, from its end: the rest is of earlier terminals.
 const CHAT_MAX: u64 = 4 << 20;
 /// Lines of the chat file that wait for the dual output; the oldest is dropped for one more.
 const HELD_MAX: usize = 256;
@@ -93,25 +93,25 @@ struct TerminalFiles {
 /// A terminal with Qwen Code in it.
 #[derive(Default)]
 pub(crate) struct QwenTerminal {
-    /// Its session is the conversation that the dual output is about at its offset. Until the gateway has it open, nothing more is read.
+    /// The conversation that the dual output is about at its offset. Until the gateway has it open, nothing more is read.
     session: SessionState,
     /// The connection of its tunnel, while there is one.
     connection: Option<u64>,
     files: TerminalFiles,
     output: FileTail,
     chat: FileTail,
-    /// Whether it is known where to begin in the chat file.
+    /// Set once the beginning in the chat file is known.
     measured: bool,
     /// Up to where the chat file is applied.
     chat_applied: u64,
     /// Lines of the chat file, until the dual output is read.
     held: VecDeque<ChatLine>,
     reading: bool,
-    /// Whether to read once more after it, and the chat file, too.
+    /// Set if another read follows; true if the chat file is read, too.
     read_again: Option<bool>,
-    /// Where the message under way begins: the name of its pieces.
+    /// The offset where the message under way begins, which names its pieces.
     block: u64,
-    /// Whether nothing of the block under way is shown yet.
+    /// Set while nothing of the block under way is shown.
     block_new: bool,
     calls: Vec<String>,
     questions: BTreeMap<RequestKey, OpenQuestion>,
@@ -130,13 +130,13 @@ struct OpenQuestion {
     /// The answer that people gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<bool>,
-    /// Whether the tunnel may have written it.
+    /// Set once the tunnel may have written the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     sent: bool,
-    /// Whether the tunnel is being asked to write it.
+    /// Set while the tunnel is asked to write the answer.
     #[serde(skip)]
     sending: bool,
-    /// Whether it can be answered from outside, with a yes or a no.
+    /// Set if a yes or a no from outside can answer it.
     options: bool,
 }
 
@@ -432,7 +432,7 @@ impl QwenTerminal {
         out.get(QwenRequest::Chat(offset), transcript_path(&path, offset, self.chat.part));
     }
 
-    /// Where the next part of the chat file begins. A request beyond its end asks for its length.
+    /// The offset of the next part of the chat file. A request beyond its end asks for its length.
     fn chat_offset(&self) -> u64 {
         if self.measured { self.chat.offset } else { u64::MAX }
     }
@@ -672,7 +672,7 @@ impl QwenTerminal {
         }
     }
 
-    /// Whether Qwen Code has taken the gateway's prompt: the turn is that of the prompt then.
+    /// Returns true if Qwen Code has taken the gateway's prompt: the turn is that of the prompt then.
     fn is_gateway_prompt(&mut self, text: &str) -> bool {
         let ours = |prompt: &mut WaitingPrompt| {
             (prompt.restored || prompt.state != PromptState::Waiting) && text.contains(prompt.text.trim())

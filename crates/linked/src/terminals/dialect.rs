@@ -47,7 +47,7 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     const HOW_TO_START: &'static str;
     /// The answer to a request for a session whose terminal is not there.
     const HOW_TO_RESUME: &'static str;
-    /// Whether the process of a checkpoint is looked for even if its terminal is there.
+    /// True if the process of a checkpoint is looked for even if its terminal is there.
     const CHECKS_PROCESS_AGAIN: bool = false;
 
     /// Handles a message of a helper.
@@ -69,10 +69,10 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     /// Reads what is new.
     fn read(&mut self, out: &mut SessionOutput<'_, Self::Request>);
 
-    /// Whether ticks are needed.
+    /// Returns true while ticks are needed.
     fn is_active(&self) -> bool;
 
-    /// Whether a tick is for this terminal, too.
+    /// Returns true if this terminal takes ticks.
     fn takes_ticks(&self) -> bool {
         self.is_active()
     }
@@ -91,7 +91,7 @@ pub(crate) trait TerminalAgent: Default + Send + 'static {
     /// The questions that wait for an answer.
     fn open_questions(&self) -> Vec<RequestKey>;
 
-    /// Whether the terminal has this question.
+    /// Returns true if the terminal has this question.
     fn has_question(&self, key: &RequestKey) -> bool;
 
     /// Handles the decision on a question of this terminal.
@@ -251,7 +251,7 @@ impl<A: TerminalAgent> LinkedTerminals<A> {
         self.terminals.get(id)
     }
 
-    /// Whether a terminal with this name is there, or there are not too many for it.
+    /// Returns true if a terminal with this name is there, or one more is allowed.
     pub(crate) fn has_room_for(&self, id: &NativeId) -> bool {
         self.terminals.contains_key(id) || self.terminals.len() < A::TERMINALS_MAX
     }

@@ -75,7 +75,7 @@ pub(crate) struct AgentTools {
     pub(crate) tools: &'static [ToolGroup],
     /// The members that title the call of any other tool: the first one that is there.
     pub(crate) titles: &'static [&'static str],
-    /// Whether white space around a title is removed.
+    /// Set if white space around a title is removed.
     pub(crate) trims_titles: bool,
     /// The member that names the file of a change.
     pub(crate) file: &'static str,

@@ -13,7 +13,7 @@ use plexus_dialects::{
 };
 use plexus_protocol::{NativeId, SpendReport, Ticket};
 
-/// Who acts at the terminal.
+/// The name for people at the terminal.
 pub(crate) const AT_TERMINAL: &str = "the terminal";
 
 /// The decision of somebody at the terminal, and the option, if it is known.

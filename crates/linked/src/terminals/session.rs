@@ -30,7 +30,7 @@ pub(crate) struct SessionState {
     pub(crate) quiet: u32,
     /// Why the session ends, once all of it is reported.
     pub(crate) ending: Option<String>,
-    /// It ends, and all of it is reported.
+    /// Set once the session ends and all of it is reported.
     pub(crate) finished: bool,
     /// The last checkpoint.
     saved: String,
@@ -55,12 +55,12 @@ pub(crate) struct WaitingPrompt {
     pub(crate) restored: bool,
 }
 
-/// How far a prompt is.
+/// The progress of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptState {
-    /// It waits until the terminal takes it.
+    /// Waits until the terminal takes it.
     Waiting,
-    /// It is being given to the terminal.
+    /// Is being given to the terminal.
     Sending,
     /// The terminal has it.
     Sent,
@@ -84,7 +84,7 @@ pub(crate) struct PendingWork<'a> {
 
 /// A session that the gateway opens.
 pub(crate) struct OpenedSession<'a> {
-    /// Whether the log has its past.
+    /// Set if the log has its past.
     pub(crate) known: bool,
     /// The last checkpoint that the log has.
     pub(crate) checkpoint: Option<&'a str>,
@@ -109,12 +109,12 @@ impl SessionState {
         running.into_iter().chain(self.prompt.as_ref().map(|prompt| prompt.ticket))
     }
 
-    /// Whether the session ended, and nothing more is to be reported.
+    /// Returns true if the session ended and nothing more is to be reported.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished || (self.ending.is_some() && !self.opened)
     }
 
-    /// Whether to look for news at this tick.
+    /// Returns true if news are looked for at this tick.
     pub(crate) fn is_read_due(&self) -> bool {
         self.quiet < QUIET_TICKS || self.quiet.is_multiple_of(RARE_TICKS)
     }

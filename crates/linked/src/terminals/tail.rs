@@ -3,18 +3,18 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What is read at a time, in bytes …
+/// The bytes that are read at a time …
 const PART: u64 = 1 << 20;
 /// … and for a line of a transcript that is longer, at most. A longer line is left out.
 pub(crate) const LINE_MAX: u64 = 64 << 20;
 
-/// How far a file is read.
+/// The position in a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct FileTail {
     pub(crate) offset: u64,
     /// A line that is too long, or whose beginning was not read, is being left out.
     pub(crate) skipping: bool,
-    /// How much is read at a time, in bytes.
+    /// The bytes that are read at a time.
     #[serde(skip, default = "part")]
     pub(crate) part: u64,
 }
@@ -34,9 +34,9 @@ impl Default for FileTail {
 pub(crate) struct TailPart {
     /// Whole lines, each with its place in the file.
     pub(crate) lines: Vec<(u64, Bytes)>,
-    /// Whether there may be more to read at once.
+    /// Set if there may be more to read at once.
     pub(crate) more: bool,
-    /// Whether a line begins that is longer than the limit and is left out.
+    /// Set if a line begins that is longer than the limit and is left out.
     pub(crate) left_out: bool,
 }
 

@@ -6,10 +6,10 @@ use crate::terminals::tail::{FileTail, LINE_MAX};
 use plexus_dialects::HttpReply;
 use plexus_dialects::link::transcript_path;
 
-/// How much of an old transcript is shown, in bytes from its end.
+/// Most bytes of an old transcript that are shown, from its end.
 const HISTORY_MAX: u64 = 8 << 20;
 
-/// How far a transcript is read.
+/// The position in a transcript.
 #[derive(Default)]
 pub(crate) struct TranscriptReader {
     pub(crate) path: String,
@@ -39,9 +39,9 @@ enum Past {
 pub(crate) struct TranscriptPart {
     /// Whole lines, each with its place in the file.
     pub(crate) lines: Vec<(u64, Bytes)>,
-    /// What is missing, for people.
+    /// The message for people if something is missing.
     pub(crate) gap: Option<String>,
-    /// Whether there may be more to read at once.
+    /// Set if there may be more to read at once.
     pub(crate) more: bool,
 }
 
@@ -64,7 +64,7 @@ impl TranscriptReader {
         self.tail = FileTail { offset, skipping, ..FileTail::default() };
     }
 
-    /// Whether what is read is from before the gateway saw the session: its turns are over.
+    /// Returns true while the part before the gateway saw the session is read: its turns are over.
     pub(crate) fn is_past(&self) -> bool {
         self.past != Past::Read
     }
