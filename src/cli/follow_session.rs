@@ -300,7 +300,7 @@ impl FollowSession {
             Some(Kind::RunStarted) => self.run_began(run),
             Some(Kind::RunStatus) if envelope.event["status"] == json!(RunStatus::Queued) => self.run_began(run),
             Some(Kind::RunEnded) => {
-                self.runs.retain(|request| request != run);
+                self.runs.retain(|other| other != run);
                 self.cancelling &= !self.runs.is_empty();
                 if let Some(end) = self.own_runs.get_mut(run) {
                     *end = Some(envelope.event["status"] == json!(RunStatus::Completed));
@@ -313,7 +313,7 @@ impl FollowSession {
     }
 
     fn run_began(&mut self, run: &str) {
-        if !self.runs.iter().any(|request| request == run) {
+        if !self.runs.iter().any(|other| other == run) {
             self.runs.push(run.to_owned());
         }
     }
@@ -330,7 +330,7 @@ impl FollowSession {
         if request.state != RequestState::Open || request.session_id.as_str() != self.session {
             return;
         }
-        let position = self.open.iter().position(|request| request.request_id == request.request_id);
+        let position = self.open.iter().position(|known| known.request_id == request.request_id);
         if position.is_some_and(|at| self.open[at].revision >= request.revision) {
             return;
         }
