@@ -646,7 +646,6 @@ fn unreached(files: &BTreeMap<String, String>) -> Vec<String> {
 /// Folders of modules that import each other in a circle still: none may be added.
 const CIRCLES_LEFT: &[&str] = &[
     "crates/dialects/src/acp",
-    "crates/protocol/src",
     "crates/surfaces/src",
     "crates/workspace/src",
     "src/auth",

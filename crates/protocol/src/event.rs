@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::transcript::{EntryKind, Role};
 use super::{Position, RunId, RuntimeId, SessionId, Timestamp};
 
 macro_rules! kinds {
@@ -102,14 +101,6 @@ kinds! {
 }
 
 impl Kind {
-    /// The author of a message chunk; `None` for kinds that are not chunks.
-    pub const fn role(self) -> Option<Role> {
-        match EntryKind::of(self) {
-            EntryKind::Message(role) => Some(role),
-            _ => None,
-        }
-    }
-
     /// Whether this is one of ACP's kinds, so that the body is an ACP `update` object.
     pub const fn is_acp(self) -> bool {
         self.code() < 32

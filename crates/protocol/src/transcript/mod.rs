@@ -245,6 +245,13 @@ impl EntryKind {
     }
 }
 
+impl Kind {
+    /// The author of a message chunk; `None` for kinds that are not chunks.
+    pub const fn role(self) -> Option<Role> {
+        if let EntryKind::Message(role) = EntryKind::of(self) { Some(role) } else { None }
+    }
+}
+
 /// An event's body, by what a transcript does with it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryBody {
