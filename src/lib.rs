@@ -34,7 +34,7 @@ use crate::config::{CeilingConfig, Config};
 use crate::ledger::Ledger;
 use crate::router::acp::AcpState;
 use crate::router::agents::AgentsState;
-use crate::router::agents::{FindAgents, KnownAgent};
+use crate::router::agents::FindAgents;
 use crate::router::agui::AgUiState;
 use crate::router::describe::Descriptions;
 use crate::router::doctor::{Doctor, DoctorState};
@@ -51,11 +51,13 @@ use crate::router::{Core, Hosts, PresetChanges, Presets, PublicAddresses, Route,
 use crate::runtimes::Runtimes;
 use crate::runtimes::link::{self, LinkHub, TypeInTerminal};
 use crate::sessions::{
-    CeilingBook, CeilingFileError, CommitEntry, CommitRows, ConfiguredCeilings, Directory, Log, OpenSession,
-    RetentionRules, SessionError, SessionRules,
+    CeilingBook, CeilingFileError, CommitEntry, CommitRows, Directory, Log, OpenSession, RetentionRules, SessionError,
+    SessionRules,
 };
 use crate::shared_daemon::SharedDaemon;
 use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
+use plexus_protocol::api::runtimes::KnownAgent;
+use plexus_protocol::api::usage::ConfiguredCeilings;
 use plexus_protocol::{
     Connect, LINK_SCHEME, Origin, Position, RuntimeId, RuntimeSpec, RuntimeState, SessionId, Timestamp,
 };
@@ -630,13 +632,13 @@ fn agents(exe: PathBuf) -> FindAgents {
             let Connect::Command(command) = spec.connect else { return None };
             let path = runtimes::presets::program_of(&command, env("PATH"));
             Some(KnownAgent {
-                name: preset.name,
-                about: preset.about,
-                dialect: preset.dialect,
+                name: preset.name.to_owned(),
+                about: preset.about.to_owned(),
+                dialect: preset.dialect.to_owned(),
                 installed: path.is_some(),
                 path: path.map(|path| path.display().to_string()),
-                install: preset.install,
-                key: preset.key_set(env),
+                install: preset.install.map(str::to_owned),
+                key: preset.key_set(env).map(str::to_owned),
                 runtime_id: None,
                 command,
             })

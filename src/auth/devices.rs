@@ -11,7 +11,6 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use futures_util::future::BoxFuture;
-use serde::Serialize;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 use unicode_general_category::{GeneralCategory, get_general_category};
@@ -21,6 +20,7 @@ use super::limiter::{Limiter, Tries};
 use super::pairing::{PairingFault, Pairings};
 use super::token::{self, Hash};
 use super::{Admin, Caller, Device, DeviceKind, Grant, Permit, Target, local};
+use plexus_protocol::api::devices::{DeviceView, OneTimeCode};
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 use plexus_store::DeviceChange;
 
@@ -179,47 +179,6 @@ impl NewDeviceEntry {
     pub(super) fn plain(name: String, grant: Grant) -> Self {
         Self { name, kind: DeviceKind::Device, grant, origin: None, parent: None, expires_at: None, local: false }
     }
-}
-
-/// A one-time code.
-#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = Code)]
-pub struct OneTimeCode {
-    /// The secret; valid for one device.
-    pub code: String,
-    /// When the code expires.
-    pub expires_at: Timestamp,
-}
-
-/// A device without its secrets.
-#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = Device)]
-pub struct DeviceView {
-    /// The identifier.
-    pub device_id: DeviceId,
-    /// The name.
-    pub name: String,
-    /// The kind of device.
-    pub kind: DeviceKind,
-    /// What the device may do.
-    #[serde(flatten)]
-    pub grant: Grant,
-    /// When the device was enrolled.
-    pub created_at: Timestamp,
-    /// When the device last authenticated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_seen_at: Option<Timestamp>,
-    /// When the device expires.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// Whether the device has an open stream, socket or long poll.
-    pub online: bool,
-    /// Whether this is the device that asks.
-    pub you: bool,
-    /// Whether this is the local administrator, which cannot be revoked.
-    pub local: bool,
-    /// Whether this is a browser of this user on this machine, which ends 30 days after its last use.
-    pub local_browser: bool,
 }
 
 impl AuthShared {

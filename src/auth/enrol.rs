@@ -8,8 +8,9 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::devices::{AuthShared, NewDeviceEntry, lock, valid_grant, valid_name};
-use super::pairing::{self, Collected, Invitation, PairingFault, PairingState, PairingView, PhoneTicket};
+use super::pairing::{self, Collected, Invitation, PairingFault};
 use super::{Admin, Auth, AuthError, Device, DeviceKind, Grant, Permit, token};
+use plexus_protocol::api::pairing::{PairingState, PairingView, PhoneTicket};
 use plexus_protocol::{DeviceId, Scope, SessionId, Timestamp};
 
 /// Random bytes of a secret that must not be guessed: over 130 bits.

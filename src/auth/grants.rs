@@ -4,96 +4,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::devices::valid_name;
-use plexus_protocol::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
-
-/// The rights of a device.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-pub struct Grant {
-    /// The scopes.
-    pub scopes: Vec<Scope>,
-    /// If present, the device is limited to these runtimes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtimes: Option<Vec<RuntimeId>>,
-    /// If present, the device is limited to these sessions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<Vec<SessionId>>,
-    /// The highest risk of a request that the device may answer; any if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approve_up_to: Option<Risk>,
-    /// Whether the device may answer from a notification, without opening the request.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lock_screen: bool,
-}
-
-impl Grant {
-    /// These scopes for the whole gateway.
-    pub fn of(scopes: &[Scope]) -> Self {
-        Self { scopes: scopes.to_vec(), runtimes: None, sessions: None, approve_up_to: None, lock_screen: false }
-    }
-
-    /// All scopes for the whole gateway: the local administrator.
-    pub fn all() -> Self {
-        Self::of(&Scope::ALL)
-    }
-
-    /// Whether the grant has a scope, for any target.
-    pub fn has(&self, scope: Scope) -> bool {
-        // Who may prompt the agent may draw in its place.
-        self.scopes.contains(&scope) || (scope == Scope::Ui && self.scopes.contains(&Scope::Prompt))
-    }
-
-    /// Whether the grant covers `scope` on `target`.
-    pub fn covers(&self, scope: Scope, target: Target<'_>) -> bool {
-        if !self.has(scope) {
-            return false;
-        }
-        let whole = self.runtimes.is_none() && self.sessions.is_none();
-        match target {
-            // A device limited to a part of the gateway has no right to the whole.
-            Target::Gateway => whole,
-            // Every device with the scope may list; lists are filtered by what the device may see.
-            Target::Listing => true,
-            Target::Runtime(runtime) => {
-                self.sessions.is_none() && self.runtimes.as_ref().is_none_or(|some| some.contains(runtime))
-            }
-            Target::Session(session, runtime) => {
-                self.runtimes.as_ref().is_none_or(|some| some.contains(runtime))
-                    && self.sessions.as_ref().is_none_or(|some| some.contains(session))
-            }
-        }
-    }
-}
-
-/// The subject of a permit.
-#[derive(Clone, Copy, Debug)]
-pub enum Target<'a> {
-    /// The gateway as a whole: devices, starting runtimes, metrics.
-    Gateway,
-    /// A list or stream that is filtered by what the device may see.
-    Listing,
-    /// One runtime.
-    Runtime(&'a RuntimeId),
-    /// One session of a runtime.
-    Session(&'a SessionId, &'a RuntimeId),
-}
-
-/// The kind of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DeviceKind {
-    /// An enrolled device.
-    #[default]
-    Device,
-    /// A link to one session.
-    Share,
-    /// The local administrator.
-    Local,
-    /// The agent of one session.
-    Agent,
-}
+use plexus_protocol::api::devices::{DeviceKind, Grant, Target};
+use plexus_protocol::{DeviceId, Resolver, RuntimeId, Scope, SessionId, Timestamp};
 
 /// An enrolled client installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

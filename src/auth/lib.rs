@@ -12,13 +12,12 @@ mod proof;
 mod token;
 
 pub use agents::AGENTS_FOLDER;
-pub use devices::{Auth, AuthError, CookieSite, DeviceView, OneTimeCode, OnlineGuard, PersistDevice};
+pub use devices::{Auth, AuthError, CookieSite, OnlineGuard, PersistDevice};
 pub use enrol::{BegunPairing, FetchedPairing, SHARE_LIFE};
-pub use grants::{
-    Admin, Approve, Caller, Denied, Device, DeviceKind, Grant, Permit, Prompt, Right, Target, Type, Ui, Watch,
-};
+pub use grants::{Admin, Approve, Caller, Denied, Device, Permit, Prompt, Right, Type, Ui, Watch};
 pub use limiter::{FAILURE_WINDOW, FAILURES};
 pub use local::{browser_id, redirect};
-pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, PairingState, PairingView, PhoneTicket, short_code};
+pub use pairing::{Invitation, PAIRING_LIFE, PairingFault, short_code};
+pub use plexus_protocol::api::devices::{DeviceKind, Grant, Target};
 pub use proof::{Proof, challenge};
 pub use token::{TOKEN_FILE, csrf, read_token, same, write_private};

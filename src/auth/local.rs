@@ -217,8 +217,9 @@ mod tests {
     use parking_lot::Mutex;
     use std::os::unix::fs::MetadataExt as _;
 
-    use super::super::{DeviceView, Grant, PersistDevice, Target, read_token};
+    use super::super::{Grant, PersistDevice, Target, read_token};
     use super::*;
+    use plexus_protocol::api::devices::DeviceView;
     use plexus_store::DeviceChange;
 
     const ORIGIN: &str = "http://127.0.0.1:7420";

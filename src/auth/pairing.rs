@@ -7,11 +7,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 use super::token::{Hash, hash};
 use super::{Device, Grant};
+use plexus_protocol::api::pairing::{PairingState, PairingView, PhoneTicket};
 use plexus_protocol::{DeviceId, Timestamp};
 
 /// Lifetime of a code, and of the pairing after a phone joined.
@@ -56,43 +54,6 @@ pub fn short_code(typed: &str) -> Option<String> {
     (code.len() == CODE_CHARS && code.bytes().all(|byte| ALPHABET.contains(&byte))).then_some(code)
 }
 
-/// The state of a pairing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PairingState {
-    /// No phone has used the code.
-    Waiting,
-    /// A phone joined; the computer is to compare the numbers.
-    Joined,
-    /// The computer confirmed.
-    Confirmed,
-    /// The computer refused.
-    Refused,
-    /// The pairing expired.
-    Expired,
-}
-
-/// A pairing as the computer sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Pairing)]
-pub struct PairingView {
-    /// The identifier.
-    pub pairing_id: String,
-    /// The state.
-    pub state: PairingState,
-    /// The name of the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The number that the phone shows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub number: Option<u8>,
-    /// The device that was enrolled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub device_id: Option<DeviceId>,
-    /// When the pairing expires.
-    pub expires_at: Timestamp,
-}
-
 /// A pairing that a phone may join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
@@ -100,18 +61,6 @@ pub struct Invitation {
     pub grant: Grant,
     /// The name, if the computer set one.
     pub name: Option<String>,
-    /// When the pairing expires.
-    pub expires_at: Timestamp,
-}
-
-/// The ticket of a phone that joined.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Ticket)]
-pub struct PhoneTicket {
-    /// The secret with which the phone asks for the outcome.
-    pub ticket: String,
-    /// The number that the computer shows too.
-    pub number: u8,
     /// When the pairing expires.
     pub expires_at: Timestamp,
 }

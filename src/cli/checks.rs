@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plexus::config::{Config, NativeConfig};
-use plexus::router::doctor::{self as api, Verdict};
-use plexus::router::linking::{AgentLink, LinkStanding};
+use plexus::router::doctor::Doctor;
+use plexus_protocol::api::linking::{AgentLink, LinkStanding};
+use plexus_protocol::api::operation::{self, Verdict};
 use plexus_protocol::{Connect, RuntimeInfo, RuntimeState};
 use serde::Serialize;
 
@@ -61,15 +62,15 @@ impl Checks {
 }
 
 /// The checks behind `GET /v1/doctor`. Whether the gateway answers is left out, since only another program can check that.
-pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> api::Doctor {
-    api::Doctor::new(move |runtimes| {
+pub(super) fn for_gateway(home: Home, exe: PathBuf, file: Option<PathBuf>) -> Doctor {
+    Doctor::new(move |runtimes| {
         let (home, exe, file) = (home.clone(), exe.clone(), file.clone());
         Box::pin(async move {
             let mut checks = Checks::default();
             check_modes(&mut checks, home.dir());
             runtimes.iter().for_each(|runtime| check_runtime(&mut checks, runtime));
             surroundings(&mut checks, &home, &exe, file, Some(&runtimes), false).await;
-            let check = |Check { check, verdict, found, fix }| api::Check {
+            let check = |Check { check, verdict, found, fix }| operation::Check {
                 name: check,
                 state: verdict,
                 detail: line(&found, DETAIL),

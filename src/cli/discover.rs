@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use plexus::config::{Config, ConfigContext, NativeConfig};
-use plexus::router::doctor::Verdict;
 use plexus::runtimes::daemon_socket::{self, UnsafeSocket};
 use plexus::runtimes::{RuntimeSettings, Runtimes, presets};
 use plexus::sessions::Launcher as _;
 use plexus::shared_daemon::connects_to;
 use plexus_linked::UnknownVersion;
+use plexus_protocol::api::operation::Verdict;
 use plexus_protocol::{CODEX_TERMINAL, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Timestamp};
 use serde::Serialize;
 

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use plexus::router::linking::{
-    AgentLink, LinkAction, LinkFile, LinkOffer, LinkRefusal, LinkStanding, LinkWish, Linking, terminals_heard_at,
-};
+use plexus::router::linking::{LinkRefusal, Linking, terminals_heard_at};
 use plexus_dialects::link::LINKED_AGENTS;
 use plexus_linked::{
     FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, UnknownVersion, link_agent,
     link_notices,
 };
+use plexus_protocol::api::linking::{AgentLink, LinkAction, LinkChange, LinkFile, LinkOffer, LinkStanding};
 use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
 
 use super::discover::{Agent, LINK_VERSION_TIMEOUT, VERSION_TIMEOUT, version_within};
@@ -79,16 +78,16 @@ async fn agent_link(
     let offered =
         |plan: Result<LinkPlan, LinkError>| plan.ok().filter(|plan| !plan.is_empty()).map(|plan| offer(&plan, linker));
     AgentLink {
-        agent: agent.name,
-        title: agent.title,
-        program: agent.program,
+        agent: agent.name.to_owned(),
+        title: agent.title.to_owned(),
+        program: agent.program.to_owned(),
         path,
         version: printed.ok(),
         state,
         detail,
         gate,
         notices,
-        seen: agent.seen,
+        seen: agent.seen.to_owned(),
         heard_at: runtime.and_then(|id| terminals_heard_at(runtimes, &id)),
         link: may_link.then(|| linker.plan_link(agent)).and_then(offered),
         unlink: (state != LinkStanding::NotNeeded).then(|| linker.plan_removal(agent)).and_then(offered),
@@ -107,7 +106,7 @@ pub(super) fn changed_file(change: &FileChange, plan: &LinkPlan, linker: &Linker
     LinkFile {
         path: change.path().to_owned(),
         leads_to: change.leads_to().map(ToOwned::to_owned),
-        action: change.what(),
+        action: change.what().to_owned(),
         diff: change.diff(),
         exact: plan.removal.then(|| change.is_exact()),
         copy: linker.copy_of(change),
@@ -130,7 +129,7 @@ pub(super) fn for_gateway(home: Home) -> Linking {
 }
 
 /// Applies the plan that was shown, unless the plan has changed.
-async fn change(home: &Home, agent: &str, request: &LinkWish) -> Result<(), LinkRefusal> {
+async fn change(home: &Home, agent: &str, request: &LinkChange) -> Result<(), LinkRefusal> {
     let refused = |reason: &dyn std::fmt::Display| LinkRefusal::Refused(reason.to_string());
     let agent = link_agent(agent).ok_or(LinkRefusal::NoAgent)?;
     let linker = linker(home).map_err(|reason| refused(&format!("{reason:#}")))?;

@@ -2,8 +2,6 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
@@ -11,8 +9,9 @@ use super::reply::{idempotency_key, json, runtime_of, session_of};
 use super::routes::{ADMIN, GET, NOTHING, OPTIONAL_JSON, POST, PROMPTS, route};
 use super::{Core, Problem};
 use plexus_auth::{Admin, Prompt};
-use plexus_protocol::{RunId, RuntimeInfo};
-use plexus_sessions::{AcceptedPrompt, StderrLine};
+use plexus_protocol::RuntimeInfo;
+use plexus_protocol::api::runtimes::Logs;
+use plexus_protocol::api::sessions::{AcceptedPrompt, RestartRun};
 
 /// The routes of restarts and of the output of runtimes.
 #[rustfmt::skip] // a route a line, then its bodies
@@ -29,14 +28,6 @@ pub fn routes() -> Vec<Route<Core>> {
 
 type Outcome = Result<Response, Problem>;
 
-/// The run to repeat; if absent, the current run, else the last one.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RestartRun {
-    /// The run.
-    run_id: Option<RunId>,
-}
-
 pub(super) async fn restart_run(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
@@ -47,12 +38,6 @@ pub(super) async fn restart_run(state: Core, call: Call) -> Outcome {
 pub(super) async fn restart_runtime(state: Core, call: Call) -> Outcome {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
     json(StatusCode::OK, &*state.directory.restart_runtime(&permit, &id).await?)
-}
-
-/// The latest stderr lines of a runtime.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Logs {
-    lines: Vec<StderrLine>,
 }
 
 pub(super) async fn logs(state: Core, call: Call) -> Outcome {

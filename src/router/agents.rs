@@ -1,21 +1,16 @@
 //! `GET /v1/agents`: the agents that the gateway knows how to start.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::StatusCode;
-use plexus_protocol::{Connect, RestartPolicy, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Serve};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use plexus_protocol::api::runtimes::{Agents, KnownAgent, StartRuntime};
+use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 
 use super::guard::{Call, Route};
 use super::reply::{Outcome, created, gateway, json, within_limit};
 use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
 use super::{Core, PresetChanges, Presets, Problem};
 use plexus_auth::Admin;
-use plexus_protocol::schema::JsonObject;
 use plexus_risk::Effect;
 
 /// The routes of agents that the gateway knows how to start.
@@ -27,34 +22,6 @@ pub fn routes() -> Vec<Route<AgentsState>> {
         route(GET, "/v1/agents", ADMIN, NOTHING, "The agents that the gateway knows how to start: which are installed, and how to install the others", list)
             .response::<Agents>(200),
     ]
-}
-
-/// An agent that has a preset.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct KnownAgent {
-    /// The name of its preset.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub about: &'static str,
-    /// The dialect it speaks.
-    pub dialect: &'static str,
-    /// Whether its program was found.
-    pub installed: bool,
-    /// Where its program was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// How to install it; absent for what is built in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub install: Option<&'static str>,
-    /// The variable of the gateway's environment that it signs in by. Without one it uses its own login.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<&'static str>,
-    /// The runtime that runs it, if one is ready or about to be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runtime_id: Option<RuntimeId>,
-    /// The program and its arguments. Not on the wire.
-    #[serde(skip)]
-    pub command: Vec<String>,
 }
 
 /// Looks for the program of every preset; passed in, since the router may not import the presets. Reads the disk.
@@ -74,13 +41,6 @@ pub struct AgentsState {
     pub find: FindAgents,
 }
 
-/// The agents, in the order of the presets.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Agents {
-    /// The agents.
-    agents: Vec<KnownAgent>,
-}
-
 /// Lists the agents.
 async fn list(state: AgentsState, call: Call) -> Outcome {
     gateway::<Admin>(&call)?;
@@ -89,68 +49,23 @@ async fn list(state: AgentsState, call: Call) -> Outcome {
     let runtimes = state.core.directory.runtimes();
     for agent in &mut agents {
         let connect = Connect::Command(agent.command.clone());
-        let there = runtimes.iter().find(|one| one.state != RuntimeState::Exited && runs(one, agent.dialect, &connect));
+        let there =
+            runtimes.iter().find(|one| one.state != RuntimeState::Exited && runs(one, &agent.dialect, &connect));
         agent.runtime_id = there.map(|there| there.runtime_id.clone());
     }
     json(StatusCode::OK, &Agents { agents })
 }
 
-/// A runtime to start: a `preset`, or a `dialect` with a `command` or an endpoint to `connect` to.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StartRuntime {
-    /// A preset's name, in place of `dialect` and `command`.
-    preset: Option<String>,
-    /// The dialect that the runtime speaks.
-    dialect: Option<String>,
-    /// The program and its arguments.
-    #[schema(min_items = 1)]
-    command: Option<Vec<String>>,
-    /// An endpoint: `ws://…`, `unix:…`, `http://…`.
-    #[schema(min_length = 1)]
-    connect: Option<String>,
-    /// The folder to run in, absolute.
-    #[schema(value_type = Option<String>, pattern = "^/")]
-    pub(super) cwd: Option<PathBuf>,
-    /// Variables to set.
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    /// Variables to pass through from the gateway's own environment.
-    #[serde(default)]
-    pass_env: Vec<String>,
-    /// The runtime's name; made from the program's if absent.
-    pub(super) id: Option<RuntimeId>,
-    /// `never`, `on-failure` or `always`.
-    restart: Option<RestartPolicy>,
-    /// The ACP authentication method to use without asking.
-    auth_method: Option<String>,
-    /// `_meta` to send with every ACP `session/new`.
-    #[schema(value_type = Option<JsonObject>)]
-    session_meta: Option<Box<RawValue>>,
-    /// Whether a program outlives the gateway; true if absent.
-    outlive: Option<bool>,
-    /// Whether its agents get the tools to draw surfaces; true if absent.
-    ui: Option<bool>,
-    /// The password or token of an endpoint. Never shown again.
-    secret: Option<String>,
-    /// The address at which a Gemini UI takes prompts, besides its mirror.
-    remote: Option<String>,
-    /// The client tools that the gateway offers an ACP agent: `{fs, terminal}`.
-    serve: Option<Serve>,
-}
-
-impl StartRuntime {
-    /// The effect of starting it.
-    pub(super) fn effect(&self) -> Effect {
-        let named = self.command.is_some() || !self.env.is_empty();
-        if named { Effect::RunProgram } else { Effect::StartAgent }
-    }
+/// Returns the effect of starting a runtime.
+pub(super) fn start_effect(start: &StartRuntime) -> Effect {
+    let named = start.command.is_some() || !start.env.is_empty();
+    if named { Effect::RunProgram } else { Effect::StartAgent }
 }
 
 async fn start_runtime(state: AgentsState, call: Call) -> Outcome {
     let permit = gateway::<Admin>(&call)?;
     let wanted: StartRuntime = call.json()?;
-    within_limit(&call, wanted.effect())?;
+    within_limit(&call, start_effect(&wanted))?;
     let named = wanted.id.is_some();
     let mut spec = start_spec(&state.presets, wanted)?;
     if !named {

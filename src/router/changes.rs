@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use plexus_protocol::api::changes::{
+    ChangeDiff, ChangesReview, ChangesView, DiffSide, KeptPatch, LineComment, RedoChange, UndoChange, UndoneChange,
+    UndoneChanges,
+};
+use plexus_protocol::api::devices::DeviceKind;
+use plexus_protocol::api::sessions::AcceptedPrompt;
 use plexus_protocol::{RunId, SessionInfo, text_block};
 use plexus_workspace::WorkspaceError;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, body, idempotency_key, json, session_of};
 use super::routes::{APPROVE, GET, JSON, NOTHING, POST, PROMPTS, WATCH, route};
 use super::{Core, Problem};
-use plexus_auth::{Approve, AuthError, DeviceKind, Permit, Prompt, Right, Watch};
+use plexus_auth::{Approve, AuthError, Permit, Prompt, Right, Watch};
 use plexus_risk::Effect;
-use plexus_sessions::{
-    AcceptedPrompt, ChangeDiff, ChangesError, ChangesView, KeptPatch, ReviewComment, UndoWish, UndoneChange,
-};
+use plexus_sessions::{ChangesError, ReviewComment, UndoWish};
 
 /// Most comments of one review.
 const COMMENTS: usize = 200;
@@ -112,21 +114,6 @@ pub(super) async fn patch(state: Core, call: Call) -> Outcome {
     Ok(body(StatusCode::OK, "text/x-diff", state.directory.changes_patch(&session, path, run).await?))
 }
 
-/// A change to undo.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct UndoChange {
-    /// The file, by its path in the list.
-    path: String,
-    /// Its digest in the list: nothing is undone if the file is another meanwhile.
-    digest: String,
-    /// The number of a hunk; all of the file if absent.
-    hunk: Option<usize>,
-    /// Undo although a run is under way.
-    #[serde(default)]
-    during_run: bool,
-}
-
 pub(super) async fn undo(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let UndoChange { path, digest, hunk, during_run } = call.json()?;
@@ -134,71 +121,15 @@ pub(super) async fn undo(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &state.directory.undo_change(&permit, &session, wish).await?)
 }
 
-/// What was undone.
-#[derive(Serialize, ToSchema)]
-pub(super) struct UndoneChanges {
-    /// Newest first; at most 200.
-    undone: Vec<KeptPatch>,
-}
-
 pub(super) async fn undone(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     json(StatusCode::OK, &UndoneChanges { undone: state.directory.undone_changes(&session).await? })
-}
-
-/// A change to bring back.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RedoChange {
-    /// What was undone.
-    patch_id: String,
-    /// Bring it back although a run is under way.
-    #[serde(default)]
-    during_run: bool,
 }
 
 pub(super) async fn redo(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let RedoChange { patch_id, during_run } = call.json()?;
     json(StatusCode::OK, &state.directory.redo_change(&permit, &session, patch_id, during_run).await?)
-}
-
-/// Comments on changed lines.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ChangesReview {
-    /// The comments, at most 200, with at most 64 KiB of text.
-    #[schema(min_items = 1, max_items = 200)]
-    comments: Vec<LineComment>,
-    /// What the prompt begins with.
-    text: Option<String>,
-}
-
-/// A comment on lines of a changed file.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LineComment {
-    /// The file, by its path in the list.
-    path: String,
-    /// Which side the lines are of.
-    side: DiffSide,
-    /// The first line, from 1.
-    #[schema(minimum = 1)]
-    line: usize,
-    /// The last line; the first if absent.
-    end_line: Option<usize>,
-    /// The comment.
-    text: String,
-}
-
-/// A side of a diff.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum DiffSide {
-    /// The file as it is.
-    New,
-    /// The file as it was.
-    Old,
 }
 
 pub(super) async fn review(state: Core, call: Call) -> Outcome {

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
-use utoipa::ToSchema;
 
 use super::guard::{Call, Route};
 use super::reply::{bad_query, gateway, json, parameter};
@@ -17,6 +15,7 @@ use plexus_auth::Admin;
 use plexus_clock::{ClockDoubt, STEP_MS};
 use plexus_ledger::Near;
 use plexus_protocol::RuntimeInfo;
+use plexus_protocol::api::operation::{Check, Checks, Verdict};
 use plexus_risk::Effect;
 
 /// The state of health checks.
@@ -37,32 +36,6 @@ pub fn routes() -> Vec<Route<DoctorState>> {
         route(POST, "/v1/clock/confirm", ADMIN, NOTHING, "Trust the clock of the gateway's machine although it made a step", confirm_clock)
             .response::<Check>(200).effect(Effect::TrustClock),
     ]
-}
-
-/// The severity of a check's result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// All is well.
-    Ok,
-    /// It works, but should be improved.
-    Warn,
-    /// It does not work.
-    Fail,
-}
-
-/// A check and its result.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-pub struct Check {
-    /// What was checked.
-    pub name: String,
-    /// The severity of a check's result.
-    pub state: Verdict,
-    /// What was found.
-    pub detail: String,
-    /// The fix.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fix: Option<String>,
 }
 
 /// Runs the checks, given the current runtimes.
@@ -140,12 +113,6 @@ async fn confirm_clock(state: DoctorState, call: Call) -> Result<Response, Probl
     let permit = gateway::<Admin>(&call)?;
     state.core.directory.confirm_clock(&permit).await?;
     json(StatusCode::OK, &clock(state.core.directory.clock().doubt()))
-}
-
-/// The checks and their results.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Checks {
-    checks: Vec<Check>,
 }
 
 /// Serves the checks.

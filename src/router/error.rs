@@ -4,19 +4,15 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
-use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema};
-use utoipa::openapi::{Ref, RefOr};
 
 use plexus_auth::{AuthError, Denied, PairingFault};
 use plexus_ledger::{Class, LedgerFull};
 use plexus_workspace::{WorkspaceError, WorktreeProblem};
 
-use plexus_protocol::schema::Json;
-use plexus_protocol::{Cursor, Receipt, RequestState, Risk, Scope};
-use plexus_sessions::{ResumeVerdict, SessionError, WorktreeError, WorktreeLosses};
+use plexus_protocol::api::problem::{ProblemDetails, ProblemMembers};
+use plexus_protocol::{Receipt, RequestState};
+use plexus_sessions::{SessionError, WorktreeError, losses};
 use plexus_store::StoreError;
 use plexus_surfaces::{ActionError, SurfaceError};
 
@@ -125,92 +121,15 @@ impl Problem {
     pub fn to_json(&self) -> Value {
         let details = ProblemDetails {
             kind: format!("urn:plexus:problem:{}", self.code),
-            title: self.status.canonical_reason().unwrap_or("Error"),
+            title: self.status.canonical_reason().unwrap_or("Error").into(),
             status: self.status.as_u16(),
-            detail: &self.detail,
-            code: self.code,
-            more: &self.more,
+            detail: self.detail.clone(),
+            code: self.code.into(),
+            more: self.more.clone(),
         };
         // Every member is text, a number or JSON already.
         serde_json::to_value(details).unwrap_or_default()
     }
-}
-
-/// RFC 9457: an error. `code` is stable.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ProblemDetails<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    title: &'static str,
-    status: u16,
-    detail: &'a str,
-    code: &'static str,
-    #[serde(flatten)]
-    more: &'a ProblemMembers,
-}
-
-/// Further members of a problem, by its `code`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
-pub struct ProblemMembers {
-    /// `scope_missing`: the missing scope.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<Scope>,
-    /// `risk_too_high`: the request's risk.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk: Option<Risk>,
-    /// `risk_too_high`: the highest risk that the device may answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approve_up_to: Option<Risk>,
-    /// `risk_too_high`: the reasons for the risk.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk_reasons: Option<Vec<String>>,
-    /// `risk_too_high`: names of devices that may answer, as far as this one may know them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub devices: Option<Vec<String>>,
-    /// `stale_surface`: the revision that the surface is at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rev: Option<u64>,
-    /// For an answer that does not fit: the agent's field.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
-    /// `bad_body`: the place in the body.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// `over_limit`: the account that is full.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub account: Option<&'static str>,
-    /// `too_large`, `prompt_too_large`, `over_limit`: the limit, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u64>,
-    /// `runtime_not_started`: the end of what the program wrote to stderr.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stderr: Option<String>,
-    /// `worktree_unsaved`: what would be lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unsaved: Option<WorktreeLosses>,
-    /// `runtime_refused`: the runtime's error code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runtime_code: Option<i64>,
-    /// `runtime_refused`: the runtime's error data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Json>)]
-    pub runtime_data: Option<Value>,
-    /// For a cursor that cannot be resumed from: the verdict.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resume: Option<ResumeVerdict>,
-    /// For a cursor that cannot be resumed from: the oldest one that can.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oldest: Option<Cursor>,
-    /// AG-UI: the interrupt.
-    #[serde(rename = "interruptId", skip_serializing_if = "Option::is_none")]
-    pub interrupt_id: Option<String>,
-    /// `resume_partial`: the interrupts without an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<Vec<String>>,
-    /// The winner's receipt, if the request was closed already.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = perhaps_receipt)]
-    pub receipt: Option<Receipt>,
 }
 
 /// A refused drawing. The detail is for a model's eyes: it says what to do.
@@ -237,11 +156,6 @@ fn of_action(error: &ActionError) -> Problem {
     Problem::new(status, code, error.to_string()).with(ProblemMembers { rev, ..ProblemMembers::default() })
 }
 
-/// The schema of a receipt's members, or none.
-fn perhaps_receipt() -> RefOr<Schema> {
-    AnyOfBuilder::new().item(Ref::from_schema_name(Receipt::name())).item(Object::new()).into()
-}
-
 impl From<LedgerFull> for Problem {
     /// 429 if the device itself filled the account; 503 if others did.
     fn from(over: LedgerFull) -> Self {
@@ -253,7 +167,7 @@ impl From<LedgerFull> for Problem {
 }
 
 fn account(over: &LedgerFull) -> ProblemMembers {
-    let (account, limit) = (Some(over.class.as_str()), Some(over.limit as u64));
+    let (account, limit) = (Some(over.class.as_str().into()), Some(over.limit as u64));
     ProblemMembers { account, limit, ..ProblemMembers::default() }
 }
 
@@ -301,7 +215,7 @@ impl From<WorktreeError> for Problem {
             WorktreeError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         };
         let unsaved = match error {
-            WorktreeError::Problem(WorktreeProblem::Unsaved(risk)) => Some((*risk).into()),
+            WorktreeError::Problem(WorktreeProblem::Unsaved(risk)) => Some(losses(*risk)),
             _ => None,
         };
         Self::new(status, code, words).with(ProblemMembers { unsaved, ..ProblemMembers::default() })

@@ -7,18 +7,18 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use http::StatusCode;
+use plexus_protocol::api::devices::Target;
+use plexus_protocol::api::folders::{Files, FolderEntry, Folders, RecentFolder};
 use plexus_protocol::{Scope, Timestamp};
-use serde::Serialize;
 use tokio::sync::Semaphore;
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
-use super::http::{Files, files_wanted};
+use super::http::{files_wanted, found_files};
 use super::reply::{Outcome, bad_query, gateway, json, parameter};
 use super::routes::{ADMIN, GET, NOTHING, PROMPTS, route};
 use super::{Core, Problem};
-use plexus_auth::{Admin, Target};
+use plexus_auth::Admin;
 
 /// Most folders returned; `more` says that there are others.
 const FOLDERS_MAX: usize = 500;
@@ -42,51 +42,8 @@ pub fn routes() -> Vec<Route<Core>> {
         route(GET, "/v1/folders", PROMPTS, NOTHING, "Folders that sessions used; for administrators also the folders below a path", list)
             .response::<Folders>(200).with(&[&docs::FOLDERS_UNDER, &docs::FOLDERS_PREFIX]),
         route(GET, "/v1/folders/files", ADMIN, NOTHING, "Files of a folder whose paths fit, best first", files)
-            .response::<super::http::Files>(200).with(&[&docs::FILES_UNDER, &docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
+            .response::<Files>(200).with(&[&docs::FILES_UNDER, &docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
     ]
-}
-
-/// A folder of the machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct FolderEntry {
-    /// Its name; any characters.
-    name: String,
-    /// Its path.
-    path: String,
-    /// Whether it has a git repository.
-    git: bool,
-    /// Whether it is a symbolic link to a folder.
-    link: bool,
-}
-
-/// A folder that a session used.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct RecentFolder {
-    /// Its path.
-    path: String,
-    /// The last part of its path.
-    name: String,
-    /// Whether it has a git repository.
-    git: bool,
-    /// When a session in it last changed.
-    used_at: Timestamp,
-}
-
-/// Folders.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Folders {
-    /// The folder whose folders are listed; absent for a device that may not see them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    under: Option<String>,
-    /// The folder above it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<String>,
-    /// The folders in it, by name, at most 500. A name that is not UTF-8 is left out.
-    folders: Vec<FolderEntry>,
-    /// Whether there are more.
-    more: bool,
-    /// The folders that sessions used which the caller may see, newest first, at most 20.
-    recent: Vec<RecentFolder>,
 }
 
 /// Lists folders.
@@ -140,7 +97,7 @@ pub(super) async fn files(state: Core, call: Call) -> Outcome {
     drop(opened.map_err(|error| unreadable(&folder, &error))?);
     let folder = folder.display().to_string();
     let found = state.directory.folder_files(&permit, folder, sought, limit).await?;
-    json(StatusCode::OK, &Files::from(found))
+    json(StatusCode::OK, &found_files(found))
 }
 
 fn slow() -> Problem {

@@ -32,7 +32,7 @@ use tower_http::compression::Predicate;
 
 use super::cookies::{self, CookieCheck};
 use super::described::Docs;
-use super::error::{Problem, ProblemMembers};
+use super::error::Problem;
 use super::headers::only;
 use super::listen::{ConnHandle, UNAUTHENTICATED_BODY};
 use super::peer;
@@ -41,6 +41,7 @@ use plexus_auth::{Auth, Caller, Denied};
 use plexus_ledger::{Account, CLIENT_FOOTPRINT, Charge, Charged, Ledger, LedgerFull};
 use plexus_metrics::metrics;
 use plexus_metrics::spans;
+use plexus_protocol::api::problem::ProblemMembers;
 use plexus_protocol::object::Objects;
 use plexus_protocol::{RuntimeId, Scope};
 use plexus_risk::Effect;

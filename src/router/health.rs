@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Policy, Route};
@@ -15,6 +13,7 @@ use super::routes::{GET, NOTHING, WATCH, route};
 use super::{Core, Problem};
 use plexus_auth::{Proof, Watch};
 use plexus_metrics::{OTHERS, Standing, metrics};
+use plexus_protocol::api::operation::Ready;
 use plexus_protocol::{Origin, Risk, RunStatus, RuntimeId, RuntimeState, SessionId, SessionState};
 use plexus_sessions::{CommitEntry, Filter, SessionError};
 
@@ -55,13 +54,6 @@ async fn healthz(state: HealthState, call: Call) -> Outcome {
         }
     };
     Ok(body(StatusCode::OK, "text/plain; charset=utf-8", text))
-}
-
-/// The result of the readiness check.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Ready {
-    /// Always true: the log accepts writes.
-    ready: bool,
 }
 
 /// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction. The response says

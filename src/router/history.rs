@@ -18,8 +18,9 @@ use super::stop::stopping;
 use super::{Core, Problem, wire};
 use plexus_auth::Caller;
 use plexus_ledger::{Account, Charge, Charged};
+use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::{Cursor, Position};
-use plexus_sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, ResumeVerdict, Snapshot, StartAfter};
+use plexus_sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, Snapshot, StartAfter};
 
 /// About the most bytes of events on one page after a cursor.
 const PAGE_BYTES: usize = 8 << 20;

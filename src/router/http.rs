@@ -1,21 +1,17 @@
 //! The HTTP frontend: JSON in, JSON out; events in pages and by long poll. Each handler checks access, acts, and responds.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use http::header::ACCEPT;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::described::QUERY_MAX;
 use super::guard::{Call, Route, WS_PATH};
 use super::history::{self, Asked, Page, PageEnd};
-use super::listing::{Runtimes, Sessions, listing};
+use super::listing::listing;
 use super::reply::{
     Outcome, Query, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of, runtime_for,
     session_for, session_of, waits,
@@ -23,21 +19,23 @@ use super::reply::{
 use super::routes::{
     ADMIN, APPROVE, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, PROMPT_BODY, PROMPTS, WATCH, route,
 };
-use super::schemas::ContentBlock;
 use super::stop::stopping;
 use super::wire::SESSIONS_MAX;
 use super::{Core, Problem, sse, ws};
 use plexus_auth::{Admin, Approve, Caller, Prompt, Watch};
 use plexus_ledger::Account;
 use plexus_metrics::Subscriber;
+use plexus_protocol::api::folders::{FileMatch, Files};
+use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::runtimes::RuntimeList;
+use plexus_protocol::api::sessions::{
+    AcceptedPrompt, CancelRun, EditSession, Hit, Hits, NewPrompt, RequestsPage, RunReference, SessionsPage,
+};
 use plexus_protocol::{
-    Answer, Cursor, Receipt, Request, RequestState, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo, text_block,
+    Answer, Cursor, Receipt, RequestState, RuntimeId, RuntimeInfo, SessionId, SessionInfo, text_block,
 };
 use plexus_risk::Effect;
-use plexus_sessions::{
-    AcceptedPrompt, FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, ResumeVerdict, Snapshot,
-    StartAfter, WINDOW,
-};
+use plexus_sessions::{FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, Snapshot, StartAfter, WINDOW};
 
 /// Default number of events on a page.
 const PAGE: usize = 500;
@@ -57,13 +55,13 @@ const FILES: usize = 20;
 pub fn routes() -> Vec<Route<Core>> {
     vec![
         route(GET, "/v1/runtimes", WATCH, NOTHING, "Runtimes", runtimes)
-            .response::<Runtimes>(200),
+            .response::<RuntimeList>(200),
         route(GET, "/v1/runtimes/{id}", WATCH, NOTHING, "One runtime", runtime)
             .response::<RuntimeInfo>(200),
         route(DELETE, "/v1/runtimes/{id}", ADMIN, NOTHING, "Stop a runtime", stop_runtime)
             .empty(204),
         route(GET, "/v1/sessions", WATCH, NOTHING, "Sessions", sessions)
-            .response::<Sessions>(200).with(&[&docs::ARCHIVED, &docs::SESSIONS_LIMIT, &docs::SESSIONS_CURSOR]),
+            .response::<SessionsPage>(200).with(&[&docs::ARCHIVED, &docs::SESSIONS_LIMIT, &docs::SESSIONS_CURSOR]),
         route(GET, "/v1/sessions/{id}", WATCH, NOTHING, "One session", session)
             .response::<SessionInfo>(200),
         route(PATCH, "/v1/sessions/{id}", PROMPTS, JSON, "Rename or archive a session", edit_session)
@@ -73,7 +71,7 @@ pub fn routes() -> Vec<Route<Core>> {
         route(POST, "/v1/sessions/{id}/prompt", PROMPTS, PROMPT_BODY, "Start a run, or queue it", prompt)
             .request::<NewPrompt>().response::<AcceptedPrompt>(202).with(&[&docs::PROMPT_KEY]),
         route(POST, "/v1/sessions/{id}/cancel", PROMPTS, OPTIONAL_JSON, "Cancel the current run, or the named one", cancel)
-            .request::<CancelRun>().response::<Run>(202),
+            .request::<CancelRun>().response::<RunReference>(202),
         route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: as a page, by long polling, or as a stream", session_events)
             .response_or::<Page<'_>>(200, &["text/event-stream"]).with(docs::EVENTS),
         route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "The state of a session for a client that joins", snapshot)
@@ -83,7 +81,7 @@ pub fn routes() -> Vec<Route<Core>> {
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", events)
             .response_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", requests)
-            .response::<Requests<'_>>(200).with(&[&docs::REQUEST_STATE, &docs::SESSION_NAMED, &docs::REQUESTS_LIMIT, &docs::REQUESTS_BEFORE]),
+            .response::<RequestsPage>(200).with(&[&docs::REQUEST_STATE, &docs::SESSION_NAMED, &docs::REQUESTS_LIMIT, &docs::REQUESTS_BEFORE]),
         route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", request)
             .response::<plexus_protocol::Request>(200),
         route(POST, "/v1/requests/{id}/answer", APPROVE, JSON, "Answer a request; the first answer wins", answer)
@@ -109,7 +107,7 @@ pub(super) async fn runtimes(state: Core, call: Call) -> Outcome {
     if of_sessions.is_some() {
         all.iter_mut().for_each(|runtime| *runtime = Arc::new(runtime.from_outside()));
     }
-    json(StatusCode::OK, &Runtimes { runtimes: all })
+    json(StatusCode::OK, &RuntimeList { runtimes: all })
 }
 
 pub(super) async fn runtime(state: Core, call: Call) -> Outcome {
@@ -148,27 +146,11 @@ pub(super) async fn session(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &*session)
 }
 
-/// Files of a session's folder.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Files {
-    /// The files whose paths fit, best first.
-    files: Vec<FileMatch>,
-    /// Whether the folder has more files than were looked at.
-    truncated: bool,
-}
-
-/// A file of a session's folder.
-#[derive(Serialize, ToSchema)]
-pub(super) struct FileMatch {
-    /// Its path below the session's folder. It may have any characters: escape control characters to show it.
-    path: String,
-}
-
 pub(super) async fn files(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let (sought, limit) = files_wanted(&call)?;
     let found = state.directory.files(&permit, &session.session_id, sought, limit).await?;
-    json(StatusCode::OK, &Files::from(found))
+    json(StatusCode::OK, &found_files(found))
 }
 
 /// Which files are wanted, and how many at most.
@@ -182,22 +164,10 @@ pub(super) fn files_wanted(call: &Call) -> Result<(String, usize), Problem> {
     Ok((sought.to_owned(), limit))
 }
 
-impl From<FoundFiles> for Files {
-    fn from(found: FoundFiles) -> Self {
-        let files = found.paths.into_iter().map(|path| FileMatch { path }).collect();
-        Self { files, truncated: found.truncated }
-    }
-}
-
-/// Changes to a session; absent members stay unchanged.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EditSession {
-    /// The new title; the agent no longer changes it.
-    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
-    title: Option<String>,
-    /// Whether the session is archived.
-    archived: Option<bool>,
+/// Returns the files that were found.
+pub(super) fn found_files(found: FoundFiles) -> Files {
+    let files = found.paths.into_iter().map(|path| FileMatch { path }).collect();
+    Files { files, truncated: found.truncated }
 }
 
 pub(super) async fn edit_session(state: Core, call: Call) -> Outcome {
@@ -210,17 +180,6 @@ pub(super) async fn forget_session(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Admin>(&state, &call)?;
     state.directory.forget_session(&permit, &session.session_id).await?;
     no_content()
-}
-
-/// A prompt: `text` or `content`.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewPrompt {
-    /// The prompt as plain text.
-    text: Option<String>,
-    /// ACP content blocks.
-    #[schema(value_type = Option<Vec<ContentBlock>>, min_items = 1, max_items = 256)]
-    content: Option<Vec<Box<RawValue>>>,
 }
 
 pub(super) async fn prompt(state: Core, call: Call) -> Outcome {
@@ -237,28 +196,11 @@ pub(super) async fn prompt(state: Core, call: Call) -> Outcome {
     json(StatusCode::ACCEPTED, &accepted)
 }
 
-/// The run to cancel; the current one if absent.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CancelRun {
-    /// The run.
-    run_id: Option<RunId>,
-    /// The reason, for people and for runtimes that take one.
-    reason: Option<String>,
-}
-
-/// A run.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Run {
-    /// The run.
-    run_id: RunId,
-}
-
 pub(super) async fn cancel(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let CancelRun { run_id, reason } = call.json()?;
     let run = state.directory.cancel_because(&permit, &session.session_id, run_id, reason).await?;
-    json(StatusCode::ACCEPTED, &Run { run_id: run })
+    json(StatusCode::ACCEPTED, &RunReference { run_id: run })
 }
 
 pub(super) async fn snapshot(state: Core, call: Call) -> Outcome {
@@ -447,17 +389,6 @@ async fn page(
 
 // === requests ===
 
-/// A page of requests, newest first.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Requests<'a> {
-    /// The requests; long texts in them are cut.
-    requests: Vec<Cow<'a, Request>>,
-    /// The `before` of the next page; absent if there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^[0-9]{1,20}$")]
-    next: Option<String>,
-}
-
 pub(super) async fn requests(state: Core, call: Call) -> Outcome {
     let query = Query::of(&call);
     let wanted = match query.get("state") {
@@ -490,8 +421,13 @@ pub(super) async fn requests(state: Core, call: Call) -> Outcome {
     let filter = filter_for(caller, None);
     let (requests, next) =
         state.directory.requests(&filter, wanted, session.as_ref(), number("before")?, limit).await?;
-    let requests = requests.iter().map(Request::brief).collect();
-    json(StatusCode::OK, &Requests { requests, next: next.map(|next| next.to_string()) })
+    json(
+        StatusCode::OK,
+        &RequestsPage {
+            requests: requests.into_iter().map(Arc::new).collect(),
+            next: next.map(|next| next.to_string()),
+        },
+    )
 }
 
 pub(super) async fn request(state: Core, call: Call) -> Outcome {
@@ -508,26 +444,6 @@ pub(super) async fn answer(state: Core, call: Call) -> Outcome {
 }
 
 // === search ===
-
-/// Passages found.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Hits {
-    /// The best passages.
-    hits: Vec<Hit>,
-}
-
-/// A passage found.
-#[derive(Serialize, ToSchema)]
-struct Hit {
-    /// The session of the passage.
-    session_id: SessionId,
-    /// The event where the passage ends.
-    cursor: Cursor,
-    /// The role of the author.
-    role: String,
-    /// The passage around the match; matches stand between U+0002 and U+0003.
-    snippet: String,
-}
 
 pub(super) async fn search(state: Core, call: Call) -> Outcome {
     let query = Query::of(&call);

@@ -7,8 +7,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
 use super::Problem;
-use super::error::ProblemMembers;
 use super::frames::ws_text;
+use plexus_protocol::api::problem::ProblemMembers;
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_sessions::SessionError;
 

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
-use utoipa::ToSchema;
 
 use super::guard::{Call, Route};
 use super::listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
@@ -22,6 +21,7 @@ use super::routes::{ADMIN, DELETE, GET, JSON, NOTHING, PUT, route};
 use super::{Hosts, Problem};
 use plexus_auth::{Admin, write_private};
 use plexus_ledger::Ledger;
+use plexus_protocol::api::listeners::{NewProxy, NewTlsListener, PublicAccess, TlsListenerView};
 use plexus_risk::Effect;
 
 /// The file in the state folder with what was added.
@@ -399,51 +399,6 @@ fn read_added(path: &Path) -> AddedAccess {
         tracing::error!(path = %path.display(), %error, "what was added for other machines is damaged and ignored");
         AddedAccess::default()
     })
-}
-
-/// How other machines reach the gateway.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PublicAccess {
-    /// The TLS listener, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tls: Option<TlsListenerView>,
-    /// The origin at which a proxy on this machine serves the gateway, if one was added.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proxy: Option<String>,
-    /// The origin that links begin with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    public_url: Option<String>,
-}
-
-/// The TLS listener.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct TlsListenerView {
-    /// The address that it listens on.
-    address: String,
-    /// The names of its certificate.
-    names: Vec<String>,
-    /// The origins that it can be reached at, of which the network may allow only some.
-    origins: Vec<String>,
-    /// Whether the configuration has it, and so it cannot be removed.
-    configured: bool,
-}
-
-/// A TLS listener to add.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewTlsListener {
-    /// The address to listen on: `0.0.0.0:7443`, or one address of this machine. Port 0 takes a free one.
-    #[schema(value_type = String, example = "0.0.0.0:7443", pattern = r"^[1-9]?[0-9](\.[1-9]?[0-9]){3}:[1-9][0-9]{0,3}$")]
-    listen: SocketAddr,
-}
-
-/// A proxy on this machine.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewProxy {
-    /// The origin at which it serves the gateway, without a path: `https://machine.tailnet.ts.net`.
-    #[schema(max_length = 300, pattern = r"^https://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,4})?$")]
-    public_url: String,
 }
 
 async fn list(state: Listeners, call: Call) -> Outcome {

@@ -1,35 +1,16 @@
-//! Sessions, a page at a time, for every frontend that lists them.
+//! SessionsPage, a page at a time, for every frontend that lists them.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use plexus_protocol::{Position, RuntimeInfo, SessionId, SessionInfo};
-use serde::Serialize;
-use utoipa::ToSchema;
+use plexus_protocol::api::sessions::SessionsPage;
+use plexus_protocol::{Position, SessionId, SessionInfo};
 
 use super::reply::bad_query;
 use super::wire::SESSIONS_MAX;
 use super::{Core, Problem};
 use plexus_auth::Caller;
 use plexus_sessions::NewsRank;
-
-/// Runtimes.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Runtimes {
-    /// The runtimes that the caller may see.
-    pub(super) runtimes: Vec<Arc<RuntimeInfo>>,
-}
-
-/// A page of sessions, most recently updated first.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Sessions {
-    /// The sessions.
-    sessions: Vec<Arc<SessionInfo>>,
-    /// The `cursor` of the next page; absent on the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = r"^[0-9]{1,20}\.[0-9]{1,20}\.-?[0-9]{1,20}\.[A-Za-z0-9_.:-]{1,128}$")]
-    next: Option<String>,
-}
 
 /// A page of the sessions that the caller may see, most recently updated first.
 pub(super) fn listing(
@@ -38,7 +19,7 @@ pub(super) fn listing(
     archived: Option<bool>,
     limit: usize,
     cursor: Option<&str>,
-) -> Result<Sessions, Problem> {
+) -> Result<SessionsPage, Problem> {
     let from = cursor.filter(|text| !text.is_empty()).map(Listed::read).transpose()?;
     // Read before the sessions, so that one updated between the two comes again rather than never.
     let began = from.as_ref().map_or_else(|| state.directory.log().head(), |from| from.began);
@@ -60,7 +41,7 @@ pub(super) fn listing(
             |(_, session): &&(NewsRank, Arc<SessionInfo>)| state.directory.last(&session.session_id) > Some(began);
         page.extend(all[..skip].iter().filter(has_news).cloned());
     }
-    Ok(Sessions { sessions: page.into_iter().map(|(_, session)| session).collect(), next })
+    Ok(SessionsPage { sessions: page.into_iter().map(|(_, session)| session).collect(), next })
 }
 
 /// The position in a listing of sessions, as text `began.place.time.id`.

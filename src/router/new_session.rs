@@ -9,23 +9,24 @@ use std::time::Duration;
 
 use http::StatusCode;
 use parking_lot::Mutex;
-use plexus_protocol::{DeviceId, NativeId, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo};
-use serde::Deserialize;
+use plexus_protocol::api::devices::Target;
+use plexus_protocol::api::problem::ProblemMembers;
+use plexus_protocol::api::runtimes::StartRuntime;
+use plexus_protocol::api::sessions::NewSession;
+use plexus_protocol::{DeviceId, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, SessionId, SessionInfo};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use utoipa::ToSchema;
 
-use super::agents::{StartRuntime, free_name, runs, start_spec};
+use super::agents::{free_name, runs, start_effect, start_spec};
 use super::described as docs;
-use super::error::ProblemMembers;
 use super::guard::{Call, Route};
 use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
 use super::routes::{JSON, POST, PROMPTS, route};
 use super::{Core, Presets, Problem};
-use plexus_auth::{Admin, Caller, Permit, Prompt, Target};
+use plexus_auth::{Admin, Caller, Permit, Prompt};
 use plexus_risk::Effect;
-use plexus_sessions::{Directory, FirstSettings, NewWorktree, OpenSession, SessionError, Worktrees};
+use plexus_sessions::{Directory, FirstSettings, OpenSession, SessionError, Worktrees};
 
 /// Time for an agent to be ready; the limit of its handshake is shorter, so this ends the wait only for one that is started again and again.
 const READY_WAIT: Duration = Duration::from_secs(150);
@@ -43,30 +44,6 @@ pub fn routes() -> Vec<Route<NewSessionsState>> {
         route(POST, "/v1/sessions", PROMPTS, JSON, "Open a session", open)
             .request::<NewSession>().response::<SessionInfo>(201).with(&[&docs::SESSION_KEY]),
     ]
-}
-
-/// A session to open: in the runtime `runtime_id`, or in an agent to `start`.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewSession {
-    /// The session's runtime.
-    runtime_id: Option<RuntimeId>,
-    /// The agent to start, in place of `runtime_id`; the response comes when it is ready and the session open. An agent that runs
-    /// already is used. Starting one needs `admin`.
-    start: Option<StartRuntime>,
-    /// The session's working folder; the runtime's if absent.
-    #[schema(pattern = "^/")]
-    cwd: Option<String>,
-    /// The session's title.
-    title: Option<String>,
-    /// The mode in which the agent begins: the identifier of one that it offers. Needs `approve`, as it decides what the agent asks for.
-    mode: Option<String>,
-    /// The model with which the agent begins: the identifier of one that it offers.
-    model: Option<String>,
-    /// The runtime's identifier of a conversation to resume.
-    native_id: Option<NativeId>,
-    /// A new git branch and worktree for the session, made of the repository that `cwd` is in. Needs `admin`.
-    worktree: Option<NewWorktree>,
 }
 
 /// The state of new sessions.
@@ -254,7 +231,7 @@ async fn ready_agent(
     caller: &Caller,
     start: StartRuntime,
 ) -> Result<(RuntimeId, Option<StartedRuntime>), Problem> {
-    let (named, effect) = (start.id.is_some(), start.effect());
+    let (named, effect) = (start.id.is_some(), start_effect(&start));
     let spec = start_spec(&state.presets, start)?;
     let mut tries = TRIES;
     loop {

@@ -1,10 +1,10 @@
 //! `openapi.json`, from the route table and the [`schemas`](super::schemas) of its bodies.
 
 use http::StatusCode;
+use plexus_protocol::api::problem::ProblemDetails;
 use serde_json::{Map, Value, json};
 
 use super::described::{ResponseDocs, in_path};
-use super::error::ProblemDetails;
 use super::guard::{BodyRule, Policy, Route};
 use super::schemas::{self, Shape};
 
@@ -26,7 +26,7 @@ fn response(docs: &ResponseDocs) -> Value {
 }
 
 fn operation<S>(route: &Route<S>) -> Value {
-    let problem = Shape::of::<ProblemDetails<'_>>().reference();
+    let problem = Shape::of::<ProblemDetails>().reference();
     let mut responses = Map::new();
     for docs in &route.docs.responses {
         responses.insert(docs.status.to_string(), response(docs));
@@ -65,7 +65,7 @@ pub fn description<S>(version: &str, routes: &[Route<S>]) -> Value {
     }
     let requests: Vec<Shape> = described.iter().filter_map(|route| route.docs.request).collect();
     let responses = described.iter().flat_map(|route| &route.docs.responses).filter_map(|docs| docs.json);
-    let responses: Vec<Shape> = responses.chain([Shape::of::<ProblemDetails<'_>>()]).collect();
+    let responses: Vec<Shape> = responses.chain([Shape::of::<ProblemDetails>()]).collect();
     let about = "One gateway between coding agents and screens. `GET /v1/ws` is the native WebSocket protocol, \
         described by `/asyncapi.json`; the event routes respond to `Accept: text/event-stream` with a stream. A page \
         of the gateway may use a cookie instead of the token; then every change also needs `Plexus-CSRF`.";

@@ -9,7 +9,8 @@ use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, json, runtime_of};
 use super::routes::{GET, NOTHING, WATCH, route};
 use plexus_auth::Watch;
-use plexus_sessions::{RESUMABLE_MAX, ResumableAt, ResumablePage};
+use plexus_protocol::api::sessions::ResumablePage;
+use plexus_sessions::{RESUMABLE_MAX, ResumableAt};
 
 /// Default number of conversations on a page.
 const PAGE: usize = 100;

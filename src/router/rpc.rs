@@ -40,19 +40,20 @@ use super::frames::{Framing, Notification, Projection, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
 use super::jsonrpc::{Failure, Incoming, Outcome, response, result};
-use super::listing::{Runtimes, listing};
+use super::listing::listing;
 use super::presence::{PresenceGuard, Viewer, Viewers};
 use super::talk::{Reply, Talk};
 use super::ui::{Shows, Ui};
 use super::wire;
 use plexus_auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use plexus_metrics::metrics;
+use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
     Answer, Answers, Capability, Cursor, DeviceId, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId,
     RunInfo, RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
 };
-use plexus_sessions::{AttachVerdict, Filter, Log, OpenSession, ResumeVerdict, SessionError, Snapshot, StartAfter};
+use plexus_sessions::{AttachVerdict, Filter, Log, OpenSession, SessionError, Snapshot, StartAfter};
 use plexus_store::ReadLimit;
 
 /// The version of the UI protocol that is spoken.

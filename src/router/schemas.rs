@@ -57,13 +57,6 @@ fn collect<T: ToSchema>(all: &mut Collected) {
 
 // === agents' messages, in ACP's form; they pass unchanged, so the gateway never serializes these types ===
 
-/// An ACP content block, sent unchanged.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "an agent's or a client's JSON")]
-pub(super) struct ContentBlock {
-    r#type: String,
-}
-
 /// A part of a message: ACP's content block.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]

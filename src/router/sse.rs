@@ -2,6 +2,7 @@
 //! the socket itself, while hyper waits on a body that never yields and so still notices when the client leaves; over TLS
 //! the events are the response's body.
 
+use plexus_protocol::api::history::ResumeVerdict;
 use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
@@ -21,7 +22,7 @@ use super::stop::stopping;
 use super::{Core, Problem};
 use plexus_auth::Caller;
 use plexus_metrics::metrics;
-use plexus_sessions::{Filter, ResumeVerdict, StartAfter};
+use plexus_sessions::{Filter, StartAfter};
 
 /// Between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -4,19 +4,18 @@ use std::collections::HashMap;
 
 use http::StatusCode;
 use jiff::civil::{Date, date};
+use plexus_protocol::api::devices::Target;
+use plexus_protocol::api::usage::{CeilingSettings, CeilingsView, UsageBy, UsageRow, UsageSums};
 use plexus_protocol::{RunId, RuntimeId, SessionId, SessionInfo, Spending, Timestamp};
 use plexus_store::{DAY_MILLIS, SPAN_MILLIS, SpendGroup, SpendRow};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
 use super::reply::{Outcome, Query, bad_query, json, no_such, session_for};
 use super::routes::{ADMIN, GET, JSON, NOTHING, PUT, WATCH, route};
 use super::{Core, Problem};
-use plexus_auth::{Admin, Target, Watch};
+use plexus_auth::{Admin, Watch};
 use plexus_risk::Effect;
-use plexus_sessions::{CeilingSettings, CeilingsView};
 
 /// Days in an answer without `from`.
 const DAYS: i64 = 30;
@@ -44,89 +43,21 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-/// What rows are the sums of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum UsageBy {
-    /// A day.
-    Day,
-    /// An agent: a runtime.
-    Runtime,
-    /// A project.
-    Project,
-    /// A session.
-    Session,
-    /// A run.
-    Run,
-}
+/// The groupings, by their names in the query.
+const GROUPINGS: [(&str, UsageBy); 5] = [
+    ("day", UsageBy::Day),
+    ("runtime", UsageBy::Runtime),
+    ("project", UsageBy::Project),
+    ("session", UsageBy::Session),
+    ("run", UsageBy::Run),
+];
 
-impl UsageBy {
-    const ALL: [(&'static str, Self); 5] = [
-        ("day", Self::Day),
-        ("runtime", Self::Runtime),
-        ("project", Self::Project),
-        ("session", Self::Session),
-        ("run", Self::Run),
-    ];
-
-    const fn group(self) -> SpendGroup {
-        match self {
-            Self::Day => SpendGroup::Day,
-            Self::Run => SpendGroup::Run,
-            Self::Runtime | Self::Project | Self::Session => SpendGroup::Session,
-        }
+const fn group(by: UsageBy) -> SpendGroup {
+    match by {
+        UsageBy::Day => SpendGroup::Day,
+        UsageBy::Run => SpendGroup::Run,
+        UsageBy::Runtime | UsageBy::Project | UsageBy::Session => SpendGroup::Session,
     }
-}
-
-/// What was spent, of what the caller may see.
-#[derive(Serialize, ToSchema)]
-pub(super) struct UsageSums {
-    /// What rows are the sums of.
-    by: UsageBy,
-    /// The first day.
-    #[schema(format = Date)]
-    from: String,
-    /// The last day.
-    #[schema(format = Date)]
-    to: String,
-    /// Where the days begin: minutes ahead of UTC.
-    utc_offset: i64,
-    /// Since when spending is known: nothing before it is counted.
-    known_since: Timestamp,
-    /// The sum of all rows, also of those that are left out.
-    total: Spending,
-    /// Days in their order, runs newest first, others by the most tokens.
-    rows: Vec<UsageRow>,
-    /// Whether rows were left out by `limit`.
-    truncated: bool,
-}
-
-/// A sum. It has the names that belong to what it is the sum of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
-struct UsageRow {
-    /// What was spent.
-    usage: Spending,
-    /// The day.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date)]
-    day: Option<String>,
-    /// The project's root folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    project: Option<String>,
-    /// The runtime.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    runtime_id: Option<RuntimeId>,
-    /// The session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<SessionId>,
-    /// The session's title.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    /// The run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run_id: Option<RunId>,
-    /// When the last of it was told, to a quarter of an hour.
-    at: Timestamp,
 }
 
 /// What is asked for: days by the reader's clock, counted from the epoch.
@@ -142,7 +73,7 @@ struct Wanted {
 impl Wanted {
     fn of(query: &Query, now: Timestamp) -> Result<Self, Problem> {
         let by = query.get("by").unwrap_or("day");
-        let by = UsageBy::ALL.iter().find(|(name, _)| *name == by).map(|(_, by)| *by);
+        let by = GROUPINGS.iter().find(|(name, _)| *name == by).map(|(_, by)| *by);
         let by = by.ok_or_else(|| bad_query("`by` must be day, runtime, project, session or run".into()))?;
         let offset = query.number("utc_offset", 0_i64)?;
         if !(-OFFSET_MAX..=OFFSET_MAX).contains(&offset) || offset % OFFSET_STEP != 0 {
@@ -196,7 +127,7 @@ pub(super) async fn usage(state: Core, call: Call) -> Outcome {
         None => None,
     };
     let (from, to) = (wanted.begins(wanted.first), wanted.begins(wanted.last + 1));
-    let (by, offset_millis) = (wanted.by.group(), wanted.offset * 60_000);
+    let (by, offset_millis) = (group(wanted.by), wanted.offset * 60_000);
     let found = state.directory.spending(from, to, session, by, offset_millis).await?;
     let of_runtime = match query.get("runtime_id") {
         None => None,

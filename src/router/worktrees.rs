@@ -1,11 +1,10 @@
 //! The git worktrees that the gateway made for sessions: listed, and removed on request.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use http::StatusCode;
+use plexus_protocol::api::worktrees::{ListedWorktree, ListedWorktrees, RemoveWorktree, WorktreeView};
 use plexus_protocol::{SessionId, SessionState};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::guard::{Call, Route};
 use super::reply::{Outcome, gateway, json, no_content, within_limit};
@@ -13,7 +12,7 @@ use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
 use super::{Core, Problem};
 use plexus_auth::Admin;
 use plexus_risk::Effect;
-use plexus_sessions::{WorktreeError, WorktreeView, Worktrees};
+use plexus_sessions::{WorktreeError, Worktrees};
 
 /// The state of worktrees.
 #[derive(Clone)]
@@ -33,36 +32,6 @@ pub fn routes() -> Vec<Route<WorktreesState>> {
         route(POST, "/v1/worktrees/remove", ADMIN, JSON, "Remove a worktree that no session works in; what would be lost must have been shown", remove)
             .request::<RemoveWorktree>().empty(204).effect(Effect::ChangeWorktree),
     ]
-}
-
-/// A worktree, and who works in it.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ListedWorktree {
-    #[serde(flatten)]
-    worktree: WorktreeView,
-    /// The sessions that work in it: neither ended nor archived.
-    sessions: Vec<SessionId>,
-}
-
-/// Worktrees.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ListedWorktrees {
-    /// The worktrees, newest first.
-    worktrees: Vec<ListedWorktree>,
-}
-
-/// A worktree to remove.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RemoveWorktree {
-    /// Its folder, as listed.
-    #[schema(value_type = String, pattern = "^/")]
-    path: PathBuf,
-    /// Whether its branch is deleted, too; it is kept if absent.
-    #[serde(default)]
-    delete_branch: bool,
-    /// The `digest` of what was shown that would be lost; without it nothing is lost.
-    lost: Option<String>,
 }
 
 /// Lists worktrees.

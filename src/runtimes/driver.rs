@@ -30,8 +30,8 @@ use super::session_outbox::SessionOutbox;
 use super::session_routes::{SessionRoutes, one_session, refusal};
 use plexus_dialects::{Dialect, EventDraft, Outbox, RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_metrics::metrics;
+use plexus_protocol::api::runtimes::LogSource;
 use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
-use plexus_sessions::stderr_log::LogSource;
 use plexus_sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
 /// How often is shown when a runtime was last heard: what is shown may be this old.

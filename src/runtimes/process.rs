@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use super::presets;
 use plexus_holder::Program;
 use plexus_protocol::RuntimeSpec;
+use plexus_protocol::api::runtimes::LogSource;
 use plexus_protocol::text::printable;
 use plexus_risk::masked;
 use plexus_sessions::StderrLog;
-use plexus_sessions::stderr_log::LogSource;
 
 /// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;

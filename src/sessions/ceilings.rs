@@ -12,11 +12,11 @@ use arc_swap::ArcSwap;
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
+use plexus_protocol::api::usage::{CeilingSettings, CeilingsView, ConfiguredCeilings};
 use plexus_protocol::{Ceiling, SessionId, Spending, Timestamp};
 use plexus_store::{SpendGroup, SpendQuery, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
-use utoipa::ToSchema;
 
 use super::SessionError;
 use super::directory::Directory;
@@ -29,49 +29,6 @@ pub const OWN_CEILINGS_MAX: usize = 1000;
 /// The file of the state folder that keeps what was set.
 const FILE: &str = "ceilings.json";
 const DAY_MILLIS: i64 = 86_400_000;
-
-/// Ceilings as they are set. What is absent is as configured; a ceiling without figures is none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CeilingSettings {
-    /// Of what all sessions spend in a day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub day: Option<Ceiling>,
-    /// Of what each session spends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<Ceiling>,
-    /// Of single sessions, in place of `session`; at most 1000.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub sessions: BTreeMap<SessionId, Ceiling>,
-}
-
-/// The ceilings of the configuration file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
-pub struct ConfiguredCeilings {
-    /// Of what all sessions spend in a day.
-    pub day: Ceiling,
-    /// Of what each session spends.
-    pub session: Ceiling,
-}
-
-/// The ceilings, as administrators see them.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct CeilingsView {
-    /// What was set by `PUT`; it counts before the configuration.
-    pub set: CeilingSettings,
-    /// What the configuration file says.
-    pub configured: ConfiguredCeilings,
-    /// The ceiling of a day that counts.
-    pub day: Ceiling,
-    /// The ceiling of each session that counts.
-    pub session: Ceiling,
-    /// What was spent today, by the clock of the gateway's machine.
-    pub today: Spending,
-    /// What had been spent when somebody last said today to go on: from there the ceiling counts again.
-    pub allowed: Spending,
-    /// When the day ends.
-    pub day_ends: Timestamp,
-}
 
 /// What somebody said about the day's ceiling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,9 +7,10 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::SessionRules;
-use super::ceilings::{CeilingBook, CeilingSettings, ConfiguredCeilings};
+use super::ceilings::CeilingBook;
 use super::state::{DecisionEnv, Plan, SessionStateMachine};
 use plexus_dialects::{RunEnd, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::api::usage::{CeilingSettings, ConfiguredCeilings};
 use plexus_protocol::*;
 
 /// A time at noon by UTC, so that a few minutes do not end the day of any clock at which tests run.

@@ -19,15 +19,13 @@ use tokio::time::Instant;
 use super::Directory;
 use super::session::{mint, now};
 use plexus_auth::{Approve, Permit};
+use plexus_protocol::api::changes::{ChangeDiff, ChangesView, KeptPatch, UndoneChange};
 use plexus_protocol::{Resolver, RunId, SessionId, SessionInfo};
 use plexus_workspace::{
     Comparison, FolderLook, FolderStore, FolderStores, SessionChanges, UndoOrder, WorkspaceError, read_path, shown_path,
 };
 pub use review::ReviewComment;
-pub use view::{
-    ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
-    ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, UndoneChange,
-};
+pub use view::ChangesError;
 
 /// Time for which the diffs of single files share a look; a list always looks.
 const FRESH: Duration = Duration::from_millis(700);
@@ -226,7 +224,7 @@ fn digest_of(text: &str) -> String {
 }
 
 fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<ChangesView, ChangesError> {
-    let mut view = ChangesView::empty(info);
+    let mut view = view::empty(info);
     // A person may have written to the folder just now. What is asked of single files afterwards shares this look.
     *call.folder.looked.lock() = None;
     let found = call.changes(&info.session_id, run).and_then(|found| Ok((found, call.fresh_look()?)));
@@ -234,12 +232,12 @@ fn list(call: &FolderCall, info: &SessionInfo, run: Option<&RunId>) -> Result<Ch
         Ok(found) => found,
         // These are no failures: the list says what to do.
         Err(error) => {
-            view.notes.push(ChangesNote::of_error(&error).ok_or(error)?);
+            view.notes.push(view::note_of_error(&error).ok_or(error)?);
             view.rev = digest_of(&format!("{view:?}"));
             return Ok(view);
         }
     };
-    view.add(&found, &look);
+    view::add(&mut view, &found, &look);
     view.rev = digest_of(&format!("{view:?}"));
     Ok(view)
 }
@@ -248,7 +246,7 @@ fn file(call: &FolderCall, info: &SessionInfo, path: &str, run: Option<&RunId>) 
     let found = call.changes(&info.session_id, run)?;
     let change = &found.at(&read_path(path))?.file;
     let patch = call.store()?.file_patch(found.old, found.new, change)?;
-    Ok(ChangeDiff::of(change, &patch))
+    Ok(view::diff(change, &patch))
 }
 
 fn whole_patch(
@@ -392,7 +390,7 @@ impl Directory {
     pub async fn undone_changes(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
         let session = info.session_id.clone();
         let undone = move |call: &FolderCall| match call.store() {
-            Ok(store) => Ok(store.undone(session.as_str())?.iter().map(KeptPatch::of).collect()),
+            Ok(store) => Ok(store.undone(session.as_str())?.iter().map(view::kept_patch).collect()),
             // Then nothing was undone, either.
             Err(WorkspaceError::GitMissing(_) | WorkspaceError::Private) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
@@ -416,7 +414,7 @@ impl Directory {
         let redo = move |call: &FolderCall| {
             let redone = call.store()?.redo(session.as_str(), &patch_id);
             *call.folder.looked.lock() = None;
-            Ok(KeptPatch::of(&redone?))
+            Ok(view::kept_patch(&redone?))
         };
         self.shared.changes.of_session(info, redo).await
     }

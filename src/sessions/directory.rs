@@ -12,10 +12,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use dashmap::DashMap;
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
-use utoipa::ToSchema;
 
 use super::answer_key::AnswerKey;
 use super::ceilings::CeilingBook;
@@ -34,9 +32,10 @@ use plexus_auth::{Admin, Approve, Permit, Prompt, Target};
 use plexus_dialects::McpServer;
 use plexus_ledger::Ledger;
 use plexus_metrics::metrics;
+use plexus_protocol::api::sessions::AcceptedPrompt;
 use plexus_protocol::{
-    Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RunStatus,
-    RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
+    Answer, Connect, NativeId, Origin, Position, Receipt, Request, RequestId, RequestState, RunId, RunInfo, RuntimeId,
+    RuntimeInfo, RuntimeSpec, RuntimeState, Scope, SessionId, SessionInfo, Timestamp,
 };
 use plexus_store::{ReadLimit, RequestQuery, SearchHit, SpendGroup, SpendQuery, SpendRow, StoreError, Trim};
 
@@ -177,42 +176,6 @@ pub struct OpenSession {
     /// MCP servers for the session's agent besides the gateway's own, in ACP's form. Not stored: a session that is opened again
     /// goes on without them. The caller has checked that the client may name programs.
     pub mcp_servers: Vec<Box<RawValue>>,
-}
-
-/// An accepted prompt.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[schema(as = Accepted)]
-pub struct AcceptedPrompt {
-    /// The run of the prompt.
-    pub run_id: RunId,
-    /// Whether the prompt is queued.
-    pub queued: bool,
-    /// The number of runs before it.
-    pub ahead: usize,
-    /// How the run ended, if the prompt was sent before under the same key and its run is over. The run's last event is
-    /// stored by then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<RunOutcome>,
-}
-
-impl AcceptedPrompt {
-    pub(super) fn new(run_id: RunId, ahead: usize) -> Self {
-        Self { run_id, queued: ahead > 0, ahead, ended: None }
-    }
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = Ended)]
-pub struct RunOutcome {
-    /// `completed`, `error` or `cancelled`.
-    pub status: RunStatus,
-    /// The agent's own stop reason, shortened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_reason: Option<String>,
-    /// Why the run failed or never began, shortened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
 }
 
 impl Directory {

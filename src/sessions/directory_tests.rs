@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::state::SessionStateMachine;
 use super::{
-    CommitEntry, CommitRows, Directory, Filter, Launcher, Log, NewEvent, OpenSession, ResumeVerdict, RetentionRules,
-    RuntimeLink, SessionError, SessionRules, StartAfter,
+    CommitEntry, CommitRows, Directory, Filter, Launcher, Log, NewEvent, OpenSession, RetentionRules, RuntimeLink,
+    SessionError, SessionRules, StartAfter,
 };
+use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::*;
 use plexus_store::{
     Batch, BlockInfo, EventsAcross, MemoryStore, ReadLimit, RequestPage, RequestQuery, RequestRow, SearchHit,

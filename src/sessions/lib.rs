@@ -52,17 +52,11 @@ mod unattached;
 mod watching;
 mod worktrees;
 
-pub use ceilings::{
-    CeilingBook, CeilingFileError, CeilingSettings, CeilingsView, ConfiguredCeilings, OWN_CEILINGS_MAX,
-};
-pub use changes::{
-    ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase,
-    ChangesError, ChangesNote, ChangesSource, ChangesView, KeptPatch, ReviewComment, UndoWish, UndoneChange,
-};
+pub use ceilings::{CeilingBook, CeilingFileError, OWN_CEILINGS_MAX};
+pub use changes::{ChangesError, ReviewComment, UndoWish};
 pub use client_calls::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
 pub use directory::{
-    AcceptedPrompt, AgentTools, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, RunOutcome, SessionRules,
-    Snapshots, TITLE_MAX,
+    AgentTools, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, SessionRules, Snapshots, TITLE_MAX,
 };
 pub use error::{Refused, SessionError, TooRisky};
 pub use export::{Export, Format};
@@ -70,12 +64,12 @@ pub use files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
 pub use first_settings::FirstSettings;
 pub use folders::leads_into;
 pub use history::{HistoryPage, PageLimit};
-pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, ResumeVerdict, StartAfter};
+pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, StartAfter};
 pub use page_merge::{LogPlace, PageItem};
 pub use policy::check_effect;
 pub use prompts::PROMPT_MAX;
 pub use requests::judge;
-pub use resumable::{ListPosition as ResumableAt, RESUMABLE_MAX, ResumableConversation, ResumablePage};
+pub use resumable::{ListPosition as ResumableAt, RESUMABLE_MAX};
 pub use runtime_link::{
     Ack, AckTracker, DriverEnd, FOUND, FoundSession, Launcher, OrderRejected, OrphanState, OrphanedRuntime,
     ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,
@@ -83,7 +77,7 @@ pub use runtime_link::{
 pub use session::NewsRank;
 pub use snapshot::{LATEST, Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
 pub use state::{AskView, zero_of};
-pub use stderr_log::{StderrLine, StderrLog};
+pub use stderr_log::StderrLog;
 pub use surfaces::{Acted, AskCall, Drawn, PinnedSurface, Presser, SurfaceCall};
 pub use watching::EventWatch;
-pub use worktrees::{MadeWorktree, NewWorktree, WorktreeError, WorktreeLosses, WorktreeView, Worktrees};
+pub use worktrees::{MadeWorktree, WorktreeError, Worktrees, losses};

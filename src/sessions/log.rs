@@ -16,6 +16,7 @@ use super::log_writer::{CommitQueue, WriterJob};
 use super::watching::{EventWatch, Watchers};
 use plexus_auth::Grant;
 use plexus_metrics::metrics;
+use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::{Cursor, Epoch, ErrorBody, Event, Kind, Origin, Position, RunId, Scope, SessionId, Timestamp};
 use plexus_store::{
     DamagedBlock, DeviceChange, EventsAcross, PromptChange, PushChange, ReadLimit, RequestRow, RuntimeMark, SessionRow,
@@ -156,33 +157,6 @@ pub enum StartAfter {
     Now,
     /// After this cursor.
     Cursor(Cursor),
-}
-
-/// Whether reading can resume at a cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = Resume)]
-pub enum ResumeVerdict {
-    /// Everything after the cursor follows.
-    Ok,
-    /// Retention has removed some of what came after the cursor: a snapshot comes first.
-    Gap,
-    /// The cursor is of another epoch of the log: a snapshot comes first.
-    Reset,
-    /// The cursor is past the log's end: a snapshot comes first.
-    Ahead,
-}
-
-impl ResumeVerdict {
-    /// The name on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Gap => "gap",
-            Self::Reset => "reset",
-            Self::Ahead => "ahead",
-        }
-    }
 }
 
 /// The verdict on an attach.

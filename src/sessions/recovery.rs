@@ -13,6 +13,7 @@ use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, Reattached
 use super::session::{MAILBOX, SessionHandle, Task, now};
 use super::state::{Plan, SessionStateMachine};
 use super::{Directory, Filter, RuntimeLink, SessionSender};
+use plexus_protocol::api::runtimes::LogSource;
 use plexus_protocol::{Origin, Request, RequestState, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use plexus_store::{RequestQuery, SessionEntry, StoreError};
 
@@ -107,7 +108,7 @@ impl Directory {
         }
         self.take_over(keep, here).await;
         if let Some(link) = self.shared.runtimes.get(&id) {
-            let log = |text: String| link.stderr_log().add(now(), super::stderr_log::LogSource::Gateway, &text);
+            let log = |text: String| link.stderr_log().add(now(), LogSource::Gateway, &text);
             for &index in &choice.end {
                 log(format!(
                     "stopped {}: another process of the same name, to which no session belongs",

@@ -10,18 +10,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
-use serde::Serialize;
 use serde_json::value::to_raw_value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
-use utoipa::ToSchema;
 
 use super::session::{refused, ticket};
 use super::{Directory, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
 use plexus_auth::{Permit, Watch};
 use plexus_dialects::listing::{self, ConversationList, ListedConversation};
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
-use plexus_protocol::{Capability, NativeId, RuntimeId, RuntimeState, SessionId, Timestamp};
+use plexus_protocol::api::sessions::{ResumableConversation, ResumablePage};
+use plexus_protocol::{Capability, RuntimeId, RuntimeState, SessionId};
 
 /// Most conversations of one page.
 pub const RESUMABLE_MAX: usize = 1000;
@@ -33,37 +32,6 @@ const LOST: Duration = Duration::from_secs(300);
 const CURSOR_MAX: usize = 2048;
 /// Most conversations skipped before a page.
 const SKIP_MAX: usize = listing::ANSWER_MAX;
-
-/// A conversation that a runtime could resume. Members that the runtime does not report are null.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Resumable)]
-pub struct ResumableConversation {
-    /// The runtime's identifier: the `native_id` of a session to open.
-    pub native_id: NativeId,
-    /// Its title or its beginning.
-    #[schema(required)]
-    pub title: Option<String>,
-    /// Its folder.
-    #[schema(required)]
-    pub cwd: Option<String>,
-    /// When it last changed.
-    #[schema(required)]
-    pub updated_at: Option<Timestamp>,
-    /// The session of the gateway in which it is open already.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<SessionId>,
-}
-
-/// A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may come twice.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ResumablePage {
-    /// The conversations of the page.
-    pub resumable: Vec<ResumableConversation>,
-    /// Where the next page begins, to be given as `cursor`; absent if this is the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$")]
-    pub next: Option<String>,
-}
 
 /// A place in a runtime's list: the runtime's own cursor, and how many conversations to skip after it. As text: `skip`, or
 /// `skip.` and the cursor in base64.

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    Directory, Launcher, Log, OpenSession, ResumableAt, ResumablePage, RuntimeLink, RuntimeMessage, SessionError,
-    SessionRules,
+    Directory, Launcher, Log, OpenSession, ResumableAt, RuntimeLink, RuntimeMessage, SessionError, SessionRules,
 };
 use plexus_dialects::{OpenedAs, RuntimeCommand, RuntimeEvent};
+use plexus_protocol::api::sessions::ResumablePage;
 use plexus_protocol::*;
 use plexus_store::MemoryStore;
 

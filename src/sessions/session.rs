@@ -26,12 +26,13 @@ use super::runtime_link::OrderPermit;
 use super::state::{DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
 use super::surfaces::{AskReply, AskWork, Press, SurfaceBoard, WaitingCall};
 use super::{
-    AcceptedPrompt, OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionRules,
-    SessionSender, index,
+    OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionRules, SessionSender,
+    index,
 };
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
 use plexus_ledger::{Charge, LedgerFull};
 use plexus_metrics::spans;
+use plexus_protocol::api::sessions::AcceptedPrompt;
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{
     Answer, CallDigest, Kind, Origin, Position, Project, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo,

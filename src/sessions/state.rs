@@ -37,14 +37,13 @@ use super::ceilings::CeilingFacts;
 use super::client_calls::SessionOwner;
 use super::prompt_key::{PromptKey, StoredPromptKey};
 use super::string_slices::StringSlices;
-use super::{
-    AcceptedPrompt, NewEvent, ProcessStart, RunOutcome, RuntimeExit, SessionError, SessionRules, requests, runtime_link,
-};
+use super::{NewEvent, ProcessStart, RuntimeExit, SessionError, SessionRules, requests, runtime_link};
 use plexus_dialects::link::in_terminal;
 use plexus_dialects::{
     AgentRequest, AgentReview, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd,
     RuntimeCommand, RuntimeEvent, ToolCallRef,
 };
+use plexus_protocol::api::sessions::{AcceptedPrompt, RunOutcome};
 use plexus_protocol::{
     Answer, CallDigest, CeilingOf, Choice, Decision, ErrorBody, Kind, NativeId, Origin, Position, Project,
     QueuedPrompt, Receipt, Request, RequestId, RequestState, Resolution, Resolver, Risk, RunBody, RunId, RunInfo,
@@ -201,11 +200,15 @@ struct SessionCore {
     checkpoint: Option<String>,
 }
 
-impl RunOutcome {
-    fn new(status: RunStatus, stop_reason: Option<&str>, message: Option<&str>) -> Self {
-        let short = |text: &str| label(text, KEYED_TEXT_MAX);
-        Self { status, stop_reason: stop_reason.map(short), message: message.map(short) }
-    }
+/// Returns how a run ended, with shortened texts.
+fn run_outcome(status: RunStatus, stop_reason: Option<&str>, message: Option<&str>) -> RunOutcome {
+    let short = |text: &str| label(text, KEYED_TEXT_MAX);
+    RunOutcome { status, stop_reason: stop_reason.map(short), message: message.map(short) }
+}
+
+/// Returns the reply to a prompt with this number of runs before it.
+fn accepted_prompt(run_id: RunId, ahead: usize) -> AcceptedPrompt {
+    AcceptedPrompt { run_id, queued: ahead > 0, ahead, ended: None }
 }
 
 /// An ended run whose prompt had an idempotency key.
@@ -841,7 +844,7 @@ impl SessionStateMachine {
         let queued = queued.map(|(index, queued)| (queued.once.as_ref(), &queued.run_id, Some(index + running)));
         for (known, run_id, ahead) in under_way.chain(queued) {
             if once.matches(known)? {
-                let known = AcceptedPrompt::new(run_id.clone(), ahead.unwrap_or(0));
+                let known = accepted_prompt(run_id.clone(), ahead.unwrap_or(0));
                 return Ok(Some(AcceptedPrompt { queued: ahead.is_some(), ..known }));
             }
         }
@@ -849,7 +852,7 @@ impl SessionStateMachine {
             if once.matches(Some(&keyed.once))? {
                 return Ok(Some(AcceptedPrompt {
                     ended: Some(keyed.ended.clone()),
-                    ..AcceptedPrompt::new(keyed.run_id.clone(), 0)
+                    ..accepted_prompt(keyed.run_id.clone(), 0)
                 }));
             }
         }

@@ -4,37 +4,13 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use plexus_protocol::Timestamp;
+use plexus_protocol::api::runtimes::{LogSource, StderrLine};
 
 /// Lines kept of a runtime; the oldest are dropped beyond it.
 pub const LINES: usize = 1000;
 /// Longest line kept, in bytes. The reader of stderr splits longer ones.
 pub const LINE_MAX: usize = 2000;
-
-/// Who wrote a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LogSource {
-    /// The runtime, to its stderr.
-    Runtime,
-    /// The gateway: starts, ends, lost connections.
-    Gateway,
-}
-
-/// A line of the runtime's stderr, or of the gateway about the runtime.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = LogLine)]
-pub struct StderrLine {
-    /// When the gateway read it.
-    pub at: Timestamp,
-    /// The line, safe to show.
-    pub text: String,
-    /// Who wrote it.
-    pub by: LogSource,
-}
 
 /// The last lines of a runtime; clones share them. Kept across restarts of the runtime, not of the gateway.
 #[derive(Clone, Debug, Default)]

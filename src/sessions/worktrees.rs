@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use plexus_workspace::{FolderStores, FolderWorktrees, WorktreeEntry, WorktreeProblem, WorktreeReady, WorktreeRisk};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::session::now;
 use plexus_protocol::Timestamp;
+use plexus_protocol::api::worktrees::{NewWorktree, WorktreeLosses, WorktreeView};
 use plexus_risk::label;
 
 /// Longest name of a file or commit that is shown, in bytes; the rest is left out.
@@ -17,64 +16,15 @@ const NAME_MAX: usize = 200;
 /// Worktrees that are looked at at a time.
 const LOOKS: usize = 4;
 
-/// A worktree to make for a session.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewWorktree {
-    /// The branch to make.
-    #[schema(min_length = 1, max_length = 200)]
-    pub branch: String,
-    /// Where the branch begins: a branch, tag or commit; what is checked out in the session's folder if absent.
-    #[schema(min_length = 1, max_length = 200)]
-    pub base: Option<String>,
-}
-
-/// A worktree, as it is now.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct WorktreeView {
-    /// Its folder.
-    pub path: String,
-    /// The repository's main folder.
-    pub root: String,
-    /// The branch that was made with it.
-    pub branch: String,
-    /// When it was made.
-    pub made_at: Timestamp,
-    /// Whether its folder is gone.
-    pub missing: bool,
-    /// The changed files, and the commits that are on no other branch: a removal loses them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unsaved: Option<WorktreeLosses>,
-    /// Why its state cannot be told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-}
-
-/// The content that only a worktree has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WorktreeLosses {
-    /// Changed and new files that are not committed; ignored files are not counted.
-    pub changed: usize,
-    /// The names of the first of them, at most 20.
-    pub files: Vec<String>,
-    /// Commits of the branch that are on no other branch, remote or tag. They are lost only with the branch.
-    pub ahead: usize,
-    /// The first lines of the newest of them, at most 20.
-    pub commits: Vec<String>,
-    /// Names this state, to the content of each file. A removal that gives it as `lost` loses exactly this.
-    pub digest: String,
-}
-
-impl From<WorktreeRisk> for WorktreeLosses {
-    fn from(risk: WorktreeRisk) -> Self {
-        let labels = |names: &[String]| names.iter().map(|name| label(name, NAME_MAX)).collect();
-        Self {
-            changed: risk.changed,
-            files: labels(&risk.files),
-            ahead: risk.ahead,
-            commits: labels(&risk.commits),
-            digest: risk.consent,
-        }
+/// Returns the content that only a worktree has, with names that are safe to show.
+pub fn losses(risk: WorktreeRisk) -> WorktreeLosses {
+    let labels = |names: &[String]| names.iter().map(|name| label(name, NAME_MAX)).collect();
+    WorktreeLosses {
+        changed: risk.changed,
+        files: labels(&risk.files),
+        ahead: risk.ahead,
+        commits: labels(&risk.commits),
+        digest: risk.consent,
     }
 }
 
@@ -211,7 +161,7 @@ impl Worktrees {
             false => Ok(None),
         });
         match looked.await {
-            Ok(Some(risk)) => view.unsaved = Some(risk.into()),
+            Ok(Some(risk)) => view.unsaved = Some(losses(risk)),
             Ok(None) => view.missing = true,
             Err(error) => view.problem = Some(error.to_string()),
         }

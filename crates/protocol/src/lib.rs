@@ -2,6 +2,7 @@
 
 mod about;
 pub mod answers;
+pub mod api;
 mod bodies;
 mod call_digest;
 mod capability;

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -245,6 +246,11 @@ pub struct Request {
     /// The outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
+}
+
+/// Serializes requests with long texts cut, as they stand in lists.
+pub(crate) fn serialize_brief<S: Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(requests.iter().map(|request| request.brief()))
 }
 
 /// Longest `display` and `message` in events, lists, `hello` and snapshots, in bytes; longer ones are cut there.

@@ -14,6 +14,13 @@ pub struct Json;
 #[derive(Clone, Copy, Debug)]
 pub struct JsonObject;
 
+/// An ACP content block, sent unchanged.
+#[derive(ToSchema)]
+pub struct ContentBlock {
+    #[doc = concat!("The type of the block: `text`, `image`, `audio`, `resource_link` or `resource`.")]
+    pub r#type: String,
+}
+
 impl PartialSchema for Json {
     fn schema() -> RefOr<Schema> {
         any(SchemaType::AnyValue, "Any JSON, as it came.")

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use plexus::config::LISTEN;
-use plexus::router::doctor::{self as api, Verdict};
 use plexus_protocol::RuntimeInfo;
+use plexus_protocol::api::operation::{self, Verdict};
 
 use crate::cli::checks::{Check, Checks, DETAIL, Surroundings, check_modes, check_runtime, surroundings};
 use crate::cli::client::Client;
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: DoctorArgs) -> CommandResult {
             let mark = match verdict {
                 Verdict::Ok => paint.green("ok  "),
                 Verdict::Warn => paint.yellow("warn"),
-                Verdict::Fail => paint.red("fail"),
+                Verdict::Fail | Verdict::Unknown => paint.red("fail"),
             };
             let fix = fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default();
             out.push_str(&format!("{mark}  {check:<18}  {}\n", line(&format!("{found}{fix}"), DETAIL)));
@@ -100,7 +100,7 @@ async fn check_gateway(
             match runtimes_and_checks {
                 Ok((runtimes, gateway_checks)) => {
                     checks.ok("signing in", format!("works; {} runtimes attached", runtimes.len()));
-                    gateway_checks.into_iter().for_each(|api::Check { name, state, detail, fix }| {
+                    gateway_checks.into_iter().for_each(|operation::Check { name, state, detail, fix }| {
                         checks.add(&name, state, detail, fix);
                     });
                     runtimes.iter().for_each(|runtime| check_runtime(checks, runtime));
@@ -128,15 +128,14 @@ async fn check_gateway(
 
 /// The gateway's own checks: its clock, and the accounts near their memory limit. An older gateway that does not report them gets no
 /// complaint.
-async fn gateway_checks(client: &Client) -> Vec<api::Check> {
-    #[derive(serde::Deserialize)]
-    struct ChecksResponse {
-        checks: Vec<api::Check>,
-    }
+async fn gateway_checks(client: &Client) -> Vec<operation::Check> {
     let mut checks = Vec::new();
     for (path, name) in [("/v1/doctor?only=clock", "clock"), ("/v1/doctor?only=memory", "memory ")] {
-        let report =
-            client.get::<ChecksResponse>(path, "health checks").await.map(|report| report.checks).unwrap_or_default();
+        let report = client
+            .get::<operation::Checks>(path, "health checks")
+            .await
+            .map(|report| report.checks)
+            .unwrap_or_default();
         // An older gateway answers with all checks.
         checks.extend(report.into_iter().filter(|check| check.name.starts_with(name)));
     }

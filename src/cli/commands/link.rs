@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use plexus::router::linking::LinkFile;
 use plexus_linked::{
     FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, Linker, Shell, UnknownVersion, link_agent, link_notices,
     shell_link, shell_links,
 };
+use plexus_protocol::api::linking::LinkFile;
 use serde_json::{Value, json};
 
 use crate::cli::discover::{LINK_VERSION_TIMEOUT, version_within};

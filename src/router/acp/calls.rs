@@ -17,12 +17,13 @@ use super::shared::{Shared, full, room};
 use super::{AcpState, Sent};
 use crate::Problem;
 use plexus_auth::{Admin, Approve, Caller, Permit, Prompt, Target};
+use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
     Answer, Kind, Position, Request, RequestId, RunId, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, Timestamp,
 };
 use plexus_risk::Effect;
-use plexus_sessions::{Filter, OpenSession, ResumeVerdict, SessionError, StartAfter, check_effect};
+use plexus_sessions::{Filter, OpenSession, SessionError, StartAfter, check_effect};
 use plexus_store::ReadLimit;
 
 /// Sessions in one response of `session/list`.

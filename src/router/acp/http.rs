@@ -25,14 +25,15 @@ use serde_json::{Value, json};
 use super::connections::Connection;
 use super::outgoing::Start;
 use super::{AcpState, Peer, runtime_of};
-use crate::error::ProblemMembers;
 use crate::frames::sse_lines;
 use crate::guard::Call;
 use crate::{Core, Problem, sse};
 use plexus_auth::Caller;
+use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::problem::ProblemMembers;
 use plexus_protocol::object;
 use plexus_protocol::{Cursor, Position, RequestId, SessionId};
-use plexus_sessions::{Filter, ResumeVerdict, StartAfter};
+use plexus_sessions::{Filter, StartAfter};
 
 /// The header with the connection's identifier.
 const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
@@ -318,7 +319,7 @@ fn resumed(core: &Core, session: &SessionId, cursor: Cursor) -> Result<Position,
     let code = match attach.resume {
         ResumeVerdict::Ok => return Ok(attach.after),
         ResumeVerdict::Gap => "resume_gap",
-        ResumeVerdict::Reset => "resume_reset",
+        ResumeVerdict::Reset | ResumeVerdict::Unknown => "resume_reset",
         ResumeVerdict::Ahead => "resume_ahead",
     };
     let words = "the log no longer has the events after that: load the session again";

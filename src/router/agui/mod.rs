@@ -30,7 +30,6 @@ pub(super) use input::{ResumeEntry, RunAgentInput};
 use self::input::{Message, Props};
 use self::say::{ClientView, Id, Say};
 use self::translate::{End, Outcome, Translator};
-use super::error::ProblemMembers;
 use super::follow::Follow;
 use super::guard::{Call, Route};
 use super::reply::session_of;
@@ -40,11 +39,13 @@ use super::{Core, Problem};
 use plexus_auth::{Approve, Caller, Device, Prompt, Target, Watch};
 use plexus_ledger::Charge;
 use plexus_metrics::Subscriber;
+use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::problem::ProblemMembers;
 use plexus_protocol::{
     Answer, Cursor, DeviceId, Kind, Position, Receipt, Request, RequestId, RequestState, Risk, RunId, SessionId,
     SessionInfo,
 };
-use plexus_sessions::{EventPage, Filter, Log, LogPlace, PageLimit, ResumeVerdict, SessionError, StartAfter, judge};
+use plexus_sessions::{EventPage, Filter, Log, LogPlace, PageLimit, SessionError, StartAfter, judge};
 use plexus_store::ReadLimit;
 
 /// Time between the first open request and the interrupt that ends the run, so that the interrupt has all requests that an

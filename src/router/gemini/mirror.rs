@@ -25,16 +25,18 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::PortState;
-use crate::error::ProblemMembers;
 use crate::follow::Follow;
 use crate::frames::ws_text;
 use crate::guard::Call;
 use crate::talk::{Reply, Talk};
 use crate::ws;
 use crate::{Core, Problem};
-use plexus_auth::{Caller, Denied, Grant, Right, Target};
+use plexus_auth::{Caller, Denied, Right};
 use plexus_ledger::Charge;
 use plexus_metrics::Subscriber;
+use plexus_protocol::api::devices::{Grant, Target};
+use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::problem::ProblemMembers;
 use plexus_protocol::transcript::{
     Content, EntryBody, EntryKind, MessageKey, MessagePlacer, NoteKind, Outcome, Placed, Role, ToolCall, ToolContent,
 };
@@ -42,7 +44,7 @@ use plexus_protocol::{
     Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
     SessionState,
 };
-use plexus_sessions::{Directory, Filter, ResumeVerdict, StartAfter, zero_of};
+use plexus_sessions::{Directory, Filter, StartAfter, zero_of};
 use plexus_store::ReadLimit;
 
 /// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.

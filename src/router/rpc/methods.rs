@@ -5,13 +5,14 @@ use std::sync::LazyLock;
 
 use super::examples::{REQUEST, RUN, SESSION, envelope, receipt, runtime, session, you};
 use super::*;
-use crate::listing::Sessions;
 use crate::schemas::Shape;
 use crate::surfaces::{Surfaces, wait_for_ask};
 use plexus_auth::Ui as DrawScope;
 use plexus_protocol::Receipt;
+use plexus_protocol::api::runtimes::RuntimeList;
+use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
 use plexus_protocol::schema::JsonObject;
-use plexus_sessions::{AcceptedPrompt, Acted, AskView, Drawn, Presser, SurfaceCall};
+use plexus_sessions::{Acted, AskView, Drawn, Presser, SurfaceCall};
 
 type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, Failure> + Send + Sync>;
 
@@ -99,8 +100,8 @@ fn make() -> Vec<Method> {
         method::<Initialize, Initialized<'_>>("initialize", Rpc::initialize, "Introduces the client; must come first",
             json!({ "protocol_version": "0", "client": { "name": "example", "version": "1" }, "ui_capabilities": { "supports_confirm": true } }),
             json!({ "protocol_version": "0", "server": { "name": "plexus", "version": "0.1.0" }, "server_capabilities": { "supports_run_cancel": true }, "you": you() })),
-        bare::<Runtimes>("runtime.list", Rpc::list_runtimes, "Runtimes", json!({ "runtimes": [runtime()] })),
-        method::<Listing, Sessions>("session.list", Rpc::list, "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
+        bare::<RuntimeList>("runtime.list", Rpc::list_runtimes, "Runtimes", json!({ "runtimes": [runtime()] })),
+        method::<Listing, SessionsPage>("session.list", Rpc::list, "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
         method::<SessionNew, SessionInfo>("session.new", Rpc::open, "Opens a session", json!({ "runtime_id": "demo", "cwd": "/home/me/project" }), session()),
         method::<SessionRename, SessionInfo>("session.rename", Rpc::rename, "Sets the title of a session; the \
             agent's own title no longer changes it",
@@ -186,7 +187,7 @@ impl Rpc {
     }
 
     fn list_runtimes(&mut self) -> PendingResult {
-        now(result(&Runtimes { runtimes: self.runtimes() }))
+        now(result(&RuntimeList { runtimes: self.runtimes() }))
     }
 
     fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<PendingResult, Failure> {

@@ -3,9 +3,8 @@
 use utoipa::openapi::{RefOr, Schema};
 
 use super::*;
-use crate::schemas::ContentBlock;
 use crate::surfaces::{NewAsk, NewSurface, SurfaceAction, SurfaceUpdate};
-use plexus_protocol::schema::{JsonObject, words};
+use plexus_protocol::schema::{ContentBlock, JsonObject, words};
 
 /// The client's name and capabilities.
 #[derive(Deserialize, ToSchema)]

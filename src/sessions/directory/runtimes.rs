@@ -162,7 +162,7 @@ impl Directory {
         &self,
         _permit: &Permit<Admin>,
         id: &RuntimeId,
-    ) -> Result<Vec<super::super::stderr_log::StderrLine>, SessionError> {
+    ) -> Result<Vec<plexus_protocol::api::runtimes::StderrLine>, SessionError> {
         let link = self.shared.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         Ok(link.stderr_log().lines())
     }

@@ -165,9 +165,7 @@ impl SessionStateMachine {
         let draft = EventDraft { native: end.native.clone(), ..EventDraft::new(Kind::RunEnded, &body) };
         self.log(draft, env, plan);
         let once = self.core.run.take().and_then(|run| run.once);
-        self.remember_key(once, &run_id, || {
-            RunOutcome::new(status, end.stop_reason.as_deref(), end.message.as_deref())
-        });
+        self.remember_key(once, &run_id, || run_outcome(status, end.stop_reason.as_deref(), end.message.as_deref()));
         self.core.decided.clear();
         plan.ended.push(run_id);
         self.touch(env, plan);

@@ -187,7 +187,7 @@ impl SessionStateMachine {
             self.start(queued, env, plan);
         }
         self.touch(env, plan);
-        Ok(AcceptedPrompt { queued: waits, ..AcceptedPrompt::new(run_id, ahead) })
+        Ok(AcceptedPrompt { queued: waits, ..accepted_prompt(run_id, ahead) })
     }
 
     pub(super) fn log_queued(
@@ -322,7 +322,7 @@ impl SessionStateMachine {
         let run_id = queued.run_id.clone();
         let body = RunBody { message, ..RunBody::new(&run_id, status) };
         self.log_queued(&mut queued, EventDraft::new(Kind::RunEnded, &body), env, plan);
-        self.remember_key(queued.once, &run_id, || RunOutcome::new(status, None, message));
+        self.remember_key(queued.once, &run_id, || run_outcome(status, None, message));
         self.touch(env, plan);
     }
 }

@@ -1,0 +1,65 @@
+//! Folders of the machine, and files of a folder.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Timestamp;
+
+/// Files of a session's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Files {
+    /// The files whose paths fit, best first.
+    pub files: Vec<FileMatch>,
+    /// Whether the folder has more files than were looked at.
+    pub truncated: bool,
+}
+
+/// A file of a session's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileMatch {
+    /// Its path below the session's folder. It may have any characters: escape control characters to show it.
+    pub path: String,
+}
+
+/// A folder of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FolderEntry {
+    /// Its name; any characters.
+    pub name: String,
+    /// Its path.
+    pub path: String,
+    /// Whether it has a git repository.
+    pub git: bool,
+    /// Whether it is a symbolic link to a folder.
+    pub link: bool,
+}
+
+/// A folder that a session used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RecentFolder {
+    /// Its path.
+    pub path: String,
+    /// The last part of its path.
+    pub name: String,
+    /// Whether it has a git repository.
+    pub git: bool,
+    /// When a session in it last changed.
+    pub used_at: Timestamp,
+}
+
+/// Folders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Folders {
+    /// The folder whose folders are listed; absent for a device that may not see them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<String>,
+    /// The folder above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The folders in it, by name, at most 500. A name that is not UTF-8 is left out.
+    pub folders: Vec<FolderEntry>,
+    /// Whether there are more.
+    pub more: bool,
+    /// The folders that sessions used which the caller may see, newest first, at most 20.
+    pub recent: Vec<RecentFolder>,
+}

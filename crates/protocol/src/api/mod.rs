@@ -1,0 +1,46 @@
+//! Requests and responses of the gateway, over HTTP and over the native WebSocket: each exists once, here, and both sides use it.
+//!
+//! Clients ignore unknown members, and accept that optional ones are absent. In a list they skip an element that only a newer gateway has;
+//! an unknown value of an enumeration is its `Unknown`, where it has one. The gateway refuses unknown members of a request where the type
+//! does.
+//!
+//! The schemas of the published descriptions are derived from these types, with their `///` comments. A member that the descriptions leave
+//! without a text has its documentation as `#[doc = concat!(..)]`, which the schemas do not repeat.
+
+pub mod changes;
+pub mod devices;
+pub mod folders;
+pub mod history;
+pub mod linking;
+pub mod listeners;
+pub mod operation;
+pub mod pairing;
+pub mod problem;
+pub mod runtimes;
+pub mod sessions;
+pub mod usage;
+pub mod worktrees;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// Reads a list without the elements that are not understood: they are of a newer gateway.
+fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
+    let all = Vec::<Box<RawValue>>::deserialize(from)?;
+    Ok(all.iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect())
+}
+
+/// Reads a whole number as JSON Schema defines it: `43.0` is one.
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
+    if let Some(whole) = number.as_u64() {
+        return Ok(Some(whole));
+    }
+    let whole = |float: &f64| float.fract() == 0.0 && *float >= 0.0;
+    let text = number.as_f64().filter(whole).map(|float| format!("{float:.0}"));
+    match text.and_then(|text| text.parse().ok()) {
+        Some(whole) => Ok(Some(whole)),
+        None => Err(D::Error::custom(format_args!("{number} is not a whole number of 0 or more"))),
+    }
+}

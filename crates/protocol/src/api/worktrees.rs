@@ -1,0 +1,91 @@
+//! Git worktrees that are made for sessions.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::known;
+use crate::{SessionId, Timestamp};
+
+/// A worktree to make for a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWorktree {
+    /// The branch to make.
+    #[schema(min_length = 1, max_length = 200)]
+    pub branch: String,
+    /// Where the branch begins: a branch, tag or commit; what is checked out in the session's folder if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 200)]
+    pub base: Option<String>,
+}
+
+/// A worktree, and who works in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListedWorktree {
+    #[doc = concat!("The worktree.")]
+    #[serde(flatten)]
+    pub worktree: WorktreeView,
+    /// The sessions that work in it: neither ended nor archived.
+    pub sessions: Vec<SessionId>,
+}
+
+/// Worktrees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListedWorktrees {
+    /// The worktrees, newest first.
+    #[serde(deserialize_with = "known")]
+    pub worktrees: Vec<ListedWorktree>,
+}
+
+/// A worktree to remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveWorktree {
+    /// Its folder, as listed.
+    #[schema(value_type = String, pattern = "^/")]
+    pub path: PathBuf,
+    /// Whether its branch is deleted, too; it is kept if absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delete_branch: bool,
+    /// The `digest` of what was shown that would be lost; without it nothing is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+/// A worktree, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorktreeView {
+    /// Its folder.
+    pub path: String,
+    /// The repository's main folder.
+    pub root: String,
+    /// The branch that was made with it.
+    pub branch: String,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// Whether its folder is gone.
+    pub missing: bool,
+    /// The changed files, and the commits that are on no other branch: a removal loses them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<WorktreeLosses>,
+    /// Why its state cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// The content that only a worktree has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorktreeLosses {
+    /// Changed and new files that are not committed; ignored files are not counted.
+    pub changed: usize,
+    /// The names of the first of them, at most 20.
+    pub files: Vec<String>,
+    /// Commits of the branch that are on no other branch, remote or tag. They are lost only with the branch.
+    pub ahead: usize,
+    /// The first lines of the newest of them, at most 20.
+    pub commits: Vec<String>,
+    /// Names this state, to the content of each file. A removal that gives it as `lost` loses exactly this.
+    pub digest: String,
+}
