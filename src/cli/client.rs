@@ -82,7 +82,7 @@ pub(crate) fn failure(operation: &str, error: &Error) -> CommandFailure {
             FAILURE,
             format!("{operation}: the gateway did not respond: {reason}; run `plexus doctor` for details"),
         ),
-        Error::Address(_) | Error::Rpc { .. } | Error::Answer(_) => {
+        Error::Address(_) | Error::Rpc { .. } | Error::Api(_) | Error::Answer(_) => {
             CommandFailure::new(FAILURE, format!("{operation}: {error}"))
         }
     }

@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+pub mod calls;
 mod connection;
 mod follow;
 pub mod liveness;
@@ -40,8 +41,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use crate::calls::{ApiCall, ApiRequest};
 use crate::connection::{CallConnection, PATIENCE};
 use crate::liveness::{LivenessSocket, Patience};
+use plexus_protocol::api::problem::{ProblemDetails, ProblemMembers};
 use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
 /// Deadline of an HTTP call; starting an agent is the slowest one.
@@ -76,9 +79,28 @@ pub enum Error {
         /// `code` and further members.
         data: Value,
     },
+    /// The gateway refused a call over HTTP.
+    #[error(transparent)]
+    Api(#[from] ApiError),
     /// The reply has an unknown form: the gateway is of another version.
     #[error("the gateway's response could not be understood: {0}")]
     Answer(#[from] serde_json::Error),
+}
+
+/// A refusal of the gateway, over HTTP.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The HTTP status.
+    pub status: u16,
+    /// The stable code (docs/protocol.md); empty if the response was not the gateway's.
+    pub code: String,
+    /// The text for people: what happened, and the fix where there is one.
+    pub message: String,
+    /// Further members, by `code`.
+    pub data: Box<ProblemMembers>,
+    /// Time to wait before the next call, if the gateway asks for it.
+    pub retry_after: Option<Duration>,
 }
 
 /// The gateway's address and the client's token.
@@ -140,7 +162,7 @@ pub struct GatewayReply {
 }
 
 impl GatewayReply {
-    async fn read(answer: reqwest::Response) -> Result<Self, Error> {
+    async fn read_from(answer: reqwest::Response) -> Result<Self, Error> {
         let status = answer.status().as_u16();
         let seconds = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         let retry_after = seconds.map(Duration::from_secs);
@@ -150,6 +172,31 @@ impl GatewayReply {
     /// Whether the status is a success.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
+    }
+
+    /// Reads the response of a call: `R` if it succeeded; `()` for a response without a body.
+    ///
+    /// # Errors
+    /// [`Error::Api`] for a refusal, [`Error::Answer`] for a response that is not an `R`.
+    pub fn read<R: DeserializeOwned>(&self) -> Result<R, Error> {
+        if !self.is_ok() {
+            return Err(Error::Api(self.refusal()));
+        }
+        Ok(serde_json::from_str(if self.text.is_empty() { "null" } else { &self.text })?)
+    }
+
+    /// The refusal in a reply that is not a success. One that is no problem of the gateway, such as of a proxy, has the status alone.
+    pub fn refusal(&self) -> ApiError {
+        let (status, retry_after) = (self.status, self.retry_after);
+        match serde_json::from_str::<ProblemDetails>(&self.text) {
+            Ok(ProblemDetails { code, detail, more, .. }) => {
+                ApiError { status, code: code.into_owned(), message: detail, data: more, retry_after }
+            }
+            Err(_) => {
+                let message = format!("the gateway answered with status {status}");
+                ApiError { status, code: String::new(), message, data: Box::default(), retry_after }
+            }
+        }
     }
 
     /// The body as JSON; null if it is not JSON.
@@ -350,6 +397,25 @@ impl Client {
         result
     }
 
+    /// Makes a call of [`calls`], independent of other calls.
+    ///
+    /// # Errors
+    /// [`Error::Api`]: the gateway refused it. [`Error::Unreached`]: nothing was sent. [`Error::Lost`]: it may or may not have been
+    /// executed; with an idempotency key it may be resent. [`Error::Answer`]: the response is not an `R`.
+    pub async fn run<R: DeserializeOwned>(&self, call: ApiCall<R>) -> Result<R, Error> {
+        self.perform(&call.request).await?.read()
+    }
+
+    /// Sends a request over HTTP. A refusal is a [`GatewayReply`], too.
+    ///
+    /// # Errors
+    /// As [`http`](Self::http).
+    pub async fn perform(&self, request: &ApiRequest) -> Result<GatewayReply, Error> {
+        let ApiRequest { method, path, body, key } = request;
+        let answer = self.send(method, path, body.clone(), key.as_deref(), CALL_TIMEOUT).await?;
+        GatewayReply::read_from(answer).await
+    }
+
     /// One call over HTTP (docs/protocol.md has the routes), independent of other calls. A refusal is a [`GatewayReply`], too. With the
     /// idempotency `key` (1 to 128 visible ASCII characters) it may be resent and counts once.
     ///
@@ -362,8 +428,8 @@ impl Client {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Result<GatewayReply, Error> {
-        let answer = self.send(method, path, body, key, CALL_TIMEOUT).await?;
-        GatewayReply::read(answer).await
+        let answer = self.send(method, path, body.map(Value::to_string), key, CALL_TIMEOUT).await?;
+        GatewayReply::read_from(answer).await
     }
 
     /// A GET over HTTP whose body may have any length and is read piece by piece.
@@ -375,14 +441,14 @@ impl Client {
         if answer.status().is_success() {
             return Ok(Download::Pieces(Pieces(answer)));
         }
-        Ok(Download::Refused(GatewayReply::read(answer).await?))
+        Ok(Download::Refused(GatewayReply::read_from(answer).await?))
     }
 
     async fn send(
         &self,
         method: &str,
         path: &str,
-        body: Option<&Value>,
+        body: Option<String>,
         key: Option<&str>,
         most: Duration,
     ) -> Result<reqwest::Response, Error> {
@@ -404,7 +470,7 @@ impl Client {
             request = request.header("Plexus-Program", program);
         }
         if let Some(body) = body {
-            request = request.json(body);
+            request = request.header("Content-Type", "application/json").body(body);
         }
         if let Some(key) = key {
             request = request.header("Idempotency-Key", key);

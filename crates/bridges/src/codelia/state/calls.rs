@@ -24,7 +24,7 @@ impl From<Error> for NoReply {
             Error::Rpc { code, message, data } => {
                 Self::Refused(json!({ "code": code, "message": message, "data": data }))
             }
-            error @ (Error::Address(_) | Error::Refused(_) | Error::Answer(_)) => {
+            error @ (Error::Address(_) | Error::Refused(_) | Error::Api(_) | Error::Answer(_)) => {
                 Self::Refused(json!({ "code": INTERNAL, "message": error.to_string() }))
             }
         }
