@@ -19,7 +19,7 @@ use super::routes::{APPROVE, GET, JSON, NOTHING, POST, PROMPTS, WATCH, route};
 use super::{Core, Problem};
 use plexus_auth::{Approve, AuthError, Permit, Prompt, Right, Watch};
 use plexus_risk::Effect;
-use plexus_sessions::{ChangesError, ReviewComment, UndoWish};
+use plexus_sessions::{ChangesError, ReviewComment, UndoRequest};
 
 /// Most comments of one review.
 const COMMENTS: usize = 200;
@@ -117,7 +117,7 @@ pub(super) async fn patch(state: Core, call: Call) -> Outcome {
 pub(super) async fn undo(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let UndoChange { path, digest, hunk, during_run } = call.json()?;
-    let wish = UndoWish { path, digest, hunk, during_run };
+    let wish = UndoRequest { path, digest, hunk, during_run };
     json(StatusCode::OK, &state.directory.undo_change(&permit, &session, wish).await?)
 }
 

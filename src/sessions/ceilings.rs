@@ -19,9 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::SessionError;
-use super::directory::Directory;
-use super::state::SessionStateMachine;
-use plexus_auth::{Admin, Permit, write_private};
+use plexus_auth::write_private;
 use plexus_clock::WallClock;
 
 /// Most sessions with a ceiling of their own; one more is refused.
@@ -229,33 +227,6 @@ impl CeilingBook {
         }
     }
 
-    /// Brings a session and the book together: what was answered there is known here, and what holds now is known there. Whether the
-    /// session is the one that asks about today.
-    pub(super) fn look(&self, state: &mut SessionStateMachine, now: Timestamp) -> bool {
-        let facts = self.facts(now);
-        state.see_ceilings(facts);
-        if let Some(answer) = state.day_answer() {
-            self.answered(answer);
-            state.see_ceilings(self.facts(now));
-        }
-        let id = &state.origin.session_id;
-        let asks = state.wants_day() && self.claim(id);
-        if !asks && !state.asks_about_day() {
-            self.release(id);
-        }
-        asks
-    }
-
-    /// Takes what a session of an earlier gateway knows of today's ceiling: what somebody said there, and whether it asks.
-    pub(super) fn recall(&self, state: &SessionStateMachine) {
-        if let Some(answer) = state.day_answer() {
-            self.answered(answer);
-        }
-        if state.asks_about_day() {
-            self.claim(&state.origin.session_id);
-        }
-    }
-
     /// Sets ceilings.
     pub(super) fn set(&self, configured: ConfiguredCeilings, set: CeilingSettings) {
         self.change(|facts| {
@@ -318,14 +289,11 @@ impl CeilingBook {
         book.set(configured, set);
         Ok(book)
     }
-}
 
-impl Directory {
     /// The ceilings, and what counts towards the one of today.
-    pub fn ceilings(&self, _permit: &Permit<Admin>, now: Timestamp) -> CeilingsView {
-        let book = &self.shared.ceilings;
-        let (configured, set) = book.settings.lock().clone();
-        let facts = book.facts(now);
+    pub(super) fn view(&self, now: Timestamp) -> CeilingsView {
+        let (configured, set) = self.settings.lock().clone();
+        let facts = self.facts(now);
         CeilingsView {
             set,
             configured,
@@ -337,39 +305,22 @@ impl Directory {
         }
     }
 
-    /// Sets the ceilings in place of those set before, and keeps them. Prompts that no ceiling holds any more start.
-    ///
-    /// # Errors
-    /// [`SessionError::Invalid`], [`SessionError::Storage`]: nothing changed then.
-    pub async fn set_ceilings(
-        &self,
-        permit: &Permit<Admin>,
-        wanted: CeilingSettings,
-        now: Timestamp,
-    ) -> Result<CeilingsView, SessionError> {
-        let mut wanted = checked(wanted).map_err(SessionError::Invalid)?;
-        // Those of sessions that are gone are of no use.
-        wanted.sessions.retain(|id, _| self.shared.sessions.contains_key(id));
-        let this = self.clone();
-        let work = move || {
-            let book = &this.shared.ceilings;
-            // Held while writing: the file and the memory say the same.
-            let file = book.file.lock();
-            if let Some(path) = &*file {
-                write_private(path, &serde_json::to_vec_pretty(&wanted).unwrap_or_default())
-                    .map_err(|error| SessionError::Storage(format!("{}: {error}", path.display())))?;
-            }
-            let configured = book.settings.lock().0.clone();
-            book.set(configured, wanted);
-            Ok::<(), SessionError>(())
-        };
-        tokio::task::spawn_blocking(work).await.map_err(|_| SessionError::Stopping)??;
-        Ok(self.ceilings(permit, now))
+    /// Sets ceilings in place of those set before, and keeps them in the file. Blocks.
+    pub(super) fn replace(&self, settings: CeilingSettings) -> Result<(), SessionError> {
+        // Held while writing: the file and the memory say the same.
+        let file = self.file.lock();
+        if let Some(path) = &*file {
+            write_private(path, &serde_json::to_vec_pretty(&settings).unwrap_or_default())
+                .map_err(|error| SessionError::Storage(format!("{}: {error}", path.display())))?;
+        }
+        let configured = self.settings.lock().0.clone();
+        self.set(configured, settings);
+        Ok(())
     }
 }
 
 /// Checks settings that somebody sent.
-fn checked(settings: CeilingSettings) -> Result<CeilingSettings, String> {
+pub(super) fn checked(settings: CeilingSettings) -> Result<CeilingSettings, String> {
     if settings.sessions.len() > OWN_CEILINGS_MAX {
         return Err(format!("at most {OWN_CEILINGS_MAX} sessions may have a ceiling of their own"));
     }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::SessionRules;
 use super::ceilings::CeilingBook;
+use super::day_ceiling::{recall, synchronize};
 use super::state::{DecisionEnv, Plan, SessionStateMachine};
 use plexus_dialects::{RunEnd, RuntimeCommand, RuntimeEvent};
 use plexus_protocol::api::usage::{CeilingSettings, ConfiguredCeilings};
@@ -133,10 +134,10 @@ impl World {
             let mut quiet = true;
             for nth in 0..self.members.len() {
                 let now = Timestamp::from_millis(self.now);
-                let asks = self.book.look(&mut self.members[nth].state, now);
+                let asks = synchronize(&self.book, &mut self.members[nth].state, now);
                 if self.members[nth].state.ceilings_are_due(asks) {
                     self.decide(nth, |state, env, plan| state.follow_ceilings(asks, env, plan));
-                    self.book.look(&mut self.members[nth].state, now);
+                    synchronize(&self.book, &mut self.members[nth].state, now);
                     quiet = false;
                 }
             }
@@ -214,7 +215,7 @@ impl World {
             let since = std::iter::empty();
             member.state = SessionStateMachine::restore(Arc::clone(&old.origin), &row, open, since, clocks).unwrap();
             member.state.load_prompts(&prompts);
-            self.book.recall(&member.state);
+            recall(&self.book, &member.state);
         }
         for nth in 0..self.members.len() {
             let (asks, ticket) = self.members[nth].state.pending();

@@ -16,9 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::Directory;
-use super::session::{mint, now};
-use plexus_auth::{Approve, Permit};
+use super::system::{mint, now};
 use plexus_protocol::api::changes::{ChangeDiff, ChangesView, KeptPatch, UndoneChange};
 use plexus_protocol::{Resolver, RunId, SessionId, SessionInfo};
 use plexus_workspace::{
@@ -277,9 +275,9 @@ fn whole_patch(
     Ok([head.into_bytes(), patch.bytes].concat())
 }
 
-/// A wish to undo a change.
+/// A request to undo a change.
 #[derive(Clone, Debug)]
-pub struct UndoWish {
+pub struct UndoRequest {
     /// The path of the file in the list.
     pub path: String,
     /// The digest of the change when it was shown.
@@ -290,7 +288,12 @@ pub struct UndoWish {
     pub during_run: bool,
 }
 
-fn undo(call: &FolderCall, session: &SessionId, wish: &UndoWish, by: &Resolver) -> Result<UndoneChange, ChangesError> {
+fn undo(
+    call: &FolderCall,
+    session: &SessionId,
+    request: &UndoRequest,
+    by: &Resolver,
+) -> Result<UndoneChange, ChangesError> {
     let store = call.store()?;
     let look = call.look()?;
     let found = store.changes(session.as_str(), None, &look)?;
@@ -298,9 +301,9 @@ fn undo(call: &FolderCall, session: &SessionId, wish: &UndoWish, by: &Resolver) 
     let order = UndoOrder {
         session: session.as_str(),
         patch_id: &patch_id,
-        path: &read_path(&wish.path),
-        digest: &wish.digest,
-        hunk: wish.hunk,
+        path: &read_path(&request.path),
+        digest: &request.digest,
+        hunk: request.hunk,
         at: now().as_millis(),
         note: &note,
     };
@@ -311,83 +314,57 @@ fn undo(call: &FolderCall, session: &SessionId, wish: &UndoWish, by: &Resolver) 
     Ok(UndoneChange { path: undone.undone.path, patch_id, patch })
 }
 
-impl Directory {
+impl Changes {
     /// Sets where the states of folders are kept. Later calls have no effect.
-    pub fn keep_changes_in(&self, stores: Arc<FolderStores>) {
-        let _ = self.shared.changes.stores.set(stores);
+    pub(super) fn keep_in(&self, stores: Arc<FolderStores>) {
+        let _ = self.stores.set(stores);
     }
 
     /// Lists the changes in a session's folder since its first prompt, or in one of its runs.
-    ///
-    /// # Errors
-    /// [`ChangesError`].
-    pub async fn changes(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
-        let of = Arc::clone(info);
-        self.shared.changes.of_session(info, move |call| list(call, &of, run.as_ref())).await
+    pub(super) async fn list(
+        self: &Arc<Self>,
+        info: &Arc<SessionInfo>,
+        run: Option<RunId>,
+    ) -> Result<ChangesView, ChangesError> {
+        let session = Arc::clone(info);
+        self.of_session(info, move |call| list(call, &session, run.as_ref())).await
     }
 
     /// Makes the diff of one file.
-    ///
-    /// # Errors
-    /// [`ChangesError`].
-    pub async fn change_of_file(
-        &self,
+    pub(super) async fn file(
+        self: &Arc<Self>,
         info: &Arc<SessionInfo>,
         path: String,
         run: Option<RunId>,
     ) -> Result<ChangeDiff, ChangesError> {
-        let of = Arc::clone(info);
-        self.shared.changes.of_session(info, move |call| file(call, &of, &path, run.as_ref())).await
+        let session = Arc::clone(info);
+        self.of_session(info, move |call| file(call, &session, &path, run.as_ref())).await
     }
 
-    /// Makes a patch of one file or of all, which `git apply` takes. Its bytes have the encodings of the files.
-    ///
-    /// # Errors
-    /// [`ChangesError`].
-    pub async fn changes_patch(
-        &self,
+    /// Makes a patch of one file or of all.
+    pub(super) async fn patch(
+        self: &Arc<Self>,
         info: &Arc<SessionInfo>,
         path: Option<String>,
         run: Option<RunId>,
     ) -> Result<Vec<u8>, ChangesError> {
-        let of = Arc::clone(info);
-        self.shared.changes.of_session(info, move |call| whole_patch(call, &of, path.as_deref(), run.as_ref())).await
-    }
-
-    /// Returns the sessions with running runs whose folder contains this one, or is within it.
-    fn running_in(&self, cwd: &str) -> Vec<String> {
-        let folder = Path::new(cwd);
-        let touches = |other: &Path| other.starts_with(folder) || folder.starts_with(other);
-        let infos = self.shared.sessions.iter().map(|handle| handle.info());
-        let running = infos.filter(|info| info.run_id.is_some() && touches(Path::new(&info.cwd)));
-        running.map(|info| info.title.clone().unwrap_or_else(|| info.session_id.to_string())).collect()
-    }
-
-    fn refuse_while_running(&self, info: &SessionInfo, during_run: bool) -> Result<(), ChangesError> {
-        let running = if during_run { Vec::new() } else { self.running_in(&info.cwd) };
-        if running.is_empty() { Ok(()) } else { Err(ChangesError::RunUnderWay(running)) }
+        let session = Arc::clone(info);
+        self.of_session(info, move |call| whole_patch(call, &session, path.as_deref(), run.as_ref())).await
     }
 
     /// Undoes a change of a file, or a hunk of it.
-    ///
-    /// # Errors
-    /// [`ChangesError`]; nothing was written, but see [`FolderStore::undo`] on errors of the disk.
-    pub async fn undo_change(
-        &self,
-        permit: &Permit<Approve>,
+    pub(super) async fn undo(
+        self: &Arc<Self>,
         info: &Arc<SessionInfo>,
-        wish: UndoWish,
+        request: UndoRequest,
+        by: Resolver,
     ) -> Result<UndoneChange, ChangesError> {
-        self.refuse_while_running(info, wish.during_run)?;
-        let (session, by) = (info.session_id.clone(), permit.device().resolver());
-        self.shared.changes.of_session(info, move |call| undo(call, &session, &wish, &by)).await
+        let session = info.session_id.clone();
+        self.of_session(info, move |call| undo(call, &session, &request, &by)).await
     }
 
     /// Lists the undone changes that can be brought back, newest first.
-    ///
-    /// # Errors
-    /// [`ChangesError`].
-    pub async fn undone_changes(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
+    pub(super) async fn undone(self: &Arc<Self>, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
         let session = info.session_id.clone();
         let undone = move |call: &FolderCall| match call.store() {
             Ok(store) => Ok(store.undone(session.as_str())?.iter().map(view::kept_patch).collect()),
@@ -395,41 +372,32 @@ impl Directory {
             Err(WorkspaceError::GitMissing(_) | WorkspaceError::Private) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         };
-        self.shared.changes.of_session(info, undone).await
+        self.of_session(info, undone).await
     }
 
     /// Brings back an undone change.
-    ///
-    /// # Errors
-    /// [`ChangesError`].
-    pub async fn redo_change(
-        &self,
-        _permit: &Permit<Approve>,
+    pub(super) async fn redo(
+        self: &Arc<Self>,
         info: &Arc<SessionInfo>,
         patch_id: String,
-        during_run: bool,
     ) -> Result<KeptPatch, ChangesError> {
-        self.refuse_while_running(info, during_run)?;
         let session = info.session_id.clone();
         let redo = move |call: &FolderCall| {
             let redone = call.store()?.redo(session.as_str(), &patch_id);
             *call.folder.looked.lock() = None;
             Ok(view::kept_patch(&redone?))
         };
-        self.shared.changes.of_session(info, redo).await
+        self.of_session(info, redo).await
     }
 
     /// Makes one prompt of comments on changed lines.
-    ///
-    /// # Errors
-    /// [`ChangesError`].
-    pub async fn review_prompt(
-        &self,
+    pub(super) async fn review_prompt(
+        self: &Arc<Self>,
         info: &Arc<SessionInfo>,
         first: String,
         comments: Vec<ReviewComment>,
     ) -> Result<String, ChangesError> {
         let session = info.session_id.clone();
-        self.shared.changes.of_session(info, move |call| review::prompt(call, &session, &first, &comments)).await
+        self.of_session(info, move |call| review::prompt(call, &session, &first, &comments)).await
     }
 }

@@ -1,17 +1,29 @@
 //! All sessions and runtimes: the interface of this module for the router and the binary.
 
+mod ceilings;
+mod changes;
+mod files;
+mod first_settings;
+mod opening;
+mod projects;
+mod recovery;
 mod requests;
+mod resumable;
 mod retention;
 mod runtimes;
 mod surfaces;
+mod unattached;
 
-use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use dashmap::DashMap;
+pub use first_settings::FirstSettings;
+use parking_lot::Mutex;
+use resumable::Listings;
+pub use resumable::{ListPosition, RESUMABLE_MAX};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -20,13 +32,15 @@ use super::ceilings::CeilingBook;
 use super::changes::Changes;
 use super::client_calls::SessionOwner;
 use super::files::FolderWalks;
+use super::idempotency::is_valid_key;
 use super::projects::Projects;
 use super::prompt_key::PromptKey;
-use super::resumable::Listings;
-use super::session::{NewsRank, SessionCommand, SessionHandle, storage};
+use super::rules::SessionRules;
+use super::session_handle::{NewsRank, SessionCommand, SessionHandle};
 use super::snapshot::{SnapshotFold, WINDOW};
 use super::snapshot_cache::SnapshotCache;
 use super::state::{self, SessionEdit};
+use super::system::{blocking, now};
 use super::{Clients, Filter, Launcher, Log, RuntimeLink, SessionError, Snapshot, leads_into, policy, prompts};
 use plexus_auth::{Admin, Approve, Permit, Prompt, Target};
 use plexus_dialects::McpServer;
@@ -53,8 +67,6 @@ pub const LISTED: usize = 1000;
 const LISTING_READS: usize = 16 * LISTED;
 /// Rows in one read of a listing.
 const LISTING_ROWS: usize = 32;
-/// Longest idempotency key, in bytes; a longer one is refused.
-pub const KEY_MAX: usize = 128;
 /// Longest title that a person gives, in characters; a longer one is refused.
 pub const TITLE_MAX: usize = 200;
 /// Attempts to reach a session whose task is just ending or starting.
@@ -107,7 +119,7 @@ pub(super) struct Shared {
     pub(super) folder_walks: FolderWalks,
     pub(super) changes: Arc<Changes>,
     /// Pending queries for the conversations that runtimes store, one per runtime.
-    pub(super) listings: Listings,
+    listings: Listings,
 }
 
 /// The tools that the gateway gives to the agents of sessions.
@@ -122,23 +134,6 @@ pub trait AgentTools: Send + Sync {
 
 /// Held while a conversation is opened. Holds the error if that failed, for those who wait for the same conversation.
 pub(super) type OpenTurn = Arc<tokio::sync::Mutex<Option<SessionError>>>;
-
-/// Settings of all sessions.
-#[derive(Clone, Copy, Debug)]
-pub struct SessionRules {
-    /// Time after which an open request expires, in milliseconds.
-    pub expire_ms: Option<u64>,
-    /// Most queued prompts of a session; one more is refused.
-    pub queue: usize,
-    /// Longest prompt, in bytes of its content; a longer one is refused.
-    pub prompt_max: usize,
-}
-
-impl Default for SessionRules {
-    fn default() -> Self {
-        Self { expire_ms: None, queue: 64, prompt_max: prompts::PROMPT_MAX }
-    }
-}
 
 /// The snapshots of several sessions, all exact at one position.
 #[derive(Debug)]
@@ -198,7 +193,7 @@ impl Directory {
         rules: SessionRules,
         ceilings: CeilingBook,
     ) -> Result<Self, StoreError> {
-        ceilings.begin(log.store().as_ref(), super::session::now())?;
+        ceilings.begin(log.store().as_ref(), now())?;
         let directory = Self {
             shared: Arc::new(Shared {
                 log,
@@ -370,7 +365,7 @@ impl Directory {
         }
         let local = self.runtime(&open.runtime_id).is_some_and(|info| matches!(info.connect, Connect::Command(_)));
         // Long and relative paths are refused later, with errors of their own.
-        if !local || cwd.len() > super::opening::CWD_MAX || !cwd.starts_with('/') {
+        if !local || cwd.len() > opening::CWD_MAX || !cwd.starts_with('/') {
             return Ok(());
         }
         let folder = std::path::PathBuf::from(cwd);
@@ -636,7 +631,7 @@ impl Directory {
         let handle = self.handle(id)?;
         let log = &self.shared.log;
         let fold = self.shared.folds.fold_up_to(log, id, log.head()).await;
-        let mut fold = fold.map_err(|error| storage(&error))?;
+        let mut fold = fold.map_err(|error| SessionError::of_store(&error))?;
         let snapshot = fold.fold().map(|fold| self.snapshot_of(fold, &handle, most));
         drop(fold);
         let snapshot = snapshot.ok_or_else(|| SessionError::NoSession(id.clone()))?;
@@ -658,20 +653,28 @@ impl Directory {
         handles.sort_by(|a, b| a.origin.session_id.cmp(&b.origin.session_id));
         for handle in &handles {
             // Slow work is done before any fold is locked.
-            self.shared.folds.fold_up_to(log, &handle.origin.session_id, log.head()).await.map_err(|e| storage(&e))?;
+            self.shared
+                .folds
+                .fold_up_to(log, &handle.origin.session_id, log.head())
+                .await
+                .map_err(|e| SessionError::of_store(&e))?;
         }
         let mut at = log.head();
         let mut locked = Vec::with_capacity(handles.len());
         for handle in &handles {
-            let mut fold =
-                self.shared.folds.fold_up_to(log, &handle.origin.session_id, at).await.map_err(|e| storage(&e))?;
+            let mut fold = self
+                .shared
+                .folds
+                .fold_up_to(log, &handle.origin.session_id, at)
+                .await
+                .map_err(|e| SessionError::of_store(&e))?;
             at = at.max(fold.fold().map_or(at, |fold| fold.at));
             locked.push(fold);
         }
         let mut snapshots = Vec::with_capacity(handles.len());
         for (handle, fold) in handles.iter().zip(locked) {
             let fold = self.shared.folds.advance(fold, log, &handle.origin.session_id, at).await;
-            let mut fold = fold.map_err(|error| storage(&error))?;
+            let mut fold = fold.map_err(|error| SessionError::of_store(&error))?;
             snapshots.extend(fold.fold().map(|fold| self.snapshot_of(fold, handle, most)));
         }
         let rank =
@@ -765,15 +768,6 @@ async fn send_command<T>(
     outcome.await.map_err(|_| gone())?
 }
 
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, SessionError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => outcome.map_err(|error| storage(&error)),
-        Err(error) => Err(SessionError::Storage(error.to_string())),
-    }
-}
-
 /// One round of retention removes at most this part of the stored bytes, so that a mistake is noticed before all is gone.
 const ROUND_SHARE: u64 = 10;
 
@@ -822,6 +816,5 @@ fn choose(
 
 /// Checks an idempotency key.
 fn checked_key(key: Option<String>) -> Result<Option<String>, SessionError> {
-    let fits = |key: &String| !key.is_empty() && key.len() <= KEY_MAX && key.bytes().all(|b| b.is_ascii_graphic());
-    if key.as_ref().is_none_or(fits) { Ok(key) } else { Err(SessionError::BadKey) }
+    if key.as_deref().is_none_or(is_valid_key) { Ok(key) } else { Err(SessionError::BadKey) }
 }

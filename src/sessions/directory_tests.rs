@@ -299,7 +299,8 @@ impl Store for CountingStore {
 
 #[tokio::test]
 async fn persister_writes_each_waiting_prompt_once() {
-    use super::session::{Persister, SessionHandle, env};
+    use super::session::{Persister, decision_env};
+    use super::session_handle::SessionHandle;
     use super::state::Plan;
     use plexus_dialects::{EventDraft, RuntimeEvent};
     use std::sync::atomic::Ordering::SeqCst;
@@ -321,7 +322,13 @@ async fn persister_writes_each_waiting_prompt_once() {
         let content = vec![serde_json::value::RawValue::from_string(content).unwrap()];
         let mut plan = Plan::default();
         state
-            .prompt(Arc::new(content), Resolver::gateway(), None, &mut env!(SessionRules::default()), &mut plan)
+            .prompt(
+                Arc::new(content),
+                Resolver::gateway(),
+                None,
+                &mut decision_env!(SessionRules::default()),
+                &mut plan,
+            )
             .unwrap();
         persister.keep(&plan, &state).await.unwrap();
     }
@@ -332,7 +339,7 @@ async fn persister_writes_each_waiting_prompt_once() {
         let draft = EventDraft { tool, ..EventDraft::new(Kind::ToolCall, &body) };
         state.on_runtime_event(
             RuntimeEvent::Event { native: None, draft },
-            &mut env!(SessionRules::default()),
+            &mut decision_env!(SessionRules::default()),
             &mut plan,
         );
         persister.keep(&plan, &state).await.unwrap();
@@ -342,7 +349,7 @@ async fn persister_writes_each_waiting_prompt_once() {
     assert!(rows < PICTURE, "{rows} bytes of rows were written");
     assert_eq!(log.store().prompts(&origin.session_id).unwrap().len(), 6, "words do not mean that it was told");
     let mut plan = Plan::default();
-    state.gone(&super::RuntimeExit::default(), &mut env!(SessionRules::default()), &mut plan);
+    state.gone(&super::RuntimeExit::default(), &mut decision_env!(SessionRules::default()), &mut plan);
     persister.keep(&plan, &state).await.unwrap();
     assert!(log.store().prompts(&origin.session_id).unwrap().is_empty());
 }
@@ -350,7 +357,8 @@ async fn persister_writes_each_waiting_prompt_once() {
 /// Two sessions change one after the other, with the clock set back in between.
 #[tokio::test]
 async fn session_rank_follows_the_log_not_the_clock() {
-    use super::session::{Persister, SessionHandle, env};
+    use super::session::{Persister, decision_env};
+    use super::session_handle::SessionHandle;
     use super::state::{DecisionEnv, Plan};
 
     const HOUR: i64 = 3_600_000;
@@ -374,7 +382,7 @@ async fn session_rank_follows_the_log_not_the_clock() {
                 Arc::new(Vec::new()),
                 by,
                 None,
-                &mut DecisionEnv { now, ..env!(SessionRules::default()) },
+                &mut DecisionEnv { now, ..decision_env!(SessionRules::default()) },
                 &mut plan,
             )
             .unwrap();

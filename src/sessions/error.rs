@@ -1,8 +1,11 @@
 //! The errors of session operations.
 
 use plexus_auth::Denied;
+use plexus_dialects::RuntimeError;
 use plexus_ledger::LedgerFull;
+use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{Receipt, RequestId, RequestState, Risk, RuntimeId, SessionId};
+use plexus_store::StoreError;
 use plexus_surfaces::{ActionError, SurfaceError};
 
 /// Why an operation was refused. A refused operation had no effect.
@@ -115,7 +118,7 @@ pub enum SessionError {
     #[error("{0}: close a surface that is of no use any more, or show less")]
     SurfacesFull(LedgerFull),
     /// The idempotency key is malformed.
-    #[error("an idempotency key must be 1 to {} visible ASCII characters", super::KEY_MAX)]
+    #[error("an idempotency key must be 1 to {} visible ASCII characters", super::idempotency::KEY_MAX)]
     BadKey,
     /// The idempotency key was used for another prompt or answer.
     #[error("this idempotency key was used for another request: use a new key for each prompt and each answer")]
@@ -147,6 +150,24 @@ pub enum SessionError {
     /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,
+}
+
+impl SessionError {
+    /// The error of the store, as callers see it.
+    pub(super) fn of_store(error: &StoreError) -> Self {
+        match error {
+            StoreError::Gone(session) => Self::NoSession(session.clone()),
+            error => Self::Storage(error.to_string()),
+        }
+    }
+
+    /// The error that a runtime answered.
+    pub(super) fn of_runtime(error: RuntimeError) -> Self {
+        if error.code == ONE_SESSION {
+            return Self::OneSession(error.message);
+        }
+        Self::RuntimeRefused { code: error.code, message: error.message, data: error.data }
+    }
 }
 
 /// An action that a device may not take because of its risk limit.

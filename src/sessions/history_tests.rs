@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::history::PageLimit;
-use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use super::page_merge::{LogPlace, PageItem};
+use super::{CommitEntry, CommitRows, Filter, Log, NewEvent};
 use plexus_ledger::{Charge, Ledger};
 use plexus_protocol::transcript::{EntryBody, Part, Transcript, name_parent};
 use plexus_protocol::*;

@@ -6,25 +6,28 @@ mod ceilings;
 mod ceilings_tests;
 mod changes;
 mod client_calls;
+mod commit;
+mod day_ceiling;
 mod directory;
 #[cfg(test)]
 mod directory_tests;
 mod error;
 mod export;
 mod files;
-mod first_settings;
+mod filter;
 mod folders;
 mod history;
 #[cfg(test)]
 mod history_tests;
+mod idempotency;
 mod index;
 mod journal;
 mod left_out;
 mod log;
+mod log_shared;
 #[cfg(test)]
 mod log_tests;
 mod log_writer;
-mod opening;
 mod orphans;
 mod page_merge;
 mod policy;
@@ -32,13 +35,13 @@ mod projects;
 mod prompt_key;
 mod prompts;
 mod questions;
-mod recovery;
 mod requests;
-mod resumable;
 #[cfg(test)]
 mod resumable_tests;
+mod rules;
 pub mod runtime_link;
 mod session;
+mod session_handle;
 mod snapshot;
 mod snapshot_cache;
 mod state;
@@ -48,33 +51,37 @@ pub mod stderr_log;
 mod string_slices;
 mod surface_form;
 mod surfaces;
-mod unattached;
+mod system;
 mod watching;
 mod worktrees;
 
 pub use ceilings::{CeilingBook, CeilingFileError, OWN_CEILINGS_MAX};
-pub use changes::{ChangesError, ReviewComment, UndoWish};
+pub use changes::{ChangesError, ReviewComment, UndoRequest};
 pub use client_calls::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
+pub use commit::{CommitEntry, CommitRows, NewEvent};
 pub use directory::{
-    AgentTools, Directory, KEY_MAX, LISTED, OpenSession, RetentionRules, SessionRules, Snapshots, TITLE_MAX,
+    AgentTools, Directory, FirstSettings, LISTED, ListPosition as ResumableAt, OpenSession, RESUMABLE_MAX,
+    RetentionRules, Snapshots, TITLE_MAX,
 };
 pub use error::{Refused, SessionError, TooRisky};
 pub use export::{Export, Format};
 pub use files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
-pub use first_settings::FirstSettings;
+pub use filter::Filter;
 pub use folders::leads_into;
 pub use history::{HistoryPage, PageLimit};
-pub use log::{AttachVerdict, CommitEntry, CommitRows, EventPage, Filter, Log, NewEvent, StartAfter};
+pub use idempotency::KEY_MAX;
+pub use log::{AttachVerdict, Log, StartAfter};
+pub use log_shared::EventPage;
 pub use page_merge::{LogPlace, PageItem};
 pub use policy::check_effect;
 pub use prompts::PROMPT_MAX;
 pub use requests::judge;
-pub use resumable::{ListPosition as ResumableAt, RESUMABLE_MAX};
+pub use rules::SessionRules;
 pub use runtime_link::{
     Ack, AckTracker, DriverEnd, FOUND, FoundSession, Launcher, OrderRejected, OrphanState, OrphanedRuntime,
     ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,
 };
-pub use session::NewsRank;
+pub use session_handle::NewsRank;
 pub use snapshot::{LATEST, Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
 pub use state::{AskView, zero_of};
 pub use stderr_log::StderrLog;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::log::{CommitEntry, CommitRows, Filter, Log, NewEvent, StartAfter};
+use super::{CommitEntry, CommitRows, Filter, Log, NewEvent, StartAfter};
 use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::*;
 use plexus_store::{Durability, MemoryStore, ReadLimit, SessionRow, SqliteStore, Store, Trim};

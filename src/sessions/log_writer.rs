@@ -12,7 +12,7 @@ use std::time::Instant;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::log::LogShared;
+use super::log_shared::LogShared;
 use super::{CommitEntry, CommitRows};
 use plexus_metrics::metrics;
 use plexus_protocol::{Event, Origin, Position, SessionId, Timestamp};

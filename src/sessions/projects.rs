@@ -3,24 +3,20 @@
 //! Reads are shared: sessions in the same folder cost one. They are done on threads that may block, few at a time, so that a
 //! file system that hangs holds up nothing but news of projects.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::Directory;
-use super::session::{SessionCommand, SessionHandle};
-use plexus_protocol::{Project, SessionId, SessionState};
+use plexus_protocol::Project;
 use plexus_risk::label;
 
 /// How long what was read counts as current for a list.
 const FRESH: Duration = Duration::from_secs(3);
-/// How long a list waits for what is read for it; then it shows what is known, and clients are told of changes later.
-const LIST_WAIT: Duration = Duration::from_millis(500);
 /// How long opening a session waits for its project; then the session has none until its next run or the next list.
 const OPENING_WAIT: Duration = Duration::from_secs(2);
 /// Reads at a time; others wait. A file system that hangs keeps this many threads; then projects stay as they were.
@@ -59,8 +55,18 @@ impl Projects {
         self.known.read().get(cwd).map(|known| known.project.clone())
     }
 
-    fn is_fresh(&self, cwd: &str) -> bool {
+    pub(super) fn is_fresh(&self, cwd: &str) -> bool {
         self.known.read().get(cwd).is_some_and(|known| known.read_at.elapsed() < FRESH)
+    }
+
+    /// Whether all sessions' folders are due to be looked at for a list; they count as looked at then.
+    pub(super) fn list_is_due(&self) -> bool {
+        let mut listed = self.listed.lock();
+        if listed.is_some_and(|at| at.elapsed() < FRESH) {
+            return false;
+        }
+        *listed = Some(Instant::now());
+        true
     }
 
     /// Reads folders, one after the other. `None` if that takes longer than [`READ_WAIT`].
@@ -116,71 +122,4 @@ fn forget_oldest(known: &mut HashMap<String, KnownProject>) {
     let (_, limit, _) = times.select_nth_unstable(middle);
     let limit = *limit;
     known.retain(|_, known| known.read_at > limit);
-}
-
-impl Directory {
-    /// Brings the projects of all sessions up to date, or of one, if they were not just now. Waits a short time for it; what
-    /// comes later is told as a change of the session.
-    pub async fn renew_projects(&self, one: Option<&SessionId>) {
-        let projects = &self.shared.projects;
-        let mut stale: BTreeMap<String, Vec<SessionHandle>> = BTreeMap::new();
-        match one {
-            Some(id) => {
-                let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
-                handle.into_iter().for_each(|handle| add_stale(projects, &handle, &mut stale));
-            }
-            None => {
-                let mut listed = projects.listed.lock();
-                if listed.is_some_and(|at| at.elapsed() < FRESH) {
-                    return;
-                }
-                *listed = Some(Instant::now());
-                drop(listed);
-                self.shared.sessions.iter().for_each(|handle| add_stale(projects, &handle, &mut stale));
-            }
-        }
-        if stale.is_empty() {
-            return;
-        }
-        let projects = projects.clone();
-        // Spawned, so that it goes on after the wait, and if the client leaves.
-        let work = tokio::spawn(async move {
-            let Some(read) = projects.read(stale.keys().cloned().collect()).await else { return };
-            let mut told = Vec::new();
-            for (project, handles) in read.into_iter().zip(stale.into_values()) {
-                for handle in handles {
-                    told.extend(tell(&handle, &project).await);
-                }
-            }
-            for told in told {
-                // The session ended meanwhile, and keeps what it had.
-                let _ = told.await;
-            }
-        });
-        let _ = tokio::time::timeout(LIST_WAIT, work).await;
-    }
-}
-
-/// Adds a session whose folder has to be read. One that has ended keeps the project that it had.
-fn add_stale(projects: &Projects, handle: &SessionHandle, stale: &mut BTreeMap<String, Vec<SessionHandle>>) {
-    let view = handle.view.load();
-    let cwd = &view.info.cwd;
-    let stale_now = match view.info.state {
-        SessionState::Exited => view.info.project.is_none() && projects.known(cwd).is_none(),
-        _ => !projects.is_fresh(cwd),
-    };
-    if stale_now {
-        stale.entry(view.info.cwd.clone()).or_default().push(handle.clone());
-    }
-}
-
-/// Gives a session's task its project, if that changed; returns what tells that it was taken.
-async fn tell(handle: &SessionHandle, project: &Project) -> Option<oneshot::Receiver<()>> {
-    if handle.view.load().info.project.as_ref() == Some(project) {
-        return None;
-    }
-    let (reply, taken) = oneshot::channel();
-    let command = SessionCommand::Project { project: project.clone(), reply };
-    handle.commands.as_ref()?.send(command).await.ok()?;
-    Some(taken)
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::SessionError;
-use super::state::PromptContent;
+use super::prompts::PromptContent;
 use plexus_protocol::DeviceId;
 
 /// The idempotency key of a prompt as it is stored with the run. Keys belong to devices: the same key of another device is

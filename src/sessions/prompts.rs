@@ -1,5 +1,7 @@
 //! Checks of a prompt's content, the same for all frontends.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -9,6 +11,9 @@ use plexus_store::{ReadLimit, StoreError};
 
 /// Default limit of a prompt, in bytes of its content.
 pub const PROMPT_MAX: usize = 8 << 20;
+
+/// The ACP content blocks of a prompt. Shared because they can be large; stored once, in a row of their own.
+pub(super) type PromptContent = Arc<Vec<Box<RawValue>>>;
 
 /// Most content blocks of one prompt; more are refused.
 const BLOCKS: usize = 256;

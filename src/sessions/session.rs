@@ -1,47 +1,37 @@
 //! The task that owns a session, all of it in one file because nothing else may write its state: decide (pure), commit
 //! (the log), perform (orders, replies).
 
-use parking_lot::{Mutex, MutexGuard};
-use std::collections::{HashMap, VecDeque};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant, SystemTime};
-
 mod drawing;
 mod persister;
 
-use arc_swap::ArcSwap;
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use drawing::DrawingQueue;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
-use super::answer_key::AnswerKey;
 use super::changes::Changes;
-use super::client_calls::SessionOwner;
+use super::day_ceiling::synchronize;
 use super::projects::Projects;
-use super::prompt_key::PromptKey;
+use super::rules::SessionRules;
 use super::runtime_link::OrderPermit;
-use super::state::{DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
-use super::surfaces::{AskReply, AskWork, Press, SurfaceBoard, WaitingCall};
+use super::session_handle::{EndedSession, SessionCommand};
+use super::state::{DecisionEnv, Plan, SessionStateMachine};
+use super::surfaces::{AskReply, WaitingCall};
+use super::system::{now, ticket};
 use super::{
-    OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionRules, SessionSender,
-    index,
+    OrderRejected, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender, index,
 };
-use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
-use plexus_ledger::{Charge, LedgerFull};
+use plexus_dialects::{RuntimeCommand, RuntimeEvent};
+use plexus_ledger::Charge;
 use plexus_metrics::spans;
-use plexus_protocol::api::sessions::AcceptedPrompt;
-use plexus_protocol::codes::ONE_SESSION;
-use plexus_protocol::{
-    Answer, CallDigest, Kind, Origin, Position, Project, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo,
-    SessionInfo, Ticket, Timestamp,
-};
+use plexus_protocol::{Kind, Position, Project, Receipt, RequestId, Resolver, RunId, Ticket};
 use plexus_store::StoreError;
 
-/// Commands of clients that wait for the session's task; when it is full, the clients wait.
-pub(super) const MAILBOX: usize = 256;
 /// Events in one commit of a session, about: further output of the runtime waits for the next one.
 const COMMIT_EVENTS: usize = 2048;
 /// Orders of one session that wait for room in its runtime's driver; beyond that the runtime is stopped, because it takes
@@ -53,235 +43,19 @@ const RETRY: Duration = Duration::from_millis(250);
 const BEFORE_ANSWER: usize = 64 << 10;
 
 /// The clock, the rules and the identifiers for a decision made now. A macro, because it borrows what it makes.
-macro_rules! env {
+macro_rules! decision_env {
     ($rules:expr) => {
         $crate::state::DecisionEnv {
-            now: $crate::session::now(),
+            now: $crate::system::now(),
             mono: std::time::Instant::now(),
             rules: $rules,
-            mint: &mut |prefix| $crate::session::mint(prefix),
-            ticket: &mut || $crate::session::ticket(),
+            mint: &mut |prefix| $crate::system::mint(prefix),
+            ticket: &mut || $crate::system::ticket(),
         }
     };
 }
-pub(super) use env;
+pub(super) use decision_env;
 pub(super) use persister::Persister;
-
-/// A command of a client to a session.
-pub(super) enum SessionCommand {
-    Prompt {
-        content: PromptContent,
-        by: Resolver,
-        once: Option<PromptKey>,
-        /// The run whose prompt this repeats: it is cancelled first, and this prompt runs next.
-        again: Option<RunId>,
-        /// The ledger's charge for the content, or that there was no room for it.
-        charge: Option<Result<Charge, LedgerFull>>,
-        reply: oneshot::Sender<Result<AcceptedPrompt, SessionError>>,
-    },
-    Cancel {
-        run_id: Option<RunId>,
-        by: Resolver,
-        reason: Option<String>,
-        reply: oneshot::Sender<Result<RunId, SessionError>>,
-    },
-    Answer {
-        id: RequestId,
-        answer: Box<Answer>,
-        by: Resolver,
-        /// The highest risk that the device may answer.
-        up_to: Option<Risk>,
-        key: Option<AnswerKey>,
-        /// When the gateway received it.
-        at: Instant,
-        reply: oneshot::Sender<Result<Receipt, SessionError>>,
-    },
-    Call {
-        method: String,
-        params: Option<Box<RawValue>>,
-        notify: bool,
-        reply: oneshot::Sender<Result<Box<RawValue>, SessionError>>,
-    },
-    Edit {
-        edit: SessionEdit,
-        by: Resolver,
-        reply: oneshot::Sender<Result<(), SessionError>>,
-    },
-    /// The project of its folder was read again.
-    Project {
-        project: Project,
-        reply: oneshot::Sender<()>,
-    },
-    Draw(Box<WaitingCall>),
-    Act(Box<Press>),
-    Ask(Box<AskWork>),
-    /// End the session: the run is cancelled, the task ends.
-    Close {
-        reply: oneshot::Sender<Result<(), SessionError>>,
-    },
-}
-
-impl SessionCommand {
-    fn refuse(self, why: SessionError) {
-        match self {
-            Self::Prompt { reply, .. } => drop(reply.send(Err(why))),
-            Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
-            Self::Answer { reply, .. } => drop(reply.send(Err(why))),
-            Self::Call { reply, .. } => drop(reply.send(Err(why))),
-            Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(why))),
-            // Whoever read it sees that it was not taken.
-            Self::Project { reply, .. } => drop(reply),
-            Self::Draw(call) => drop(call.reply.send(Err(why))),
-            Self::Act(press) => drop(press.reply.send(Err(why))),
-            Self::Ask(work) => work.refuse(why),
-        }
-    }
-}
-
-/// The public state of a session, readable without asking its task. Never older than the log.
-pub(super) struct SessionSummary {
-    pub(super) info: SessionInfo,
-    pub(super) open: Vec<Arc<Request>>,
-    pub(super) runs: Vec<RunInfo>,
-    /// The device that opened it.
-    pub(super) owner: Option<SessionOwner>,
-    /// Whether it asks about today's ceiling.
-    pub(super) asks_day: bool,
-    /// The content of the queued prompts.
-    pub(super) waiting: Vec<(RunId, PromptContent)>,
-    /// The unfinished calls of the gateway's own tools, where they are checked.
-    pub(super) own_calls: Vec<CallDigest>,
-}
-
-/// Sorts sessions by their latest activity: the log position first, then the time.
-pub type NewsRank = (u64, i64);
-
-/// A session, from outside its task.
-#[derive(Clone)]
-pub(super) struct SessionHandle {
-    pub(super) origin: Arc<Origin>,
-    /// The mailbox of its task; none for a session that ended.
-    pub(super) commands: Option<mpsc::Sender<SessionCommand>>,
-    pub(super) view: Arc<ArcSwap<SessionSummary>>,
-    /// When something last happened, in milliseconds. Updated more often than the view.
-    pub(super) updated: Arc<AtomicI64>,
-    /// The position of the event that started the current activity.
-    pub(super) doing_at: Arc<AtomicU64>,
-    /// The position of its last event: finds what changed since a position, whatever the clock did.
-    pub(super) last: Arc<AtomicU64>,
-    /// The position of its latest activity since this gateway started, 0 if there was none: sorts sessions by activity.
-    pub(super) news: Arc<AtomicU64>,
-    /// The state, while no task owns it.
-    parked: Arc<Mutex<Option<EndedSession>>>,
-    /// Held while the session is being reopened: other callers wait for the outcome.
-    pub(super) opening: Arc<tokio::sync::Mutex<()>>,
-    pub(super) surfaces: Arc<SurfaceBoard>,
-}
-
-/// The state of an ended session: it continues from here if its runtime is started again.
-pub(super) struct EndedSession {
-    pub(super) state: SessionStateMachine,
-    /// Its runtime exited while this gateway ran: the session is reopened with the runtime.
-    pub(super) died: bool,
-}
-
-impl SessionHandle {
-    pub(super) fn of(state: &SessionStateMachine, commands: Option<mpsc::Sender<SessionCommand>>) -> Self {
-        let view = view_of(state);
-        let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
-        let view = Arc::new(ArcSwap::from_pointee(view));
-        Self {
-            origin: Arc::clone(&state.origin),
-            commands,
-            view,
-            updated,
-            doing_at: Arc::default(),
-            last: Arc::default(),
-            news: Arc::default(),
-            parked: Arc::default(),
-            opening: Arc::default(),
-            surfaces: Arc::default(),
-        }
-    }
-
-    /// Stores the state of a task that ended.
-    pub(super) fn mark_ended(&self, parked: EndedSession) {
-        *self.parked() = Some(parked);
-    }
-
-    /// The run that was requested under this key, if the session has no task and remembers it.
-    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
-        self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
-    }
-
-    /// A copy of the state, if there is no task. Callers that replace it must hold `opening`.
-    pub(super) fn ended_state(&self) -> Option<EndedSession> {
-        self.parked().as_ref().map(|parked| EndedSession { state: parked.state.clone(), died: parked.died })
-    }
-
-    /// Takes the state, for a task to own.
-    pub(super) fn take_ended(&self) -> Option<EndedSession> {
-        self.parked().take()
-    }
-
-    /// The generation of the runtime whose exit ended the session.
-    pub(super) fn died_in(&self) -> Option<u64> {
-        self.parked().as_ref().filter(|parked| parked.died).map(|parked| parked.state.generation())
-    }
-
-    fn parked(&self) -> MutexGuard<'_, Option<EndedSession>> {
-        self.parked.lock()
-    }
-
-    /// By log position; by time only for activity before this gateway started.
-    pub(super) fn rank(&self) -> NewsRank {
-        (self.news.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn info(&self) -> SessionInfo {
-        let mut info = self.view.load().info.clone();
-        info.updated_at = Timestamp::from_millis(self.updated.load(Ordering::Relaxed));
-        info
-    }
-}
-
-fn view_of(state: &SessionStateMachine) -> SessionSummary {
-    SessionSummary {
-        info: state.info(),
-        open: state.open_requests(),
-        runs: state.runs(),
-        owner: state.owner().cloned(),
-        asks_day: state.asks_about_day(),
-        waiting: state.waiting(),
-        own_calls: state.own_calls(),
-    }
-}
-
-/// Makes an identifier: the prefix and 26 characters from 130 random bits.
-pub(super) fn mint(prefix: &str) -> String {
-    let mut random = [0u8; 17];
-    // Identifiers must not be guessable; the kernel's random numbers never fail once the machine is up.
-    #[allow(clippy::expect_used)]
-    getrandom::fill(&mut random).expect("the kernel's randomness");
-    let mut id = data_encoding::BASE32_NOPAD.encode(&random).to_ascii_lowercase();
-    id.truncate(26);
-    id.insert_str(0, prefix);
-    id
-}
-
-/// Makes a ticket, unique in this process and unlike those of earlier ones.
-pub(super) fn ticket() -> Ticket {
-    // A runtime that outlived an earlier gateway remembers its tickets: the clock makes the first one differ from those.
-    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        AtomicU64::new(u64::try_from(since.as_micros()).unwrap_or_default())
-    });
-    Ticket(NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-pub(super) fn now() -> Timestamp {
-    SystemTime::now().into()
-}
 
 /// Everything the task owns.
 pub(super) struct Task {
@@ -513,7 +287,7 @@ impl Task {
         self.died = died;
         for (ticket, reply) in replies {
             if let Some(waiting) = self.calls.remove(&ticket) {
-                let _ = waiting.send(reply.map_err(refused));
+                let _ = waiting.send(reply.map_err(SessionError::of_runtime));
             }
         }
         if next == TaskStep::End {
@@ -526,12 +300,12 @@ impl Task {
     async fn decide(&mut self, decide: impl FnOnce(&mut SessionStateMachine, &mut DecisionEnv<'_>, &mut Plan)) {
         let mut plan = Plan::default();
         self.see_ceilings();
-        decide(&mut self.state, &mut env!(self.rules), &mut plan);
+        decide(&mut self.state, &mut decision_env!(self.rules), &mut plan);
         let since = self.persister.busy_since;
         let (synced, mut answer) = (plan.sync, None::<SessionCommand>);
         while let Err(error) = self.persister.keep(&plan, &self.state).await {
             if let Some(answer) = answer.take() {
-                answer.refuse(storage(&error));
+                answer.refuse(SessionError::of_store(&error));
             }
             if matches!(*error, StoreError::Gone(_)) {
                 // The session was deleted: nothing more is done for it.
@@ -550,7 +324,7 @@ impl Task {
                             (plan.sync, answer) = (true, Some(command));
                             break;
                         }
-                        command => command.refuse(storage(&error)),
+                        command => command.refuse(SessionError::of_store(&error)),
                     },
                 }
             }
@@ -569,7 +343,7 @@ impl Task {
         self.see_ceilings();
         let before = self.state.clone();
         let mut plan = Plan::default();
-        let outcome = match decide(&mut self.state, &mut env!(self.rules), &mut plan) {
+        let outcome = match decide(&mut self.state, &mut decision_env!(self.rules), &mut plan) {
             Ok(outcome) => outcome,
             Err(refusal) => {
                 self.state = before;
@@ -579,7 +353,7 @@ impl Task {
         let since = self.persister.busy_since;
         if let Err(error) = self.persister.keep(&plan, &self.state).await {
             self.state = before;
-            return Err(storage(&error));
+            return Err(SessionError::of_store(&error));
         }
         self.perform(plan, since).await;
         Ok(outcome)
@@ -593,10 +367,10 @@ impl Task {
     /// Does what the ceilings ask for, after something changed: here, in another session, or in the settings.
     async fn follow_ceilings(&mut self) {
         let book = Arc::clone(&self.persister.ceilings);
-        let asks_day = book.look(&mut self.state, now());
+        let asks_day = synchronize(&book, &mut self.state, now());
         if self.state.ceilings_are_due(asks_day) {
             self.decide(|state, env, plan| state.follow_ceilings(asks_day, env, plan)).await;
-            book.look(&mut self.state, now());
+            synchronize(&book, &mut self.state, now());
         }
     }
 
@@ -644,7 +418,7 @@ impl Task {
         };
         if self.backlog.len() >= BACKLOG {
             let mut plan = Plan::default();
-            self.state.stuck(&env!(self.rules), &mut plan);
+            self.state.stuck(&decision_env!(self.rules), &mut plan);
             // The stop below is what matters: if the event cannot be stored, the exit that follows reports the problem.
             let _ = self.persister.keep(&plan, &self.state).await;
             return self.link.stop();
@@ -757,8 +531,8 @@ impl Task {
                 };
                 let (by, mut plan) = (Resolver::gateway(), Plan::default());
                 // An active run is stopped first.
-                let _ = self.state.cancel(None, (&by, None), &mut env!(self.rules), &mut plan);
-                self.state.gone(&exit, &mut env!(self.rules), &mut plan);
+                let _ = self.state.cancel(None, (&by, None), &mut decision_env!(self.rules), &mut plan);
+                self.state.gone(&exit, &mut decision_env!(self.rules), &mut plan);
                 if let Err(error) = self.persister.keep(&plan, &self.state).await {
                     // The session ends anyway: its agent must not continue unseen.
                     tracing::warn!(%error, "the end of a session is not kept");
@@ -798,18 +572,4 @@ impl Task {
             let _ = waiting.send(Err(SessionError::RuntimeGone(why.clone())));
         }
     }
-}
-
-pub(super) fn storage(error: &StoreError) -> SessionError {
-    match error {
-        StoreError::Gone(session) => SessionError::NoSession(session.clone()),
-        error => SessionError::Storage(error.to_string()),
-    }
-}
-
-pub(super) fn refused(fault: RuntimeError) -> SessionError {
-    if fault.code == ONE_SESSION {
-        return SessionError::OneSession(fault.message);
-    }
-    SessionError::RuntimeRefused { code: fault.code, message: fault.message, data: fault.data }
 }

@@ -36,8 +36,10 @@ use super::answer_key::AnswerKey;
 use super::ceilings::CeilingFacts;
 use super::client_calls::SessionOwner;
 use super::prompt_key::{PromptKey, StoredPromptKey};
+use super::prompts::PromptContent;
+use super::rules::SessionRules;
 use super::string_slices::StringSlices;
-use super::{NewEvent, ProcessStart, RuntimeExit, SessionError, SessionRules, requests, runtime_link};
+use super::{NewEvent, ProcessStart, RuntimeExit, SessionError, requests, runtime_link};
 use plexus_dialects::link::in_terminal;
 use plexus_dialects::{
     AgentRequest, AgentReview, AnsweredElsewhere, CarriedState, EventDraft, OpenedAs, RequestKey, RunEnd,
@@ -125,9 +127,6 @@ pub(super) struct RequestChange {
     /// Index in [`Plan::events`] of the event that reports the change; its position is the receipt's cursor.
     pub(super) event: usize,
 }
-
-/// The ACP content blocks of a prompt. Shared because they can be large; stored once, in a row of their own.
-pub(super) type PromptContent = Arc<Vec<Box<RawValue>>>;
 
 /// Reads the content of a prompt from the session's row, where schema 3 and older had it.
 fn content_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<PromptContent>, D::Error> {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::RuntimeExit;
 use super::prompt_key::PromptKey;
-use super::state::{ClosedRequests, DecisionEnv, Plan, PromptContent, SessionEdit, SessionStateMachine};
+use super::prompts::PromptContent;
+use super::state::{ClosedRequests, DecisionEnv, Plan, SessionEdit, SessionStateMachine};
 use super::{SessionError, SessionRules};
 use plexus_dialects::{
     AgentRequest, AnsweredElsewhere, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd,

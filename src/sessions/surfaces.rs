@@ -13,9 +13,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use utoipa::ToSchema;
 
-use super::AskView;
-use super::directory::blocking;
-use super::{Log, SessionError};
+use super::system::blocking;
+use super::{AskView, Log, SessionError};
 use plexus_auth::{Approve, Caller, Permit, Prompt, Target};
 use plexus_ledger::Charge;
 use plexus_protocol::{RequestId, RunId, RuntimeId, SessionId, Timestamp};

@@ -1,28 +1,27 @@
 //! Waiting for events: a commit wakes only the readers whose filter lets one of its events through.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::Filter;
-use super::log::LogShared;
 use plexus_protocol::{Event, SessionId};
 
 /// Notified of events that a filter lets through. For one waiter.
 pub struct EventWatch {
-    shared: Arc<LogShared>,
+    watchers: Arc<Watchers>,
     filter: Filter,
     number: u64,
     notify: Arc<Notify>,
 }
 
 impl EventWatch {
-    pub(super) fn new(shared: Arc<LogShared>, filter: Filter) -> Self {
+    pub(super) fn new(watchers: Arc<Watchers>, filter: Filter) -> Self {
         let notify = Arc::new(Notify::new());
-        let number = shared.watchers.lock().insert(&filter, &notify);
-        Self { shared, filter, number, notify }
+        let number = watchers.lock().insert(&filter, &notify);
+        Self { watchers, filter, number, notify }
     }
 
     /// Waits until there were events since the last call, or it was [woken](Self::wake). Cancellation safe.
@@ -38,7 +37,7 @@ impl EventWatch {
 
 impl Drop for EventWatch {
     fn drop(&mut self) {
-        self.shared.watchers.lock().remove(&self.filter, self.number);
+        self.watchers.lock().remove(&self.filter, self.number);
     }
 }
 

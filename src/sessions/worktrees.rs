@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use plexus_workspace::{FolderStores, FolderWorktrees, WorktreeEntry, WorktreeProblem, WorktreeReady, WorktreeRisk};
 
-use super::session::now;
+use super::system::now;
 use plexus_protocol::Timestamp;
 use plexus_protocol::api::worktrees::{NewWorktree, WorktreeLosses, WorktreeView};
 use plexus_risk::label;

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Changes, ChangesError, FolderCall, MAINTAINED, SessionTurn};
-use crate::session::now;
+use crate::system::now;
 
 /// Time that a prompt waits for the look at its folder; then it is sent. A look that the agent's first output precedes is late for good.
 const PROMPT_WAIT: Duration = Duration::from_millis(300);

@@ -55,7 +55,7 @@ impl Directory {
             }
             Err(error) => {
                 self.shared.sessions.insert(id, handle);
-                Err(storage(&error))
+                Err(SessionError::of_store(&error))
             }
         }
     }
@@ -90,7 +90,7 @@ impl Directory {
     /// [`SessionError::Storage`].
     pub async fn begin_day(&self) -> Result<(), SessionError> {
         let shared = Arc::clone(&self.shared);
-        let begin = move || shared.ceilings.begin(shared.log.store().as_ref(), crate::session::now());
+        let begin = move || shared.ceilings.begin(shared.log.store().as_ref(), now());
         blocking(begin).await
     }
 
@@ -111,10 +111,10 @@ impl Directory {
         for (session, through) in chosen {
             let for_trim = log.clone();
             if let Some(trim) = blocking(move || trim_of(&for_trim, session, through)).await? {
-                sessions += log.trim(vec![trim]).await.map_err(|error| storage(&error))?;
+                sessions += log.trim(vec![trim]).await.map_err(|error| SessionError::of_store(&error))?;
             }
         }
-        while log.retire(oldest_kept, CLOSED_MAX).await.map_err(|error| storage(&error))? {}
+        while log.retire(oldest_kept, CLOSED_MAX).await.map_err(|error| SessionError::of_store(&error))? {}
         Ok(sessions)
     }
 }

@@ -1,6 +1,6 @@
 //! Starting, stopping and restarting runtimes.
 
-use super::super::opening::Reopening;
+use super::opening::Reopening;
 use super::*;
 
 impl Directory {

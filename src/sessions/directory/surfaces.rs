@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{Directory, blocking, checked_key, send_command};
-use crate::session::SessionCommand;
+use super::{Directory, checked_key, send_command};
+use crate::session_handle::SessionCommand;
 use crate::surfaces::{AskWork, Press, WaitingCall};
+use crate::system::blocking;
 use crate::{Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_auth::{Permit, Ui};
 use plexus_ledger::Charge;
@@ -137,7 +138,7 @@ impl Directory {
     }
 
     /// Draws in a session. Waits until it is stored, not for any screen; of calls that come faster than ten a second, several
-    /// become one change. The same call under the same `key` (1 to [`KEY_MAX`](super::KEY_MAX) visible ASCII characters) draws
+    /// become one change. The same call under the same `key` (1 to [`KEY_MAX`](crate::KEY_MAX) visible ASCII characters) draws
     /// nothing and returns what it did before, also across restarts; a session remembers the last 64 keys. `bytes`: the call's
     /// length as JSON.
     ///

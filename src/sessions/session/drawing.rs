@@ -12,6 +12,7 @@ use crate::state::AskAnswer;
 use crate::surfaces::{
     Acted, AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX,
 };
+use crate::system::now;
 use crate::{AskView, SessionError, requests, surface_form};
 use plexus_auth::{Denied, Device};
 use plexus_ledger::{Account, Charge};
@@ -128,7 +129,7 @@ impl Task {
             Ok(board) => board,
             Err(why) => return calls.into_iter().for_each(|call| drop(call.reply.send(Err(why.clone())))),
         };
-        let (drawing, replies) = board.draw(&self.state.origin.session_id, calls, super::now());
+        let (drawing, replies) = board.draw(&self.state.origin.session_id, calls, now());
         let Drawing { bodies, rows } = drawing;
         if !bodies.is_empty() {
             let drawn = self.try_decide(|state, env, plan| {
@@ -167,14 +168,14 @@ impl Task {
         };
         let device = may.map_err(|(scope, device)| Denied { scope, device: device.name.clone() })?;
         let Some(Ask { request_id, .. }) = ask else {
-            let pressed = board.act(name, request, super::now())?;
+            let pressed = board.act(name, request, now())?;
             let resolver = device.resolver();
             return self.tell(board, pressed, resolver).await;
         };
         let id = RequestId::trusted(request_id);
         let answer = Answer { answers: Some(surface_form::answers(request)), ..Answer::default() };
         let decision = self.judged(&id, &answer, device)?;
-        let pressed = board.act(name, request, super::now())?;
+        let pressed = board.act(name, request, now())?;
         let (rev, by) = (pressed.rev + 1, device.resolver());
         self.settle(board, &id, (name, Some(pressed)), &decision, by, None).await?;
         Ok(Acted { accepted: true, rev, run_id: None, request_id: Some(id) })
@@ -232,7 +233,7 @@ impl Task {
             None => (AskAnswer::default(), Vec::new()),
         };
         let is_awaited = self.askers.iter().any(|(asker, reply)| asker == id && !reply.is_closed());
-        changes.extend(board.set().and_then(|set| set.clear_ask(name, super::now()).ok()).map(Into::into));
+        changes.extend(board.set().and_then(|set| set.clear_ask(name, now()).ok()).map(Into::into));
         let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, changes);
         let closed = self.try_decide(|state, env, plan| {
             state.drawn(bodies, rows, env, plan);
@@ -281,7 +282,7 @@ impl Task {
             _ => None,
         };
         let pressed = match request {
-            Some(request) => Some(board.act(name, &request, super::now()).map_err(|error| match error {
+            Some(request) => Some(board.act(name, &request, now()).map_err(|error| match error {
                 SessionError::Action(why) => {
                     SessionError::BadAnswer { code: "answer_unfit", message: why.to_string(), field: None }
                 }
@@ -343,7 +344,7 @@ impl Task {
             let ask = set.get(name).and_then(|surface| surface.ask());
             ask.is_some_and(|ask| ask.request_id == id.as_str())
         };
-        let cleared = board.set().filter(is_marked).and_then(|set| set.clear_ask(name, super::now()).ok());
+        let cleared = board.set().filter(is_marked).and_then(|set| set.clear_ask(name, now()).ok());
         let made = cleared.map(Into::into).into_iter().collect();
         let Drawing { bodies, rows } = board.drawing(&self.state.origin.session_id, made);
         let stored = self.try_decide(|state, env, plan| {
@@ -371,7 +372,7 @@ impl Task {
         let set = board.set().ok_or(SessionError::Stopping)?;
         let mut changes = Vec::new();
         if let Some(show) = show {
-            changes.push(set.show(show, super::now()).map_err(SessionError::Surface)?.into());
+            changes.push(set.show(show, now()).map_err(SessionError::Surface)?.into());
         }
         let unknown = || SurfaceError::Unknown {
             surface: name.clone(),

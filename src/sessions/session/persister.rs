@@ -8,9 +8,10 @@ use std::time::Instant;
 use dashmap::DashMap;
 use prometheus::{Histogram, IntCounter};
 
-use super::{SessionHandle, now, view_of};
 use crate::ceilings::CeilingBook;
+use crate::session_handle::{SessionHandle, view_of};
 use crate::state::{ClosedRequests, Plan, SessionStateMachine};
+use crate::system::now;
 use crate::{CommitEntry, CommitRows, Log, journal};
 use plexus_dialects::RuntimeCommand;
 use plexus_ledger::{Account, Ledger};

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::directory::PAGE;
 use super::opening::Reopening;
-use super::orphans::{LeftoverChoice, belongs, choose, process_name, why_unattended};
-use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
-use super::session::{MAILBOX, SessionHandle, Task, now};
-use super::state::{Plan, SessionStateMachine};
-use super::{Directory, Filter, RuntimeLink, SessionSender};
+use super::{Directory, PAGE};
+use crate::day_ceiling::recall;
+use crate::orphans::{LeftoverChoice, belongs, choose, process_name, why_unattended};
+use crate::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart, ReattachedSession};
+use crate::session::Task;
+use crate::session_handle::{MAILBOX, SessionHandle};
+use crate::state::{Plan, SessionStateMachine};
+use crate::system::now;
+use crate::{Filter, RuntimeLink, SessionSender};
 use plexus_protocol::api::runtimes::LogSource;
 use plexus_protocol::{Origin, Request, RequestState, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 use plexus_store::{RequestQuery, SessionEntry, StoreError};
@@ -38,7 +41,7 @@ impl Directory {
         let entries = log.store().sessions()?;
         for entry in &entries {
             let Some(state) = self.restore_session(entry)? else { continue };
-            self.shared.ceilings.recall(&state);
+            recall(&self.shared.ceilings, &state);
             let id = &state.origin.runtime_id;
             if state.exited().is_none() && state.native_id().is_some() && orphans.contains_key(id) {
                 let start = state.process_start(entry.mark);

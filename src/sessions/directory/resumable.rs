@@ -14,8 +14,9 @@ use serde_json::value::to_raw_value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::session::{refused, ticket};
-use super::{Directory, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
+use super::Directory;
+use crate::system::ticket;
+use crate::{RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
 use plexus_auth::{Permit, Watch};
 use plexus_dialects::listing::{self, ConversationList, ListedConversation};
 use plexus_dialects::{RuntimeCommand, RuntimeError, RuntimeEvent};
@@ -99,7 +100,7 @@ impl Directory {
     }
 
     /// As [`resumable`](Self::resumable), with the time to wait.
-    pub(super) async fn resumable_within(
+    pub(crate) async fn resumable_within(
         &self,
         patience: Duration,
         id: &RuntimeId,
@@ -207,7 +208,7 @@ fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
 async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let info = link.info();
     let gone = || SessionError::RuntimeGone("it ended before it answered".into());
-    let internal = |why: &str| refused(RuntimeError { code: -32603, message: why.into(), data: None });
+    let internal = |why: &str| SessionError::of_runtime(RuntimeError { code: -32603, message: why.into(), data: None });
     let question = listing::question(&info.dialect, query.cursor.as_deref(), query.most);
     let (method, params) = question.ok_or_else(|| internal("it does not support listing"))?;
     let params = to_raw_value(&params).map_err(|why| internal(&why.to_string()))?;
@@ -243,7 +244,7 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
         reply = reply => reply.ok_or_else(gone)?,
         () = ended => return Err(gone()),
     };
-    let listing = listing::read(&link.info().dialect, &reply.map_err(refused)?);
+    let listing = listing::read(&link.info().dialect, &reply.map_err(SessionError::of_runtime)?);
     let listing = listing.ok_or_else(|| internal("its list of conversations cannot be read"))?;
     if listing.next.as_ref().is_some_and(|next| next.len() > CURSOR_MAX) {
         return Err(internal("its list has a continuation cursor that is too long"));

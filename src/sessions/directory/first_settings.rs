@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::{Directory, OpenSession, SessionError};
+use super::{Directory, OpenSession};
+use crate::SessionError;
 use plexus_auth::{Permit, Prompt};
 use plexus_protocol::{SessionId, SessionInfo};
 use std::sync::Arc;

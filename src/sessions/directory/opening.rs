@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
 use tracing::Instrument as _;
 
-use super::client_calls::SessionOwner;
-use super::directory::{HANDOVER_TRIES, HANDOVER_WAIT};
-use super::runtime_link::{Ack, FoundSession};
-use super::session::{EndedSession, MAILBOX, Persister, SessionHandle, Task, env, mint, now, refused, storage, ticket};
-use super::state::{Plan, SessionEdit, SessionStateMachine};
-use super::{
-    Directory, OpenSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender,
-};
+use super::{Directory, HANDOVER_TRIES, HANDOVER_WAIT, OpenSession};
+use crate::client_calls::SessionOwner;
+use crate::runtime_link::{Ack, FoundSession};
+use crate::session::{Persister, Task, decision_env};
+use crate::session_handle::{EndedSession, MAILBOX, SessionHandle};
+use crate::state::{Plan, SessionEdit, SessionStateMachine};
+use crate::system::{mint, now, ticket};
+use crate::{RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
 use plexus_dialects::{EventDraft, McpServer, OpenedAs, ResumeTarget, RuntimeCommand, RuntimeEvent};
 use plexus_metrics::metrics;
 use plexus_metrics::spans;
@@ -64,7 +64,7 @@ impl Directory {
             let left = state.carried().is_some();
             let exit = RuntimeExit { reason: Some(why.into()), left, ..RuntimeExit::default() };
             let mut plan = Plan::default();
-            state.gone(&exit, &mut env!(self.shared.rules), &mut plan);
+            state.gone(&exit, &mut decision_env!(self.shared.rules), &mut plan);
             let mut persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
             if let Err(error) = persister.keep(&plan, &state).await {
                 // A full disk does not prevent reading; the next start tries again.
@@ -99,8 +99,8 @@ impl Directory {
         let work = tokio::spawn(async move {
             let _opening = opening;
             let mut plan = Plan::default();
-            state.edit(edit, &by, &env!(rules), &mut plan);
-            persister.keep(&plan, &state).await.map_err(|error| storage(&error))?;
+            state.edit(edit, &by, &decision_env!(rules), &mut plan);
+            persister.keep(&plan, &state).await.map_err(|error| SessionError::of_store(&error))?;
             handle.mark_ended(EndedSession { state, died });
             Ok(())
         });
@@ -286,13 +286,13 @@ impl Directory {
         let before = task.state.clone();
         prepare(&mut task.state);
         task.state.see_ceilings(self.shared.ceilings.facts(now()));
-        task.state.opened(drafts, how, &mut env!(self.shared.rules), &mut plan);
+        task.state.opened(drafts, how, &mut decision_env!(self.shared.rules), &mut plan);
         for event in early {
-            task.state.on_runtime_event(event, &mut env!(self.shared.rules), &mut plan);
+            task.state.on_runtime_event(event, &mut decision_env!(self.shared.rules), &mut plan);
         }
-        task.state.resume(&mut env!(self.shared.rules), &mut plan);
+        task.state.resume(&mut decision_env!(self.shared.rules), &mut plan);
         if let Err(error) = task.persister.keep(&plan, &task.state).await {
-            return Err((Box::new(before), storage(&error)));
+            return Err((Box::new(before), SessionError::of_store(&error)));
         }
         drop(acks);
         Ok((task, plan))
@@ -428,7 +428,7 @@ impl Directory {
 
     /// Reopens a session whose runtime was started again: the same conversation if the runtime can resume it, else a new one in
     /// its place. An event says which.
-    pub(super) async fn reopen(&self, id: &SessionId) -> Result<(), SessionError> {
+    pub(crate) async fn reopen(&self, id: &SessionId) -> Result<(), SessionError> {
         let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
@@ -562,7 +562,7 @@ async fn open_in_runtime(
                 for event in events {
                     match event {
                         RuntimeEvent::Opened { native, drafts, how, .. } => opened = Some((native, drafts, how)),
-                        RuntimeEvent::NotOpened { error, .. } => return Err(refused(error)),
+                        RuntimeEvent::NotOpened { error, .. } => return Err(SessionError::of_runtime(error)),
                         other => early.push(other),
                     }
                 }

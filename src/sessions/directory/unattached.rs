@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::session::{EndedSession, SessionHandle, env};
-use super::state::{Plan, SessionStateMachine};
-use super::{Directory, SessionError};
+use super::Directory;
+use crate::SessionError;
+use crate::session::decision_env;
+use crate::session_handle::{EndedSession, SessionHandle};
+use crate::state::{Plan, SessionStateMachine};
 use plexus_protocol::{RuntimeId, SessionId};
 
 /// How long an endpoint may stay unattached after the gateway's start, and after it was let go of; then the pending runs of its sessions
@@ -38,7 +40,7 @@ impl Directory {
     /// Ends the pending work of a session that has no task, and stores that.
     pub(super) async fn abandon_session(&self, handle: &SessionHandle, state: &mut SessionStateMachine, why: &str) {
         let mut plan = Plan::default();
-        state.abandon(why, &mut env!(self.shared.rules), &mut plan);
+        state.abandon(why, &mut decision_env!(self.shared.rules), &mut plan);
         let mut persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
         if let Err(error) = persister.keep(&plan, state).await {
             tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a run ended");

@@ -1,0 +1,31 @@
+//! The exchange between sessions and the book of ceilings about today's ceiling.
+
+use super::ceilings::CeilingBook;
+use super::state::SessionStateMachine;
+use plexus_protocol::Timestamp;
+
+/// Exchanges what a session and the book know: an answer given in the session reaches the book, and the facts of the book reach the
+/// session. Returns true if the session is the one that asks about today.
+pub(super) fn synchronize(book: &CeilingBook, state: &mut SessionStateMachine, now: Timestamp) -> bool {
+    state.see_ceilings(book.facts(now));
+    if let Some(answer) = state.day_answer() {
+        book.answered(answer);
+        state.see_ceilings(book.facts(now));
+    }
+    let id = &state.origin.session_id;
+    let asks = state.wants_day() && book.claim(id);
+    if !asks && !state.asks_about_day() {
+        book.release(id);
+    }
+    asks
+}
+
+/// Takes into the book what a session of an earlier gateway knows of today's ceiling: an answer given there, and an open question.
+pub(super) fn recall(book: &CeilingBook, state: &SessionStateMachine) {
+    if let Some(answer) = state.day_answer() {
+        book.answered(answer);
+    }
+    if state.asks_about_day() {
+        book.claim(&state.origin.session_id);
+    }
+}

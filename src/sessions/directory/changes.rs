@@ -1,0 +1,113 @@
+//! The changes in the folders of sessions.
+
+use std::path::Path;
+
+use super::*;
+use crate::changes::{ChangesError, ReviewComment, UndoRequest};
+use plexus_protocol::api::changes::{ChangeDiff, ChangesView, KeptPatch, UndoneChange};
+use plexus_workspace::FolderStores;
+
+impl Directory {
+    /// Sets where the states of folders are kept. Later calls have no effect.
+    pub fn keep_changes_in(&self, stores: Arc<FolderStores>) {
+        self.shared.changes.keep_in(stores);
+    }
+
+    /// Lists the changes in a session's folder since its first prompt, or in one of its runs.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn changes(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
+        self.shared.changes.list(info, run).await
+    }
+
+    /// Makes the diff of one file.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn change_of_file(
+        &self,
+        info: &Arc<SessionInfo>,
+        path: String,
+        run: Option<RunId>,
+    ) -> Result<ChangeDiff, ChangesError> {
+        self.shared.changes.file(info, path, run).await
+    }
+
+    /// Makes a patch of one file or of all, which `git apply` takes. Its bytes have the encodings of the files.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn changes_patch(
+        &self,
+        info: &Arc<SessionInfo>,
+        path: Option<String>,
+        run: Option<RunId>,
+    ) -> Result<Vec<u8>, ChangesError> {
+        self.shared.changes.patch(info, path, run).await
+    }
+
+    /// Returns the sessions with running runs whose folder contains this one, or is within it.
+    fn running_in(&self, cwd: &str) -> Vec<String> {
+        let folder = Path::new(cwd);
+        let touches = |other: &Path| other.starts_with(folder) || folder.starts_with(other);
+        let infos = self.shared.sessions.iter().map(|handle| handle.info());
+        let running = infos.filter(|info| info.run_id.is_some() && touches(Path::new(&info.cwd)));
+        running.map(|info| info.title.clone().unwrap_or_else(|| info.session_id.to_string())).collect()
+    }
+
+    fn refuse_while_running(&self, info: &SessionInfo, during_run: bool) -> Result<(), ChangesError> {
+        let running = if during_run { Vec::new() } else { self.running_in(&info.cwd) };
+        if running.is_empty() { Ok(()) } else { Err(ChangesError::RunUnderWay(running)) }
+    }
+
+    /// Undoes a change of a file, or a hunk of it.
+    ///
+    /// # Errors
+    /// [`ChangesError`]; nothing was written, but see [`FolderStore::undo`](plexus_workspace::FolderStore::undo) on errors of the disk.
+    pub async fn undo_change(
+        &self,
+        permit: &Permit<Approve>,
+        info: &Arc<SessionInfo>,
+        request: UndoRequest,
+    ) -> Result<UndoneChange, ChangesError> {
+        self.refuse_while_running(info, request.during_run)?;
+        self.shared.changes.undo(info, request, permit.device().resolver()).await
+    }
+
+    /// Lists the undone changes that can be brought back, newest first.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn undone_changes(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
+        self.shared.changes.undone(info).await
+    }
+
+    /// Brings back an undone change.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn redo_change(
+        &self,
+        _permit: &Permit<Approve>,
+        info: &Arc<SessionInfo>,
+        patch_id: String,
+        during_run: bool,
+    ) -> Result<KeptPatch, ChangesError> {
+        self.refuse_while_running(info, during_run)?;
+        self.shared.changes.redo(info, patch_id).await
+    }
+
+    /// Makes one prompt of comments on changed lines.
+    ///
+    /// # Errors
+    /// [`ChangesError`].
+    pub async fn review_prompt(
+        &self,
+        info: &Arc<SessionInfo>,
+        first: String,
+        comments: Vec<ReviewComment>,
+    ) -> Result<String, ChangesError> {
+        self.shared.changes.review_prompt(info, first, comments).await
+    }
+}

@@ -1,0 +1,46 @@
+//! The files of folders, for prompts that name them.
+
+use super::*;
+use crate::files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
+
+impl Directory {
+    /// The files of a session's folder that fit `query`, best first, at most `limit` ([`FILES_MAX`]). All fit an empty one,
+    /// those nearest to the folder first. Hidden and ignored files are left out.
+    ///
+    /// # Errors
+    /// [`SessionError::NoSession`], [`SessionError::Invalid`].
+    pub async fn files(
+        &self,
+        _permit: &Permit<Prompt>,
+        id: &SessionId,
+        query: String,
+        limit: usize,
+    ) -> Result<FoundFiles, SessionError> {
+        let cwd = self.session(id).ok_or_else(|| SessionError::NoSession(id.clone()))?.cwd.clone();
+        self.files_in(cwd, query, limit).await
+    }
+
+    /// The same of any folder of the machine, where a session may begin.
+    ///
+    /// # Errors
+    /// [`SessionError::Invalid`].
+    pub async fn folder_files(
+        &self,
+        _permit: &Permit<Admin>,
+        folder: String,
+        query: String,
+        limit: usize,
+    ) -> Result<FoundFiles, SessionError> {
+        self.files_in(folder, query, limit).await
+    }
+
+    async fn files_in(&self, cwd: String, query: String, limit: usize) -> Result<FoundFiles, SessionError> {
+        if query.chars().count() > FILE_QUERY_MAX {
+            return Err(SessionError::Invalid(format!("the query may have at most {FILE_QUERY_MAX} characters")));
+        }
+        let Some(found) = self.shared.folder_walks.best(&cwd, query, limit.clamp(1, FILES_MAX)).await else {
+            return Ok(FoundFiles { truncated: true, ..FoundFiles::default() });
+        };
+        found.map_err(|why| SessionError::Invalid(format!("the folder {cwd:?} cannot be read: {why}")))
+    }
+}

@@ -1,0 +1,74 @@
+//! The projects of sessions, brought up to date.
+
+use std::time::Duration;
+
+use super::*;
+use crate::projects::Projects;
+use plexus_protocol::{Project, SessionState};
+
+/// How long a list waits for what is read for it; then it shows what is known, and clients are told of changes later.
+const LIST_WAIT: Duration = Duration::from_millis(500);
+
+impl Directory {
+    /// Brings the projects of all sessions up to date, or of one, if they were not just now. Waits a short time for it; what
+    /// comes later is told as a change of the session.
+    pub async fn renew_projects(&self, one: Option<&SessionId>) {
+        let projects = &self.shared.projects;
+        let mut stale: BTreeMap<String, Vec<SessionHandle>> = BTreeMap::new();
+        match one {
+            Some(id) => {
+                let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
+                handle.into_iter().for_each(|handle| add_stale(projects, &handle, &mut stale));
+            }
+            None => {
+                if !projects.list_is_due() {
+                    return;
+                }
+                self.shared.sessions.iter().for_each(|handle| add_stale(projects, &handle, &mut stale));
+            }
+        }
+        if stale.is_empty() {
+            return;
+        }
+        let projects = projects.clone();
+        // Spawned, so that it goes on after the wait, and if the client leaves.
+        let work = tokio::spawn(async move {
+            let Some(read) = projects.read(stale.keys().cloned().collect()).await else { return };
+            let mut replies = Vec::new();
+            for (project, handles) in read.into_iter().zip(stale.into_values()) {
+                for handle in handles {
+                    replies.extend(send_project(&handle, &project).await);
+                }
+            }
+            for reply in replies {
+                // The session ended meanwhile, and keeps what it had.
+                let _ = reply.await;
+            }
+        });
+        let _ = tokio::time::timeout(LIST_WAIT, work).await;
+    }
+}
+
+/// Adds a session whose folder has to be read. One that has ended keeps the project that it had.
+fn add_stale(projects: &Projects, handle: &SessionHandle, stale: &mut BTreeMap<String, Vec<SessionHandle>>) {
+    let view = handle.view.load();
+    let cwd = &view.info.cwd;
+    let stale_now = match view.info.state {
+        SessionState::Exited => view.info.project.is_none() && projects.known(cwd).is_none(),
+        _ => !projects.is_fresh(cwd),
+    };
+    if stale_now {
+        stale.entry(view.info.cwd.clone()).or_default().push(handle.clone());
+    }
+}
+
+/// Gives a session's task its project, if that changed; returns the receiver of its reply.
+async fn send_project(handle: &SessionHandle, project: &Project) -> Option<oneshot::Receiver<()>> {
+    if handle.view.load().info.project.as_ref() == Some(project) {
+        return None;
+    }
+    let (reply, received) = oneshot::channel();
+    let command = SessionCommand::Project { project: project.clone(), reply };
+    handle.commands.as_ref()?.send(command).await.ok()?;
+    Some(received)
+}

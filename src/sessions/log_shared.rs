@@ -1,0 +1,258 @@
+//! What readers of the log share: the ring of the newest events, the head, and reads of older events from the store.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dashmap::DashMap;
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::Filter;
+use super::watching::Watchers;
+use plexus_protocol::{Epoch, ErrorBody, Event, Kind, Origin, Position, RunId, SessionId, Timestamp};
+use plexus_store::{DamagedBlock, EventsAcross, ReadLimit, Store, StoreError};
+
+/// Bytes of events that the ring keeps in memory; older ones are read from the store.
+const RING_BYTES: usize = 8 << 20;
+/// Events that the ring keeps at most: bounds the bookkeeping when events are tiny.
+const RING_EVENTS: usize = 32 << 10;
+/// Sessions named by a filter that are read one by one, each from where the page is; more are read together, in the order
+/// of the log.
+const APART_MAX: usize = 8;
+
+/// The part of the log that readers use.
+pub(super) struct LogShared {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) epoch: Epoch,
+    pub(super) ring: RwLock<Ring>,
+    pub(super) head: watch::Sender<Position>,
+    /// Per session: the last event, and the last that retention removed.
+    pub(super) marks: DashMap<SessionId, SessionPositions>,
+    pub(super) watchers: Arc<Watchers>,
+}
+
+#[derive(Clone)]
+pub(super) struct SessionPositions {
+    pub(super) origin: Arc<Origin>,
+    pub(super) last: Position,
+    pub(super) trimmed: Position,
+}
+
+/// Consecutive events, the newest at the back.
+#[derive(Default)]
+pub(super) struct Ring {
+    /// The position of the first event; the others follow without a gap. `None` was deleted.
+    pub(super) first: Position,
+    pub(super) events: VecDeque<Option<Arc<Event>>>,
+    bytes: usize,
+    /// When the gateway received each group of runtime output, by the group's last position.
+    heard: VecDeque<(Position, Instant)>,
+}
+
+impl Ring {
+    /// When the group with this position was received.
+    pub(super) fn heard_of(&self, position: Position) -> Option<Instant> {
+        let at = self.heard.partition_point(|(last, _)| *last < position);
+        self.heard.get(at).map(|(_, heard)| *heard)
+    }
+}
+
+/// Some events, and where to read on.
+#[derive(Clone, Debug)]
+pub struct EventPage {
+    /// The events, in order of position.
+    pub events: Vec<Arc<Event>>,
+    /// Read on after this: everything up to it that the filter lets through is in `events`, or was before them.
+    pub next: Position,
+    /// When the gateway received the first of them, if it is still in the ring.
+    pub heard: Option<Instant>,
+}
+
+impl LogShared {
+    pub(super) fn read_cold(
+        &self,
+        filter: &Filter,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<EventPage, StoreError> {
+        let some = match &filter.sessions {
+            Some(some) if some.len() <= APART_MAX => some,
+            _ => return self.read_across(filter, after, limit),
+        };
+        // The head first: events committed during the read come with the next page, so that nothing is skipped.
+        let head = *self.head.borrow();
+        let behind: Vec<(Arc<Origin>, Position)> = some
+            .iter()
+            .filter_map(|session| self.marks.get(session))
+            .filter(|mark| mark.last > after && filter.takes(&mark.origin))
+            .map(|mark| (Arc::clone(&mark.origin), mark.last))
+            .collect();
+        let each = ReadLimit {
+            events: (limit.events / behind.len().max(1)).max(64).min(limit.events),
+            bytes: (limit.bytes / behind.len().max(1)).max(64 << 10).min(limit.bytes),
+        };
+        let mut events = Vec::new();
+        let mut next = head;
+        for (origin, last) in behind {
+            let (some, read_to) = self.read_session(&origin, after, each)?;
+            if read_to < last {
+                next = next.min(read_to);
+            }
+            events.extend(some);
+        }
+        events.retain(|event: &Arc<Event>| event.position <= next);
+        events.sort_by_key(|event| event.position);
+        let mut bytes = 0;
+        let fits = events
+            .iter()
+            .enumerate()
+            .take_while(|(n, event)| {
+                let fits = *n == 0 || (*n < limit.events && bytes < limit.bytes);
+                bytes += event.weight();
+                fits
+            })
+            .count();
+        if fits < events.len() {
+            events.truncate(fits);
+            next = events.last().map_or(after, |event| event.position);
+        }
+        Ok(EventPage { events, next, heard: None })
+    }
+
+    fn read_across(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Result<EventPage, StoreError> {
+        let head = *self.head.borrow();
+        let EventsAcross { events, damaged, next } =
+            self.store.read_across(&|origin| filter.takes(origin), after, limit)?;
+        let mut events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
+        if !damaged.is_empty() {
+            events.extend(damaged.into_iter().map(|block| Arc::new(damage(block))));
+            events.sort_by_key(|event| event.position);
+        }
+        // The store may be a commit ahead of what is shown.
+        let next = next.min(head).max(after);
+        events.retain(|event| event.position <= next);
+        Ok(EventPage { events, next, heard: None })
+    }
+
+    fn read_session(
+        &self,
+        origin: &Arc<Origin>,
+        after: Position,
+        limit: ReadLimit,
+    ) -> Result<(Vec<Arc<Event>>, Position), StoreError> {
+        match self.store.read(&origin.session_id, after, limit) {
+            Ok(events) => {
+                let read_to = events.last().map_or(Position(u64::MAX), |event| event.position);
+                Ok((events.into_iter().map(Arc::new).collect(), read_to))
+            }
+            Err(StoreError::Damaged { position, resume_at, .. }) => {
+                let position = position.max(after.next());
+                let event = damage(DamagedBlock { origin: Arc::clone(origin), position, last: resume_at });
+                Ok((vec![Arc::new(event)], resume_at))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(super) fn read_before(
+        &self,
+        session: &SessionId,
+        before: Position,
+        limit: ReadLimit,
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        let Some(origin) = self.marks.get(session).map(|marks| Arc::clone(&marks.origin)) else {
+            return Ok(Vec::new());
+        };
+        // Events that are stored but not shown yet are not read.
+        let before = before.min(self.head.borrow().next());
+        match self.store.read_before(session, before, limit) {
+            Ok(events) => Ok(events.into_iter().map(Arc::new).collect()),
+            Err(StoreError::Damaged { position, .. }) => {
+                let last = Position(before.0.saturating_sub(1));
+                Ok(vec![Arc::new(damage(DamagedBlock { origin, position, last }))])
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Removes a deleted session from the ring.
+    pub(super) fn forget_session(&self, session: &SessionId) {
+        self.marks.remove(session);
+        let mut ring = self.ring.write();
+        let Ring { events, bytes, .. } = &mut *ring;
+        for slot in events {
+            if let Some(event) = slot.take_if(|event| event.origin.session_id == *session) {
+                *bytes -= event.weight();
+            }
+        }
+    }
+
+    /// Retention removed these sessions' events up to there.
+    pub(super) fn trimmed(&self, lost: &[(SessionId, Position)]) {
+        for (session, through) in lost {
+            if let Some(mut mark) = self.marks.get_mut(session) {
+                mark.trimmed = mark.trimmed.max(*through);
+            }
+        }
+    }
+
+    /// Shows stored events, in the order of their positions. A position that is missing among them was refused.
+    pub(super) fn show(&self, events: &[Arc<Event>], heard: Option<Instant>) {
+        let Some(last) = events.last() else { return };
+        for event in events {
+            self.marks
+                .entry(event.origin.session_id.clone())
+                .and_modify(|mark| mark.last = event.position)
+                .or_insert_with(|| SessionPositions {
+                    origin: Arc::clone(&event.origin),
+                    last: event.position,
+                    trimmed: Position::START,
+                });
+        }
+        let mut ring = self.ring.write();
+        for event in events {
+            if ring.events.is_empty() {
+                ring.first = event.position;
+            }
+            while ring.first.0 + (ring.events.len() as u64) < event.position.0 {
+                ring.events.push_back(None);
+            }
+            ring.bytes += event.weight();
+            ring.events.push_back(Some(Arc::clone(event)));
+        }
+        while ring.events.len() > 1 && (ring.bytes > RING_BYTES || ring.events.len() > RING_EVENTS) {
+            if let Some(old) = ring.events.pop_front() {
+                ring.first = ring.first.next();
+                ring.bytes -= old.map_or(0, |old| old.weight());
+            }
+        }
+        if let Some(heard) = heard {
+            ring.heard.push_back((last.position, heard));
+        }
+        while ring.heard.front().is_some_and(|(last, _)| *last < ring.first) {
+            ring.heard.pop_front();
+        }
+        // Under the ring's lock: a reader that comes back with the cursor of an event from the ring is not ahead of the log.
+        self.head.send_replace(last.position);
+        drop(ring);
+        self.watchers.notify(events);
+    }
+}
+
+/// The event that takes the place of a damaged block.
+fn damage(block: DamagedBlock) -> Event {
+    let DamagedBlock { origin, position, last } = block;
+    let session_id = origin.session_id.clone();
+    let text = StoreError::Damaged { position, resume_at: last, session_id }.to_string();
+    Event {
+        position,
+        origin,
+        run_id: RunId::trusted("r_damaged"),
+        seq: 0,
+        at: Timestamp::default(),
+        kind: Kind::Error,
+        body: serde_json::to_vec(&ErrorBody::new("damaged", &text)).unwrap_or_default().into(),
+        native: None,
+    }
+}

@@ -1,0 +1,20 @@
+//! The settings of all sessions.
+
+use super::prompts::PROMPT_MAX;
+
+/// Settings of all sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionRules {
+    /// Time after which an open request expires, in milliseconds.
+    pub expire_ms: Option<u64>,
+    /// Most queued prompts of a session; one more is refused.
+    pub queue: usize,
+    /// Longest prompt, in bytes of its content; a longer one is refused.
+    pub prompt_max: usize,
+}
+
+impl Default for SessionRules {
+    fn default() -> Self {
+        Self { expire_ms: None, queue: 64, prompt_max: PROMPT_MAX }
+    }
+}

@@ -1,0 +1,217 @@
+//! A session from outside its task: its mailbox, its public state and, while no task owns it, its state.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::SessionError;
+use super::answer_key::AnswerKey;
+use super::client_calls::SessionOwner;
+use super::prompt_key::PromptKey;
+use super::prompts::PromptContent;
+use super::state::{SessionEdit, SessionStateMachine};
+use super::surfaces::{AskWork, Press, SurfaceBoard, WaitingCall};
+use plexus_ledger::{Charge, LedgerFull};
+use plexus_protocol::api::sessions::AcceptedPrompt;
+use plexus_protocol::{
+    Answer, CallDigest, Origin, Project, Receipt, Request, RequestId, Resolver, Risk, RunId, RunInfo, SessionInfo,
+    Timestamp,
+};
+
+/// Commands of clients that wait for the session's task; when it is full, the clients wait.
+pub(super) const MAILBOX: usize = 256;
+
+/// A command of a client to a session.
+pub(super) enum SessionCommand {
+    Prompt {
+        content: PromptContent,
+        by: Resolver,
+        once: Option<PromptKey>,
+        /// The run whose prompt this repeats: it is cancelled first, and this prompt runs next.
+        again: Option<RunId>,
+        /// The ledger's charge for the content, or that there was no room for it.
+        charge: Option<Result<Charge, LedgerFull>>,
+        reply: oneshot::Sender<Result<AcceptedPrompt, SessionError>>,
+    },
+    Cancel {
+        run_id: Option<RunId>,
+        by: Resolver,
+        reason: Option<String>,
+        reply: oneshot::Sender<Result<RunId, SessionError>>,
+    },
+    Answer {
+        id: RequestId,
+        answer: Box<Answer>,
+        by: Resolver,
+        /// The highest risk that the device may answer.
+        up_to: Option<Risk>,
+        key: Option<AnswerKey>,
+        /// When the gateway received it.
+        at: Instant,
+        reply: oneshot::Sender<Result<Receipt, SessionError>>,
+    },
+    Call {
+        method: String,
+        params: Option<Box<RawValue>>,
+        notify: bool,
+        reply: oneshot::Sender<Result<Box<RawValue>, SessionError>>,
+    },
+    Edit {
+        edit: SessionEdit,
+        by: Resolver,
+        reply: oneshot::Sender<Result<(), SessionError>>,
+    },
+    /// The project of its folder was read again.
+    Project {
+        project: Project,
+        reply: oneshot::Sender<()>,
+    },
+    Draw(Box<WaitingCall>),
+    Act(Box<Press>),
+    Ask(Box<AskWork>),
+    /// End the session: the run is cancelled, the task ends.
+    Close {
+        reply: oneshot::Sender<Result<(), SessionError>>,
+    },
+}
+
+impl SessionCommand {
+    pub(super) fn refuse(self, why: SessionError) {
+        match self {
+            Self::Prompt { reply, .. } => drop(reply.send(Err(why))),
+            Self::Cancel { reply, .. } => drop(reply.send(Err(why))),
+            Self::Answer { reply, .. } => drop(reply.send(Err(why))),
+            Self::Call { reply, .. } => drop(reply.send(Err(why))),
+            Self::Edit { reply, .. } | Self::Close { reply } => drop(reply.send(Err(why))),
+            // Whoever read it sees that it was not taken.
+            Self::Project { reply, .. } => drop(reply),
+            Self::Draw(call) => drop(call.reply.send(Err(why))),
+            Self::Act(press) => drop(press.reply.send(Err(why))),
+            Self::Ask(work) => work.refuse(why),
+        }
+    }
+}
+
+/// The public state of a session, readable without asking its task. Never older than the log.
+pub(super) struct SessionSummary {
+    pub(super) info: SessionInfo,
+    pub(super) open: Vec<Arc<Request>>,
+    pub(super) runs: Vec<RunInfo>,
+    /// The device that opened it.
+    pub(super) owner: Option<SessionOwner>,
+    /// Whether it asks about today's ceiling.
+    pub(super) asks_day: bool,
+    /// The content of the queued prompts.
+    pub(super) waiting: Vec<(RunId, PromptContent)>,
+    /// The unfinished calls of the gateway's own tools, where they are checked.
+    pub(super) own_calls: Vec<CallDigest>,
+}
+
+/// Sorts sessions by their latest activity: the log position first, then the time.
+pub type NewsRank = (u64, i64);
+
+/// A session, from outside its task.
+#[derive(Clone)]
+pub(super) struct SessionHandle {
+    pub(super) origin: Arc<Origin>,
+    /// The mailbox of its task; none for a session that ended.
+    pub(super) commands: Option<mpsc::Sender<SessionCommand>>,
+    pub(super) view: Arc<ArcSwap<SessionSummary>>,
+    /// When something last happened, in milliseconds. Updated more often than the view.
+    pub(super) updated: Arc<AtomicI64>,
+    /// The position of the event that started the current activity.
+    pub(super) doing_at: Arc<AtomicU64>,
+    /// The position of its last event: finds what changed since a position, whatever the clock did.
+    pub(super) last: Arc<AtomicU64>,
+    /// The position of its latest activity since this gateway started, 0 if there was none: sorts sessions by activity.
+    pub(super) news: Arc<AtomicU64>,
+    /// The state, while no task owns it.
+    parked: Arc<Mutex<Option<EndedSession>>>,
+    /// Held while the session is being reopened: other callers wait for the outcome.
+    pub(super) opening: Arc<tokio::sync::Mutex<()>>,
+    pub(super) surfaces: Arc<SurfaceBoard>,
+}
+
+/// The state of an ended session: it continues from here if its runtime is started again.
+pub(super) struct EndedSession {
+    pub(super) state: SessionStateMachine,
+    /// Its runtime exited while this gateway ran: the session is reopened with the runtime.
+    pub(super) died: bool,
+}
+
+impl SessionHandle {
+    pub(super) fn of(state: &SessionStateMachine, commands: Option<mpsc::Sender<SessionCommand>>) -> Self {
+        let view = view_of(state);
+        let updated = Arc::new(AtomicI64::new(view.info.updated_at.as_millis()));
+        let view = Arc::new(ArcSwap::from_pointee(view));
+        Self {
+            origin: Arc::clone(&state.origin),
+            commands,
+            view,
+            updated,
+            doing_at: Arc::default(),
+            last: Arc::default(),
+            news: Arc::default(),
+            parked: Arc::default(),
+            opening: Arc::default(),
+            surfaces: Arc::default(),
+        }
+    }
+
+    /// Stores the state of a task that ended.
+    pub(super) fn mark_ended(&self, parked: EndedSession) {
+        *self.parked() = Some(parked);
+    }
+
+    /// The run that was requested under this key, if the session has no task and remembers it.
+    pub(super) fn known(&self, once: &PromptKey) -> Result<Option<AcceptedPrompt>, SessionError> {
+        self.parked().as_ref().map_or(Ok(None), |parked| parked.state.known(once))
+    }
+
+    /// A copy of the state, if there is no task. Callers that replace it must hold `opening`.
+    pub(super) fn ended_state(&self) -> Option<EndedSession> {
+        self.parked().as_ref().map(|parked| EndedSession { state: parked.state.clone(), died: parked.died })
+    }
+
+    /// Takes the state, for a task to own.
+    pub(super) fn take_ended(&self) -> Option<EndedSession> {
+        self.parked().take()
+    }
+
+    /// The generation of the runtime whose exit ended the session.
+    pub(super) fn died_in(&self) -> Option<u64> {
+        self.parked().as_ref().filter(|parked| parked.died).map(|parked| parked.state.generation())
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Option<EndedSession>> {
+        self.parked.lock()
+    }
+
+    /// By log position; by time only for activity before this gateway started.
+    pub(super) fn rank(&self) -> NewsRank {
+        (self.news.load(Ordering::Relaxed), self.updated.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn info(&self) -> SessionInfo {
+        let mut info = self.view.load().info.clone();
+        info.updated_at = Timestamp::from_millis(self.updated.load(Ordering::Relaxed));
+        info
+    }
+}
+
+pub(super) fn view_of(state: &SessionStateMachine) -> SessionSummary {
+    SessionSummary {
+        info: state.info(),
+        open: state.open_requests(),
+        runs: state.runs(),
+        owner: state.owner().cloned(),
+        asks_day: state.asks_about_day(),
+        waiting: state.waiting(),
+        own_calls: state.own_calls(),
+    }
+}
