@@ -343,7 +343,7 @@ impl Gateway {
         let launcher = Arc::clone(&runtimes) as _;
         let directory = Directory::open_limited(log.clone(), launcher, rules, ceilings).await.map_err(failed)?;
         let folders = Arc::new(plexus_workspace::FolderStores::new(&absolute(&home)));
-        directory.keep_changes_in(Arc::clone(&folders));
+        directory.changes().keep_in(Arc::clone(&folders));
         equip(&directory, &auth, &absolute(&exe), &absolute(&home));
         let (stop, stopping) = watch::channel(false);
         let core = Core {
@@ -374,9 +374,9 @@ impl Gateway {
             proof: features.health.proof.secret().into(),
         };
         announce(&home, &running)?;
-        core.directory.charge_to(&core.ledger);
+        core.directory.set_ledger(&core.ledger);
         let calls = router::acp::ForwardedCalls::new(features.acp.sessions.clone(), core.auth.clone());
-        core.directory.reach_clients(Arc::new(calls));
+        core.directory.set_clients(Arc::new(calls));
         config.runtimes.into_iter().for_each(|runtime| attach(&core.directory, runtime));
         let links = (links, bind_links(&core.directory, &home));
         let retention = retention_rules(&config.retention);
@@ -616,7 +616,7 @@ fn worktrees(home: &Path, folders: Arc<plexus_workspace::FolderStores>, director
 
 /// Gives the agents of sessions the tools to draw with.
 fn equip(directory: &Directory, auth: &Auth, exe: &Path, home: &Path) {
-    directory.give_tools(Arc::new(surface_tools::SurfaceTools {
+    directory.set_agent_tools(Arc::new(surface_tools::SurfaceTools {
         auth: auth.clone(),
         exe: exe.to_owned(),
         home: home.to_owned(),

@@ -50,7 +50,7 @@ impl AgentTools for SurfaceTools {
         self.auth.dismiss_agent(session);
     }
 
-    fn found(&self, sessions: &[SessionId]) {
+    fn restore(&self, sessions: &[SessionId]) {
         self.auth.keep_agents(sessions);
         for session in sessions {
             if let Err(error) = self.auth.admit_agent(session) {

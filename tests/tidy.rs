@@ -654,7 +654,6 @@ const CIRCLES_LEFT: &[&str] = &[
     "src/router/listen",
     "src/router/notify",
     "src/runtimes",
-    "src/sessions",
 ];
 
 /// The modules of each folder that import each other in a circle, with the folder's path. The folder's own root, which joins its modules,

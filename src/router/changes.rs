@@ -96,7 +96,7 @@ fn run(query: &Query) -> Result<Option<RunId>, Problem> {
 pub(super) async fn list(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     let run = run(&Query::of(&call))?;
-    json(StatusCode::OK, &state.directory.changes(&session, run).await?)
+    json(StatusCode::OK, &state.directory.changes().list(&session, run).await?)
 }
 
 pub(super) async fn file(state: Core, call: Call) -> Outcome {
@@ -104,32 +104,32 @@ pub(super) async fn file(state: Core, call: Call) -> Outcome {
     let query = Query::of(&call);
     let path = query.get("path").ok_or_else(|| bad_query("name the file in `path`".into()))?.into();
     let run = run(&query)?;
-    json(StatusCode::OK, &state.directory.change_of_file(&session, path, run).await?)
+    json(StatusCode::OK, &state.directory.changes().file(&session, path, run).await?)
 }
 
 pub(super) async fn patch(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
     let query = Query::of(&call);
     let (path, run) = (query.get("path").map(Into::into), run(&query)?);
-    Ok(body(StatusCode::OK, "text/x-diff", state.directory.changes_patch(&session, path, run).await?))
+    Ok(body(StatusCode::OK, "text/x-diff", state.directory.changes().patch(&session, path, run).await?))
 }
 
 pub(super) async fn undo(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let UndoChange { path, digest, hunk, during_run } = call.json()?;
     let wish = UndoRequest { path, digest, hunk, during_run };
-    json(StatusCode::OK, &state.directory.undo_change(&permit, &session, wish).await?)
+    json(StatusCode::OK, &state.directory.changes().undo(&permit, &session, wish).await?)
 }
 
 pub(super) async fn undone(state: Core, call: Call) -> Outcome {
     let (session, _) = session::<Watch>(&state, &call)?;
-    json(StatusCode::OK, &UndoneChanges { undone: state.directory.undone_changes(&session).await? })
+    json(StatusCode::OK, &UndoneChanges { undone: state.directory.changes().undone(&session).await? })
 }
 
 pub(super) async fn redo(state: Core, call: Call) -> Outcome {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let RedoChange { patch_id, during_run } = call.json()?;
-    json(StatusCode::OK, &state.directory.redo_change(&permit, &session, patch_id, during_run).await?)
+    json(StatusCode::OK, &state.directory.changes().redo(&permit, &session, patch_id, during_run).await?)
 }
 
 pub(super) async fn review(state: Core, call: Call) -> Outcome {
@@ -152,7 +152,7 @@ pub(super) async fn review(state: Core, call: Call) -> Outcome {
         }
         checked.push(ReviewComment { path, old: side == DiffSide::Old, line, end_line, text });
     }
-    let prompt = state.directory.review_prompt(&session, text, checked).await?;
+    let prompt = state.directory.changes().review_prompt(&session, text, checked).await?;
     let accepted = state.directory.prompt_once(&permit, &session.session_id, vec![text_block(&prompt)], key).await?;
     json(StatusCode::ACCEPTED, &accepted)
 }

@@ -67,7 +67,7 @@ impl Core {
         answer: Answer,
         key: Option<String>,
     ) -> Result<Receipt, SessionError> {
-        match self.directory.answer(permit, id, answer, key).await {
+        match self.directory.requests().answer(permit, id, answer, key).await {
             Err(refusal) => Err(self.with_approvers(permit.device(), id, refusal).await),
             receipt => receipt,
         }
@@ -76,7 +76,7 @@ impl Core {
     /// Adds the names of the devices that may answer to a refusal, as far as this device may know them.
     pub async fn with_approvers(&self, device: &Device, id: &RequestId, mut refusal: SessionError) -> SessionError {
         if let SessionError::RiskTooHigh(too) = &mut refusal
-            && let Ok(Some((session, runtime))) = self.directory.request_target(id).await
+            && let Ok(Some((session, runtime))) = self.directory.requests().target(id).await
         {
             too.devices = self.auth.answering(device, Target::Session(&session, &runtime), too.risk);
         }

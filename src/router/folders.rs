@@ -96,7 +96,7 @@ pub(super) async fn files(state: Core, call: Call) -> Outcome {
     let opened = tokio::time::timeout(DISK_WAIT, tokio::fs::read_dir(&folder)).await.map_err(|_| slow())?;
     drop(opened.map_err(|error| unreadable(&folder, &error))?);
     let folder = folder.display().to_string();
-    let found = state.directory.folder_files(&permit, folder, sought, limit).await?;
+    let found = state.directory.files().of_folder(&permit, folder, sought, limit).await?;
     json(StatusCode::OK, &found_files(found))
 }
 

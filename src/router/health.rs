@@ -115,7 +115,7 @@ fn standing(core: &Core) -> Standing {
     for run in core.directory.runs(&Filter::all()) {
         standing.runs.with_label_values(&[label(&run.session_id), run.status.as_str()]).inc();
     }
-    for request in core.directory.open_requests(&Filter::all()) {
+    for request in core.directory.requests().open(&Filter::all()) {
         standing.requests.with_label_values(&[label(&request.session_id), request.risk.as_str()]).inc();
     }
     standing

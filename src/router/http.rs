@@ -149,7 +149,7 @@ pub(super) async fn session(state: Core, call: Call) -> Outcome {
 pub(super) async fn files(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let (sought, limit) = files_wanted(&call)?;
-    let found = state.directory.files(&permit, &session.session_id, sought, limit).await?;
+    let found = state.directory.files().of_session(&permit, &session.session_id, sought, limit).await?;
     json(StatusCode::OK, &found_files(found))
 }
 
@@ -178,7 +178,7 @@ pub(super) async fn edit_session(state: Core, call: Call) -> Outcome {
 
 pub(super) async fn forget_session(state: Core, call: Call) -> Outcome {
     let (session, permit) = session_of::<Admin>(&state, &call)?;
-    state.directory.forget_session(&permit, &session.session_id).await?;
+    state.directory.delete_session(&permit, &session.session_id).await?;
     no_content()
 }
 
@@ -206,7 +206,7 @@ pub(super) async fn cancel(state: Core, call: Call) -> Outcome {
 pub(super) async fn snapshot(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let most = Query::of(&call).number("max_bytes", WINDOW)?;
-    json(StatusCode::OK, &state.directory.snapshot_within(&session.session_id, most).await?)
+    json(StatusCode::OK, &state.directory.snapshots().within(&session.session_id, most).await?)
 }
 
 // === events ===
@@ -319,12 +319,12 @@ async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Opti
     let log = state.directory.log();
     let end = match one {
         Some(session) => {
-            let snapshot = state.directory.snapshot(session).await?;
+            let snapshot = state.directory.snapshots().get(session).await?;
             let at = snapshot.cursor.position;
             PageEnd { snapshot: Some(snapshot), ..PageEnd::new(log, LogPlace::after(at)) }
         }
         None => {
-            let many = state.directory.snapshots(filter).await?;
+            let many = state.directory.snapshots().latest(filter).await?;
             let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
             let end = PageEnd::new(log, LogPlace::after(many.at));
             PageEnd { snapshots: Some(many.snapshots), omitted, ..end }
@@ -420,7 +420,7 @@ pub(super) async fn requests(state: Core, call: Call) -> Outcome {
     let limit = number("limit")?.map_or(LISTED, |limit| usize::try_from(limit).unwrap_or(LISTED));
     let filter = filter_for(caller, None);
     let (requests, next) =
-        state.directory.requests(&filter, wanted, session.as_ref(), number("before")?, limit).await?;
+        state.directory.requests().list(&filter, wanted, session.as_ref(), number("before")?, limit).await?;
     json(
         StatusCode::OK,
         &RequestsPage {
@@ -432,7 +432,7 @@ pub(super) async fn requests(state: Core, call: Call) -> Outcome {
 
 pub(super) async fn request(state: Core, call: Call) -> Outcome {
     let (id, _) = request_of::<Watch>(&state, &call).await?;
-    let request = state.directory.request(&id).await?;
+    let request = state.directory.requests().get(&id).await?;
     json(StatusCode::OK, &request.ok_or_else(|| no_such("request_not_found", "request"))?)
 }
 

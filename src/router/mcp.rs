@@ -107,7 +107,7 @@ impl SessionCalls {
             ("POST", Some("asks"), None) => {
                 let ask = read::<NewAsk>(call)?.into_call().map_err(Problem::invalid)?;
                 let (bytes, key) = (bytes(call), call.key.map(str::to_owned));
-                written(&self.state.directory.ask(&self.permit, &self.session, ask, bytes, key).await?)
+                written(&self.state.directory.surfaces().ask(&self.permit, &self.session, ask, bytes, key).await?)
             }
             ("GET", Some("asks"), Some(ask)) => {
                 let ask = ask.parse().map_err(|_| no_such("request_not_found", "request"))?;
@@ -120,7 +120,7 @@ impl SessionCalls {
 
     async fn draw(&self, call: &mcp::GatewayCall<'_>, drawing: SurfaceCall) -> Result<Value, Problem> {
         let (bytes, key) = (bytes(call), call.key.map(str::to_owned));
-        written(&self.state.directory.draw(&self.permit, &self.session, drawing, bytes, key).await?)
+        written(&self.state.directory.surfaces().draw(&self.permit, &self.session, drawing, bytes, key).await?)
     }
 }
 

@@ -114,7 +114,7 @@ pub(super) fn runtime_for<S: Right>(
 pub(super) async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
     let missing = || no_such("request_not_found", "request");
     let id: RequestId = call.id(missing)?;
-    let (session, runtime) = state.directory.request_target(&id).await?.ok_or_else(missing)?;
+    let (session, runtime) = state.directory.requests().target(&id).await?.ok_or_else(missing)?;
     let target = Target::Session(&session, &runtime);
     let caller = call.caller()?;
     if !knows(caller, target) {

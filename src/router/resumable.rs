@@ -32,5 +32,5 @@ pub(super) async fn list(state: Core, call: Call) -> Outcome {
         Some(text) => text.parse().map_err(|()| bad_query("`cursor` does not come from a listing".into()))?,
         None => ResumableAt::default(),
     };
-    json(StatusCode::OK, &state.directory.resumable(&permit, &id, &at, limit).await?)
+    json(StatusCode::OK, &state.directory.resumable().page(&permit, &id, &at, limit).await?)
 }

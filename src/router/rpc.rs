@@ -355,7 +355,7 @@ impl Rpc {
             ws_notify(&mut frames, &hello);
             let mut position = attach.after;
             if attach.resume != ResumeVerdict::Ok {
-                let many = state.directory.snapshots(&filter).await?;
+                let many = state.directory.snapshots().latest(&filter).await?;
                 position = many.at;
                 let snapshots = Snapshots::new(Some(&name), log.cursor(position), many);
                 ws_notify(&mut frames, &snapshots);
@@ -541,7 +541,7 @@ impl Rpc {
         async move {
             let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));
             let id: RequestId = request_id.parse().map_err(|_| missing("with that name"))?;
-            let target = state.directory.request_target(&id).await?;
+            let target = state.directory.requests().target(&id).await?;
             let (session, runtime) = target
                 .filter(|(session, runtime)| caller.sees(session, runtime))
                 .ok_or_else(|| missing(id.as_str()))?;

@@ -52,7 +52,7 @@ pub(super) async fn serve(state: Core, caller: Caller, parts: Parts, filter: Fil
     sse_notify(&mut text, None, "hello", &Hello::new(&state, &caller, &filter, &attach, None));
     let mut position = attach.after;
     if attach.resume != ResumeVerdict::Ok {
-        match state.directory.snapshots(&filter).await {
+        match state.directory.snapshots().latest(&filter).await {
             Ok(many) => {
                 position = many.at;
                 let cursor = log.cursor(many.at);

@@ -57,7 +57,7 @@ pub(super) struct Surfaces {
 
 pub(super) async fn list(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
-    json(StatusCode::OK, &Surfaces { surfaces: state.directory.surfaces(&session.session_id).await? })
+    json(StatusCode::OK, &Surfaces { surfaces: state.directory.surfaces().list(&session.session_id).await? })
 }
 
 /// The pinned surfaces of all sessions.
@@ -68,7 +68,7 @@ pub(super) struct PinnedSurfaces {
 }
 
 pub(super) async fn pinned(state: Core, call: Call) -> Outcome {
-    let surfaces = state.directory.pinned_surfaces(&filter_for(call.caller()?, None)).await?;
+    let surfaces = state.directory.surfaces().pinned(&filter_for(call.caller()?, None)).await?;
     json(StatusCode::OK, &PinnedSurfaces { surfaces })
 }
 
@@ -204,7 +204,10 @@ pub(super) async fn act(state: Core, call: Call) -> Outcome {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (surface, action) = (name(&call)?, call.json::<SurfaceAction>()?);
     let by = Presser::of(call.caller()?, &session.session_id, &session.runtime_id)?;
-    json(StatusCode::OK, &state.directory.act(by, &session.session_id, surface, action.into_request()).await?)
+    json(
+        StatusCode::OK,
+        &state.directory.surfaces().act(by, &session.session_id, surface, action.into_request()).await?,
+    )
 }
 
 /// A question by a surface: of one that is shown, or of a new one with `components`.
@@ -249,7 +252,7 @@ pub(super) async fn ask(state: Core, call: Call) -> Outcome {
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());
     let ask = call.json::<NewAsk>()?.into_call().map_err(Problem::invalid)?;
     is_of_this_agent(&state, &call, &session.session_id).await?;
-    json(StatusCode::OK, &state.directory.ask(&permit, &session.session_id, ask, bytes, key).await?)
+    json(StatusCode::OK, &state.directory.surfaces().ask(&permit, &session.session_id, ask, bytes, key).await?)
 }
 
 pub(super) async fn ask_outcome(state: Core, call: Call) -> Outcome {
@@ -274,7 +277,7 @@ pub(super) async fn wait_for_ask(
     let mut stop = state.stop.clone();
     let wait = Duration::from_secs(wait.min(ASK_WAIT_MAX));
     tokio::select! {
-        outcome = state.directory.ask_outcome(permit, session, ask, wait) => outcome,
+        outcome = state.directory.surfaces().ask_outcome(permit, session, ask, wait) => outcome,
         () = stopping(&mut stop) => Err(SessionError::Stopping),
     }
 }
@@ -292,13 +295,13 @@ fn name(call: &Call) -> Result<String, Problem> {
 async fn is_of_this_agent(state: &Core, call: &Call, session: &SessionId) -> Result<(), Problem> {
     let Some(digest) = Query::of(call).get("call").map(str::to_owned) else { return Ok(()) };
     let digest = digest.parse().map_err(|error: BadDigest| bad_query(error.to_string()))?;
-    Ok(state.directory.calls_tool(session, &digest).await?)
+    Ok(state.directory.surfaces().calls_tool(session, &digest).await?)
 }
 
 async fn draw(state: Core, call: Call, drawing: SurfaceCall) -> Outcome {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     is_of_this_agent(&state, &call, &session.session_id).await?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());
-    let drawn: Drawn = state.directory.draw(&permit, &session.session_id, drawing, bytes, key).await?;
+    let drawn: Drawn = state.directory.surfaces().draw(&permit, &session.session_id, drawing, bytes, key).await?;
     json(StatusCode::OK, &drawn)
 }

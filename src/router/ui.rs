@@ -289,7 +289,7 @@ impl Worker {
         let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
         let log = self.state.directory.log();
         let at = log.head();
-        let open = self.state.directory.open_requests(&Filter::session(id.clone()));
+        let open = self.state.directory.requests().open(&Filter::session(id.clone()));
         // The numbers of the current run's events go on.
         let progress = match current.as_ref() != Some(&id) && session.run_id.is_some() {
             true => past::read(log, &self.account, &id, at, (1, 1)).await?.progress,
@@ -334,7 +334,7 @@ impl Worker {
     async fn history(&self, id: &SessionId, runs: usize, events: usize) -> Result<LoadedHistory, Failure> {
         let session = self.session(id)?;
         let log = self.state.directory.log();
-        let (at, open) = (log.head(), self.state.directory.open_requests(&Filter::session(id.clone())));
+        let (at, open) = (log.head(), self.state.directory.requests().open(&Filter::session(id.clone())));
         let past = past::read(log, &self.account, id, at, (runs, events)).await?;
         Ok(LoadedHistory { session, past, at, open })
     }

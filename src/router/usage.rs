@@ -152,14 +152,14 @@ pub(super) async fn usage(state: Core, call: Call) -> Outcome {
 
 pub(super) async fn ceilings(state: Core, call: Call) -> Outcome {
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
-    json(StatusCode::OK, &state.directory.ceilings(&permit, std::time::SystemTime::now().into()))
+    json(StatusCode::OK, &state.directory.ceilings().view(&permit, std::time::SystemTime::now().into()))
 }
 
 pub(super) async fn set_ceilings(state: Core, call: Call) -> Outcome {
     let wanted: CeilingSettings = call.json()?;
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     let now = std::time::SystemTime::now().into();
-    json(StatusCode::OK, &state.directory.set_ceilings(&permit, wanted, now).await?)
+    json(StatusCode::OK, &state.directory.ceilings().set(&permit, wanted, now).await?)
 }
 
 /// Adds up rows of sessions, and sorts them. `about`: a session's title and project.

@@ -313,7 +313,7 @@ impl Client {
         }
         let mut revocations = state.auth.revocations();
         let mut runtimes = state.directory.runtimes_changed();
-        let mut forgotten = state.directory.forgotten();
+        let mut forgotten = state.directory.deleted().watch();
         let mut forgot = *forgotten.borrow_and_update();
         let mut stop = state.stop.clone();
         // Whoever was revoked between the handshake and here.
@@ -370,7 +370,7 @@ impl Client {
                     if changed.is_err() {
                         return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
                     }
-                    let Some((gone, now)) = state.directory.forgotten_since(forgot) else {
+                    let Some((gone, now)) = state.directory.deleted().since(forgot) else {
                         // It missed some: coming back, it hears which there are.
                         return End::Ours(code::NO_PROGRESS, come_back(&talk));
                     };

@@ -103,7 +103,7 @@ async fn directory_start_closes_sessions_left_open() {
     let session = directory.session(&origin.session_id).unwrap();
     assert_eq!(session.state, SessionState::Exited);
     assert_eq!(directory.log().head(), head.next(), "an event says so");
-    let snapshot = directory.snapshot(&origin.session_id).await.unwrap();
+    let snapshot = directory.snapshots().get(&origin.session_id).await.unwrap();
     assert_eq!(snapshot.messages[0].text, "hello there");
     assert_eq!(snapshot.cursor.position, head.next());
     assert!(!snapshot.trimmed);
@@ -120,15 +120,15 @@ async fn directory_forgotten_since_tells_callers_too_far_behind() {
         let session_id = SessionId::trusted(format!("s_{n}"));
         Arc::new(Origin { session_id, runtime_id: RuntimeId::trusted("demo"), dialect: "acp".into() })
     };
-    let since = |count| directory.forgotten_since(count).map(|(gone, now)| (gone.len(), now));
+    let since = |count| directory.deleted().since(count).map(|(gone, now)| (gone.len(), now));
     assert_eq!(since(0), Some((0, 0)));
-    for n in 0..super::directory::FORGOTTEN + 2 {
-        directory.report_forgotten(origin(n));
+    for n in 0..super::directory::REMEMBERED + 2 {
+        directory.deleted().add(origin(n));
     }
-    let all = super::directory::FORGOTTEN as u64 + 2;
+    let all = super::directory::REMEMBERED as u64 + 2;
     assert_eq!((since(all), since(all - 1)), (Some((0, all)), Some((1, all))));
-    assert_eq!((since(2), since(1)), (Some((super::directory::FORGOTTEN, all)), None));
-    assert_eq!(directory.forgotten_since(all - 1).unwrap().0[0].session_id, origin(257).session_id);
+    assert_eq!((since(2), since(1)), (Some((super::directory::REMEMBERED, all)), None));
+    assert_eq!(directory.deleted().since(all - 1).unwrap().0[0].session_id, origin(257).session_id);
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn retention_removes_old_events_and_reports_a_gap() {
     assert_eq!(directory.retain(week, Timestamp::from_millis(8 * DAY)).await.unwrap(), 1);
     let filter = Filter::session(origin.session_id.clone());
     assert_eq!(directory.log().attach(&filter, &StartAfter::Cursor(cursor)).resume, ResumeVerdict::Gap);
-    let snapshot = directory.snapshot(&origin.session_id).await.unwrap();
+    let snapshot = directory.snapshots().get(&origin.session_id).await.unwrap();
     assert!(snapshot.trimmed && snapshot.messages.is_empty());
     let mode = snapshot.latest["current_mode_update"].get();
     assert!(mode.contains("ask"), "what a newcomer still needs is kept: {mode}");
@@ -175,7 +175,7 @@ async fn retention_by_size_removes_the_oldest_first() {
     assert_eq!(directory.retain(roomy, Timestamp::from_millis(DAY)).await.unwrap(), 0);
     let tight = RetentionRules { max_age_ms: None, max_bytes: Some(1000) };
     assert_eq!(directory.retain(tight, Timestamp::from_millis(DAY)).await.unwrap(), 1);
-    let snapshot = directory.snapshot(&origin.session_id).await.unwrap();
+    let snapshot = directory.snapshots().get(&origin.session_id).await.unwrap();
     assert!(snapshot.trimmed && snapshot.messages.is_empty());
 }
 
@@ -424,10 +424,10 @@ async fn directory_snapshot_reads_only_its_own_session() {
     }
     let directory = Directory::open(log, Arc::new(NoLauncher), SessionRules::default()).await.unwrap();
     let before = store.read.load(std::sync::atomic::Ordering::SeqCst);
-    directory.snapshot(&id(7)).await.unwrap();
+    directory.snapshots().get(&id(7)).await.unwrap();
     let filter = Filter::session(id(7));
     directory.log().attach(&filter, &StartAfter::Oldest);
-    assert!(directory.open_requests(&filter).is_empty());
+    assert!(directory.requests().open(&filter).is_empty());
     assert!(store.read.load(std::sync::atomic::Ordering::SeqCst) - before <= 1);
 }
 
@@ -449,7 +449,7 @@ async fn session_deleted_while_reopening_stays_deleted() {
     };
     let order = end.orders.recv().await.unwrap();
     let RuntimeCommand::Open { ticket, .. } = order.command else { panic!("not an opening") };
-    directory.forget(&id).await.unwrap();
+    directory.delete(&id).await.unwrap();
     assert!(directory.session(&id).is_none());
     let opened = RuntimeEvent::Opened { ticket, native: "n".into(), drafts: Vec::new(), how: OpenedAs::Resumed };
     order.sender.put(super::RuntimeMessage::Events(vec![opened], None)).await;
@@ -458,7 +458,7 @@ async fn session_deleted_while_reopening_stays_deleted() {
     assert!(directory.session(&id).is_none() && directory.sessions().is_empty());
     assert!(directory.log().store().sessions().unwrap().is_empty(), "nothing for the next gateway to find");
     assert!(end.orders.try_recv().is_err(), "the agent is asked for nothing more");
-    assert!(matches!(directory.forget(&id).await, Err(SessionError::NoSession(_))));
+    assert!(matches!(directory.delete(&id).await, Err(SessionError::NoSession(_))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -470,7 +470,7 @@ async fn snapshot_is_bounded_and_shared_by_all_callers() {
     let id = &origin.session_id;
     let ask = |_| {
         let (directory, id) = (directory.clone(), id.clone());
-        tokio::spawn(async move { directory.snapshot(&id).await.unwrap() })
+        tokio::spawn(async move { directory.snapshots().get(&id).await.unwrap() })
     };
     let mut all = Vec::new();
     for asked in (0..64).map(ask).collect::<Vec<_>>() {
@@ -500,10 +500,10 @@ async fn snapshot_is_bounded_and_shared_by_all_callers() {
         .collect();
     assert!(!page.more);
     assert_eq!(older + text, words.concat());
-    let less = directory.snapshot_within(id, 600).await.unwrap();
+    let less = directory.snapshots().within(id, 600).await.unwrap();
     assert!(less.messages[0].text.len() <= 600 && text.ends_with(&less.messages[0].text));
     assert!(less.before.unwrap().position > one.before.as_ref().unwrap().position);
-    let none = directory.snapshot_within(id, 0).await.unwrap();
+    let none = directory.snapshots().within(id, 0).await.unwrap();
     assert!(none.messages.is_empty() && none.before.unwrap().position == none.cursor.position.next());
 }
 

@@ -60,8 +60,9 @@ pub use changes::{ChangesError, ReviewComment, UndoRequest};
 pub use client_calls::{ClientCall, ClientCallReply, ClientError, ClientRouter, Clients, SessionOwner};
 pub use commit::{CommitEntry, CommitRows, NewEvent};
 pub use directory::{
-    AgentTools, Directory, FirstSettings, LISTED, ListPosition as ResumableAt, OpenSession, RESUMABLE_MAX,
-    RetentionRules, Snapshots, TITLE_MAX,
+    AgentTools, DeletedSessions, Directory, DirectoryCeilings, DirectoryChanges, DirectoryFiles, DirectoryRequests,
+    DirectoryResumable, DirectorySnapshots, DirectorySurfaces, FirstSettings, LISTED, ListPosition as ResumableAt,
+    OpenSession, RESUMABLE_MAX, RetentionRules, Snapshots, TITLE_MAX,
 };
 pub use error::{Refused, SessionError, TooRisky};
 pub use export::{Export, Format};

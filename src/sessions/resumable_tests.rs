@@ -100,7 +100,7 @@ async fn directory(driver: ListingDriver) -> Directory {
 
 async fn page(directory: &Directory, at: &str, limit: usize) -> Result<ResumablePage, SessionError> {
     let at = if at.is_empty() { ResumableAt::default() } else { at.parse().unwrap() };
-    directory.resumable_within(LONG, &id(), &at, limit).await
+    directory.resumable().page_within(LONG, &id(), &at, limit).await
 }
 
 /// Reads all pages; returns the native ids and the number of pages.
@@ -187,13 +187,13 @@ async fn resumable_silent_runtime_is_asked_once_and_callers_time_out() {
     let brief = Duration::from_millis(50);
     for at in ["", "", "7", "0.YQ"] {
         let at = if at.is_empty() { ResumableAt::default() } else { at.parse().unwrap() };
-        let refused = directory.resumable_within(brief, &id(), &at, 9).await.unwrap_err();
+        let refused = directory.resumable().page_within(brief, &id(), &at, 9).await.unwrap_err();
         assert!(matches!(refused, SessionError::RuntimeSilent(_)), "{refused}");
     }
     assert_eq!(queries.load(Ordering::SeqCst), 1);
     // If the runtime ends without an answer, waiting callers get an error.
     let (id, at) = (id(), ResumableAt::default());
-    let waits = directory.resumable_within(LONG, &id, &at, 9);
+    let waits = directory.resumable().page_within(LONG, &id, &at, 9);
     let ends = async {
         tokio::task::yield_now().await;
         let ended = |info: &mut Arc<RuntimeInfo>| Arc::make_mut(info).state = RuntimeState::Exited;

@@ -421,7 +421,7 @@ impl Front {
         };
         let features = features(&core, home.path(), listeners, notifier, connections);
         let acp = features.acp.clone();
-        core.directory.charge_to(&core.ledger);
+        core.directory.set_ledger(&core.ledger);
         let served = tokio::spawn(serve(vec![listener], app(features), limits, stopped));
         let admin = read_token(home.path()).unwrap();
         Self { address, core, acp, admin, stop, served, _home: home }

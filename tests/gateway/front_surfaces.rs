@@ -476,7 +476,7 @@ async fn surface_snapshots_of_several_sessions_leave_large_ones_out() {
             assert_eq!(reply.status, 200, "{reply:?}");
         }
     }
-    let all = front.core.directory.snapshots(&plexus::sessions::Filter::all()).await.unwrap();
+    let all = front.core.directory.snapshots().latest(&plexus::sessions::Filter::all()).await.unwrap();
     for snapshot in all.snapshots {
         let is_large = snapshot.session.session_id.as_str() == large;
         assert_eq!((snapshot.surfaces_omitted, snapshot.surfaces.len()), if is_large { (true, 0) } else { (false, 3) });

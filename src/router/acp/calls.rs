@@ -543,7 +543,7 @@ impl Ctx {
 
     /// The session's settings, read from its log.
     async fn settings(&self, session: &SessionId) -> Result<Settings, Failure> {
-        let snapshot = self.state.core.directory.snapshot_within(session, 0).await?;
+        let snapshot = self.state.core.directory.snapshots().within(session, 0).await?;
         let mut settings = Settings::default();
         snapshot.latest.iter().for_each(|(kind, body)| settings.take(kind, body.get().as_bytes()));
         Ok(settings)
@@ -553,7 +553,7 @@ impl Ctx {
     pub(super) async fn answer(&self, id: &RequestId, revision: u64, result: &RawValue) -> Result<(), Failure> {
         let directory = &self.state.core.directory;
         let missing = || Failure::from(SessionError::NoRequest(id.clone()));
-        let (session, runtime) = directory.request_target(id).await?.ok_or_else(missing)?;
+        let (session, runtime) = directory.requests().target(id).await?.ok_or_else(missing)?;
         if !self.caller.sees(&session, &runtime) {
             return Err(missing());
         }
@@ -562,10 +562,10 @@ impl Ctx {
             return Err(observer());
         }
         let permit = self.acts().permit::<Approve>(Target::Session(&session, &runtime))?;
-        let open = directory.open_requests(&Filter::session(session.clone()));
+        let open = directory.requests().open(&Filter::session(session.clone()));
         let request = match open.iter().find(|request| request.request_id == *id) {
             Some(request) => Arc::clone(request),
-            None => Arc::new(directory.request(id).await?.ok_or_else(missing)?),
+            None => Arc::new(directory.requests().get(id).await?.ok_or_else(missing)?),
         };
         let answer = match question::reply(&request, result).map_err(Failure::params)? {
             Reply::Answer(answer) => *answer,
@@ -612,7 +612,7 @@ impl Ctx {
         if !self.support().events {
             return Vec::new();
         }
-        let session = self.state.core.directory.request_target(id).await.ok().flatten().map(|(session, _)| session);
+        let session = self.state.core.directory.requests().target(id).await.ok().flatten().map(|(session, _)| session);
         let params = json!({ "request_id": id, "error": failure });
         vec![Sent::to(session, shape::notification("_plexus/answer_refused", &params))]
     }

@@ -233,7 +233,7 @@ pub(crate) async fn post(state: AcpState, mut call: Call) -> Result<Response, Pr
         // For a response, the request that it answers gives the session.
         let asked = serde_json::from_str::<RequestId>(id.get()).ok();
         if let Some(asked) = asked
-            && let Some((of, runtime)) = state.core.directory.request_target(&asked).await?
+            && let Some((of, runtime)) = state.core.directory.requests().target(&asked).await?
             && caller.sees(&of, &runtime)
             && of.as_str() != session
         {

@@ -200,7 +200,7 @@ impl SessionStream {
             Some((state.entry.live_at, state.entry.owed.clone(), state.entry.asks))
         })??;
         let mut messages = Vec::new();
-        let open = asks.then(|| self.core.directory.open_requests(&Filter::session(self.session.clone())));
+        let open = asks.then(|| self.core.directory.requests().open(&Filter::session(self.session.clone())));
         if let Some((id, result)) = owed {
             let result = match &open {
                 // A client that comes back closes the dialogs of all others.
@@ -309,7 +309,7 @@ impl SessionStream {
         let live = self.with_state(|state, _| event.position > state.entry.live_at)?;
         // The session's state is never older than the log: a request that is not open now has closed since.
         let id = request_of(event).filter(|_| live)?;
-        let open = self.core.directory.open_requests(&Filter::session(self.session.clone()));
+        let open = self.core.directory.requests().open(&Filter::session(self.session.clone()));
         let request = open.iter().find(|request| request.request_id == id)?;
         self.ask(request, event.position)
     }

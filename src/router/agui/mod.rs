@@ -290,7 +290,7 @@ async fn answers(
 ) -> Result<Answers, Problem> {
     let mut answers = Answers::default();
     let filter = Filter::session(session.session_id.clone());
-    let open = state.core.directory.open_requests(&filter);
+    let open = state.core.directory.requests().open(&filter);
     for entry in entries {
         let id = &entry.interrupt_id;
         let unknown = || {
@@ -300,7 +300,7 @@ async fn answers(
         let known: RequestId = id.parse().map_err(|_| unknown())?;
         let request = match open.iter().find(|request| request.request_id == known) {
             Some(request) => Request::clone(request),
-            None => state.core.directory.request(&known).await?.ok_or_else(unknown)?,
+            None => state.core.directory.requests().get(&known).await?.ok_or_else(unknown)?,
         };
         if request.session_id != session.session_id {
             return Err(unknown());
@@ -566,7 +566,7 @@ async fn show(
     let (from, older) = log.place_before(&session.session_id, LogPlace::after(at), most).await?;
     if older || attach.oldest > Position::START {
         // The snapshot has the latest values of events that are not read or were removed.
-        let snapshot = state.core.directory.snapshot(&session.session_id).await?;
+        let snapshot = state.core.directory.snapshots().get(&session.session_id).await?;
         let latest = snapshot.latest.iter().filter_map(|(kind, body)| Some((named(kind)?, body)));
         for (name, body) in latest {
             let mut body: Value = serde_json::from_str(body.get()).unwrap_or_default();

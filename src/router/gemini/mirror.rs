@@ -98,7 +98,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
             if let Some(session) = current::<plexus_auth::Watch>(&state, &runtime, &caller) {
                 screen.running.clone_from(&session.run_id);
                 let only = Filter::session(session.session_id.clone());
-                screen.waiting = state.directory.open_requests(&only);
+                screen.waiting = state.directory.requests().open(&only);
                 screen.session = Some(session.session_id.clone());
             }
             head

@@ -163,7 +163,7 @@ impl Engine {
         let now = millis_now();
         let rows = self.notifier.rows().clone();
         let mut open = BTreeSet::new();
-        for request in self.directory.open_requests(&Filter::all()) {
+        for request in self.directory.requests().open(&Filter::all()) {
             let text = self.text(&request);
             let of = |known: fn(&TargetRow) -> &BTreeSet<String>| {
                 let some = rows.iter().filter(|(_, row)| known(row).contains(&text.tag));
@@ -193,7 +193,7 @@ impl Engine {
                 self.run_goes_on(run.run_id.as_str(), &run.session_id, &session.runtime_id, now);
             }
         }
-        for request in self.directory.open_requests(&Filter::all()) {
+        for request in self.directory.requests().open(&Filter::all()) {
             self.rules.asks(&request.session_id, request.request_id.as_str(), true);
         }
         self.viewers();
@@ -217,7 +217,7 @@ impl Engine {
     /// The withdrawal of what an earlier gateway sent and is over by now.
     async fn over(&self, tag: &str) -> Option<NotificationMessage> {
         let id: RequestId = tag.strip_prefix("request:")?.parse().ok()?;
-        let request = self.directory.request(&id).await.ok()??;
+        let request = self.directory.requests().get(&id).await.ok()??;
         let end = request.receipt.as_ref().map_or(
             RunEndText { state: RequestState::Withdrawn, ok: None, by: None },
             |Receipt { state, ok, resolved_by, .. }| RunEndText {

@@ -72,7 +72,7 @@ impl<'a> Hello<'a> {
             sessions,
             sessions_omitted: Some(omitted).filter(|omitted| *omitted > 0),
             runs: state.directory.runs(filter),
-            requests: state.directory.open_requests(filter),
+            requests: state.directory.requests().open(filter),
             you: You::of(caller),
         }
     }

@@ -235,14 +235,14 @@ impl Rpc {
         let session = self.session(&id)?;
         let by = Presser::of(&self.caller, &id, &session.runtime_id)?;
         let directory = self.state.directory.clone();
-        Ok(Box::pin(async move { result(&directory.act(by, &id, surface, action.into_request()).await?) }))
+        Ok(Box::pin(async move { result(&directory.surfaces().act(by, &id, surface, action.into_request()).await?) }))
     }
 
     fn list_surfaces(&mut self, OfSession { session_id }: OfSession) -> Result<PendingResult, Failure> {
         let id = self.named(session_id)?;
         self.session(&id)?;
         let directory = self.state.directory.clone();
-        Ok(Box::pin(async move { result(&Surfaces { surfaces: directory.surfaces(&id).await? }) }))
+        Ok(Box::pin(async move { result(&Surfaces { surfaces: directory.surfaces().list(&id).await? }) }))
     }
 
     /// A session whose surfaces the client may draw.
@@ -263,7 +263,7 @@ impl Rpc {
     ) -> Result<PendingResult, Failure> {
         let (id, permit) = self.drawing(id)?;
         let directory = self.state.directory.clone();
-        Ok(Box::pin(async move { result(&directory.draw(&permit, &id, call, bytes, key).await?) }))
+        Ok(Box::pin(async move { result(&directory.surfaces().draw(&permit, &id, call, bytes, key).await?) }))
     }
 
     fn show_surface(&mut self, params: SurfaceShow, bytes: usize) -> Result<PendingResult, Failure> {
@@ -285,7 +285,9 @@ impl Rpc {
         let SurfaceAsk { session_id, idempotency_key, ask } = params;
         let (id, permit) = self.drawing(session_id)?;
         let (directory, call) = (self.state.directory.clone(), ask.into_call().map_err(Failure::params)?);
-        Ok(Box::pin(async move { result(&directory.ask(&permit, &id, call, bytes, idempotency_key).await?) }))
+        Ok(Box::pin(
+            async move { result(&directory.surfaces().ask(&permit, &id, call, bytes, idempotency_key).await?) },
+        ))
     }
 
     fn wait_for_answer(&mut self, params: SurfaceWait) -> Result<PendingResult, Failure> {

@@ -175,7 +175,7 @@ impl Rpc {
 
 /// Reports an answer that was not accepted, and asks again if another answer could be.
 fn not_accepted(state: &Core, caller: &Caller, request: &str, failure: &Failure, shows: Shows) -> Vec<u8> {
-    let open = state.directory.open_requests(&filter(caller, None));
+    let open = state.directory.requests().open(&filter(caller, None));
     let Some(request) = open.iter().find(|open| open.request_id.as_str() == request) else { return Vec::new() };
     let mut out = crate::ui::not_accepted(&request.run_id, &failure.message);
     if failure.code == -32602 {

@@ -1,20 +1,27 @@
 //! The ceilings of what agents may spend.
 
+use super::registry::Registry;
 use super::*;
 use crate::ceilings::checked;
 use plexus_protocol::api::usage::{CeilingSettings, CeilingsView};
 
-impl Directory {
+/// The ceilings, as administrators see and set them.
+pub struct DirectoryCeilings {
+    pub(super) registry: Arc<Registry>,
+    pub(super) book: Arc<CeilingBook>,
+}
+
+impl DirectoryCeilings {
     /// The ceilings, and what counts towards the one of today.
-    pub fn ceilings(&self, _permit: &Permit<Admin>, now: Timestamp) -> CeilingsView {
-        self.shared.ceilings.view(now)
+    pub fn view(&self, _permit: &Permit<Admin>, now: Timestamp) -> CeilingsView {
+        self.book.view(now)
     }
 
     /// Sets the ceilings in place of those set before, and keeps them. Prompts that no ceiling holds any more start.
     ///
     /// # Errors
     /// [`SessionError::Invalid`], [`SessionError::Storage`]: nothing changed then.
-    pub async fn set_ceilings(
+    pub async fn set(
         &self,
         permit: &Permit<Admin>,
         settings: CeilingSettings,
@@ -22,9 +29,9 @@ impl Directory {
     ) -> Result<CeilingsView, SessionError> {
         let mut settings = checked(settings).map_err(SessionError::Invalid)?;
         // Those of sessions that are deleted are of no use.
-        settings.sessions.retain(|id, _| self.shared.sessions.contains_key(id));
-        let book = Arc::clone(&self.shared.ceilings);
+        settings.sessions.retain(|id, _| self.registry.sessions.contains_key(id));
+        let book = Arc::clone(&self.book);
         tokio::task::spawn_blocking(move || book.replace(settings)).await.map_err(|_| SessionError::Stopping)??;
-        Ok(self.ceilings(permit, now))
+        Ok(self.view(permit, now))
     }
 }

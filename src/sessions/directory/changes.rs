@@ -2,56 +2,63 @@
 
 use std::path::Path;
 
+use super::registry::Registry;
 use super::*;
-use crate::changes::{ChangesError, ReviewComment, UndoRequest};
+use crate::changes::{Changes, ChangesError, ReviewComment, UndoRequest};
 use plexus_protocol::api::changes::{ChangeDiff, ChangesView, KeptPatch, UndoneChange};
 use plexus_workspace::FolderStores;
 
-impl Directory {
+/// The changes in the folders of sessions: listed, undone and reviewed.
+pub struct DirectoryChanges {
+    pub(super) registry: Arc<Registry>,
+    pub(super) changes: Arc<Changes>,
+}
+
+impl DirectoryChanges {
     /// Sets where the states of folders are kept. Later calls have no effect.
-    pub fn keep_changes_in(&self, stores: Arc<FolderStores>) {
-        self.shared.changes.keep_in(stores);
+    pub fn keep_in(&self, stores: Arc<FolderStores>) {
+        self.changes.keep_in(stores);
     }
 
     /// Lists the changes in a session's folder since its first prompt, or in one of its runs.
     ///
     /// # Errors
     /// [`ChangesError`].
-    pub async fn changes(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
-        self.shared.changes.list(info, run).await
+    pub async fn list(&self, info: &Arc<SessionInfo>, run: Option<RunId>) -> Result<ChangesView, ChangesError> {
+        self.changes.list(info, run).await
     }
 
     /// Makes the diff of one file.
     ///
     /// # Errors
     /// [`ChangesError`].
-    pub async fn change_of_file(
+    pub async fn file(
         &self,
         info: &Arc<SessionInfo>,
         path: String,
         run: Option<RunId>,
     ) -> Result<ChangeDiff, ChangesError> {
-        self.shared.changes.file(info, path, run).await
+        self.changes.file(info, path, run).await
     }
 
     /// Makes a patch of one file or of all, which `git apply` takes. Its bytes have the encodings of the files.
     ///
     /// # Errors
     /// [`ChangesError`].
-    pub async fn changes_patch(
+    pub async fn patch(
         &self,
         info: &Arc<SessionInfo>,
         path: Option<String>,
         run: Option<RunId>,
     ) -> Result<Vec<u8>, ChangesError> {
-        self.shared.changes.patch(info, path, run).await
+        self.changes.patch(info, path, run).await
     }
 
     /// Returns the sessions with running runs whose folder contains this one, or is within it.
     fn running_in(&self, cwd: &str) -> Vec<String> {
         let folder = Path::new(cwd);
         let touches = |other: &Path| other.starts_with(folder) || folder.starts_with(other);
-        let infos = self.shared.sessions.iter().map(|handle| handle.info());
+        let infos = self.registry.sessions.iter().map(|handle| handle.info());
         let running = infos.filter(|info| info.run_id.is_some() && touches(Path::new(&info.cwd)));
         running.map(|info| info.title.clone().unwrap_or_else(|| info.session_id.to_string())).collect()
     }
@@ -65,29 +72,29 @@ impl Directory {
     ///
     /// # Errors
     /// [`ChangesError`]; nothing was written, but see [`FolderStore::undo`](plexus_workspace::FolderStore::undo) on errors of the disk.
-    pub async fn undo_change(
+    pub async fn undo(
         &self,
         permit: &Permit<Approve>,
         info: &Arc<SessionInfo>,
         request: UndoRequest,
     ) -> Result<UndoneChange, ChangesError> {
         self.refuse_while_running(info, request.during_run)?;
-        self.shared.changes.undo(info, request, permit.device().resolver()).await
+        self.changes.undo(info, request, permit.device().resolver()).await
     }
 
     /// Lists the undone changes that can be brought back, newest first.
     ///
     /// # Errors
     /// [`ChangesError`].
-    pub async fn undone_changes(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
-        self.shared.changes.undone(info).await
+    pub async fn undone(&self, info: &Arc<SessionInfo>) -> Result<Vec<KeptPatch>, ChangesError> {
+        self.changes.undone(info).await
     }
 
     /// Brings back an undone change.
     ///
     /// # Errors
     /// [`ChangesError`].
-    pub async fn redo_change(
+    pub async fn redo(
         &self,
         _permit: &Permit<Approve>,
         info: &Arc<SessionInfo>,
@@ -95,7 +102,7 @@ impl Directory {
         during_run: bool,
     ) -> Result<KeptPatch, ChangesError> {
         self.refuse_while_running(info, during_run)?;
-        self.shared.changes.redo(info, patch_id).await
+        self.changes.redo(info, patch_id).await
     }
 
     /// Makes one prompt of comments on changed lines.
@@ -108,6 +115,6 @@ impl Directory {
         first: String,
         comments: Vec<ReviewComment>,
     ) -> Result<String, ChangesError> {
-        self.shared.changes.review_prompt(info, first, comments).await
+        self.changes.review_prompt(info, first, comments).await
     }
 }

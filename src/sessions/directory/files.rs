@@ -1,22 +1,29 @@
 //! The files of folders, for prompts that name them.
 
+use super::registry::Registry;
 use super::*;
-use crate::files::{FILE_QUERY_MAX, FILES_MAX, FoundFiles};
+use crate::files::{FILE_QUERY_MAX, FILES_MAX, FolderWalks, FoundFiles};
 
-impl Directory {
+/// The files of folders, for prompts that name them.
+pub struct DirectoryFiles {
+    pub(super) registry: Arc<Registry>,
+    pub(super) walks: FolderWalks,
+}
+
+impl DirectoryFiles {
     /// The files of a session's folder that fit `query`, best first, at most `limit` ([`FILES_MAX`]). All fit an empty one,
     /// those nearest to the folder first. Hidden and ignored files are left out.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Invalid`].
-    pub async fn files(
+    pub async fn of_session(
         &self,
         _permit: &Permit<Prompt>,
         id: &SessionId,
         query: String,
         limit: usize,
     ) -> Result<FoundFiles, SessionError> {
-        let cwd = self.session(id).ok_or_else(|| SessionError::NoSession(id.clone()))?.cwd.clone();
+        let cwd = self.registry.session(id).ok_or_else(|| SessionError::NoSession(id.clone()))?.cwd.clone();
         self.files_in(cwd, query, limit).await
     }
 
@@ -24,7 +31,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`SessionError::Invalid`].
-    pub async fn folder_files(
+    pub async fn of_folder(
         &self,
         _permit: &Permit<Admin>,
         folder: String,
@@ -38,7 +45,7 @@ impl Directory {
         if query.chars().count() > FILE_QUERY_MAX {
             return Err(SessionError::Invalid(format!("the query may have at most {FILE_QUERY_MAX} characters")));
         }
-        let Some(found) = self.shared.folder_walks.best(&cwd, query, limit.clamp(1, FILES_MAX)).await else {
+        let Some(found) = self.walks.best(&cwd, query, limit.clamp(1, FILES_MAX)).await else {
             return Ok(FoundFiles { truncated: true, ..FoundFiles::default() });
         };
         found.map_err(|why| SessionError::Invalid(format!("the folder {cwd:?} cannot be read: {why}")))

@@ -143,7 +143,7 @@ impl Directory {
         match self.set_first(permit, id, first).await {
             Ok(()) => self.session(id).ok_or_else(|| SessionError::NoSession(id.clone())),
             Err(error) => {
-                if !was_there && let Err(error) = self.forget(id).await {
+                if !was_there && let Err(error) = self.delete(id).await {
                     tracing::debug!(%error, session_id = %id, "a session that was opened in vain is gone already");
                 }
                 Err(error)
@@ -158,7 +158,7 @@ impl Directory {
         first: &FirstSettings,
     ) -> Result<(), SessionError> {
         let mut offered = OfferedSettings::default();
-        let snapshot = self.snapshot_within(id, 0).await?;
+        let snapshot = self.snapshots().within(id, 0).await?;
         snapshot.latest.iter().for_each(|(kind, body)| offered.take(kind, body));
         let model = first.model.as_deref().map(|model| Ok(("model", offered.model_call(model)?)));
         let mode = first.mode.as_deref().map(|mode| Ok(("mode", offered.mode_call(mode)?)));

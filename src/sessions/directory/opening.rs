@@ -72,12 +72,12 @@ impl Directory {
             }
         }
         for request in state.open_requests() {
-            self.shared.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
+            self.shared.registry.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
         }
         let id = state.origin.session_id.clone();
         self.end_tools(&id);
         handle.mark_ended(EndedSession { state, died: false });
-        self.shared.sessions.insert(id, handle);
+        self.shared.registry.sessions.insert(id, handle);
     }
 
     /// Edits a session that has no task.
@@ -87,7 +87,7 @@ impl Directory {
         edit: SessionEdit,
         by: &Resolver,
     ) -> Result<(), SessionError> {
-        let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
+        let handle = self.shared.registry.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
         let gone = || SessionError::RuntimeGone("the session has just ended".into());
@@ -108,9 +108,14 @@ impl Directory {
     }
 
     pub(super) fn persister(&self, handle: SessionHandle, busy_since: Option<plexus_protocol::Position>) -> Persister {
-        Persister::new(self.shared.log.clone(), handle, Arc::clone(&self.shared.request_sessions), busy_since)
-            .charged_to(Arc::clone(&self.shared.ledger))
-            .counted_in(Arc::clone(&self.shared.ceilings))
+        Persister::new(
+            self.shared.registry.log.clone(),
+            handle,
+            Arc::clone(&self.shared.registry.request_sessions),
+            busy_since,
+        )
+        .charged_to(Arc::clone(&self.shared.ledger))
+        .counted_in(Arc::clone(&self.shared.ceilings.book))
     }
 
     /// Watches a runtime: reports its changes, reopens its sessions after a restart, and opens those that other clients opened
@@ -136,7 +141,7 @@ impl Directory {
         tokio::spawn(async move {
             let (mut ready, mut state) = (info.borrow_and_update().generation, RuntimeState::Starting);
             loop {
-                this.shared.changed.send_modify(|count| *count += 1);
+                this.shared.runtime_changes.send_modify(|count| *count += 1);
                 if info.changed().await.is_err() {
                     break;
                 }
@@ -151,7 +156,7 @@ impl Directory {
                     ready = now.generation;
                 }
             }
-            this.shared.changed.send_modify(|count| *count += 1);
+            this.shared.runtime_changes.send_modify(|count| *count += 1);
         });
     }
 
@@ -171,7 +176,7 @@ impl Directory {
         open: OpenSession,
         owner: Option<SessionOwner>,
     ) -> Result<Arc<SessionInfo>, SessionError> {
-        let link = self.shared.runtimes.get(&open.runtime_id).map(|link| link.clone());
+        let link = self.shared.registry.runtimes.get(&open.runtime_id).map(|link| link.clone());
         let link = link.ok_or_else(|| SessionError::NoRuntime(open.runtime_id.clone()))?;
         let info = link.info();
         if info.state == RuntimeState::Exited {
@@ -238,7 +243,7 @@ impl Directory {
         let session_id = SessionId::trusted(mint("s_"));
         let mut servers = self.tools_for(&session_id, &open.runtime_id);
         servers.extend(open.mcp_servers.into_iter().map(McpServer::Given));
-        let project = self.shared.projects.of_opening(&cwd).await;
+        let project = self.shared.registry.projects.of_opening(&cwd).await;
         let resolved = resolved(&cwd).await;
         let opened = open_in_runtime(&link, cwd.clone(), resume, servers).await;
         let (opened, mailbox) = opened.inspect_err(|_| self.end_tools(&session_id))?;
@@ -253,19 +258,19 @@ impl Directory {
         state.set_project(project);
         let (commands, commands_rx) = mpsc::channel(MAILBOX);
         let handle = SessionHandle::of(&state, Some(commands));
-        handle.news.store(self.shared.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
+        handle.news.store(self.shared.registry.log.head().0 + 1, std::sync::atomic::Ordering::Relaxed);
         // Listed before clients can see its first event.
-        self.shared.sessions.insert(origin.session_id.clone(), handle.clone());
+        self.shared.registry.sessions.insert(origin.session_id.clone(), handle.clone());
         let persister = self.persister(handle.clone(), None);
         let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
         match self.store_opened(task, opened, |_| {}).await {
             // Deleted meanwhile: its task does not start.
-            Ok(_) if !self.shared.sessions.contains_key(&origin.session_id) => {
+            Ok(_) if !self.shared.registry.sessions.contains_key(&origin.session_id) => {
                 return Err(SessionError::NoSession(origin.session_id.clone()));
             }
             Ok((task, plan)) => self.spawn_task(task, plan),
             Err((_, refusal)) => {
-                self.shared.sessions.remove(&origin.session_id);
+                self.shared.registry.sessions.remove(&origin.session_id);
                 self.end_tools(&origin.session_id);
                 return Err(refusal);
             }
@@ -285,7 +290,7 @@ impl Directory {
         let mut plan = Plan { heard: acks.iter().filter_map(|ack| ack.offset).max(), ..Plan::default() };
         let before = task.state.clone();
         prepare(&mut task.state);
-        task.state.see_ceilings(self.shared.ceilings.facts(now()));
+        task.state.see_ceilings(self.shared.ceilings.book.facts(now()));
         task.state.opened(drafts, how, &mut decision_env!(self.shared.rules), &mut plan);
         for event in early {
             task.state.on_runtime_event(event, &mut decision_env!(self.shared.rules), &mut plan);
@@ -300,18 +305,18 @@ impl Directory {
 
     /// Runs a session's task until it ends. `plan` is stored already.
     pub(super) fn spawn_task(&self, mut task: Task, plan: Plan) {
-        task.changes = Arc::clone(&self.shared.changes);
+        task.changes = Arc::clone(&self.shared.changes.changes);
         let (this, own) = (self.clone(), task.persister.handle.clone());
         let span = spans::session(&own.origin);
-        let projects = self.shared.projects.clone();
+        let projects = self.shared.registry.projects.clone();
         let work = async move {
             let ended = task.run(plan, projects).await;
             own.surfaces.unload().await;
             this.end_tools(&own.origin.session_id);
-            this.shared.ceilings.release(&own.origin.session_id);
+            this.shared.ceilings.book.release(&own.origin.session_id);
             // A session that is being deleted is not listed, but is listed again if deleting fails.
             own.mark_ended(ended);
-            if let Some(mut handle) = this.shared.sessions.get_mut(&own.origin.session_id) {
+            if let Some(mut handle) = this.shared.registry.sessions.get_mut(&own.origin.session_id) {
                 handle.commands = None;
             }
         };
@@ -342,7 +347,7 @@ impl Directory {
             let view = handle.view.load();
             handle.origin.runtime_id == *runtime && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)
         };
-        let found = self.shared.sessions.iter().find(|handle| is_it(handle));
+        let found = self.shared.registry.sessions.iter().find(|handle| is_it(handle));
         found.map(|handle| handle.origin.session_id.clone())
     }
 
@@ -352,7 +357,7 @@ impl Directory {
             let view = handle.view.load();
             view.info.linked && view.info.native_id.as_ref().is_some_and(|id| id.as_str() == native)
         };
-        let found = self.shared.sessions.iter().find(|handle| is_it(handle));
+        let found = self.shared.registry.sessions.iter().find(|handle| is_it(handle));
         found.map(|handle| handle.origin.session_id.clone())
     }
 
@@ -371,7 +376,7 @@ impl Directory {
     fn reopen_all(&self, id: &RuntimeId, generation: u64) {
         let is_one = |handle: &SessionHandle| handle.origin.runtime_id == *id && handle.died_in() == Some(generation);
         let sessions: Vec<SessionId> = {
-            let handles = self.shared.sessions.iter();
+            let handles = self.shared.registry.sessions.iter();
             handles.filter(|handle| is_one(handle)).map(|handle| handle.origin.session_id.clone()).collect()
         };
         let this = self.clone();
@@ -408,6 +413,7 @@ impl Directory {
         for _ in 0..HANDOVER_TRIES {
             let ending = self
                 .shared
+                .registry
                 .sessions
                 .get(&session)
                 .is_some_and(|handle| handle.commands.is_some() || handle.ended_state().is_none());
@@ -429,14 +435,14 @@ impl Directory {
     /// Reopens a session whose runtime was started again: the same conversation if the runtime can resume it, else a new one in
     /// its place. An event says which.
     pub(crate) async fn reopen(&self, id: &SessionId) -> Result<(), SessionError> {
-        let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
+        let handle = self.shared.registry.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
-        if self.shared.sessions.get(id).is_some_and(|handle| handle.commands.is_some()) {
+        if self.shared.registry.sessions.get(id).is_some_and(|handle| handle.commands.is_some()) {
             return Ok(());
         }
         let gone = |why: &str| SessionError::RuntimeGone(why.to_owned());
-        let link = self.shared.runtimes.get(&handle.origin.runtime_id).map(|link| link.clone());
+        let link = self.shared.registry.runtimes.get(&handle.origin.runtime_id).map(|link| link.clone());
         let link = link.ok_or_else(|| gone("it is not attached"))?;
         if link.info().state == RuntimeState::Exited {
             return Err(gone("it has exited"));
@@ -475,7 +481,7 @@ impl Directory {
             }
         };
         let (info, native) = (link.info(), opened.native.clone());
-        let project = self.shared.projects.of_opening(state.cwd()).await;
+        let project = self.shared.registry.projects.of_opening(state.cwd()).await;
         let (commands, commands_rx) = mpsc::channel(MAILBOX);
         let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
         let task = Task::new(state, persister, link, mailbox, commands_rx, self.shared.rules);
@@ -486,7 +492,7 @@ impl Directory {
         });
         let (task, plan) = stored.await?;
         // Before the task runs: a task that ends at once clears `commands` again.
-        match self.shared.sessions.get_mut(&handle.origin.session_id) {
+        match self.shared.registry.sessions.get_mut(&handle.origin.session_id) {
             Some(mut handle) => handle.commands = Some(commands),
             // Deleted meanwhile: it stays deleted.
             None => return Err((Box::new(task.state), SessionError::NoSession(handle.origin.session_id.clone()))),

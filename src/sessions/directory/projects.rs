@@ -13,18 +13,18 @@ impl Directory {
     /// Brings the projects of all sessions up to date, or of one, if they were not just now. Waits a short time for it; what
     /// comes later is told as a change of the session.
     pub async fn renew_projects(&self, one: Option<&SessionId>) {
-        let projects = &self.shared.projects;
+        let projects = &self.shared.registry.projects;
         let mut stale: BTreeMap<String, Vec<SessionHandle>> = BTreeMap::new();
         match one {
             Some(id) => {
-                let handle = self.shared.sessions.get(id).map(|handle| handle.clone());
+                let handle = self.shared.registry.sessions.get(id).map(|handle| handle.clone());
                 handle.into_iter().for_each(|handle| add_stale(projects, &handle, &mut stale));
             }
             None => {
                 if !projects.list_is_due() {
                     return;
                 }
-                self.shared.sessions.iter().for_each(|handle| add_stale(projects, &handle, &mut stale));
+                self.shared.registry.sessions.iter().for_each(|handle| add_stale(projects, &handle, &mut stale));
             }
         }
         if stale.is_empty() {

@@ -32,7 +32,7 @@ impl Directory {
     /// Restores the sessions of earlier gateways. Sessions whose process is alive continue in it; the others are closed, if
     /// their gateway could not do that, until their runtime is started again.
     pub(super) async fn recover(&self) -> Result<(), StoreError> {
-        let log = &self.shared.log;
+        let log = &self.shared.registry.log;
         let mut orphans: HashMap<RuntimeId, Vec<OrphanedRuntime>> = HashMap::new();
         for orphan in self.shared.launcher.left().await {
             orphans.entry(orphan.id.clone()).or_default().push(orphan);
@@ -41,7 +41,7 @@ impl Directory {
         let entries = log.store().sessions()?;
         for entry in &entries {
             let Some(state) = self.restore_session(entry)? else { continue };
-            recall(&self.shared.ceilings, &state);
+            recall(&self.shared.ceilings.book, &state);
             let id = &state.origin.runtime_id;
             if state.exited().is_none() && state.native_id().is_some() && orphans.contains_key(id) {
                 let start = state.process_start(entry.mark);
@@ -58,15 +58,15 @@ impl Directory {
             self.apply_choice(id, orphans, choice, survivors).await;
         }
         for entry in &entries {
-            if let Some(handle) = self.shared.sessions.get(&entry.row.session_id) {
+            if let Some(handle) = self.shared.registry.sessions.get(&entry.row.session_id) {
                 handle.last.fetch_max(entry.last.0, std::sync::atomic::Ordering::Relaxed);
             }
         }
-        if let Some(asker) = self.shared.ceilings.facts(now()).asker.clone()
-            && self.shared.sessions.get(&asker).is_none_or(|handle| !handle.view.load().asks_day)
+        if let Some(asker) = self.shared.ceilings.book.facts(now()).asker.clone()
+            && self.shared.registry.sessions.get(&asker).is_none_or(|handle| !handle.view.load().asks_day)
         {
             // It was closed, and the question with it: another session may ask.
-            self.shared.ceilings.release(&asker);
+            self.shared.ceilings.book.release(&asker);
         }
         self.abandon_unattached_later();
         Ok(())
@@ -110,7 +110,7 @@ impl Directory {
             self.end_session(survivor.state, "the agent that it belongs to is gone").await;
         }
         self.take_over(keep, here).await;
-        if let Some(link) = self.shared.runtimes.get(&id) {
+        if let Some(link) = self.shared.registry.runtimes.get(&id) {
             let log = |text: String| link.stderr_log().add(now(), LogSource::Gateway, &text);
             for &index in &choice.end {
                 log(format!(
@@ -142,12 +142,12 @@ impl Directory {
         };
         // Without a driver it takes no orders and its state does not change.
         let (link, _) = RuntimeLink::new(RuntimeInfo { state: RuntimeState::Exited, pid, ..unknown });
-        self.shared.runtimes.insert(id, link);
+        self.shared.registry.runtimes.insert(id, link);
     }
 
     /// Restores a session from its row, its open requests and the events after the row.
     fn restore_session(&self, entry: &SessionEntry) -> Result<Option<SessionStateMachine>, StoreError> {
-        let log = &self.shared.log;
+        let log = &self.shared.registry.log;
         let row = &entry.row;
         let origin = Arc::new(Origin {
             session_id: row.session_id.clone(),
@@ -169,7 +169,7 @@ impl Directory {
         let open = log.store().requests(RequestQuery { state, session, before: None, limit: usize::MAX >> 1 })?.rows;
         let open: Vec<Request> = open.iter().filter_map(|(_, row)| serde_json::from_slice(&row.body).ok()).collect();
         let since = since.iter().map(|(run_id, seq)| (run_id, *seq));
-        let clocks = (self.shared.ceilings.clock().steady(now()), std::time::Instant::now());
+        let clocks = (self.shared.ceilings.book.clock().steady(now()), std::time::Instant::now());
         match SessionStateMachine::restore(Arc::clone(&origin), &row.state, open, since, clocks) {
             Ok(mut state) => {
                 state.retain_from = row.spare_from;
@@ -213,19 +213,19 @@ impl Directory {
             }
         };
         tracing::info!(runtime_id = %id, sessions = survivors.len(), "found a runtime again");
-        self.shared.runtimes.insert(id.clone(), link.clone());
+        self.shared.registry.runtimes.insert(id.clone(), link.clone());
         if let OrphanState::All { spec, .. } = &orphan.known {
-            self.shared.specs.insert(id.clone(), RuntimeSpec::clone(spec));
+            self.shared.registry.specs.insert(id.clone(), RuntimeSpec::clone(spec));
         }
         self.watch_runtime(id, link.clone(), Reopening::Left);
         for (survivor, mailbox) in survivors.into_iter().zip(mailboxes) {
             let (commands, commands_rx) = mpsc::channel(MAILBOX);
             let handle = SessionHandle::of(&survivor.state, Some(commands));
             for request in survivor.state.open_requests() {
-                self.shared.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
+                self.shared.registry.request_sessions.insert(request.request_id.clone(), request.session_id.clone());
             }
             let persister = self.persister(handle.clone(), survivor.busy_since).knows(survivor.state.stored_prompts());
-            self.shared.sessions.insert(survivor.state.origin.session_id.clone(), handle);
+            self.shared.registry.sessions.insert(survivor.state.origin.session_id.clone(), handle);
             let task = Task::new(survivor.state, persister, link.clone(), mailbox, commands_rx, self.shared.rules);
             self.spawn_task(task, Plan::default());
         }

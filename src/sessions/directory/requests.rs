@@ -1,8 +1,35 @@
-//! Requests: answering and listing them.
+//! The requests of agents.
 
+use std::time::{Duration, Instant};
+
+use super::registry::Registry;
 use super::*;
+use crate::answer_key::AnswerKey;
+use crate::state;
 
-impl Directory {
+/// Most requests on one page of a listing.
+pub const LISTED: usize = 1000;
+/// Most requests read for one page of a listing, with those that the filter drops; then the page ends, full or not.
+const LISTING_READS: usize = 16 * LISTED;
+/// Rows in one read of a listing.
+const LISTING_ROWS: usize = 32;
+/// Time that an answer waits for the session of its request while that is being reopened.
+const REATTACHING: Duration = Duration::from_secs(5);
+
+/// The requests of all sessions: listed and answered.
+pub struct DirectoryRequests {
+    pub(super) registry: Arc<Registry>,
+}
+
+impl DirectoryRequests {
+    /// The open requests that the filter accepts, oldest first. Never older than the log.
+    pub fn open(&self, filter: &Filter) -> Vec<Arc<Request>> {
+        let mut open: Vec<_> =
+            self.registry.handles(filter).flat_map(|handle| handle.view.load().open.clone()).collect();
+        open.sort_by_key(|request| request.opened_at);
+        open
+    }
+
     /// Answers a request. The first answer that fits wins; it is on disk before anyone sees it. `key`: 1 to [`KEY_MAX`] visible
     /// ASCII characters; the same answer of the same device again under the key gets its own receipt again.
     ///
@@ -21,8 +48,8 @@ impl Directory {
         let key = checked_key(key)?.map(|key| AnswerKey::new(key, by.device_id.clone(), &answer));
         let until = Instant::now() + REATTACHING;
         let outcome = loop {
-            let session = self.shared.request_sessions.get(id).map(|session| session.clone());
-            let outcome = match session.map(|session| self.commands(&session)) {
+            let session = self.registry.request_sessions.get(id).map(|session| session.clone());
+            let outcome = match session.map(|session| self.registry.commands(&session)) {
                 Some(Ok(commands)) => {
                     let (id, key) = (id.clone(), key.clone());
                     let answer = Box::new(answer.clone());
@@ -59,8 +86,8 @@ impl Directory {
     /// Waits until the session of a request has a task; false if it has none by `until`.
     async fn takes_answers(&self, id: &RequestId, until: Instant) -> bool {
         loop {
-            let session = self.shared.request_sessions.get(id).map(|session| session.clone());
-            let commands = session.and_then(|session| self.commands(&session).ok());
+            let session = self.registry.request_sessions.get(id).map(|session| session.clone());
+            let commands = session.and_then(|session| self.registry.commands(&session).ok());
             if commands.is_some_and(|commands| !commands.is_closed()) {
                 return true;
             }
@@ -72,13 +99,8 @@ impl Directory {
     }
 
     /// The result of an answer to a request that no task has: its receipt as an error, or `gone` if it is still open.
-    pub(super) async fn late(
-        &self,
-        id: &RequestId,
-        key: Option<AnswerKey>,
-        gone: SessionError,
-    ) -> Result<Receipt, SessionError> {
-        let (log, wanted) = (self.shared.log.clone(), id.clone());
+    async fn late(&self, id: &RequestId, key: Option<AnswerKey>, gone: SessionError) -> Result<Receipt, SessionError> {
+        let (log, wanted) = (self.registry.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&wanted)).await?;
         let row = row.ok_or_else(|| SessionError::NoRequest(id.clone()))?;
         let request: Request =
@@ -94,7 +116,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`SessionError::Storage`].
-    pub async fn requests(
+    pub async fn list(
         &self,
         filter: &Filter,
         state: Option<RequestState>,
@@ -102,7 +124,7 @@ impl Directory {
         before: Option<u64>,
         limit: usize,
     ) -> Result<(Vec<Request>, Option<u64>), SessionError> {
-        let (log, filter, session) = (self.shared.log.clone(), filter.clone(), session.cloned());
+        let (log, filter, session) = (self.registry.log.clone(), filter.clone(), session.cloned());
         let limit = limit.clamp(1, LISTED);
         blocking(move || {
             let (mut found, mut before, mut read) = (Vec::new(), before, 0);
@@ -142,8 +164,8 @@ impl Directory {
     ///
     /// # Errors
     /// [`SessionError::Storage`].
-    pub async fn request(&self, id: &RequestId) -> Result<Option<Request>, SessionError> {
-        let (log, id) = (self.shared.log.clone(), id.clone());
+    pub async fn get(&self, id: &RequestId) -> Result<Option<Request>, SessionError> {
+        let (log, id) = (self.registry.log.clone(), id.clone());
         let row = blocking(move || log.store().request(&id)).await?;
         Ok(row.and_then(|row| serde_json::from_slice(&row.body).ok()))
     }
@@ -152,12 +174,12 @@ impl Directory {
     ///
     /// # Errors
     /// [`SessionError::Storage`].
-    pub async fn request_target(&self, id: &RequestId) -> Result<Option<(SessionId, RuntimeId)>, SessionError> {
-        let session = self.shared.request_sessions.get(id).map(|session| session.clone());
-        let handle = session.and_then(|session| self.shared.sessions.get(&session).map(|handle| handle.clone()));
+    pub async fn target(&self, id: &RequestId) -> Result<Option<(SessionId, RuntimeId)>, SessionError> {
+        let session = self.registry.request_sessions.get(id).map(|session| session.clone());
+        let handle = session.and_then(|session| self.registry.sessions.get(&session).map(|handle| handle.clone()));
         if let Some(handle) = handle {
             return Ok(Some((handle.origin.session_id.clone(), handle.origin.runtime_id.clone())));
         }
-        Ok(self.request(id).await?.map(|request| (request.session_id, request.runtime_id)))
+        Ok(self.get(id).await?.map(|request| (request.session_id, request.runtime_id)))
     }
 }

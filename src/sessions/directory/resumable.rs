@@ -14,7 +14,7 @@ use serde_json::value::to_raw_value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::Directory;
+use super::registry::Registry;
 use crate::system::ticket;
 use crate::{RuntimeLink, RuntimeMessage, RuntimeOrder, SessionError, SessionSender};
 use plexus_auth::{Permit, Watch};
@@ -75,32 +75,42 @@ type Outcome = Result<Arc<ConversationList>, SessionError>;
 
 /// A list query that a runtime has not answered yet.
 #[derive(Clone)]
-pub(super) struct PendingList {
+struct PendingList {
     query: ListQuery,
     outcome: watch::Receiver<Option<Outcome>>,
 }
 
 /// The pending queries, at most one per runtime.
-pub(super) type Listings = Mutex<HashMap<RuntimeId, PendingList>>;
+type Listings = Mutex<HashMap<RuntimeId, PendingList>>;
 
-impl Directory {
+/// The conversations that runtimes store themselves.
+pub struct DirectoryResumable {
+    registry: Arc<Registry>,
+    listings: Arc<Listings>,
+}
+
+impl DirectoryResumable {
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, listings: Arc::default() }
+    }
+
     /// A page of at most `limit` conversations that a runtime could resume, from `at` on. Waits for a runtime that is starting.
     ///
     /// # Errors
     /// [`SessionError::NoRuntime`], [`SessionError::RuntimeGone`], [`SessionError::ListingUnsupported`], [`SessionError::RuntimeSilent`],
     /// [`SessionError::RuntimeRefused`].
-    pub async fn resumable(
+    pub async fn page(
         &self,
         _permit: &Permit<Watch>,
         id: &RuntimeId,
         at: &ListPosition,
         limit: usize,
     ) -> Result<ResumablePage, SessionError> {
-        self.resumable_within(SILENCE, id, at, limit).await
+        self.page_within(SILENCE, id, at, limit).await
     }
 
-    /// As [`resumable`](Self::resumable), with the time to wait.
-    pub(crate) async fn resumable_within(
+    /// As [`page`](Self::page), with the time to wait.
+    pub(crate) async fn page_within(
         &self,
         patience: Duration,
         id: &RuntimeId,
@@ -108,7 +118,7 @@ impl Directory {
         limit: usize,
     ) -> Result<ResumablePage, SessionError> {
         let limit = limit.clamp(1, RESUMABLE_MAX);
-        let link = self.shared.runtimes.get(id).map(|link| link.clone());
+        let link = self.registry.runtimes.get(id).map(|link| link.clone());
         let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         let deadline = Instant::now() + patience;
         let silent = || SessionError::RuntimeSilent(patience.as_secs());
@@ -146,7 +156,7 @@ impl Directory {
 
     /// The sessions of a runtime by native id.
     fn open_here(&self, id: &RuntimeId) -> HashMap<String, SessionId> {
-        let handles = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *id);
+        let handles = self.registry.sessions.iter().filter(|handle| handle.origin.runtime_id == *id);
         let by_native = handles.filter_map(|handle| {
             let native = handle.view.load().info.native_id.as_ref()?.as_str().to_owned();
             Some((native, handle.origin.session_id.clone()))
@@ -156,19 +166,19 @@ impl Directory {
 
     /// The pending query of the runtime, or this one, sent now.
     fn list_query(&self, id: &RuntimeId, link: &RuntimeLink, query: &ListQuery) -> PendingList {
-        let mut listings = self.shared.listings.lock();
+        let mut listings = self.listings.lock();
         if let Some(pending) = listings.get(id).filter(|pending| pending.outcome.has_changed().is_ok()) {
             return pending.clone();
         }
         let (tx, outcome) = watch::channel(None);
         let pending = PendingList { query: query.clone(), outcome };
         listings.insert(id.clone(), pending.clone());
-        let (this, id, link, query) = (self.clone(), id.clone(), link.clone(), query.clone());
+        let (listings, id, link, query) = (Arc::clone(&self.listings), id.clone(), link.clone(), query.clone());
         // Spawned, so that it goes on when callers leave: the runtime answers some time.
         tokio::spawn(async move {
             let outcome = tokio::time::timeout(LOST, send_query(&link, &query)).await;
             let outcome = outcome.unwrap_or(Err(SessionError::RuntimeSilent(LOST.as_secs())));
-            this.shared.listings.lock().remove(&id);
+            listings.lock().remove(&id);
             tx.send_replace(Some(outcome));
         });
         pending

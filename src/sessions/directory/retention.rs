@@ -1,78 +1,64 @@
 //! Deletion of sessions, and retention.
 
 use super::*;
+use crate::snapshot::SnapshotFold;
 use plexus_clock::WallClock;
 
+/// Blocks in one read of retention.
+const BLOCKS: usize = 1000;
+/// Most closed requests in the store; retention removes the oldest beyond it.
+const CLOSED_MAX: usize = 100_000;
+
+/// One round of retention removes at most this part of the stored bytes, so that a mistake is noticed before all is gone.
+const ROUND_SHARE: u64 = 10;
+
 impl Directory {
-    /// The number of sessions deleted since the start, as a watch.
-    pub fn forgotten(&self) -> watch::Receiver<u64> {
-        self.shared.forgotten_count.subscribe()
-    }
-
-    /// The sessions deleted since the number was `count`, and the number now. `None` if that was too long ago: the caller has to
-    /// list all sessions again.
-    pub fn forgotten_since(&self, count: u64) -> Option<(Vec<Arc<Origin>>, u64)> {
-        let list = self.shared.forgotten.lock();
-        let now = *self.shared.forgotten_count.borrow();
-        let fresh = usize::try_from(now.saturating_sub(count)).ok().filter(|fresh| *fresh <= list.len())?;
-        Some((list.iter().skip(list.len() - fresh).cloned().collect(), now))
-    }
-
     /// Ends a session and deletes it. It is unlisted at once; once it is marked in the store, clients are told and no crash brings
     /// it back. Then its events are removed in small steps; waits for that.
     ///
     /// # Errors
     /// [`SessionError::NoSession`]; [`SessionError::Storage`]: the session has ended but is not deleted.
-    pub async fn forget_session(&self, _permit: &Permit<Admin>, id: &SessionId) -> Result<(), SessionError> {
-        self.forget(id).await
+    pub async fn delete_session(&self, _permit: &Permit<Admin>, id: &SessionId) -> Result<(), SessionError> {
+        self.delete(id).await
     }
 
-    /// As [`forget_session`](Self::forget_session).
-    pub(crate) async fn forget(&self, id: &SessionId) -> Result<(), SessionError> {
-        let (_, handle) = self.shared.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
+    /// As [`delete_session`](Self::delete_session).
+    pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
+        let (_, handle) =
+            self.shared.registry.sessions.remove(id).ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let this = self.clone();
         // Spawned, so that it goes on if the client leaves.
-        let work = tokio::spawn(async move { this.forget_unlisted(handle).await });
+        let work = tokio::spawn(async move { this.delete_unlisted(handle).await });
         work.await.map_err(|_| SessionError::Stopping)?
     }
 
-    async fn forget_unlisted(&self, mut handle: SessionHandle) -> Result<(), SessionError> {
+    async fn delete_unlisted(&self, mut handle: SessionHandle) -> Result<(), SessionError> {
         let (id, cwd) = (handle.origin.session_id.clone(), handle.info().cwd.clone());
         self.shared.reopening.remove(&id);
         if let Some(commands) = handle.commands.take() {
             // An error means that the task has ended already.
             let _ = send_command(&commands, |reply| SessionCommand::Close { reply }).await;
         }
-        match self.shared.log.forget(&id).await {
+        match self.shared.registry.log.forget(&id).await {
             Ok(swept) => {
-                self.shared.request_sessions.retain(|_, session| *session != id);
-                self.shared.folds.forget(&id);
-                self.shared.changes.forget(&id, &cwd).await;
-                self.report_forgotten(handle.origin);
+                self.shared.registry.request_sessions.retain(|_, session| *session != id);
+                self.shared.snapshots.delete(&id);
+                self.shared.changes.changes.forget(&id, &cwd).await;
+                self.shared.deleted.add(handle.origin);
                 // An error means that the gateway stops; the next one continues.
                 let _ = swept.await;
                 Ok(())
             }
             Err(error) => {
-                self.shared.sessions.insert(id, handle);
+                self.shared.registry.sessions.insert(id, handle);
                 Err(SessionError::of_store(&error))
             }
         }
     }
 
-    /// Reports a deleted session to clients.
-    pub(crate) fn report_forgotten(&self, session: Arc<Origin>) {
-        let mut list = self.shared.forgotten.lock();
-        list.push_back(session);
-        if list.len() > FORGOTTEN {
-            list.pop_front();
-        }
-        self.shared.forgotten_count.send_modify(|count| *count += 1);
-    }
-
     /// The clock that tells whether events may be removed for their age.
     pub fn clock(&self) -> &WallClock {
-        self.shared.ceilings.clock()
+        self.shared.ceilings.book.clock()
     }
 
     /// Trusts the wall clock as it is: retention goes on, and today is the day that it shows.
@@ -89,8 +75,8 @@ impl Directory {
     /// # Errors
     /// [`SessionError::Storage`].
     pub async fn begin_day(&self) -> Result<(), SessionError> {
-        let shared = Arc::clone(&self.shared);
-        let begin = move || shared.ceilings.begin(shared.log.store().as_ref(), now());
+        let (log, book) = (self.log().clone(), Arc::clone(&self.shared.ceilings.book));
+        let begin = move || book.begin(log.store().as_ref(), now());
         blocking(begin).await
     }
 
@@ -101,7 +87,7 @@ impl Directory {
     /// # Errors
     /// [`SessionError::Storage`].
     pub async fn retain(&self, retention: RetentionRules, now: Timestamp) -> Result<usize, SessionError> {
-        let log = &self.shared.log;
+        let log = &self.shared.registry.log;
         let max_age_ms = retention.max_age_ms.filter(|_| self.clock().doubt().is_none());
         let oldest_kept = max_age_ms.map(|ms| now.plus_millis(-i64::try_from(ms).unwrap_or(i64::MAX)));
         let for_choice = log.clone();
@@ -134,4 +120,47 @@ fn trim_of(log: &Log, session_id: SessionId, through: Position) -> Result<Option
         after = page.next;
     }
     Ok(Some(Trim { session_id, through, base: Some(fold.base()) }))
+}
+
+/// The sessions that retention trims, and up to which position: the oldest blocks of all sessions go first. Events that an
+/// unfinished run or an open request needs stay, and all later events of that session.
+fn choose(
+    log: &Log,
+    oldest_kept: Option<Timestamp>,
+    max_bytes: Option<u64>,
+) -> Result<BTreeMap<SessionId, Position>, StoreError> {
+    let store = log.store();
+    let stored = store.usage()?.event_bytes;
+    let mut excess = max_bytes.map_or(0, |most| stored.saturating_sub(most));
+    let mut allowance = stored / ROUND_SHARE;
+    let (mut chosen, mut retained) = (BTreeMap::new(), HashMap::new());
+    let mut after = Position::START;
+    loop {
+        let blocks = store.oldest(after, BLOCKS)?;
+        let Some(last) = blocks.last() else { return Ok(chosen) };
+        after = last.first;
+        for block in blocks {
+            if excess == 0 && oldest_kept.is_none_or(|oldest| block.at >= oldest) {
+                return Ok(chosen);
+            }
+            let retain_from = match retained.get(&block.session_id) {
+                Some(known) => *known,
+                None => {
+                    let entry = store.session(&block.session_id)?;
+                    let retain_from = entry.map_or(Some(Position::START), |entry| entry.row.spare_from);
+                    retained.insert(block.session_id.clone(), retain_from);
+                    retain_from
+                }
+            };
+            if retain_from.is_some_and(|from| block.last >= from) {
+                continue;
+            }
+            let bytes = block.bytes as u64;
+            if bytes > allowance && !chosen.is_empty() {
+                return Ok(chosen);
+            }
+            (excess, allowance) = (excess.saturating_sub(bytes), allowance.saturating_sub(bytes));
+            chosen.insert(block.session_id, block.last);
+        }
+    }
 }

@@ -6,19 +6,19 @@ use super::*;
 impl Directory {
     /// All runtimes, by identifier.
     pub fn runtimes(&self) -> Vec<Arc<RuntimeInfo>> {
-        let mut all: Vec<_> = self.shared.runtimes.iter().map(|link| link.info()).collect();
+        let mut all: Vec<_> = self.shared.registry.runtimes.iter().map(|link| link.info()).collect();
         all.sort_by(|a, b| a.runtime_id.cmp(&b.runtime_id));
         all
     }
 
     /// One runtime.
     pub fn runtime(&self, id: &RuntimeId) -> Option<Arc<RuntimeInfo>> {
-        self.shared.runtimes.get(id).map(|link| link.info())
+        self.shared.registry.runtimes.get(id).map(|link| link.info())
     }
 
     /// A counter as a watch, incremented whenever the state of a runtime changes.
     pub fn runtimes_changed(&self) -> watch::Receiver<u64> {
-        self.shared.changed.subscribe()
+        self.shared.runtime_changes.subscribe()
     }
 
     /// Starts a runtime and returns at once; [`runtime`](Self::runtime) shows its progress. Nothing is started if its folder or its
@@ -54,7 +54,7 @@ impl Directory {
 
     fn launch_and_reopen(&self, spec: RuntimeSpec, which: Reopening) -> Result<Arc<RuntimeInfo>, SessionError> {
         let id = spec.id.clone();
-        let link = match self.shared.runtimes.entry(id.clone()) {
+        let link = match self.shared.registry.runtimes.entry(id.clone()) {
             dashmap::Entry::Occupied(there)
                 if there.get().info().state != RuntimeState::Exited || there.get().info().unattended() =>
             {
@@ -66,7 +66,7 @@ impl Directory {
                     link.stderr_log().prepend(before.get().stderr_log());
                 }
                 there.insert(link.clone());
-                self.shared.specs.insert(id.clone(), spec);
+                self.shared.registry.specs.insert(id.clone(), spec);
                 link
             }
         };
@@ -79,42 +79,44 @@ impl Directory {
     /// # Errors
     /// [`SessionError::NoRuntime`].
     pub async fn stop_runtime(&self, _permit: &Permit<Admin>, id: &RuntimeId) -> Result<(), SessionError> {
-        let link = self.shared.runtimes.get(id).map(|link| link.clone());
+        let link = self.shared.registry.runtimes.get(id).map(|link| link.clone());
         let link = link.ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         stop_and_wait(&link).await;
         self.shared.launcher.clear(id).await;
-        if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
-            self.shared.specs.remove(id);
+        if self.shared.registry.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some()
+        {
+            self.shared.registry.specs.remove(id);
             let is_of = |session: &SessionId| {
-                self.shared.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
+                self.shared.registry.sessions.get(session).is_none_or(|handle| handle.origin.runtime_id == *id)
             };
             self.shared.reopening.retain(|session| !is_of(session));
             let why = "the endpoint was detached: how this ended is unknown";
             self.abandon_sessions(why, |runtime| runtime == id).await;
         }
-        self.shared.changed.send_modify(|count| *count += 1);
+        self.shared.runtime_changes.send_modify(|count| *count += 1);
         Ok(())
     }
 
     /// Lets go of an endpoint that is gone, for the gateway itself, and unlists it. Its sessions end; their runs and requests stay open for
     /// a minute and go on if the endpoint is launched again by then under the same identifier.
     pub async fn release_runtime(&self, id: &RuntimeId) {
-        let Some(link) = self.shared.runtimes.get(id).map(|link| link.clone()) else { return };
+        let Some(link) = self.shared.registry.runtimes.get(id).map(|link| link.clone()) else { return };
         link.release();
         link.ended().await;
         // A launch that follows finds the sessions to reopen among those that have ended.
         let runs = |handle: &SessionHandle| handle.origin.runtime_id == *id && handle.commands.is_some();
         for _ in 0..HANDOVER_TRIES {
-            if !self.shared.sessions.iter().any(|handle| runs(&handle)) {
+            if !self.shared.registry.sessions.iter().any(|handle| runs(&handle)) {
                 break;
             }
             tokio::time::sleep(HANDOVER_WAIT).await;
         }
-        if self.shared.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some() {
-            self.shared.specs.remove(id);
+        if self.shared.registry.runtimes.remove_if(id, |_, there| there.info().state == RuntimeState::Exited).is_some()
+        {
+            self.shared.registry.specs.remove(id);
             self.abandon_unattached_later();
         }
-        self.shared.changed.send_modify(|count| *count += 1);
+        self.shared.runtime_changes.send_modify(|count| *count += 1);
     }
 
     /// Stops a runtime and starts it again with the same settings. Its sessions are reopened once it is ready; their runs and open
@@ -131,9 +133,9 @@ impl Directory {
         // Spawned, so that it goes on if the client leaves.
         let work = tokio::spawn(async move {
             let _alone = this.shared.restarting.lock().await;
-            let link = this.shared.runtimes.get(&id).map(|link| link.clone());
+            let link = this.shared.registry.runtimes.get(&id).map(|link| link.clone());
             let Some(link) = link else { return Err(SessionError::NoRuntime(id)) };
-            let spec = this.shared.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
+            let spec = this.shared.registry.specs.get(&id).map(|spec| spec.clone()).or_else(|| link.spec().cloned());
             let Some(spec) = spec else {
                 let why = "its start settings are unknown: stop it, and start it again";
                 return Err(SessionError::Invalid(why.into()));
@@ -142,7 +144,7 @@ impl Directory {
             let is_live = |handle: &SessionHandle| {
                 handle.origin.runtime_id == id && (handle.commands.is_some() || reopening(&handle.origin.session_id))
             };
-            let handles = this.shared.sessions.iter();
+            let handles = this.shared.registry.sessions.iter();
             let live: Vec<SessionId> =
                 handles.filter(|handle| is_live(handle)).map(|handle| handle.origin.session_id.clone()).collect();
             stop_and_wait(&link).await;
@@ -163,7 +165,7 @@ impl Directory {
         _permit: &Permit<Admin>,
         id: &RuntimeId,
     ) -> Result<Vec<plexus_protocol::api::runtimes::StderrLine>, SessionError> {
-        let link = self.shared.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
+        let link = self.shared.registry.runtimes.get(id).ok_or_else(|| SessionError::NoRuntime(id.clone()))?;
         Ok(link.stderr_log().lines())
     }
 }

@@ -1,17 +1,19 @@
 //! Surfaces of sessions.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{Directory, checked_key, send_command};
+use super::registry::Registry;
+use super::{checked_key, send_command};
 use crate::session_handle::SessionCommand;
 use crate::surfaces::{AskWork, Press, WaitingCall};
 use crate::system::blocking;
 use crate::{Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_auth::{Permit, Ui};
-use plexus_ledger::Charge;
+use plexus_ledger::{Charge, Ledger};
 use plexus_protocol::{CallDigest, RequestId, SessionId};
 use plexus_surfaces::ActionRequest;
 
@@ -20,28 +22,36 @@ const CALL_SEEN: Duration = Duration::from_secs(10);
 /// How often it is looked for.
 const CALL_LOOK: Duration = Duration::from_millis(25);
 
-impl Directory {
+/// The surfaces that agents draw in their sessions.
+#[derive(Clone)]
+pub struct DirectorySurfaces {
+    pub(super) registry: Arc<Registry>,
+    /// Accounts for the calls that draw.
+    pub(super) ledger: Arc<OnceLock<Ledger>>,
+}
+
+impl DirectorySurfaces {
     /// The surfaces of a session in their wire form, by name.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::Storage`].
-    pub async fn surfaces(&self, id: &SessionId) -> Result<Vec<Box<RawValue>>, SessionError> {
-        let handle = self.handle(id)?;
-        handle.surfaces.list(&self.shared.log, id).await
+    pub async fn list(&self, id: &SessionId) -> Result<Vec<Box<RawValue>>, SessionError> {
+        let handle = self.registry.handle(id)?;
+        handle.surfaces.list(&self.registry.log, id).await
     }
 
     /// The pinned surfaces of the sessions that the filter accepts, by session and name. Reads only sessions that have surfaces.
     ///
     /// # Errors
     /// [`SessionError::Storage`].
-    pub async fn pinned_surfaces(&self, filter: &Filter) -> Result<Vec<PinnedSurface>, SessionError> {
-        let log = &self.shared.log;
+    pub async fn pinned(&self, filter: &Filter) -> Result<Vec<PinnedSurface>, SessionError> {
+        let log = &self.registry.log;
         let store = log.clone();
         let mut sessions = blocking(move || store.store().sessions_with_surfaces()).await?;
         sessions.sort_unstable();
         let mut pinned = Vec::new();
         for id in sessions {
-            let Ok(handle) = self.handle(&id) else { continue };
+            let Ok(handle) = self.registry.handle(&id) else { continue };
             if filter.takes(&handle.origin) {
                 pinned.extend_from_slice(&handle.surfaces.pinned(log, &id).await?);
             }
@@ -62,7 +72,7 @@ impl Directory {
         surface: String,
         request: ActionRequest,
     ) -> Result<Acted, SessionError> {
-        let commands = self.commands(id)?;
+        let commands = self.registry.commands(id)?;
         send_command(&commands, |reply| SessionCommand::Act(Box::new(Press { surface, request, by, reply }))).await
     }
 
@@ -79,7 +89,7 @@ impl Directory {
         bytes: usize,
         key: Option<String>,
     ) -> Result<AskView, SessionError> {
-        let (key, commands, call) = (checked_key(key)?, self.commands(id)?, Box::new(call));
+        let (key, commands, call) = (checked_key(key)?, self.registry.commands(id)?, Box::new(call));
         let charge = self.charged(id, bytes, false)?;
         let open = |reply| SessionCommand::Ask(Box::new(AskWork::Open { call, key, charge, reply }));
         send_command(&commands, open).await
@@ -96,7 +106,7 @@ impl Directory {
         ask: &RequestId,
         wait: Duration,
     ) -> Result<AskView, SessionError> {
-        let commands = self.commands(id)?;
+        let commands = self.registry.commands(id)?;
         let fetch = |waits| {
             let id = ask.clone();
             send_command(&commands, move |reply| SessionCommand::Ask(Box::new(AskWork::Fetch { id, waits, reply })))
@@ -114,8 +124,8 @@ impl Directory {
     pub async fn calls_tool(&self, id: &SessionId, call: &CallDigest) -> Result<(), SessionError> {
         let end = Instant::now() + CALL_SEEN;
         loop {
-            self.commands(id)?;
-            if self.handle(id)?.view.load().own_calls.contains(call) {
+            self.registry.commands(id)?;
+            if self.registry.handle(id)?.view.load().own_calls.contains(call) {
                 return Ok(());
             }
             if Instant::now() >= end {
@@ -127,8 +137,8 @@ impl Directory {
 
     /// Charges a call to the session's account; one that `takes_down` a surface finds room where others do not.
     fn charged(&self, id: &SessionId, bytes: usize, takes_down: bool) -> Result<Option<Charge>, SessionError> {
-        let Some(ledger) = self.shared.ledger.get() else { return Ok(None) };
-        let runtime = self.handle(id)?.origin.runtime_id.clone();
+        let Some(ledger) = self.ledger.get() else { return Ok(None) };
+        let runtime = self.registry.handle(id)?.origin.runtime_id.clone();
         let account = ledger.session(id.as_str(), runtime.as_str());
         let charge = match takes_down {
             true => account.charge(bytes).map_err(SessionError::OverLimit),
@@ -154,7 +164,7 @@ impl Directory {
         key: Option<String>,
     ) -> Result<Drawn, SessionError> {
         let key = checked_key(key)?;
-        let commands = self.commands(id)?;
+        let commands = self.registry.commands(id)?;
         let charge = self.charged(id, bytes, call.takes_down())?;
         send_command(&commands, |reply| SessionCommand::Draw(Box::new(WaitingCall { call, key, bytes, charge, reply })))
             .await

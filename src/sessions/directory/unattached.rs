@@ -20,7 +20,7 @@ impl Directory {
         of_runtime: impl Fn(&RuntimeId) -> bool,
         in_state: impl Fn(&SessionStateMachine) -> bool,
     ) -> Vec<SessionId> {
-        let handles = self.shared.sessions.iter();
+        let handles = self.shared.registry.sessions.iter();
         let in_state = |handle: &SessionHandle| handle.ended_state().is_some_and(|ended| in_state(&ended.state));
         let found = handles.filter(|handle| of_runtime(&handle.origin.runtime_id) && in_state(handle));
         found.map(|handle| handle.origin.session_id.clone()).collect()
@@ -29,7 +29,7 @@ impl Directory {
     /// Ends the pending work of the runtimes' sessions that have no task.
     pub(super) async fn abandon_sessions(&self, why: &str, of_runtime: impl Fn(&RuntimeId) -> bool) {
         for id in self.ended_sessions(of_runtime, SessionStateMachine::has_pending_work) {
-            let Some(handle) = self.shared.sessions.get(&id).map(|handle| handle.clone()) else { continue };
+            let Some(handle) = self.shared.registry.sessions.get(&id).map(|handle| handle.clone()) else { continue };
             let _opening = handle.opening.lock().await;
             let Some(EndedSession { mut state, died }) = handle.take_ended() else { continue };
             self.abandon_session(&handle, &mut state, why).await;
@@ -46,7 +46,7 @@ impl Directory {
             tracing::error!(session_id = %state.origin.session_id, %error, "cannot write down that a run ended");
         }
         if !state.asks_about_day() {
-            self.shared.ceilings.release(&state.origin.session_id);
+            self.shared.ceilings.book.release(&state.origin.session_id);
         }
     }
 
@@ -56,14 +56,14 @@ impl Directory {
         tokio::spawn(async move {
             tokio::time::sleep(UNATTACHED_WAIT).await;
             let why = "the endpoint of this run is no longer attached: how the run ended is unknown";
-            this.abandon_sessions(why, |id| !this.shared.runtimes.contains_key(id)).await;
+            this.abandon_sessions(why, |id| !this.shared.registry.runtimes.contains_key(id)).await;
         });
     }
 
     /// Reopens the session of a runtime that changed last; `None` if the runtime has no session.
     pub async fn open_last(&self, runtime: &RuntimeId) -> Option<Result<SessionId, SessionError>> {
         let last = {
-            let sessions = self.shared.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);
+            let sessions = self.shared.registry.sessions.iter().filter(|handle| handle.origin.runtime_id == *runtime);
             sessions.max_by_key(|handle| handle.rank()).map(|handle| handle.origin.session_id.clone())
         };
         let last = last?;
