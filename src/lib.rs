@@ -630,7 +630,7 @@ fn agents(exe: PathBuf) -> FindAgents {
         let known = runtimes::presets().iter().filter_map(|preset| {
             let spec = runtimes::preset(preset.name, &exe, env).ok()?;
             let Connect::Command(command) = spec.connect else { return None };
-            let path = runtimes::presets::program_of(&command, env("PATH"));
+            let path = runtimes::program_of(&command, env("PATH"));
             Some(KnownAgent {
                 name: preset.name.to_owned(),
                 about: preset.about.to_owned(),

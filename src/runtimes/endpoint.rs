@@ -25,6 +25,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::RuntimeSettings;
 use super::address::{Address, loopback};
+use super::endpoint_event::EndpointEvent;
 use super::link::{LinkConnection, LinkHub};
 use super::meter::ReplyCharge;
 use super::sse::{SseItem, SseReader};
@@ -317,15 +318,6 @@ pub(super) enum EndpointConnection {
     Socket(Box<Socket>),
     Events(Box<Events>),
     Link(LinkConnection),
-}
-
-/// What a connection brought.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum EndpointEvent {
-    /// A frame, or the beginning of one that is too long.
-    Frame(SseItem),
-    /// The connection is gone, and why. Nothing follows.
-    Lost(String),
 }
 
 impl EndpointConnection {

@@ -14,7 +14,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::RuntimeSettings;
 use super::driver::{Admission, CloseReason, Driver, Gates, Intake, StepCause, Transport, never};
-use super::endpoint::{self, EndpointConnection, EndpointEvent, EndpointTarget, Fetching};
+use super::endpoint::{self, EndpointConnection, EndpointTarget, Fetching};
+use super::endpoint_event::EndpointEvent;
 use super::fetch_queue::{FetchQueue, WAITING_MAX};
 use super::meter::ReplyCharge;
 use super::recorder::Recording;

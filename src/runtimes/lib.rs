@@ -13,6 +13,7 @@ pub mod daemon_socket;
 pub mod dialects;
 mod driver;
 mod endpoint;
+mod endpoint_event;
 #[cfg(test)]
 mod endpoint_tests;
 mod endpoint_transport;
@@ -59,6 +60,7 @@ use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec};
 use plexus_sessions::{ClientRouter, DriverEnd, Launcher, OrphanedRuntime, ReattachedSession, RuntimeLink};
 
 pub use presets::{Preset, PresetError, preset, presets};
+pub use process::program_of;
 
 /// Longest line of a runtime that is passed on, in bytes; of a longer one the first MiB is kept and the rest counted.
 const LINE_MAX: usize = 64 * 1024 * 1024;

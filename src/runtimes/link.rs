@@ -24,8 +24,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::endpoint::EndpointEvent;
-use super::meter::ReplyCharge;
+use super::endpoint_event::EndpointEvent;
+use super::meter::{ReplyCharge, ReplyPlace};
 use super::sse::SseItem;
 use plexus_dialects::link::{
     HelperExit, HelperHello, HelperMessage, HelperRole, LINKED_AGENTS, LinkFrame, LinkReply, LinkRequest, LinkedAgent,
@@ -110,9 +110,6 @@ enum Content {
 }
 
 type AwaitedReply = oneshot::Sender<(Result<HttpReply, String>, ReplyPlace)>;
-
-/// The place of a reply among the events of its tunnel. Those that follow are given out once it is dropped.
-pub(super) struct ReplyPlace(#[expect(dead_code, reason = "it is dropped, no more")] oneshot::Sender<()>);
 
 /// A helper that stays connected.
 struct Tunnel {

@@ -1,7 +1,8 @@
 //! Output of runtimes that the gateway holds is charged to their account before more of it is read: [`AGENT_FOOTPRINT`] bytes
 //! for each, so that there is room for what becomes of it.
 
-use super::link::ReplyPlace;
+use tokio::sync::oneshot;
+
 use plexus_ledger::{AGENT_FOOTPRINT, Account, Charge, Exempt, Ledger};
 
 /// The charge for one runtime's output: what is here of a message, and what is not stored yet.
@@ -79,6 +80,9 @@ async fn wait(ledger: &Ledger, account: &Account, bytes: usize, alone: bool) -> 
     }
 }
 
+/// The place of a reply among the events of its tunnel. Those that follow are given out once it is dropped.
+pub(super) struct ReplyPlace(#[expect(dead_code, reason = "it is dropped, no more")] pub(super) oneshot::Sender<()>);
+
 /// The charge for a reply that comes in pieces.
 pub(super) struct ReplyCharge {
     ledger: Ledger,
@@ -119,6 +123,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
     use plexus_ledger::{Class, LedgerLimits};
 
     const STEP: usize = 1 << 10;

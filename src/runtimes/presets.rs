@@ -281,12 +281,6 @@ pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<Stri
     })
 }
 
-/// The program of a command, found as the gateway would find it in `path`; `None` if it is not installed.
-pub fn program_of(command: &[String], path: Option<String>) -> Option<PathBuf> {
-    let path = path.map(std::ffi::OsString::from);
-    super::process::find(command.first()?, path.as_deref(), Path::new("/")).ok()
-}
-
 /// How to install `program`, if a preset knows.
 pub(super) fn install_of(program: &str) -> Option<&'static str> {
     PRESETS.iter().find(|preset| preset.program == program).and_then(|preset| preset.install)

@@ -198,6 +198,12 @@ impl Stderr {
     }
 }
 
+/// The program of a command, found as the gateway would find it in `path`; `None` if it is not installed.
+pub fn program_of(command: &[String], path: Option<String>) -> Option<PathBuf> {
+    let path = path.map(std::ffi::OsString::from);
+    find(command.first()?, path.as_deref(), Path::new("/")).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::change::{Change, Message};
+use super::component::Component;
 use super::error::{ActionError, message, shown};
 use super::eval::{Budget, Scope, copied};
 use super::expression;
@@ -17,8 +18,8 @@ use super::limits::{COMPONENTS_MAX, INPUTS_MAX, ROWS_MAX};
 use super::model::DataOp;
 use super::pointer::Pointer;
 use super::size::{Size, may_stand};
-use super::surface::{Component, Surface};
-use super::tree::{BoundPath, Stand, is_shown, stands};
+use super::stand::{BoundPath, Stand, is_shown, stands};
+use super::surface::Surface;
 
 /// What a screen sends when something is pressed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io;
 
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::change::Canonical;
 use super::expression;
 use super::functions::{self, Regexes};
 use super::limits::{CALL_DEPTH_MAX, CALLS_MAX, COPIES_MAX};
@@ -164,33 +162,5 @@ pub(crate) fn is_dynamic(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(is_dynamic),
         Value::Object(members) => members.contains_key("path") || members.contains_key("call"),
         _ => false,
-    }
-}
-
-/// A value as JSON, of `max` bytes at most.
-pub(crate) fn json_text(value: &Value, max: usize) -> String {
-    let mut out = Capped { bytes: Vec::new(), max };
-    // It ends early when it is full.
-    let _ = serde_json::to_writer(&mut out, &Canonical(value));
-    String::from_utf8(out.bytes).unwrap_or_else(|cut| String::from_utf8_lossy(cut.as_bytes()).into_owned())
-}
-
-struct Capped {
-    bytes: Vec<u8>,
-    max: usize,
-}
-
-impl io::Write for Capped {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = self.max.saturating_sub(self.bytes.len()).min(bytes.len());
-        if room == 0 && !bytes.is_empty() {
-            return Err(io::Error::other("full"));
-        }
-        self.bytes.extend_from_slice(&bytes[..room]);
-        Ok(room)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

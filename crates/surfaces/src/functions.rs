@@ -91,7 +91,7 @@ pub(crate) fn text(value: &Value) -> String {
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => number_text(number),
         Value::String(text) => text.clone(),
-        Value::Array(_) | Value::Object(_) => super::eval::json_text(value, super::limits::STRING_MAX),
+        Value::Array(_) | Value::Object(_) => super::json::json_text(value, super::limits::STRING_MAX),
     }
 }
 

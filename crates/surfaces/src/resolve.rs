@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::act::failed_check;
+use super::component::Component;
 use super::eval::{Budget, Scope, is_dynamic};
 use super::limits::{CALLS_MAX, COPIES_MAX, ITEMS_MAX, VISITS_MAX};
 use super::pointer::Pointer;
-use super::surface::{Component, Surface};
+use super::surface::Surface;
 
 /// A component as it is drawn.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use super::act::{Action, ActionRequest};
 use super::catalog::{Catalog, PLEXUS_CATALOG};
 use super::change::{Ask, Change, Create, Message, data_op, present};
 use super::check;
+use super::component::Component;
 use super::error::{self, ActionError, SurfaceError, shown};
 use super::limits::{
     CLOSED_MAX, COMPONENTS_MAX, COMPONENTS_PART_MAX, DATA_PART_MAX, NAME_MAX, STRING_MAX, SURFACES_MAX, TITLE_MAX,
@@ -17,7 +18,7 @@ use super::limits::{
 use super::model::DataOp;
 use super::pointer::Pointer;
 use super::size::{Size, may_stand};
-use super::surface::{Component, Surface, Undo};
+use super::surface::{Surface, Undo};
 
 /// `ui_show`: creates a surface, or puts another one in its place.
 #[derive(Clone, Debug, Default, Deserialize)]

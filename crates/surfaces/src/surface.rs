@@ -9,33 +9,14 @@ use serde_json::{Map, Value};
 
 use super::catalog::Catalog;
 use super::change::{Ask, Change, Create, Message, MessageRef};
-use super::check::{Link, links};
+use super::check::links;
+use super::component::Component;
 use super::error::{self, SurfaceError};
 use super::limits::{COMPONENTS_BYTES_MAX, COMPONENTS_MAX, ROWS_MAX};
 use super::model::{DataOp, DataUndo, Model};
 use super::pointer::Pointer;
 use super::size::Size;
 use super::tree;
-
-/// A component as the agent gave it.
-#[derive(Clone, Debug)]
-pub(crate) struct Component {
-    pub(crate) id: String,
-    pub(crate) kind: String,
-    pub(crate) raw: Map<String, Value>,
-    pub(crate) links: Vec<Link>,
-    bytes: usize,
-    /// The surface's revision when it last changed.
-    pub(crate) changed: u64,
-}
-
-impl Component {
-    pub(crate) fn new(raw: Map<String, Value>, links: Vec<Link>, rev: u64) -> Self {
-        let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (id, kind, bytes) = (text("id"), text("component"), Size::of_object(&raw).bytes);
-        Self { id, kind, raw, links, bytes, changed: rev }
-    }
-}
 
 /// A surface: what an agent draws in a session. It is written as the compacted messages that make it.
 #[derive(Clone, Debug)]
@@ -332,25 +313,6 @@ impl Surface {
             }
         }
         surface
-    }
-
-    /// The events that its shown components declare, each with the component: what a press there may send.
-    pub fn events(&self) -> Vec<(&str, &str)> {
-        let mut ids: Vec<&str> = tree::stands(self).into_iter().map(|(component, _)| component.id.as_str()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut events = Vec::new();
-        for component in ids.into_iter().filter_map(|id| self.component(id)) {
-            let id = component.id.as_str();
-            let action = component.raw.get("action").or(component.raw.get("onSelect"));
-            let name = action.and_then(|action| action.pointer("/event/name")).and_then(Value::as_str);
-            events.extend(name.map(|name| (id, name)));
-            if component.kind == "Html" {
-                let names = component.raw.get("actions").and_then(Value::as_array).into_iter().flatten();
-                events.extend(names.filter_map(Value::as_str).map(|name| (id, name)));
-            }
-        }
-        events
     }
 
     pub(crate) fn component(&self, id: &str) -> Option<&Component> {

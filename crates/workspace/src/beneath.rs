@@ -10,8 +10,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fchmod, mkdirat, openat, renameat, statat, unlinkat};
 
-use crate::difference::FileSide;
 use crate::names::ObjectName;
+use crate::values::FileSide;
 
 /// Most components of a path; a deeper one is refused.
 const DEPTH: usize = 256;

@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::difference::{PathChange, TreeDifference};
 use crate::error::{Result, WorkspaceError};
-use crate::look::FolderLook;
 use crate::names::{ObjectName, shown_path};
-use crate::record::{Moment, MomentKind};
 use crate::store::FolderStore;
+use crate::values::{FolderLook, Moment, MomentKind, PathChange, TreeDifference};
 
 /// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

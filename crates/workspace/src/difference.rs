@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::error::{Result, WorkspaceError};
 use crate::git::Limits;
 use crate::hunks::{PatchHunk, split};
-use crate::look::{NotKept, PLACEHOLDER};
-use crate::names::{ObjectName, digest_of, shown_path};
+use crate::names::{ObjectName, shown_path};
 use crate::store::{FolderStore, LIST_MAX, SHORT};
+use crate::values::{Comparison, FileSide, PLACEHOLDER, PathChange, PathList, PathStatus, TreeDifference};
 
 /// Most files in a difference; further ones are counted.
 pub const LISTED_FILES: usize = 2000;
@@ -27,117 +27,8 @@ const REMEMBERED: usize = 8;
 /// Pairs of blobs whose counts are remembered; beyond it all are forgotten, and counted again.
 const REMEMBERED_COUNTS: usize = 20_000;
 
-/// The mode of a symbolic link.
-pub(crate) const LINK: u32 = 0o120_000;
-
 /// Options of all comparisons: nothing outside of the store runs, and paths have no escapes.
 const DIFF_TREE: [&str; 6] = ["diff-tree", "-r", "-M", "-l100", "--no-ext-diff", "--no-textconv"];
-
-/// One side of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct FileSide {
-    /// The mode as git writes it: 100644, 100755, 120000 of a link, or 160000 of a placeholder, in octal digits.
-    pub mode: u32,
-    /// The blob, or the name of a placeholder.
-    pub name: ObjectName,
-}
-
-/// The kind of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathStatus {
-    /// The path is new.
-    Added,
-    /// The content or the mode is another.
-    Modified,
-    /// The path is gone.
-    Deleted,
-    /// The file had another path, and has the same or a similar content.
-    Renamed,
-}
-
-/// The way in which a file is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// By lines.
-    Text,
-    /// By lines, but the lines were not counted in time.
-    Uncounted,
-    /// Not by lines: a side has a NUL in its first 8,000 bytes.
-    Binary,
-    /// Not by lines: a side is larger than [`COMPARED_MAX`] or was too large to be kept.
-    Large,
-    /// Not by lines: a side is a symbolic link.
-    Link,
-    /// Not at all: a side could not be read, or is not kept any more.
-    Unreadable,
-    /// Not at all: a side is a repository of its own.
-    Nested,
-}
-
-impl Comparison {
-    /// Returns why a file has no diff, or no counts of lines.
-    pub const fn reason(self) -> Option<&'static str> {
-        match self {
-            Self::Text => None,
-            Self::Uncounted => Some("its lines could not be counted"),
-            Self::Binary => Some("it is binary"),
-            Self::Large => Some("it has more than 1 MiB, or was too large to be kept"),
-            Self::Link => Some("it is a symbolic link, which is not followed"),
-            Self::Unreadable => Some("it cannot be read, or how it was is not kept"),
-            Self::Nested => Some("it is a repository of its own, whose files are not listed"),
-        }
-    }
-}
-
-/// A path that differs between two trees.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathChange {
-    /// The path below the folder.
-    pub path: Vec<u8>,
-    /// The path before, of a renamed file.
-    pub from: Option<Vec<u8>>,
-    /// The kind.
-    pub status: PathStatus,
-    /// The side before; absent if there was no file.
-    pub old: Option<FileSide>,
-    /// The side after; absent if there is no file.
-    pub new: Option<FileSide>,
-    /// The way in which the file is compared.
-    pub compared: Comparison,
-    /// The numbers of added and removed lines of a file that is compared as [`Comparison::Text`].
-    pub lines: Option<(usize, usize)>,
-}
-
-impl PathChange {
-    /// A text that names both sides: another one as soon as a side is another.
-    pub fn digest(&self) -> String {
-        let side =
-            |side: &Option<FileSide>| side.map_or(String::from("-"), |side| format!("{:o}:{}", side.mode, side.name));
-        digest_of(format!("{:?}\n{:?}\n{}\n{}", self.path, self.from, side(&self.old), side(&self.new)).as_bytes())
-    }
-
-    /// The way in which the modes alone compare the file, without its content.
-    fn by_mode(&self) -> Option<Comparison> {
-        let sides = || self.old.iter().chain(&self.new);
-        if let Some(placeholder) = sides().find(|side| side.mode == PLACEHOLDER) {
-            return Some(match NotKept::of(placeholder.name) {
-                NotKept::Large | NotKept::Budget => Comparison::Large,
-                NotKept::Unreadable => Comparison::Unreadable,
-                NotKept::Nested => Comparison::Nested,
-            });
-        }
-        sides().any(|side| side.mode == LINK).then_some(Comparison::Link)
-    }
-}
-
-/// The difference of two trees.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TreeDifference {
-    /// The files by path, at most [`LISTED_FILES`].
-    pub files: Vec<PathChange>,
-    /// The number of files that are not listed.
-    pub left_off: usize,
-}
 
 /// The patch of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -176,25 +67,6 @@ pub struct WholePatch {
     pub bytes: Vec<u8>,
     /// Files that the patch does not have: they are not kept, or the patch would be longer than [`WHOLE_PATCH_MAX`].
     pub left_out: Vec<Vec<u8>>,
-}
-
-/// Paths, and whether some are left off.
-pub(crate) type PathList = (Vec<String>, bool);
-/// A way of comparison, and the numbers of added and removed lines.
-type FileCounts = (Comparison, Option<(usize, usize)>);
-
-/// Comparisons that are remembered; a tree never changes, so none goes stale.
-#[derive(Debug, Default)]
-pub(crate) struct Caches {
-    differences: HashMap<(ObjectName, ObjectName), Arc<TreeDifference>>,
-    paths: HashMap<(ObjectName, ObjectName), Arc<PathList>>,
-    counts: HashMap<(Option<FileSide>, Option<FileSide>), FileCounts>,
-}
-
-impl std::hash::Hash for FileSide {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (self.mode, self.name).hash(state);
-    }
 }
 
 impl FolderStore {

@@ -21,6 +21,7 @@ mod record;
 mod search;
 mod store;
 mod undo;
+mod values;
 mod worktrees;
 
 #[cfg(test)]
@@ -39,17 +40,16 @@ mod undo_tests;
 mod worktrees_tests;
 
 pub use changes::{ChangeAuthor, RunChanges, SessionChange, SessionChanges};
-pub use difference::{
-    COMPARED_MAX, Comparison, FILE_PATCH_MAX, FilePatch, FileSide, LISTED_FILES, PathChange, PathStatus,
-    TreeDifference, WHOLE_PATCH_MAX, WholePatch,
-};
+pub use difference::{COMPARED_MAX, FILE_PATCH_MAX, FilePatch, LISTED_FILES, WHOLE_PATCH_MAX, WholePatch};
 pub use error::{Result, WorkspaceError};
 pub use hunks::{PatchHunk, without_hunk};
-pub use look::{FolderLook, NotKept};
 pub use names::{ObjectName, read_path, shown_path};
 pub use project::{FolderProject, project_of};
-pub use record::{Moment, MomentKind, NewMoment};
+pub use record::NewMoment;
 pub use search::{FOUND_MAX, KeptWalks, WalkedFiles, files_of};
 pub use store::{FolderStore, FolderStores, KEPT_FILE_MAX};
 pub use undo::{UndoOrder, UndoResult, UndoStep, UndoneFiles};
+pub use values::{
+    Comparison, FileSide, FolderLook, Moment, MomentKind, NotKept, PathChange, PathStatus, TreeDifference,
+};
 pub use worktrees::{FolderWorktrees, WorktreeEntry, WorktreeProblem, WorktreeReady, WorktreeRisk};

@@ -19,6 +19,7 @@ use crate::error::{Result, WorkspaceError, disk};
 use crate::names::{ObjectName, shown_path};
 use crate::project::{RepositoryPlaces, is_own, places_of, read_regular};
 use crate::store::{FolderStore, KEPT_FILE_MAX, LOOK, SHORT, replace};
+use crate::values::{FolderLook, NotKept};
 
 /// Most files that one look reads anew; with more, the look is [`WorkspaceError::TooManyFiles`].
 const READ_FILES: usize = 400_000;
@@ -40,52 +41,6 @@ const ATTEMPTS: usize = 3;
 const SHARED_WAIT: u64 = 180;
 /// The end of the names of files that undo writes beside; looks leave them out.
 pub(crate) const UNDO_SUFFIX: &str = ".plexus-undo";
-/// The mode of a placeholder.
-pub(crate) const PLACEHOLDER: u32 = 0o160_000;
-
-/// The reason why a file is named in a tree and not kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotKept {
-    /// The file has more than [`KEPT_FILE_MAX`] bytes.
-    Large,
-    /// The file cannot be read by this process.
-    Unreadable,
-    /// The folder is a repository of its own, of which only its newest change is noticed.
-    Nested,
-    /// The look had kept as many bytes as it may.
-    Budget,
-}
-
-impl NotKept {
-    const ALL: [Self; 4] = [Self::Large, Self::Unreadable, Self::Nested, Self::Budget];
-
-    /// Reads the reason from the name of a placeholder.
-    pub(crate) fn of(placeholder: ObjectName) -> Self {
-        Self::ALL.get(usize::from(placeholder.bytes()[0])).copied().unwrap_or(Self::Nested)
-    }
-}
-
-/// The state of a folder at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FolderLook {
-    /// The tree of all files that are not ignored.
-    pub tree: ObjectName,
-    /// For each reason, the number of files that are not kept and the first 20 of their paths.
-    pub not_kept: Vec<(NotKept, usize, Vec<String>)>,
-    /// Folders below that could not be listed, and files of ignore rules whose folders could not, at most 20. Files below them count as unknown, never as absent.
-    pub unlisted: Vec<String>,
-}
-
-/// The looks that are shared: a call gets the result of a look that began after the call did.
-#[derive(Debug, Default)]
-pub(crate) struct LookState {
-    running: bool,
-    begun: u64,
-    ended: u64,
-    last: Option<Result<FolderLook>>,
-    /// Folders whose file of ignore rules kept git waiting.
-    blocked: Vec<PathBuf>,
-}
 
 /// Ends a look for all who wait, also if the thread panics.
 struct Leading<'a> {

@@ -3,18 +3,15 @@
 //! A moment holds the paths that differ from the moment before, so a list never compares the trees of old runs again. Moments are
 //! lines of a file that is only appended to. Each tree gets a reference before its line is written.
 
-use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Result, WorkspaceError, disk};
-use crate::look::FolderLook;
-use crate::names::{ObjectName, checked_id};
+use crate::names::checked_id;
 use crate::store::{FolderStore, sync_folder};
+use crate::values::{FolderLook, Moment, MomentKind};
 
 /// Most paths of one moment; the list then says that the author of further files is not known.
 const PATHS: usize = 5000;
@@ -24,46 +21,6 @@ const FILE_SOFT: u64 = 4 << 20;
 const REMEMBERED: usize = 4;
 /// The name of the file.
 const FILE: &str = "moments";
-
-/// The moments of sessions that were read of late.
-pub(crate) type Records = HashMap<String, Arc<Vec<Moment>>>;
-
-/// The kind of a moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MomentKind {
-    /// The session began. Only the first one of a session counts.
-    Base,
-    /// The run began.
-    RunStart(String),
-    /// The run ended.
-    RunEnd(String),
-}
-
-/// The state of the folder at one moment of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
-    /// The kind.
-    pub kind: MomentKind,
-    /// The time in milliseconds since 1970, as the caller gave it.
-    pub at: i64,
-    /// A text of the caller, such as the beginning of the prompt.
-    #[serde(default)]
-    pub note: String,
-    /// The tree.
-    pub tree: ObjectName,
-    /// Whether the look came after the work that it was to precede had begun; true for ever then.
-    #[serde(default)]
-    pub late: bool,
-    /// The paths that differ from the moment before, as [`shown_path`](crate::shown_path) writes them.
-    pub paths: Vec<String>,
-    /// Whether there were more paths than are kept.
-    #[serde(default)]
-    pub left_off: bool,
-    /// Folders that could not be listed.
-    #[serde(default)]
-    pub unlisted: Vec<String>,
-}
 
 /// A moment to note.
 #[derive(Clone, Debug)]

@@ -13,12 +13,10 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::difference::Caches;
 use crate::error::{Result, WorkspaceError, disk};
 use crate::git::{Git, GitOutput, Limits};
-use crate::look::LookState;
 use crate::names::{ObjectName, checked_id, digest_of};
-use crate::record::Records;
+use crate::values::{Caches, LookState, Records};
 
 /// The folder of all stores in the state folder.
 const STORES: &str = "workspaces";

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::beneath::{Beneath, Found};
 use crate::changes::SessionChanges;
-use crate::difference::{Comparison, FileSide, LINK, PathChange};
 use crate::error::{Result, WorkspaceError, disk};
 use crate::hunks::{PatchHunk, split, without_hunk};
-use crate::look::{PLACEHOLDER, UNDO_SUFFIX};
+use crate::look::UNDO_SUFFIX;
 use crate::names::{ObjectName, checked_id, header_path, read_path, shown_path};
 use crate::store::{FolderStore, KEPT_FILE_MAX, replace};
+use crate::values::{Comparison, FileSide, LINK, PLACEHOLDER, PathChange};
 
 /// Most undone changes that a session keeps; the oldest are forgotten, and cannot be brought back.
 const KEPT: usize = 200;

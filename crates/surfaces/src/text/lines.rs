@@ -6,8 +6,8 @@ use plexus_protocol::text::Cleaner;
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::super::eval::json_text;
 use super::super::functions;
+use super::super::json::json_text;
 
 /// Text without control characters but line feed and tab, and of `max` bytes at most.
 pub(super) fn clean(text: &str, max: usize) -> String {

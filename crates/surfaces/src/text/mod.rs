@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::eval::{Budget, json_text};
+use super::eval::Budget;
 use super::functions::{self, is_http, truthy};
+use super::json::json_text;
 use super::limits::{CALLS_MAX, COPIES_MAX, DEPTH_MAX, TEXT_MAX, VISITS_MAX};
 use super::pointer::Pointer;
 use super::resolve::Resolved;

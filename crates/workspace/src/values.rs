@@ -1,0 +1,225 @@
+//! The values that the store of a folder returns and remembers.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::names::{ObjectName, digest_of};
+
+/// The mode of a symbolic link.
+pub(crate) const LINK: u32 = 0o120_000;
+/// The mode of a placeholder.
+pub(crate) const PLACEHOLDER: u32 = 0o160_000;
+
+/// One side of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSide {
+    /// The mode as git writes it: 100644, 100755, 120000 of a link, or 160000 of a placeholder, in octal digits.
+    pub mode: u32,
+    /// The blob, or the name of a placeholder.
+    pub name: ObjectName,
+}
+
+/// The kind of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathStatus {
+    /// The path is new.
+    Added,
+    /// The content or the mode is another.
+    Modified,
+    /// The path is gone.
+    Deleted,
+    /// The file had another path, and has the same or a similar content.
+    Renamed,
+}
+
+/// The way in which a file is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// By lines.
+    Text,
+    /// By lines, but the lines were not counted in time.
+    Uncounted,
+    /// Not by lines: a side has a NUL in its first 8,000 bytes.
+    Binary,
+    /// Not by lines: a side is larger than [`COMPARED_MAX`](crate::COMPARED_MAX) or was too large to be kept.
+    Large,
+    /// Not by lines: a side is a symbolic link.
+    Link,
+    /// Not at all: a side could not be read, or is not kept any more.
+    Unreadable,
+    /// Not at all: a side is a repository of its own.
+    Nested,
+}
+
+impl Comparison {
+    /// Returns why a file has no diff, or no counts of lines.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Text => None,
+            Self::Uncounted => Some("its lines could not be counted"),
+            Self::Binary => Some("it is binary"),
+            Self::Large => Some("it has more than 1 MiB, or was too large to be kept"),
+            Self::Link => Some("it is a symbolic link, which is not followed"),
+            Self::Unreadable => Some("it cannot be read, or how it was is not kept"),
+            Self::Nested => Some("it is a repository of its own, whose files are not listed"),
+        }
+    }
+}
+
+/// A path that differs between two trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The path below the folder.
+    pub path: Vec<u8>,
+    /// The path before, of a renamed file.
+    pub from: Option<Vec<u8>>,
+    /// The kind.
+    pub status: PathStatus,
+    /// The side before; absent if there was no file.
+    pub old: Option<FileSide>,
+    /// The side after; absent if there is no file.
+    pub new: Option<FileSide>,
+    /// The way in which the file is compared.
+    pub compared: Comparison,
+    /// The numbers of added and removed lines of a file that is compared as [`Comparison::Text`].
+    pub lines: Option<(usize, usize)>,
+}
+
+impl PathChange {
+    /// A text that names both sides: another one as soon as a side is another.
+    pub fn digest(&self) -> String {
+        let side =
+            |side: &Option<FileSide>| side.map_or(String::from("-"), |side| format!("{:o}:{}", side.mode, side.name));
+        digest_of(format!("{:?}\n{:?}\n{}\n{}", self.path, self.from, side(&self.old), side(&self.new)).as_bytes())
+    }
+
+    /// The way in which the modes alone compare the file, without its content.
+    pub(crate) fn by_mode(&self) -> Option<Comparison> {
+        let sides = || self.old.iter().chain(&self.new);
+        if let Some(placeholder) = sides().find(|side| side.mode == PLACEHOLDER) {
+            return Some(match NotKept::of(placeholder.name) {
+                NotKept::Large | NotKept::Budget => Comparison::Large,
+                NotKept::Unreadable => Comparison::Unreadable,
+                NotKept::Nested => Comparison::Nested,
+            });
+        }
+        sides().any(|side| side.mode == LINK).then_some(Comparison::Link)
+    }
+}
+
+/// The difference of two trees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeDifference {
+    /// The files by path, at most [`LISTED_FILES`](crate::LISTED_FILES).
+    pub files: Vec<PathChange>,
+    /// The number of files that are not listed.
+    pub left_off: usize,
+}
+
+/// Paths, and whether some are left off.
+pub(crate) type PathList = (Vec<String>, bool);
+
+/// A way of comparison, and the numbers of added and removed lines.
+pub(crate) type FileCounts = (Comparison, Option<(usize, usize)>);
+
+/// Comparisons that are remembered; a tree never changes, so none goes stale.
+#[derive(Debug, Default)]
+pub(crate) struct Caches {
+    pub(crate) differences: HashMap<(ObjectName, ObjectName), Arc<TreeDifference>>,
+    pub(crate) paths: HashMap<(ObjectName, ObjectName), Arc<PathList>>,
+    pub(crate) counts: HashMap<(Option<FileSide>, Option<FileSide>), FileCounts>,
+}
+
+impl std::hash::Hash for FileSide {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.mode, self.name).hash(state);
+    }
+}
+
+/// The reason why a file is named in a tree and not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotKept {
+    /// The file has more than [`KEPT_FILE_MAX`](crate::KEPT_FILE_MAX) bytes.
+    Large,
+    /// The file cannot be read by this process.
+    Unreadable,
+    /// The folder is a repository of its own, of which only its newest change is noticed.
+    Nested,
+    /// The look had kept as many bytes as it may.
+    Budget,
+}
+
+impl NotKept {
+    const ALL: [Self; 4] = [Self::Large, Self::Unreadable, Self::Nested, Self::Budget];
+
+    /// Reads the reason from the name of a placeholder.
+    pub(crate) fn of(placeholder: ObjectName) -> Self {
+        Self::ALL.get(usize::from(placeholder.bytes()[0])).copied().unwrap_or(Self::Nested)
+    }
+}
+
+/// The state of a folder at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderLook {
+    /// The tree of all files that are not ignored.
+    pub tree: ObjectName,
+    /// For each reason, the number of files that are not kept and the first 20 of their paths.
+    pub not_kept: Vec<(NotKept, usize, Vec<String>)>,
+    /// Folders below that could not be listed, and files of ignore rules whose folders could not, at most 20. Files below them count as unknown, never as absent.
+    pub unlisted: Vec<String>,
+}
+
+/// The looks that are shared: a call gets the result of a look that began after the call did.
+#[derive(Debug, Default)]
+pub(crate) struct LookState {
+    pub(crate) running: bool,
+    pub(crate) begun: u64,
+    pub(crate) ended: u64,
+    pub(crate) last: Option<Result<FolderLook>>,
+    /// Folders whose file of ignore rules kept git waiting.
+    pub(crate) blocked: Vec<PathBuf>,
+}
+
+/// The moments of sessions that were read of late.
+pub(crate) type Records = HashMap<String, Arc<Vec<Moment>>>;
+
+/// The kind of a moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MomentKind {
+    /// The session began. Only the first one of a session counts.
+    Base,
+    /// The run began.
+    RunStart(String),
+    /// The run ended.
+    RunEnd(String),
+}
+
+/// The state of the folder at one moment of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// The kind.
+    pub kind: MomentKind,
+    /// The time in milliseconds since 1970, as the caller gave it.
+    pub at: i64,
+    /// A text of the caller, such as the beginning of the prompt.
+    #[serde(default)]
+    pub note: String,
+    /// The tree.
+    pub tree: ObjectName,
+    /// Whether the look came after the work that it was to precede had begun; true for ever then.
+    #[serde(default)]
+    pub late: bool,
+    /// The paths that differ from the moment before, as [`shown_path`](crate::shown_path) writes them.
+    pub paths: Vec<String>,
+    /// Whether there were more paths than are kept.
+    #[serde(default)]
+    pub left_off: bool,
+    /// Folders that could not be listed.
+    #[serde(default)]
+    pub unlisted: Vec<String>,
+}
