@@ -13,8 +13,8 @@ use super::prompts::PromptContent;
 use super::state::{ClosedRequests, DecisionEnv, Plan, SessionEdit, SessionStateMachine};
 use super::{SessionError, SessionRules};
 use plexus_dialects::{
-    AgentRequest, AnsweredElsewhere, EventDraft, ExpectedAnswer, OpenedAs, RequestKey, RequestSubject, RunEnd,
-    RuntimeCommand, RuntimeEvent, ToolCallRef,
+    AgentRequest, AnsweredElsewhere, EventDraft, OpenedAs, RequestKey, RequestSubject, RunEnd, RuntimeCommand,
+    RuntimeEvent, ToolCallRef,
 };
 use plexus_protocol::*;
 
@@ -188,10 +188,6 @@ impl Bench {
 fn asked(key: &str, tool: Option<&str>, line: &str) -> AgentRequest {
     let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind, for_session: false };
     AgentRequest {
-        key: RequestKey::from(key.to_owned()),
-        kind: RequestType::Permission,
-        title: "Run?".into(),
-        message: None,
         subject: RequestSubject::Command { argv: vec![line.into()], cwd: None },
         options: vec![
             offer("yes", Choice::AllowOnce),
@@ -199,20 +195,14 @@ fn asked(key: &str, tool: Option<&str>, line: &str) -> AgentRequest {
             offer("no", Choice::RejectOnce),
         ],
         items: vec![],
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
         tool_call_id: tool.map(Into::into),
-        first_mention: None,
-        params: RawValue::from_string("{}".into()).unwrap(),
-        native: "{}".into(),
+        ..AgentRequest::new(
+            RequestKey::from(key.to_owned()),
+            RequestType::Permission,
+            "Run?",
+            RawValue::from_string("{}".into()).unwrap(),
+            "{}".into(),
+        )
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::SessionError;
-use plexus_dialects::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject};
+use plexus_dialects::{AgentRequest, RequestKey, RequestSubject};
 use plexus_protocol::{Answers, Fits, Number, Question, QuestionOption, RequestType};
 use plexus_surfaces::{ActionRequest, FieldKind, Form, FormButton, FormField, Surface, SurfaceError};
 
@@ -44,29 +44,19 @@ pub(super) fn request(surface: &Surface, form: &Form, buttons: &[FormButton], qu
     let words = surface.text(COLUMNS);
     let secret = form.fields.iter().any(|field| matches!(field.kind, FieldKind::Text { secret: true }));
     let params = json!({ "surface": surface.name(), "rev": surface.rev() });
+    // Never sent to a runtime, and unlike the keys of any.
+    let key = RequestKey::unique(format!("surface {} {}", surface.name(), surface.rev()));
     AgentRequest {
-        // Never sent to a runtime, and unlike the keys of any.
-        key: RequestKey::unique(format!("surface {} {}", surface.name(), surface.rev())),
-        kind: RequestType::Prompt,
-        title,
         message,
         subject: RequestSubject::Questions { questions, words },
-        options: Vec::new(),
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
         secret,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
-        tool_call_id: None,
-        first_mention: None,
-        params: serde_json::value::to_raw_value(&params).unwrap_or_else(|_| RawValue::NULL.to_owned()),
-        native: bytes::Bytes::new(),
+        ..AgentRequest::new(
+            key,
+            RequestType::Prompt,
+            title,
+            serde_json::value::to_raw_value(&params).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            bytes::Bytes::new(),
+        )
     }
 }
 

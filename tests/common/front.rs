@@ -201,10 +201,6 @@ fn field(key: RequestKey) -> AgentRequest {
 fn question(key: RequestKey, line: &str) -> AgentRequest {
     let offer = |id: &str, kind| Offer { id: id.into(), label: id.into(), kind, for_session: false };
     AgentRequest {
-        key,
-        kind: RequestType::Permission,
-        title: "run it".into(),
-        message: None,
         subject: match line {
             // The dangerous part is at the end.
             long if long.starts_with("long ") => {
@@ -222,21 +218,13 @@ fn question(key: RequestKey, line: &str) -> AgentRequest {
             line => RequestSubject::Command { argv: vec![line.into()], cwd: None },
         },
         options: vec![offer("yes", Choice::AllowOnce), offer("no", Choice::RejectOnce)],
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
-        tool_call_id: None,
-        first_mention: None,
-        params: serde_json::value::to_raw_value(&json!({})).unwrap(),
-        native: Default::default(),
+        ..AgentRequest::new(
+            key,
+            RequestType::Permission,
+            "run it",
+            serde_json::value::to_raw_value(&json!({})).unwrap(),
+            Default::default(),
+        )
     }
 }
 

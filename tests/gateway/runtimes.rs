@@ -12,8 +12,8 @@ use plexus::ledger::{Class, Ledger, LedgerLimits};
 use plexus::runtimes::{RuntimeSettings, Runtimes};
 use plexus::sessions::{Launcher as _, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender};
 use plexus_dialects::{
-    AgentRequest, Dialect, EventDraft, ExpectedAnswer, MakeDialect, OpenedAs, Outbox, RequestKey, RequestSubject,
-    RunEnd, RuntimeCommand, RuntimeError, RuntimeEvent, SessionLimit,
+    AgentRequest, Dialect, EventDraft, MakeDialect, OpenedAs, Outbox, RequestKey, RunEnd, RuntimeCommand, RuntimeError,
+    RuntimeEvent, SessionLimit,
 };
 use plexus_protocol::{
     Capabilities, Connect, Kind, NativeId, RequestType, RestartPolicy, RunStatus, RuntimeId, RuntimeInfo, RuntimeSpec,
@@ -102,29 +102,13 @@ impl Dialect for Words {
 }
 
 fn ask(key: &str) -> AgentRequest {
-    AgentRequest {
-        key: RequestKey::unique(key),
-        kind: RequestType::Confirm,
-        title: String::new(),
-        message: None,
-        subject: RequestSubject::Text(String::new()),
-        options: Vec::new(),
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
-        tool_call_id: None,
-        first_mention: None,
-        params: serde_json::value::RawValue::from_string("{}".into()).unwrap(),
-        native: Bytes::new(),
-    }
+    AgentRequest::new(
+        RequestKey::unique(key),
+        RequestType::Confirm,
+        String::new(),
+        serde_json::value::RawValue::from_string("{}".into()).unwrap(),
+        Bytes::new(),
+    )
 }
 
 struct Fixture {

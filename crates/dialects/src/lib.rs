@@ -460,6 +460,41 @@ pub struct AgentRequest {
     pub native: Bytes,
 }
 
+impl AgentRequest {
+    /// Returns a request without options or text beside its title: the base of struct update syntax.
+    pub fn new(
+        key: RequestKey,
+        kind: RequestType,
+        title: impl Into<String>,
+        params: Box<RawValue>,
+        native: Bytes,
+    ) -> Self {
+        Self {
+            key,
+            kind,
+            title: title.into(),
+            message: None,
+            subject: RequestSubject::Text(String::new()),
+            options: Vec::new(),
+            items: Vec::new(),
+            multi: false,
+            default_value: None,
+            multiline: false,
+            expects: ExpectedAnswer::default(),
+            secret: false,
+            danger_level: None,
+            allow_reason: false,
+            allow_remember: false,
+            observe_only: false,
+            editable: None,
+            tool_call_id: None,
+            first_mention: None,
+            params,
+            native,
+        }
+    }
+}
+
 /// The expected answer to a prompt or a pick, checked before it is sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExpectedAnswer {

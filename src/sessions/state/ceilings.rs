@@ -4,7 +4,7 @@
 //! decide the session asks: at the moment that its own spending reached the ceiling, or when a prompt waits. After "stop" the prompts stay
 //! in the queue, and the next prompt asks again. Work that the gateway does not start (in the agent's own terminal) is not held.
 
-use plexus_dialects::{ExpectedAnswer, RequestSubject};
+use plexus_dialects::RequestSubject;
 use plexus_protocol::{About, CeilingOf, CeilingReached, Choice, Offer, RequestType};
 
 use super::super::ceilings::{CeilingFacts, DayAnswer};
@@ -232,33 +232,22 @@ impl SessionStateMachine {
         let id = RequestId::trusted((env.mint)("q_"));
         let (question, go_on) = words(of, reached);
         let offer = |id: &str, label: String, kind| Offer { id: id.into(), label, kind, for_session: false };
+        // Never sent to a runtime, and unlike the keys of any.
+        let key = RequestKey::unique(format!("ceiling {id}"));
         let ask = AgentRequest {
-            // Never sent to a runtime, and unlike the keys of any.
-            key: RequestKey::unique(format!("ceiling {id}")),
-            kind: RequestType::Permission,
-            title: question.clone(),
-            message: None,
-            subject: RequestSubject::Text(question),
+            subject: RequestSubject::Text(question.clone()),
             options: vec![
                 offer(GO_ON, go_on, Choice::AllowOnce),
                 offer(STOP, "Stop: queued prompts wait".into(), Choice::RejectOnce),
             ],
-            items: Vec::new(),
-            multi: false,
-            default_value: None,
-            multiline: false,
-            expects: ExpectedAnswer::default(),
-            secret: false,
-            danger_level: None,
-            allow_reason: false,
-            allow_remember: false,
-            observe_only: false,
-            editable: None,
-            tool_call_id: None,
-            first_mention: None,
-            params: serde_json::value::to_raw_value(&serde_json::json!({ SUBJECT: of }))
-                .unwrap_or_else(|_| RawValue::NULL.to_owned()),
-            native: Bytes::new(),
+            ..AgentRequest::new(
+                key,
+                RequestType::Permission,
+                question,
+                serde_json::value::to_raw_value(&serde_json::json!({ SUBJECT: of }))
+                    .unwrap_or_else(|_| RawValue::NULL.to_owned()),
+                Bytes::new(),
+            )
         };
         // The run goes on, so that it is no request of the run; and it does not expire, since what waits for it would wait on.
         let owners = (self.origin.session_id.clone(), self.zero_run.clone(), self.origin.runtime_id.clone());

@@ -10,15 +10,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, RpcMessage, object, string};
-use super::super::{
-    AgentRequest, Dialect as _, EventDraft, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent,
-    ToolCallRef, held,
-};
-use super::client_tools::CommandRun;
+use super::super::{AgentRequest, Dialect as _, EventDraft, Outbox, RequestKey, RuntimeEvent, ToolCallRef, held};
 use super::elicitation::ElicitationForm;
 use super::open::{PendingOpen, quoted};
 use super::tool_calls::{SAVED_MAX, ToolCallState};
-use super::{Acp, elicitation, reading};
+use super::{Acp, reading};
 use plexus_protocol::{Choice, Decision, Editable, Kind, NativeId, Offer, RequestType};
 
 /// An open request.
@@ -40,6 +36,15 @@ pub(super) enum PendingRequest {
     Write { native: NativeId, path: String, before: Option<String>, text: String },
     /// `terminal/create`.
     Run { native: NativeId, run: CommandRun },
+}
+
+/// A command that the agent wants run.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct CommandRun {
+    pub(super) argv: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) cwd: Option<String>,
+    pub(super) keep: Option<u64>,
 }
 
 /// What a permission request said, to be read again with later updates of its tool call.
@@ -96,6 +101,11 @@ fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes
     }
 }
 
+/// The answer to an elicitation.
+pub(super) fn elicited(id: &str, action: &str) -> Bytes {
+    jsonrpc::answer(id, &serde_json::json!({ "action": action }))
+}
+
 /// The answer `cancelled` to a permission request.
 pub(super) fn cancelled(id: &str) -> Bytes {
     jsonrpc::answer(id, &RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))
@@ -109,29 +119,7 @@ pub(super) fn question(
     params: &RawValue,
     native: Bytes,
 ) -> AgentRequest {
-    AgentRequest {
-        key: key.clone(),
-        kind,
-        title: title.to_owned(),
-        message: None,
-        subject: RequestSubject::Text(String::new()),
-        options: Vec::new(),
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
-        tool_call_id: None,
-        first_mention: None,
-        params: jsonrpc::owned(params),
-        native,
-    }
+    AgentRequest::new(key.clone(), kind, title.to_owned(), jsonrpc::owned(params), native)
 }
 
 #[derive(Deserialize)]
@@ -352,7 +340,7 @@ impl Acp {
 pub(super) fn withdrawn(id: &str, method: &str) -> Option<Bytes> {
     match method {
         "session/request_permission" => Some(cancelled(id)),
-        "elicitation/create" => Some(elicitation::elicited(id, "cancel")),
+        "elicitation/create" => Some(elicited(id, "cancel")),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ use super::super::{
     ClientToolCall, ClientToolError, ClientToolResult, ClientToolWork, EventDraft, FolderClaim, Outbox, RequestKey,
     RequestSubject, RuntimeEvent,
 };
-use super::ask::{PendingRequest, RequestSlot, question};
+use super::ask::{CommandRun, PendingRequest, RequestSlot, question};
 use super::{Acp, REQUEST_CANCELLED};
 use plexus_protocol::{Choice, ClientServed, Decision, Kind, NativeId, Offer, RequestType, Resolver};
 
@@ -62,15 +62,6 @@ enum JobKind {
 pub(super) struct FileWrite {
     path: String,
     text: String,
-}
-
-/// A command that the agent wants run.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct CommandRun {
-    argv: Vec<String>,
-    env: Vec<(String, String)>,
-    cwd: Option<String>,
-    keep: Option<u64>,
 }
 
 /// Not the published type, whose numbers are `u32`: an agent may set a limit of `Number.MAX_SAFE_INTEGER`.

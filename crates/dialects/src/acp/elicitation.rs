@@ -1,5 +1,5 @@
-//! Elicitations: `elicitation/create` as a request to people, and their answer as the content that the agent wants. One file: what is
-//! asked of a field and what fits it belong together.
+//! The form of an elicitation (`elicitation/create`) as a request to people, and their answer as the content that the agent wants. Pure, and
+//! used by every dialect whose agent sends such forms.
 //!
 //! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. An answer that does not fit the
 //! form is not sent: the request is opened again, and says why. Schema: <https://agentclientprotocol.com/protocol/v1/elicitation>.
@@ -9,13 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::jsonrpc::{self, Fields, object, pretty, string};
-use super::super::{AgentRequest, AnsweredElsewhere, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent};
-use super::ask::{PendingRequest, RequestSlot, question};
-use super::{Acp, Pending, trouble};
-use plexus_protocol::{
-    Answers, Choice, Decision, Fits, Item, NativeId, Number, Offer, Question, QuestionOption, RequestType,
-};
+use super::super::jsonrpc::{self, Fields, object, pretty};
+use super::super::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject};
+use plexus_protocol::{Answers, Choice, Decision, Fits, Item, Number, Offer, Question, QuestionOption, RequestType};
 
 /// What an elicitation asks for.
 #[derive(Clone, Serialize, Deserialize)]
@@ -68,15 +64,15 @@ enum FieldType {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Elicitation<'a> {
+pub(super) struct Elicitation<'a> {
     mode: Option<String>,
     message: Option<String>,
     url: Option<String>,
     elicitation_id: Option<String>,
-    session_id: Option<String>,
+    pub(super) session_id: Option<String>,
     #[serde(borrow)]
-    request_id: Option<&'a RawValue>,
-    tool_call_id: Option<String>,
+    pub(super) request_id: Option<&'a RawValue>,
+    pub(super) tool_call_id: Option<String>,
     #[serde(borrow)]
     requested_schema: Option<&'a RawValue>,
 }
@@ -386,130 +382,6 @@ pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json
     }
 }
 
-/// An answer to an elicitation.
-pub(super) fn elicited(id: &str, action: &str) -> Bytes {
-    jsonrpc::answer(id, &serde_json::json!({ "action": action }))
-}
-
-impl Acp {
-    pub(super) fn elicitation(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
-        let key = self.key(id.get());
-        let read = params.and_then(|params| Some((params, object::<Elicitation<'_>>(params)?)));
-        let Some((params, asked)) = read else {
-            self.raw(frame, None, "an elicitation that could not be parsed: answered `cancel`", out);
-            return out.frames.push(elicited(key.id(), "cancel"));
-        };
-        let native = match asked.session_id.as_deref() {
-            Some(session) => Some(self.native(session)),
-            None => self.asked_within(asked.request_id),
-        };
-        let Some(wanted) = wanted(params) else {
-            let what = "the agent asks for what cannot be shown: answered `cancel`";
-            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
-            out.events.push(RuntimeEvent::Event { native, draft });
-            return out.frames.push(elicited(key.id(), "cancel"));
-        };
-        if native.is_none() && self.sessions.is_empty() {
-            // Nobody would see it, and the agent would wait for ever.
-            let what = "the agent sent a request before any session was open: answered `cancel`";
-            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
-            out.events.push(RuntimeEvent::Event { native, draft });
-            return out.frames.push(elicited(key.id(), "cancel"));
-        }
-        match self.room(frame, &key, native.as_ref(), out) {
-            RequestSlot::Free => {}
-            RequestSlot::Taken => return,
-            RequestSlot::Full => return self.held.push(native, key.id(), frame),
-        }
-        let mut ask = ask(&key, &wanted, params, frame.clone());
-        ask.tool_call_id = asked.tool_call_id;
-        self.asks.insert(
-            key,
-            PendingRequest::Elicitation { native: native.clone(), wanted, params: jsonrpc::owned(params) },
-        );
-        out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
-    }
-
-    /// The session of our request during which the agent asks.
-    fn asked_within(&self, id: Option<&RawValue>) -> Option<NativeId> {
-        match self.pending.get(&id?.get().parse().ok()?)? {
-            Pending::Prompt { native, .. } => Some(native.clone()),
-            Pending::Call { native, .. } => native.clone(),
-            _ => None,
-        }
-    }
-
-    /// Answers an elicitation, or asks again.
-    pub(super) fn elicit(
-        &mut self,
-        key: &RequestKey,
-        (native, wanted, params): (Option<NativeId>, ElicitationForm, Box<RawValue>),
-        decision: &Decision,
-        out: &mut Outbox,
-    ) {
-        let action = match (&wanted, decision) {
-            (ElicitationForm::Form(fields), decision) => match filled(fields, decision) {
-                Ok(Some(content)) => {
-                    let accepted = serde_json::json!({ "action": "accept", "content": content });
-                    return out.frames.push(jsonrpc::answer(key.id(), &accepted));
-                }
-                Ok(None) => "cancel",
-                Err(why) => {
-                    let ask = once_more(key, &wanted, &params, &why, decision);
-                    self.asks
-                        .insert(key.clone(), PendingRequest::Elicitation { native: native.clone(), wanted, params });
-                    return out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
-                }
-            },
-            (ElicitationForm::Yes, Decision::Option { id, .. }) if id == "accept" => {
-                let accepted = serde_json::json!({ "action": "accept", "content": {} });
-                return out.frames.push(jsonrpc::answer(key.id(), &accepted));
-            }
-            (ElicitationForm::Page { .. }, Decision::Option { id, .. }) if id == "accept" => "accept",
-            (_, Decision::Option { id, .. }) if id == "decline" => "decline",
-            _ => "cancel",
-        };
-        out.frames.push(elicited(key.id(), action));
-    }
-
-    /// `elicitation/complete`: the page was completed, wherever it was opened.
-    pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
-            #[serde(borrow)]
-            elicitation_id: &'a RawValue,
-        }
-        let done = params.and_then(object::<Params<'_>>).and_then(|params| string(params.elicitation_id));
-        let open = self.asks.iter().find_map(|(key, asked)| match asked {
-            PendingRequest::Elicitation { wanted: ElicitationForm::Page { id: Some(id) }, .. }
-                if Some(id.as_str()) == done.as_deref() =>
-            {
-                Some(key.clone())
-            }
-            _ => None,
-        });
-        match open.and_then(|key| Some((self.asks.remove(&key)?, key))) {
-            Some((asked, key)) => {
-                // This grants nothing: the agent itself says that it is completed.
-                out.frames.push(elicited(key.id(), "accept"));
-                let elsewhere =
-                    AnsweredElsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
-                out.events.push(RuntimeEvent::TakenBack {
-                    native: asked.native().cloned(),
-                    key,
-                    elsewhere: Some(elsewhere),
-                });
-                self.open_held(out);
-            }
-            None => {
-                let native = self.named(params);
-                self.raw(frame, native, "a page that was opened is complete", out);
-            }
-        }
-    }
-}
-
 /// What the `params` of an elicitation ask for; `None` where that cannot be shown.
 pub fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     let asked: Elicitation<'_> = object(params)?;
@@ -544,7 +416,8 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
         read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));
     let message = message.filter(|text| !text.is_empty());
     let said = message.clone().unwrap_or_default();
-    let mut ask = question(key, RequestType::Elicitation, "The agent asks", params, native);
+    let mut ask =
+        AgentRequest::new(key.clone(), RequestType::Elicitation, "The agent asks", jsonrpc::owned(params), native);
     let describe = |field: &Field| {
         let description = field.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
         format!("{}{description}", field.label())

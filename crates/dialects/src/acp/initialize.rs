@@ -10,13 +10,11 @@ use super::super::jsonrpc::{self, Fields, object};
 use super::super::{Outbox, RequestKey, RequestSubject, RuntimeError, RuntimeEvent};
 use super::ask::{PendingRequest, question};
 use super::open::PendingOpen;
-use super::{Acp, Pending, Phase};
+use super::{AUTH_REQUIRED, Acp, Pending, Phase};
 use plexus_protocol::{Capabilities, Capability, Decision, Item, RequestType};
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
-/// ACP: the agent wants `authenticate` first.
-pub(super) const AUTH_REQUIRED: i64 = -32000;
 /// Most variables that are named to people for one way to sign in.
 const VARIABLES_MAX: usize = 8;
 

@@ -18,6 +18,7 @@ mod client_tools;
 #[cfg(test)]
 mod client_tools_tests;
 mod echo;
+mod elicit;
 pub mod elicitation;
 #[cfg(test)]
 mod elicitation_tests;
@@ -59,7 +60,7 @@ use super::{
 };
 use ask::PendingRequest;
 use client_tools::ClientToolJob;
-use initialize::{AUTH_REQUIRED, AgentCapabilities, AuthMethod};
+use initialize::{AgentCapabilities, AuthMethod};
 use models::SessionModels;
 use open::{DeferredLoad, OpenMethod, PastReplay, PendingOpen};
 use plexus_protocol::{
@@ -107,6 +108,9 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
         last: None,
     })
 }
+
+/// ACP: the agent wants `authenticate` first.
+const AUTH_REQUIRED: i64 = -32000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {

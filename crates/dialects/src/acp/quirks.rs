@@ -6,8 +6,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::CommandField::{Input, Text, Title};
 use super::super::jsonrpc::object;
-use super::reading::CommandField::{self, Input, Text, Title};
 
 /// A special case of one agent.
 pub(super) struct Quirk {
@@ -27,6 +27,17 @@ pub(super) struct Quirk {
     pub(super) test: &'static str,
     /// What the dialect does about it.
     pub(super) then: Treatment,
+}
+
+/// A field in which an agent says the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommandField {
+    /// The members of `rawInput`, by the general rules.
+    Input,
+    /// A text block of `content`, by the general rules.
+    Text,
+    /// The title is the command, whole.
+    Title,
 }
 
 /// What the dialect does about a quirk.

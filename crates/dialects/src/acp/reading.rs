@@ -10,19 +10,8 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, pretty, string};
 use super::super::{FolderClaim, RequestSubject, subject};
-use super::quirks;
+use super::quirks::{self, CommandField};
 use super::tool_calls::ToolCallState;
-
-/// A field in which an agent says the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommandField {
-    /// The members of `rawInput`, by the general rules.
-    Input,
-    /// A text block of `content`, by the general rules.
-    Text,
-    /// The title is the command, whole.
-    Title,
-}
 
 const GENERAL: &[CommandField] = &[CommandField::Input, CommandField::Text];
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, METHOD_NOT_FOUND, object, pretty};
-use super::super::{AgentRequest, ExpectedAnswer, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
+use super::super::{AgentRequest, Outbox, RequestKey, RequestSubject, RuntimeEvent, subject};
 use super::{ASKS_MAX, Codelia, error_event};
 use plexus_protocol::{Choice, Decision, Item, Offer, RequestType};
 
@@ -173,9 +173,6 @@ impl Codelia {
             None => RequestSubject::Text(text),
         };
         let ask = AgentRequest {
-            key: key.clone(),
-            kind,
-            title: question.title.clone().unwrap_or_else(|| "The agent asks".into()),
             message: question.message.clone(),
             subject,
             options: if confirm { offers(&question, allow_remember) } else { Vec::new() },
@@ -183,17 +180,19 @@ impl Codelia {
             multi: question.multi == Some(true),
             default_value: question.default_value,
             multiline: question.multiline == Some(true),
-            expects: ExpectedAnswer::default(),
             secret: question.secret == Some(true),
             danger_level: question.danger_level,
             allow_reason: confirm && question.allow_reason == Some(true),
             allow_remember,
-            observe_only: false,
-            editable: None,
             tool_call_id: tool_call_id.map(|(_, id)| id),
             first_mention,
-            params: jsonrpc::owned(params),
-            native: frame.clone(),
+            ..AgentRequest::new(
+                key.clone(),
+                kind,
+                question.title.clone().unwrap_or_else(|| "The agent asks".into()),
+                jsonrpc::owned(params),
+                frame.clone(),
+            )
         };
         self.asks.insert(key, asked);
         out.events.push(RuntimeEvent::Asked { native: self.native(), ask: Box::new(ask) });

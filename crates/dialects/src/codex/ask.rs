@@ -845,29 +845,7 @@ pub(super) fn review_options() -> Vec<Offer> {
 
 /// An empty question.
 pub(super) fn empty_request(key: RequestKey, params: &RawValue, frame: &Bytes) -> AgentRequest {
-    AgentRequest {
-        key,
-        kind: RequestType::Permission,
-        title: String::new(),
-        message: None,
-        subject: RequestSubject::Text(String::new()),
-        options: Vec::new(),
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
-        tool_call_id: None,
-        first_mention: None,
-        params: jsonrpc::owned(params),
-        native: frame.clone(),
-    }
+    AgentRequest::new(key, RequestType::Permission, String::new(), jsonrpc::owned(params), frame.clone())
 }
 
 /// The current field as a question.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, object, pretty, string};
-use super::super::{AgentRequest, EventDraft, ExpectedAnswer, RequestKey, RequestSubject, ToolCallRef, subject};
+use super::super::{AgentRequest, EventDraft, RequestKey, RequestSubject, ToolCallRef, subject};
 use super::history::{Role, Turn};
 use plexus_protocol::{Choice, Kind, Offer, RequestType};
 
@@ -195,27 +195,18 @@ pub(super) fn dialog(
         }
     }
     AgentRequest {
-        key,
-        kind: RequestType::Permission,
-        title: format!("The Gemini UI asks {what}"),
         message: Some("It can only be answered there.".to_owned()),
         subject,
         options,
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
         observe_only: true,
-        editable: None,
         tool_call_id: call.map(|(id, _)| id.to_owned()),
-        first_mention: None,
-        params: jsonrpc::owned(data),
-        native: frame.clone(),
+        ..AgentRequest::new(
+            key,
+            RequestType::Permission,
+            format!("The Gemini UI asks {what}"),
+            jsonrpc::owned(data),
+            frame.clone(),
+        )
     }
 }
 

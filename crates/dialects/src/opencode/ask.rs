@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{object, owned, pretty};
 use super::super::{
-    AgentRequest, AnsweredElsewhere, ExpectedAnswer, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey,
-    RequestSubject, RuntimeEvent, held, subject,
+    AgentRequest, AnsweredElsewhere, HttpBase, HttpReply, HttpRequest, Outbox, RequestKey, RequestSubject,
+    RuntimeEvent, held, subject,
 };
 use super::{OpenCode, Pending, SOON, error_event, escape, in_folder, refused};
 use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
@@ -230,29 +230,7 @@ fn items(options: &[QuestionOption]) -> Vec<Item> {
 }
 
 fn plain(key: RequestKey, title: String, native: &Bytes, raw: &RawValue) -> AgentRequest {
-    AgentRequest {
-        key,
-        kind: RequestType::Permission,
-        title,
-        message: None,
-        subject: RequestSubject::Text(String::new()),
-        options: Vec::new(),
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
-        tool_call_id: None,
-        first_mention: None,
-        params: owned(raw),
-        native: native.clone(),
-    }
+    AgentRequest::new(key, RequestType::Permission, title, owned(raw), native.clone())
 }
 
 /// A list of texts, or one text.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::tools::{TOOLS, description};
 use plexus_dialects::jsonrpc::{self, object};
-use plexus_dialects::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject, subject};
+use plexus_dialects::{AgentRequest, RequestKey, RequestSubject, subject};
 use plexus_protocol::{Answers, CallDigest, Choice, Decision, Offer, RequestType};
 
 /// The tool that asks whether a plan is carried out.
@@ -154,27 +154,17 @@ impl Permission {
     /// The question for people.
     pub(super) fn request(&self, key: RequestKey, call: Option<String>, native: Bytes) -> AgentRequest {
         let mut ask = AgentRequest {
-            key,
-            kind: RequestType::Permission,
-            title: TOOLS.title(&self.tool, &self.input),
             message: description(&self.input),
             subject: subject::tool(&self.tool, &self.input),
-            options: Vec::new(),
-            items: Vec::new(),
-            multi: false,
-            default_value: None,
-            multiline: false,
-            expects: ExpectedAnswer::default(),
-            secret: false,
-            danger_level: None,
             allow_reason: true,
-            allow_remember: false,
-            observe_only: false,
-            editable: None,
             tool_call_id: call,
-            first_mention: None,
-            params: self.input.clone(),
-            native,
+            ..AgentRequest::new(
+                key,
+                RequestType::Permission,
+                TOOLS.title(&self.tool, &self.input),
+                self.input.clone(),
+                native,
+            )
         };
         if self.questions() {
             let RequestSubject::Questions { questions, .. } = &mut ask.subject else {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::terminals::drafts;
 use plexus_dialects::elicitation::{self, ElicitationForm};
 use plexus_dialects::jsonrpc::{self, object, pretty};
-use plexus_dialects::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject, subject};
+use plexus_dialects::{AgentRequest, RequestKey, RequestSubject, subject};
 use plexus_protocol::{Choice, Decision, Offer, RequestType};
 
 /// The option that allows the call.
@@ -302,26 +302,13 @@ fn only_at_terminal(ask: AgentRequest) -> AgentRequest {
 
 fn blank(key: &RequestKey, subject: RequestSubject, data: &RawValue) -> AgentRequest {
     AgentRequest {
-        key: key.clone(),
-        kind: RequestType::Permission,
-        title: String::new(),
-        message: None,
         subject,
-        options: Vec::new(),
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
-        tool_call_id: None,
-        first_mention: None,
-        params: jsonrpc::owned(data),
-        native: Bytes::copy_from_slice(data.get().as_bytes()),
+        ..AgentRequest::new(
+            key.clone(),
+            RequestType::Permission,
+            String::new(),
+            jsonrpc::owned(data),
+            Bytes::copy_from_slice(data.get().as_bytes()),
+        )
     }
 }

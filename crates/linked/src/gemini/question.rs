@@ -11,7 +11,7 @@ use super::calls::OpenCall;
 use super::tools::{SHELL, TOOLS};
 use crate::terminals::drafts;
 use plexus_dialects::jsonrpc::{self, object};
-use plexus_dialects::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject, subject};
+use plexus_dialects::{AgentRequest, RequestKey, RequestSubject, subject};
 use plexus_protocol::{Choice, Decision, Offer, RequestType};
 
 /// The option that allows the call.
@@ -246,30 +246,21 @@ impl Question {
         let offer =
             |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
         AgentRequest {
-            key,
-            kind: RequestType::Permission,
-            title: self.title(),
             message: why.map(str::to_owned),
             subject: self.subject(call),
             options: vec![
                 offer(ALLOW, "Allow once", Choice::AllowOnce),
                 offer(DENY, "No: Gemini stops, and waits for a prompt", Choice::RejectOnce),
             ],
-            items: Vec::new(),
-            multi: false,
-            default_value: None,
-            multiline: false,
-            expects: ExpectedAnswer::default(),
-            secret: false,
-            danger_level: None,
-            allow_reason: false,
-            allow_remember: false,
             observe_only: why.is_some(),
-            editable: None,
             tool_call_id: call.map(|call| call.id.clone()),
-            first_mention: None,
-            params: self.raw.clone(),
-            native: Bytes::copy_from_slice(self.raw.get().as_bytes()),
+            ..AgentRequest::new(
+                key,
+                RequestType::Permission,
+                self.title(),
+                self.raw.clone(),
+                Bytes::copy_from_slice(self.raw.get().as_bytes()),
+            )
         }
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::output::ToolUse;
 use crate::terminals::drafts::{AgentTools, tools};
-use plexus_dialects::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject, jsonrpc, subject};
+use plexus_dialects::{AgentRequest, RequestKey, RequestSubject, jsonrpc, subject};
 use plexus_protocol::{Choice, Decision, Offer, RequestType};
 
 /// The option that allows a tool call.
@@ -37,29 +37,18 @@ pub(super) const TOOLS: AgentTools = AgentTools {
 /// A question for people.
 pub(super) fn request(key: RequestKey, tool: &ToolUse<'_>, line: Bytes) -> AgentRequest {
     let offer = |id: &str, label: &str, kind| Offer { id: id.into(), label: label.into(), kind, for_session: false };
+    // `allow_reason` stays false: the terminal takes a yes or a no from outside, and no words.
     let mut ask = AgentRequest {
-        key,
-        kind: RequestType::Permission,
-        title: TOOLS.title(&tool.name, tool.input),
         message: TOOLS.input(tool.input).get("description").filter(|text| !text.trim().is_empty()).map(str::to_owned),
         subject: subject::tool(&tool.name, tool.input),
-        options: Vec::new(),
-        items: Vec::new(),
-        multi: false,
-        default_value: None,
-        multiline: false,
-        expects: ExpectedAnswer::default(),
-        secret: false,
-        danger_level: None,
-        // The terminal takes a yes or a no from outside, and no words.
-        allow_reason: false,
-        allow_remember: false,
-        observe_only: false,
-        editable: None,
         tool_call_id: Some(tool.id.clone()),
-        first_mention: None,
-        params: jsonrpc::owned(tool.input),
-        native: line,
+        ..AgentRequest::new(
+            key,
+            RequestType::Permission,
+            TOOLS.title(&tool.name, tool.input),
+            jsonrpc::owned(tool.input),
+            line,
+        )
     };
     if tool.name == QUESTION || matches!(ask.subject, RequestSubject::Questions { .. }) {
         // A yes from outside would answer it with nothing.

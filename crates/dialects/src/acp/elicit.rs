@@ -1,0 +1,131 @@
+//! Elicitations of an ACP agent: opens a request for each, and sends the answer.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::jsonrpc::{self, object, string};
+use super::super::{AnsweredElsewhere, Outbox, RequestKey, RuntimeEvent};
+use super::ask::{PendingRequest, RequestSlot, elicited};
+use super::elicitation::{Elicitation, ElicitationForm, ask, filled, once_more, wanted};
+use super::{Acp, Pending, trouble};
+use plexus_protocol::{Decision, NativeId};
+
+impl Acp {
+    pub(super) fn elicitation(&mut self, frame: &Bytes, id: &RawValue, params: Option<&RawValue>, out: &mut Outbox) {
+        let key = self.key(id.get());
+        let read = params.and_then(|params| Some((params, object::<Elicitation<'_>>(params)?)));
+        let Some((params, asked)) = read else {
+            self.raw(frame, None, "an elicitation that could not be parsed: answered `cancel`", out);
+            return out.frames.push(elicited(key.id(), "cancel"));
+        };
+        let native = match asked.session_id.as_deref() {
+            Some(session) => Some(self.native(session)),
+            None => self.asked_within(asked.request_id),
+        };
+        let Some(wanted) = wanted(params) else {
+            let what = "the agent asks for what cannot be shown: answered `cancel`";
+            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            out.events.push(RuntimeEvent::Event { native, draft });
+            return out.frames.push(elicited(key.id(), "cancel"));
+        };
+        if native.is_none() && self.sessions.is_empty() {
+            // Nobody would see it, and the agent would wait for ever.
+            let what = "the agent sent a request before any session was open: answered `cancel`";
+            let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
+            out.events.push(RuntimeEvent::Event { native, draft });
+            return out.frames.push(elicited(key.id(), "cancel"));
+        }
+        match self.room(frame, &key, native.as_ref(), out) {
+            RequestSlot::Free => {}
+            RequestSlot::Taken => return,
+            RequestSlot::Full => return self.held.push(native, key.id(), frame),
+        }
+        let mut ask = ask(&key, &wanted, params, frame.clone());
+        ask.tool_call_id = asked.tool_call_id;
+        self.asks.insert(
+            key,
+            PendingRequest::Elicitation { native: native.clone(), wanted, params: jsonrpc::owned(params) },
+        );
+        out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
+    }
+
+    /// The session of our request during which the agent asks.
+    fn asked_within(&self, id: Option<&RawValue>) -> Option<NativeId> {
+        match self.pending.get(&id?.get().parse().ok()?)? {
+            Pending::Prompt { native, .. } => Some(native.clone()),
+            Pending::Call { native, .. } => native.clone(),
+            _ => None,
+        }
+    }
+
+    /// Answers an elicitation, or asks again.
+    pub(super) fn elicit(
+        &mut self,
+        key: &RequestKey,
+        (native, wanted, params): (Option<NativeId>, ElicitationForm, Box<RawValue>),
+        decision: &Decision,
+        out: &mut Outbox,
+    ) {
+        let action = match (&wanted, decision) {
+            (ElicitationForm::Form(fields), decision) => match filled(fields, decision) {
+                Ok(Some(content)) => {
+                    let accepted = serde_json::json!({ "action": "accept", "content": content });
+                    return out.frames.push(jsonrpc::answer(key.id(), &accepted));
+                }
+                Ok(None) => "cancel",
+                Err(why) => {
+                    let ask = once_more(key, &wanted, &params, &why, decision);
+                    self.asks
+                        .insert(key.clone(), PendingRequest::Elicitation { native: native.clone(), wanted, params });
+                    return out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
+                }
+            },
+            (ElicitationForm::Yes, Decision::Option { id, .. }) if id == "accept" => {
+                let accepted = serde_json::json!({ "action": "accept", "content": {} });
+                return out.frames.push(jsonrpc::answer(key.id(), &accepted));
+            }
+            (ElicitationForm::Page { .. }, Decision::Option { id, .. }) if id == "accept" => "accept",
+            (_, Decision::Option { id, .. }) if id == "decline" => "decline",
+            _ => "cancel",
+        };
+        out.frames.push(elicited(key.id(), action));
+    }
+
+    /// `elicitation/complete`: the page was completed, wherever it was opened.
+    pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow)]
+            elicitation_id: &'a RawValue,
+        }
+        let done = params.and_then(object::<Params<'_>>).and_then(|params| string(params.elicitation_id));
+        let open = self.asks.iter().find_map(|(key, asked)| match asked {
+            PendingRequest::Elicitation { wanted: ElicitationForm::Page { id: Some(id) }, .. }
+                if Some(id.as_str()) == done.as_deref() =>
+            {
+                Some(key.clone())
+            }
+            _ => None,
+        });
+        match open.and_then(|key| Some((self.asks.remove(&key)?, key))) {
+            Some((asked, key)) => {
+                // This grants nothing: the agent itself says that it is completed.
+                out.frames.push(elicited(key.id(), "accept"));
+                let elsewhere =
+                    AnsweredElsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };
+                out.events.push(RuntimeEvent::TakenBack {
+                    native: asked.native().cloned(),
+                    key,
+                    elsewhere: Some(elsewhere),
+                });
+                self.open_held(out);
+            }
+            None => {
+                let native = self.named(params);
+                self.raw(frame, native, "a page that was opened is complete", out);
+            }
+        }
+    }
+}
