@@ -56,10 +56,10 @@ impl Core {
         self.public_addresses.url().unwrap_or_else(|| self.url.to_string()).trim_end_matches('/').to_owned()
     }
 
-    /// Answers a request, as [`Directory::answer`] does. A refusal because of the risk names the devices that may answer.
+    /// Answers a request of [`Directory::requests`]. A refusal because of the risk names the devices that may answer.
     ///
     /// # Errors
-    /// As [`Directory::answer`].
+    /// The refusals of the session that owns the request.
     pub async fn answer(
         &self,
         permit: &Permit<Approve>,

@@ -412,7 +412,7 @@ impl Directory {
 
     /// As [`prompt`](Self::prompt), with an idempotency key of the caller's device: the same prompt again under the same key
     /// starts nothing and returns the first run, also across restarts and if the runtime is gone. A session remembers the keys
-    /// of running and queued prompts, and of the last 64 ended runs. `key`: 1 to [`KEY_MAX`] visible ASCII characters.
+    /// of running and queued prompts, and of the last 64 ended runs. `key`: 1 to [`KEY_MAX`](crate::KEY_MAX) visible ASCII characters.
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt); [`SessionError::BadKey`], [`SessionError::KeyReused`].

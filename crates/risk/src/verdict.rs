@@ -2,7 +2,7 @@
 
 use plexus_protocol::Risk;
 
-/// A risk with its reasons, at most [`REASONS_MAX`].
+/// A risk with its reasons, at most `REASONS_MAX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RiskVerdict {
     /// The risk.

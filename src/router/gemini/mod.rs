@@ -1,4 +1,4 @@
-//! The protocols of Gemini CLI, each runtime on a port of its own: the UI [`mirror`] and the [`remote`] control.
+//! The protocols of Gemini CLI, each runtime on a port of its own: the UI `mirror` and the `remote` control.
 
 mod mirror;
 mod remote;

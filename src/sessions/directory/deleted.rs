@@ -7,7 +7,7 @@ use super::*;
 /// Deleted sessions that are remembered; a client further behind lists all sessions again.
 pub(crate) const REMEMBERED: usize = 256;
 
-/// The last [`REMEMBERED`] deleted sessions.
+/// The last `REMEMBERED` deleted sessions.
 pub struct DeletedSessions {
     last: Mutex<VecDeque<Arc<Origin>>>,
     /// The number of sessions deleted since the start.
