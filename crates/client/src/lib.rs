@@ -20,6 +20,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod calls;
 mod connection;
 mod follow;

@@ -1,5 +1,7 @@
 //! The shared values of all crates: identifiers, events, requests, sessions. No I/O, no tasks, no clock but the one passed in.
 
+#![warn(missing_docs)]
+
 mod about;
 pub mod answers;
 pub mod api;
