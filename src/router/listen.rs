@@ -4,10 +4,12 @@
 //! carries a [`ConnHandle`]. On a plain connection it has the socket as well (`raw`): a streaming frontend writes to it
 //! itself. Over TLS ([`tls`], and `h2` for HTTP/2) hyper writes every response.
 
+mod address_shares;
 mod h2;
 mod raw;
 mod stall;
 pub mod tls;
+mod tls_limits;
 pub mod unauthenticated;
 
 use crate::stop::stopping;

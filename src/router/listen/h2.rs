@@ -15,8 +15,10 @@ use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderName, HeaderV
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::{Semaphore, watch};
 
-use super::tls::{Place, Shared, Source};
+use super::address_shares::{AddressSlot, Addresses, Source};
+use super::tls_limits::TlsLimits;
 use super::unauthenticated::UnauthenticatedConnection;
 use super::{ByteStream, ConnHandle, HEADERS, ListenApp, Slot};
 use crate::Problem;
@@ -41,8 +43,25 @@ const PING: Duration = Duration::from_secs(20);
 /// How often an idle connection is looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// Requests over HTTP/2 at once, all connections together; further ones wait.
+const ALL_STREAMS: usize = 4096;
+
+/// The state that all connections by HTTP/2 share.
+pub(super) struct Http2Shared {
+    pub(super) limits: TlsLimits,
+    streams: Arc<Semaphore>,
+    pub(super) stop: watch::Receiver<bool>,
+    streams_of: Arc<Addresses>,
+}
+
+impl Http2Shared {
+    pub(super) fn new(limits: TlsLimits, stop: watch::Receiver<bool>) -> Self {
+        Self { limits, streams: Arc::new(Semaphore::new(ALL_STREAMS)), stop, streams_of: Arc::default() }
+    }
+}
+
 /// Serves a connection until it ends, is idle for too long, or the gateway stops.
-pub(super) async fn serve<I, A>(io: I, from: Source, app: A, shared: &Arc<Shared>)
+pub(super) async fn serve<I, A>(io: I, from: Source, app: A, shared: &Arc<Http2Shared>)
 where
     I: ByteStream + 'static,
     A: ListenApp,
@@ -122,14 +141,14 @@ async fn exchange<A: ListenApp>(
     request: Request<Incoming>,
     from: Source,
     app: A,
-    shared: Arc<Shared>,
+    shared: Arc<Http2Shared>,
     busy: Busy,
 ) -> Result<Response<Body>, MadeRoom> {
     if request.method() == Method::CONNECT {
         let words = "CONNECT is not supported; for WebSockets use HTTP/1.1: connect without `h2` in ALPN";
         return Ok(Problem::new(StatusCode::NOT_IMPLEMENTED, "no_tunnel", words).into_response());
     }
-    let Some(place) = from.request(&shared) else {
+    let Some(address_slot) = from.enter(&shared.streams_of, shared.limits.streams_per_address) else {
         let words = "too many requests of this address are in progress: wait until one ends";
         return Ok(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", words).retry_after(1).into_response());
     };
@@ -161,7 +180,9 @@ async fn exchange<A: ListenApp>(
         // hyper would write it.
         *response.body_mut() = Body::empty();
     }
-    Ok(response.map(|body| Body::new(Passing { body, _stranger: stranger, _slot: slot, _busy: busy, _place: place })))
+    Ok(response.map(|body| {
+        Body::new(Passing { body, _stranger: stranger, _slot: slot, _busy: busy, _address_slot: address_slot })
+    }))
 }
 
 /// The request as HTTP/1.1 has it.
@@ -196,7 +217,7 @@ struct Passing {
     _stranger: Arc<UnauthenticatedConnection>,
     _slot: Slot,
     _busy: Busy,
-    _place: Place,
+    _address_slot: AddressSlot,
 }
 
 impl hyper::body::Body for Passing {

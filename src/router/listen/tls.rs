@@ -3,11 +3,9 @@
 //! `h2`; it writes every response, streams of events too.
 
 use crate::stop::stopping;
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -31,14 +29,13 @@ use tokio_rustls::server::TlsStream;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
+use super::address_shares::{Addresses, Source};
+use super::h2::{self, Http2Shared};
 use super::stall::StallGuard;
-use super::{ListenApp, ListenLimits, Slot, accept, connection, h2};
+pub use super::tls_limits::TlsLimits;
+use super::{ListenApp, Slot, accept, connection};
 use plexus_metrics::metrics;
 
-/// Connections by TLS at once; past it new ones wait.
-const CONNECTIONS: usize = 1024;
-/// Requests over HTTP/2 under way at once, all connections together; past it they wait.
-const STREAMS: usize = 4096;
 /// How often the files of the certificate are looked at.
 const LOOK: Duration = Duration::from_secs(2);
 /// Bytes that wait encrypted for a client's socket; with more, the connection's writers wait.
@@ -52,40 +49,6 @@ const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// What is answered to plain HTTP; the same for everybody, so it is written as it is.
 const NEEDS_TLS: &str = "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"needs_tls\",\
     \"detail\":\"this port speaks TLS: use https:// (wss:// for WebSockets)\"}";
-
-/// What the TLS listener allows. The defaults are what is served with; tests use shorter times.
-#[derive(Clone, Debug)]
-pub struct TlsLimits {
-    /// What holds over TLS, and how many connections there may be at once.
-    pub http: ListenLimits,
-    /// Connections of one address at once (of IPv6: of its network of 64 bits); further ones are closed.
-    pub per_address: usize,
-    /// Requests over HTTP/2 of one address under way at once; further ones are answered 503.
-    pub streams_per_address: usize,
-    /// How long a handshake may take.
-    pub handshake: Duration,
-    /// How long a client of HTTP/2 may ask for nothing.
-    pub idle: Duration,
-}
-
-impl TlsLimits {
-    /// The defaults, with what `http` shares with the other listeners.
-    pub fn over(http: &ListenLimits) -> Self {
-        Self {
-            http: ListenLimits { connections: CONNECTIONS, ..http.clone() },
-            per_address: 64,
-            streams_per_address: 256,
-            handshake: Duration::from_secs(5),
-            idle: Duration::from_secs(120),
-        }
-    }
-}
-
-impl Default for TlsLimits {
-    fn default() -> Self {
-        Self::over(&ListenLimits::default())
-    }
-}
 
 /// Why a certificate cannot be served with.
 #[derive(Debug, thiserror::Error)]
@@ -251,14 +214,11 @@ fn load(cert: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedK
     Ok(both)
 }
 
-/// What all connections share.
-pub(super) struct Shared {
-    pub(super) limits: TlsLimits,
-    pub(super) streams: Arc<Semaphore>,
-    pub(super) stop: watch::Receiver<bool>,
+/// The state that all connections share.
+struct Shared {
+    http2: Arc<Http2Shared>,
     acceptor: TlsAcceptor,
     connections_of: Arc<Addresses>,
-    streams_of: Arc<Addresses>,
 }
 
 /// Serves `app` by TLS until `stop` turns true, as [`serve`](super::serve) does. `trusted` says which addresses are
@@ -274,16 +234,13 @@ pub async fn serve_tls<A: ListenApp>(
     let slots = Arc::new(Semaphore::new(limits.http.connections));
     let drain = limits.http.drain;
     let shared = Arc::new(Shared {
-        limits,
-        streams: Arc::new(Semaphore::new(STREAMS)),
-        stop: stop.clone(),
+        http2: Arc::new(Http2Shared::new(limits, stop.clone())),
         acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
         connections_of: Arc::default(),
-        streams_of: Arc::default(),
     });
     let each = |stream: TcpStream, peer: SocketAddr, slot| {
         let from = Source { peer, shares: !trusted(peer.ip()) };
-        let place = from.enter(&shared.connections_of, shared.limits.per_address);
+        let place = from.enter(&shared.connections_of, shared.http2.limits.per_address);
         let (app, shared) = (app.clone(), Arc::clone(&shared));
         async move {
             // An address that has its share is not told so: that would cost more than it is worth.
@@ -304,18 +261,18 @@ async fn secure<A: ListenApp>(stream: TcpStream, from: Source, slot: Slot, app: 
                 refuse(stream).await;
                 None
             }
-            Ok(1) => shared.acceptor.accept(StallGuard::new(stream, shared.limits.http.stall)).await.ok(),
+            Ok(1) => shared.acceptor.accept(StallGuard::new(stream, shared.http2.limits.http.stall)).await.ok(),
             _ => None,
         }
     };
-    let Ok(Some(mut stream)) = tokio::time::timeout(shared.limits.handshake, handshake).await else { return };
+    let Ok(Some(mut stream)) = tokio::time::timeout(shared.http2.limits.handshake, handshake).await else { return };
     stream.get_mut().1.set_buffer_limit(Some(SEND));
     if stream.get_ref().1.alpn_protocol() == Some(ALPN[0]) {
-        h2::serve(stream, from, app, shared).await;
+        h2::serve(stream, from, app, &shared.http2).await;
     } else {
         let (open, closed) = oneshot::channel();
         let socket = TlsSocket { stream, linger: None, _open: open };
-        connection(socket, from.peer, None, app, shared.limits.http.clone(), shared.stop.clone()).await;
+        connection(socket, from.peer, None, app, shared.http2.limits.http.clone(), shared.http2.stop.clone()).await;
         // A WebSocket goes on, and counts as the connection that it is.
         let _ = closed.await;
     }
@@ -394,66 +351,5 @@ async fn refuse(mut stream: TcpStream) {
         // Bytes that nobody has read would make the system take the answer back. The handshake's time bounds this.
         let mut sink = [0; 1 << 10];
         while stream.read(&mut sink).await.is_ok_and(|n| n > 0) {}
-    }
-}
-
-/// Where a connection comes from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Source {
-    pub(super) peer: SocketAddr,
-    /// Whether its address has a share, as all have but proxies of ours.
-    shares: bool,
-}
-
-/// How many of something each address has.
-#[derive(Debug, Default)]
-pub(super) struct Addresses {
-    counts: Mutex<HashMap<IpAddr, usize>>,
-}
-
-/// A place among those of an address.
-#[derive(Debug)]
-pub(super) struct Place(Option<(Arc<Addresses>, IpAddr)>);
-
-impl Source {
-    /// Another place, if its address has one left of its share.
-    pub(super) fn enter(&self, addresses: &Arc<Addresses>, share: usize) -> Option<Place> {
-        if !self.shares {
-            return Some(Place(None));
-        }
-        let address = neighbourhood(self.peer.ip());
-        let mut counts = addresses.counts.lock();
-        let count = counts.entry(address).or_insert(0);
-        if *count >= share {
-            return None;
-        }
-        *count += 1;
-        Some(Place(Some((Arc::clone(addresses), address))))
-    }
-
-    /// A place for another request over HTTP/2.
-    pub(super) fn request(&self, shared: &Shared) -> Option<Place> {
-        self.enter(&shared.streams_of, shared.limits.streams_per_address)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Some((addresses, address)) = &self.0 else { return };
-        let mut counts = addresses.counts.lock();
-        if let Some(count) = counts.get_mut(address) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(address);
-            }
-        }
-    }
-}
-
-/// What counts as one address: an IPv4 address, or a network of IPv6, as one household has.
-fn neighbourhood(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
-        v4 => v4,
     }
 }
