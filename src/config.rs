@@ -21,10 +21,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use crate::ledger::LedgerLimits;
-pub use crate::router::notify::NotifySettings as Push;
-use crate::router::notify::{
-    CHANNEL_KINDS, CHANNELS, ChannelKind, ConfiguredChannel, HiddenText, TargetWants, check_service,
-};
+pub use crate::notify::NotifySettings as Push;
+use crate::notify::{CHANNEL_KINDS, CHANNELS, ChannelKind, ConfiguredChannel, HiddenText, TargetWants, check_service};
 use crate::router::{Network, parse_origin};
 use crate::runtimes::{dialects, presets};
 pub use crate::sessions::PROMPT_MAX;

@@ -26,21 +26,21 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-type Outcome = Result<Response, Problem>;
+type RouteResult = Result<Response, Problem>;
 
-pub(super) async fn restart_run(state: Core, call: Call) -> Outcome {
+pub(super) async fn restart_run(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let RestartRun { run_id } = call.json()?;
     json(StatusCode::ACCEPTED, &state.directory.restart(&permit, &session.session_id, run_id, key).await?)
 }
 
-pub(super) async fn restart_runtime(state: Core, call: Call) -> Outcome {
+pub(super) async fn restart_runtime(state: Core, call: Call) -> RouteResult {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
     json(StatusCode::OK, &*state.directory.restart_runtime(&permit, &id).await?)
 }
 
-pub(super) async fn logs(state: Core, call: Call) -> Outcome {
+pub(super) async fn logs(state: Core, call: Call) -> RouteResult {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
     json(StatusCode::OK, &Logs { lines: state.directory.stderr_log(&permit, &id)? })
 }

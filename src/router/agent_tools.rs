@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
-use super::reply::{Outcome, Query, bad_query, json, session_of};
+use super::reply::{QueryParameters, RouteResult, bad_query, json, session_of};
 use super::routes::{GET, NOTHING, PROMPTS, route};
 use super::{Core, Problem};
 use plexus_auth::{Permit, Prompt};
@@ -191,9 +191,9 @@ fn skills_of(response: &Value) -> Skills {
     Skills { skills, errors, truncated: cut || more || response["truncated"] == true }
 }
 
-pub(super) async fn mcp(state: Core, call: Call) -> Outcome {
+pub(super) async fn mcp(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
-    let scope = match Query::of(&call).get("scope") {
+    let scope = match QueryParameters::of(&call).get("scope") {
         None | Some("" | "loaded") => "loaded",
         Some("configured") => "configured",
         Some(_) => return Err(bad_query("`scope` must be loaded or configured".into())),
@@ -203,7 +203,7 @@ pub(super) async fn mcp(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &servers(&response))
 }
 
-pub(super) async fn skills(state: Core, call: Call) -> Outcome {
+pub(super) async fn skills(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let params = json!({ "cwd": session.cwd });
     let response = ask(&state, &session, &permit, (Capability::SkillsList, "skills.list", "skills"), &params).await?;

@@ -7,7 +7,7 @@ use plexus_protocol::api::runtimes::{Agents, KnownAgent, StartRuntime};
 use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
 
 use super::guard::{Call, Route};
-use super::reply::{Outcome, created, gateway, json, within_limit};
+use super::reply::{RouteResult, created, gateway, json, within_limit};
 use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
 use super::{Core, PresetChanges, Presets, Problem};
 use plexus_auth::Admin;
@@ -42,7 +42,7 @@ pub struct AgentsState {
 }
 
 /// Lists the agents.
-async fn list(state: AgentsState, call: Call) -> Outcome {
+async fn list(state: AgentsState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let find = Arc::clone(&state.find);
     let mut agents = tokio::task::spawn_blocking(move || find()).await.map_err(|_| Problem::internal())?;
@@ -62,7 +62,7 @@ pub(super) fn start_effect(start: &StartRuntime) -> Effect {
     if named { Effect::RunProgram } else { Effect::StartAgent }
 }
 
-async fn start_runtime(state: AgentsState, call: Call) -> Outcome {
+async fn start_runtime(state: AgentsState, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let wanted: StartRuntime = call.json()?;
     within_limit(&call, start_effect(&wanted))?;

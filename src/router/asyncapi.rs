@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::fanout::{Lag, Live};
 use super::frames::{ASKS, Notification, RunContextParams, RunStatusParams, SessionUpdated};
 use super::guard::{WS_BEARER, WS_PATH, WS_PROTOCOL};
-use super::jsonrpc::Failure;
+use super::jsonrpc::RpcError;
 use super::rpc;
 use super::rpc::examples::{AT, REQUEST, RUN, SESSION, envelope, request, runtime, session, you};
 use super::schemas::{self, Shape};
@@ -117,11 +117,11 @@ pub fn description(version: &str) -> Value {
         gets no response" });
     for method in rpc::methods() {
         let (name, reply) = (method.name, format!("{}.result", method.name));
-        let takes = if method.is_passed() { passed() } else { method.takes.reference() };
+        let takes = if method.is_passed() { passed() } else { method.request.reference() };
         let taken = json!({ "id": id, "method": { "const": name }, "params": takes });
         let example = json!({ "id": 1, "method": name, "params": method.params });
         messages.insert(name.into(), message(method.about, taken, &["method"], example));
-        let given = json!({ "id": id, "result": method.gives.reference() });
+        let given = json!({ "id": id, "result": method.response.reference() });
         messages.insert(
             reply.clone(),
             message("What came of it", given, &["id", "result"], json!({ "id": 1, "result": method.result })),
@@ -134,7 +134,7 @@ pub fn description(version: &str) -> Value {
             }),
         );
     }
-    let failed = json!({ "id": { "type": ["string", "number", "null"] }, "error": of::<Failure>().reference() });
+    let failed = json!({ "id": { "type": ["string", "number", "null"] }, "error": of::<RpcError>().reference() });
     let example = json!({ "id": 1, "error": { "code": -32004, "message": "there is no such session", "data": { "code": "session_not_found" } } });
     messages.insert("error".into(), message("Why it was not done", failed, &["id", "error"], example));
     let other =
@@ -200,10 +200,10 @@ pub fn description(version: &str) -> Value {
 /// The schemas of the messages in both directions.
 fn all_schemas() -> Map<String, Value> {
     let methods = rpc::methods();
-    let taken: Vec<Shape> = methods.iter().map(|method| method.takes).chain([of::<Answer>()]).collect();
+    let taken: Vec<Shape> = methods.iter().map(|method| method.request).chain([of::<Answer>()]).collect();
     let notes = notes();
-    let given = methods.iter().map(|method| method.gives).chain(notes.iter().map(|note| note.shape));
-    let given: Vec<Shape> = given.chain([of::<Request>(), of::<Failure>()]).collect();
+    let given = methods.iter().map(|method| method.response).chain(notes.iter().map(|note| note.shape));
+    let given: Vec<Shape> = given.chain([of::<Request>(), of::<RpcError>()]).collect();
     schemas::schemas(&taken, &given)
 }
 

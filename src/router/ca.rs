@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode};
 
 use super::guard::{Call, Policy, Route};
 use super::public_address::{CA_CERT, CA_PROFILE};
-use super::reply::Outcome;
+use super::reply::RouteResult;
 use super::routes::{GET, NOTHING, route};
 use super::{Core, Problem};
 
@@ -26,12 +26,12 @@ pub fn routes() -> Vec<Route<Core>> {
 }
 
 /// Serves the CA's certificate. It is public: every TLS handshake shows it.
-async fn certificate(state: Core, _: Call) -> Outcome {
+async fn certificate(state: Core, _: Call) -> RouteResult {
     file(&state, CA_CERT, "application/x-x509-ca-cert").await
 }
 
 /// Serves the certificate as a profile for iOS.
-async fn profile(state: Core, _: Call) -> Outcome {
+async fn profile(state: Core, _: Call) -> RouteResult {
     file(&state, CA_PROFILE, "application/x-apple-aspen-config").await
 }
 
@@ -43,7 +43,7 @@ const GUIDE_CSP: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Serves the page that leads a phone to the certificate.
-async fn guide(state: Core, _: Call) -> Outcome {
+async fn guide(state: Core, _: Call) -> RouteResult {
     // Without a CA there is nothing to install.
     file(&state, CA_CERT, "text/html; charset=utf-8").await?;
     let mut response = Response::new(Body::from(GUIDE));
@@ -54,7 +54,7 @@ async fn guide(state: Core, _: Call) -> Outcome {
     Ok(response)
 }
 
-async fn file(state: &Core, name: &'static str, kind: &'static str) -> Outcome {
+async fn file(state: &Core, name: &'static str, kind: &'static str) -> RouteResult {
     let none = || {
         let words = "this gateway has no CA of its own: create one with `plexus tls init`";
         Problem::new(StatusCode::NOT_FOUND, "no_ca", words)

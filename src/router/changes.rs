@@ -14,7 +14,7 @@ use plexus_workspace::WorkspaceError;
 
 use super::described as docs;
 use super::guard::{Call, Route};
-use super::reply::{Outcome, Query, bad_query, body, idempotency_key, json, session_of};
+use super::reply::{QueryParameters, RouteResult, bad_query, body, idempotency_key, json, session_of};
 use super::routes::{APPROVE, GET, JSON, NOTHING, POST, PROMPTS, WATCH, route};
 use super::{Core, Problem};
 use plexus_auth::{Approve, AuthError, Permit, Prompt, Right, Watch};
@@ -88,51 +88,51 @@ fn session<S: Right>(state: &Core, call: &Call) -> Result<(Arc<SessionInfo>, Per
     Ok((session, permit))
 }
 
-fn run(query: &Query) -> Result<Option<RunId>, Problem> {
+fn run(query: &QueryParameters) -> Result<Option<RunId>, Problem> {
     let parse = |text: &str| text.parse().map_err(|_| bad_query("`run` is not an identifier".into()));
     query.get("run").map(parse).transpose()
 }
 
-pub(super) async fn list(state: Core, call: Call) -> Outcome {
+pub(super) async fn list(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    let run = run(&Query::of(&call))?;
+    let run = run(&QueryParameters::of(&call))?;
     json(StatusCode::OK, &state.directory.changes().list(&session, run).await?)
 }
 
-pub(super) async fn file(state: Core, call: Call) -> Outcome {
+pub(super) async fn file(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    let query = Query::of(&call);
+    let query = QueryParameters::of(&call);
     let path = query.get("path").ok_or_else(|| bad_query("name the file in `path`".into()))?.into();
     let run = run(&query)?;
     json(StatusCode::OK, &state.directory.changes().file(&session, path, run).await?)
 }
 
-pub(super) async fn patch(state: Core, call: Call) -> Outcome {
+pub(super) async fn patch(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    let query = Query::of(&call);
+    let query = QueryParameters::of(&call);
     let (path, run) = (query.get("path").map(Into::into), run(&query)?);
     Ok(body(StatusCode::OK, "text/x-diff", state.directory.changes().patch(&session, path, run).await?))
 }
 
-pub(super) async fn undo(state: Core, call: Call) -> Outcome {
+pub(super) async fn undo(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let UndoChange { path, digest, hunk, during_run } = call.json()?;
     let wish = UndoRequest { path, digest, hunk, during_run };
     json(StatusCode::OK, &state.directory.changes().undo(&permit, &session, wish).await?)
 }
 
-pub(super) async fn undone(state: Core, call: Call) -> Outcome {
+pub(super) async fn undone(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
     json(StatusCode::OK, &UndoneChanges { undone: state.directory.changes().undone(&session).await? })
 }
 
-pub(super) async fn redo(state: Core, call: Call) -> Outcome {
+pub(super) async fn redo(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session::<Approve>(&state, &call)?;
     let RedoChange { patch_id, during_run } = call.json()?;
     json(StatusCode::OK, &state.directory.changes().redo(&permit, &session, patch_id, during_run).await?)
 }
 
-pub(super) async fn review(state: Core, call: Call) -> Outcome {
+pub(super) async fn review(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let ChangesReview { comments, text } = call.json()?;

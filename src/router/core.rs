@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::fanout::Fans;
-use super::guard::{Gate, GateLimits, Hosts};
+use super::guard::{Gate, GateLimits, Hosts, LongWork};
 use super::presence::Presence;
 use super::public_address::PublicAddresses;
 use plexus_auth::{Approve, Auth, Caller, Device, Permit, Target};
@@ -43,6 +43,8 @@ pub struct Core {
     pub stop: watch::Receiver<bool>,
     /// The guard's limits.
     pub limits: GateLimits,
+    /// The turn of long work on clients' bytes.
+    pub long_work: LongWork,
 }
 
 impl Core {
@@ -97,6 +99,7 @@ impl Core {
             same_user: None,
             limits: self.limits,
             ledger: self.ledger.clone(),
+            long_work: self.long_work.clone(),
         }
     }
 

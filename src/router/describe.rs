@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::guard::{Call, Policy, Route};
-use super::reply::{Outcome, json};
+use super::reply::{RouteResult, json};
 use super::routes::{GET, NOTHING, route};
 pub use super::{asyncapi::description as asyncapi, openapi::description as openapi};
 use plexus_protocol::schema::JsonObject;
@@ -45,10 +45,10 @@ pub fn routes() -> Vec<Route<Descriptions>> {
     ]
 }
 
-async fn serve_openapi(state: Descriptions, _: Call) -> Outcome {
+async fn serve_openapi(state: Descriptions, _: Call) -> RouteResult {
     json(StatusCode::OK, state.made.openapi.get_or_init(|| (state.make_openapi)(state.version)))
 }
 
-async fn serve_asyncapi(state: Descriptions, _: Call) -> Outcome {
+async fn serve_asyncapi(state: Descriptions, _: Call) -> RouteResult {
     json(StatusCode::OK, state.made.asyncapi.get_or_init(|| asyncapi(state.version)))
 }

@@ -283,7 +283,7 @@ pub(super) const DRAW_CALL: Parameter = Parameter::query(
 const ACP_CONNECTION: Parameter = Parameter::header("Acp-Connection-Id", "From the response to `initialize`", id);
 const ACP_SESSION: Parameter = Parameter::header("Acp-Session-Id", "For messages that belong to a session", id);
 /// The parameters of every route of ACP over HTTP.
-pub(super) const ACP: &[&Parameter] = &[&ACP_CONNECTION, &ACP_SESSION];
+pub const ACP: &[&Parameter] = &[&ACP_CONNECTION, &ACP_SESSION];
 
 const fn handshake(name: &'static str, schema: fn() -> Value) -> Parameter {
     Parameter { required: true, ..Parameter::header(name, "Of a handshake of RFC 6455", schema) }

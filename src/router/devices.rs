@@ -8,7 +8,8 @@ use http::StatusCode;
 use super::described as docs;
 use super::guard::{self, Call, Policy, Route};
 use super::reply::{
-    Outcome, Query, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits, within_limit,
+    QueryParameters, RouteResult, bad_query, created, gateway, json, no_content, no_such, patience, session_of, waits,
+    within_limit,
 };
 use super::routes::{
     ADMIN, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, UNAUTHENTICATED, WATCH, route, secret,
@@ -99,7 +100,7 @@ fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-pub(super) async fn me(state: Core, call: Call) -> Outcome {
+pub(super) async fn me(state: Core, call: Call) -> RouteResult {
     let device = call.caller()?.device();
     let answering = |risk| state.auth.answering(device, Target::Gateway, risk);
     let answered_on = device.grant.approve_up_to.map(|up_to| AnsweredOn {
@@ -118,7 +119,7 @@ pub(super) async fn me(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &Me { device: identity(device), csrf: call.csrf.clone(), answered_on, gateway })
 }
 
-pub(super) async fn sign_out(state: Core, call: Call) -> Outcome {
+pub(super) async fn sign_out(state: Core, call: Call) -> RouteResult {
     let caller = call.caller()?;
     state.auth.leave(caller).await?;
     let mut response = no_content()?;
@@ -128,7 +129,7 @@ pub(super) async fn sign_out(state: Core, call: Call) -> Outcome {
     Ok(response)
 }
 
-pub(super) async fn devices(state: Core, call: Call) -> Outcome {
+pub(super) async fn devices(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit) })
 }
@@ -142,7 +143,7 @@ fn may_grant(call: &Call, grant: &Grant) -> Result<(), Problem> {
     within_limit(call, Effect::Enrol(grant.approve_up_to.unwrap_or(Risk::Danger)))
 }
 
-pub(super) async fn enrol(state: Core, call: Call) -> Outcome {
+pub(super) async fn enrol(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let NewDevice { name, scopes, runtimes, sessions, approve_up_to, lock_screen } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions, approve_up_to, lock_screen };
@@ -158,7 +159,7 @@ fn without_token(device: &Device) -> NewToken {
 }
 
 /// The response with a new device's token; for a browser the token is a cookie that scripts cannot read.
-fn welcome(device: &Device, token: &str) -> Outcome {
+fn welcome(device: &Device, token: &str) -> RouteResult {
     let Some(origin) = &device.origin else {
         return json(StatusCode::OK, &NewToken { token: Some(token.to_owned()), ..without_token(device) });
     };
@@ -174,7 +175,7 @@ async fn welcome_browser(
     device: &Arc<Device>,
     token: &str,
     browser: Option<&str>,
-) -> Outcome {
+) -> RouteResult {
     let held = cookies::held(&state.auth, &call.parts).filter(|_| device.origin.is_some());
     if let Some((before, _)) = held {
         state.auth.replaced(&before).await;
@@ -184,7 +185,7 @@ async fn welcome_browser(
 }
 
 /// The response for a browser that is this device already.
-fn again(device: &Device, csrf: &str) -> Outcome {
+fn again(device: &Device, csrf: &str) -> RouteResult {
     json(StatusCode::OK, &NewToken { csrf: Some(csrf.to_owned()), ..without_token(device) })
 }
 
@@ -192,7 +193,7 @@ fn device_id(call: &Call) -> Result<DeviceId, Problem> {
     call.id(|| no_such("device_not_found", "device"))
 }
 
-pub(super) async fn alter(state: Core, call: Call) -> Outcome {
+pub(super) async fn alter(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let DeviceChanges { name, lock_screen } = call.json()?;
     if name.is_none() && lock_screen.is_none() {
@@ -202,19 +203,19 @@ pub(super) async fn alter(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &identity(&device))
 }
 
-pub(super) async fn revoke(state: Core, call: Call) -> Outcome {
+pub(super) async fn revoke(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     state.auth.revoke(&permit, &device_id(&call)?).await?;
     no_content()
 }
 
-pub(super) async fn revoke_local_browsers(state: Core, call: Call) -> Outcome {
+pub(super) async fn revoke_local_browsers(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let revoked = state.auth.revoke_local_browsers(&permit).await?;
     json(StatusCode::OK, &RevokedDevices { revoked })
 }
 
-pub(super) async fn mint_code(state: Core, call: Call) -> Outcome {
+pub(super) async fn mint_code(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let NewCode { scopes, runtimes, sessions, approve_up_to, lock_screen, ttl } = call.json()?;
     let life = Duration::from_secs(ttl.unwrap_or(CODE_SECONDS));
@@ -224,7 +225,7 @@ pub(super) async fn mint_code(state: Core, call: Call) -> Outcome {
     json(StatusCode::CREATED, &code)
 }
 
-pub(super) async fn pair(state: Core, call: Call) -> Outcome {
+pub(super) async fn pair(state: Core, call: Call) -> RouteResult {
     let RedeemCode { code, name, cookie, browser } = call.json()?;
     let browser = browser.as_deref().map(browser_id).transpose()?;
     let origin = cookie.then(|| cookies::origin(&call.parts)).transpose()?;
@@ -245,7 +246,7 @@ pub(super) async fn pair(state: Core, call: Call) -> Outcome {
     }
 }
 
-pub(super) async fn sign_in(state: Core, call: Call) -> Outcome {
+pub(super) async fn sign_in(state: Core, call: Call) -> RouteResult {
     let SignIn { cookie, name, browser } = call.json()?;
     let browser = browser.as_deref().map(browser_id).transpose()?;
     let caller = call.caller()?;
@@ -274,7 +275,7 @@ fn qr(text: &str) -> Result<String, Problem> {
     Ok(code.render::<qrcode::render::svg::Color<'_>>().min_dimensions(QR_SIDE, QR_SIDE).build())
 }
 
-pub(super) async fn begin_pairing(state: Core, call: Call) -> Outcome {
+pub(super) async fn begin_pairing(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let NewPairing { scopes, runtimes, approve_up_to, lock_screen, name } = call.json()?;
     let grant = Grant { scopes, runtimes, sessions: None, approve_up_to, lock_screen };
@@ -290,9 +291,9 @@ fn pairing_id(call: &Call) -> String {
     call.params.first().map(|(_, id)| id.clone()).unwrap_or_default()
 }
 
-pub(super) async fn pairing(state: Core, call: Call) -> Outcome {
+pub(super) async fn pairing(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
-    let query = Query::of(&call);
+    let query = QueryParameters::of(&call);
     let wait = waits(&query)?;
     let known = match query.get("known") {
         None | Some("waiting") => PairingState::Waiting,
@@ -306,7 +307,7 @@ pub(super) async fn pairing(state: Core, call: Call) -> Outcome {
     }
 }
 
-pub(super) async fn confirm(state: Core, call: Call) -> Outcome {
+pub(super) async fn confirm(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let ConfirmPairing { number } = call.json()?;
     // No pairing has the number zero.
@@ -314,13 +315,13 @@ pub(super) async fn confirm(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &state.auth.confirm(&permit, &pairing_id(&call), number).await?)
 }
 
-pub(super) async fn refuse(state: Core, call: Call) -> Outcome {
+pub(super) async fn refuse(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     state.auth.refuse(&permit, &pairing_id(&call))?;
     no_content()
 }
 
-pub(super) async fn look(state: Core, call: Call) -> Outcome {
+pub(super) async fn look(state: Core, call: Call) -> RouteResult {
     let CodeLookup { code } = call.json()?;
     let found = state.auth.find(guard::peer(&call.parts), &code)?;
     let gateway = PairingHost { name: machine(), version: state.version.to_owned() };
@@ -328,7 +329,7 @@ pub(super) async fn look(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &PairingInvitation { gateway, grant, name, expires_at })
 }
 
-pub(super) async fn fetch(state: Core, call: Call) -> Outcome {
+pub(super) async fn fetch(state: Core, call: Call) -> RouteResult {
     let FetchToken { ticket, wait } = call.json()?;
     let mut stop = state.stop.clone();
     let fetched = tokio::select! {
@@ -350,7 +351,7 @@ pub(super) async fn fetch(state: Core, call: Call) -> Outcome {
 
 // === links ===
 
-pub(super) async fn share(state: Core, call: Call) -> Outcome {
+pub(super) async fn share(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let (session, _) = session_of::<Admin>(&state, &call)?;
     let NewShare { hours } = call.json()?;

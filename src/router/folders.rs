@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::described as docs;
 use super::guard::{Call, Route};
 use super::http::{files_wanted, found_files};
-use super::reply::{Outcome, bad_query, gateway, json, parameter};
+use super::reply::{RouteResult, bad_query, gateway, json, parameter};
 use super::routes::{ADMIN, GET, NOTHING, PROMPTS, route};
 use super::{Core, Problem};
 use plexus_auth::Admin;
@@ -47,7 +47,7 @@ pub fn routes() -> Vec<Route<Core>> {
 }
 
 /// Lists folders.
-pub(super) async fn list(state: Core, call: Call) -> Outcome {
+pub(super) async fn list(state: Core, call: Call) -> RouteResult {
     let (under, prefix) = (parameter(&call, "under").filter(|under| !under.is_empty()), parameter(&call, "prefix"));
     let caller = call.caller()?;
     let administrates = caller.device().grant.covers(Scope::Admin, Target::Gateway);
@@ -86,7 +86,7 @@ pub(super) async fn list(state: Core, call: Call) -> Outcome {
 }
 
 /// Lists the files of a folder where a session may begin, for prompts that name them.
-pub(super) async fn files(state: Core, call: Call) -> Outcome {
+pub(super) async fn files(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
     let home = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| PathBuf::from("/"));
     let under = parameter(&call, "under").filter(|under| !under.is_empty());

@@ -16,7 +16,7 @@ const PAGE: ReadLimit = ReadLimit { events: 256, bytes: 64 << 10 };
 const STORE_RETRY: Duration = Duration::from_millis(200);
 
 /// A position in the log, with a filter. Holds no events.
-pub(super) struct Follow {
+pub struct FollowLog {
     log: Log,
     filter: Filter,
     position: Position,
@@ -28,30 +28,30 @@ pub(super) struct Follow {
     _counted: Subscribed,
 }
 
-impl Follow {
+impl FollowLog {
     /// Begins after `after`; counted as a subscriber of that kind until dropped.
-    pub(super) fn new(log: &Log, filter: Filter, after: Position, kind: Subscriber) -> Self {
+    pub fn new(log: &Log, filter: Filter, after: Position, kind: Subscriber) -> Self {
         let news = log.watch_for(&filter);
         Self { log: log.clone(), filter, position: after, mark: None, news, cold: false, _counted: kind.count() }
     }
 
     /// Makes [`page`](Self::page) return once the log is read up to `mark`, even without events.
-    pub(super) fn until(self, mark: Position) -> Self {
+    pub fn until(self, mark: Position) -> Self {
         Self { mark: Some(mark).filter(|mark| *mark > self.position), ..self }
     }
 
     /// The position up to which the log was read.
-    pub(super) fn position(&self) -> Position {
+    pub fn position(&self) -> Position {
         self.position
     }
 
     /// As [`position`](Self::position), for clients.
-    pub(super) fn cursor(&self) -> Cursor {
+    pub fn cursor(&self) -> Cursor {
         self.log.cursor(self.position)
     }
 
     /// The next events; waits until there are some, or until the [mark](Self::until) is reached. Cancellation safe: nothing is skipped.
-    pub(super) async fn page(&mut self) -> EventPage {
+    pub async fn page(&mut self) -> EventPage {
         loop {
             if let Some(page) = self.more().await {
                 return page;
@@ -61,18 +61,18 @@ impl Follow {
     }
 
     /// Waits until there may be more. Cancellation safe.
-    pub(super) async fn changed(&self) {
+    pub async fn changed(&self) {
         self.news.changed().await;
     }
 
     /// Whether it is so far behind that its last read was from the store.
-    pub(super) fn is_cold(&self) -> bool {
+    pub fn is_cold(&self) -> bool {
         self.cold
     }
 
     /// As [`more`](Self::more), with the charge for what is read. Room first: of many that come at once some wait, and
     /// what is read for them is bounded. Cancellation safe.
-    pub(super) async fn more_within(&mut self, account: &Account) -> Option<(EventPage, Charge)> {
+    pub async fn more_within(&mut self, account: &Account) -> Option<(EventPage, Charge)> {
         let mut asked = PAGE.bytes;
         loop {
             let mut room = account.wait(asked).await;
@@ -89,7 +89,7 @@ impl Follow {
     }
 
     /// The next events, if there are some by now. Cancellation safe: nothing is skipped.
-    pub(super) async fn more(&mut self) -> Option<EventPage> {
+    pub async fn more(&mut self) -> Option<EventPage> {
         loop {
             let page = match self.log.read_hot(&self.filter, self.position, PAGE) {
                 Some(page) => {

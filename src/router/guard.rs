@@ -56,7 +56,7 @@ pub const WS_PROTOCOL: &str = "plexus.v1";
 /// WebSocket handshake.
 pub const WS_BEARER: &str = "plexus.bearer.";
 /// Deeper JSON is refused: no message of the protocol needs it, and parsers and clients may not support it.
-pub(super) const DEPTH: usize = 64;
+pub const DEPTH: usize = 64;
 /// Most bytes read of the rest of a body that is refused for its length.
 const DRAIN: usize = 64 << 20;
 /// Longest time for which that rest is read.
@@ -150,6 +150,8 @@ pub struct Call {
     pub account: Account,
     /// The charge for the body. A handler that keeps data of the body keeps this with it.
     pub charge: Charge,
+    /// The turn of long work.
+    pub long_work: LongWork,
 }
 
 impl Call {
@@ -175,7 +177,7 @@ impl Call {
     /// 400 `bad_json` if it is not JSON; 422 `bad_body` with the place if it does not fit.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
-        beside(body.len(), || parsed(body))
+        self.long_work.run(body.len(), || parsed(body))
     }
 }
 
@@ -291,6 +293,8 @@ pub struct Gate {
     pub limits: GateLimits,
     /// The accounts for bodies and responses.
     pub ledger: Ledger,
+    /// The turn of long work.
+    pub long_work: LongWork,
 }
 
 /// The guard's limits. Tests use shorter times than the defaults.
@@ -582,7 +586,7 @@ async fn check<S>(
         Some(Proof::Given(_, csrf)) => csrf.clone(),
         _ => None,
     };
-    Ok(Call { caller, csrf, params, parts, body, account, charge })
+    Ok(Call { caller, csrf, params, parts, body, account, charge, long_work: gate.long_work.clone() })
 }
 
 /// The caller, if its device has this scope.
@@ -669,7 +673,7 @@ async fn read_body(
     if all.is_empty() && matches!(rule, BodyRule::Json(_)) {
         return Err(body_missing());
     }
-    if beside(all.len(), || deeper_than(&all, DEPTH)) {
+    if gate.long_work.run(all.len(), || deeper_than(&all, DEPTH)) {
         let detail = format!("JSON may be nested at most {DEPTH} levels deep");
         return Err(Problem::new(StatusCode::BAD_REQUEST, "too_deep", detail));
     }
@@ -699,22 +703,30 @@ fn drain(mut body: Body, known: bool) {
     }
 }
 
-/// Work on more bytes than this is done beside the async workers.
+/// Most bytes that are worked on by an async worker itself.
 const LONG: usize = 256 << 10;
 
-/// Does work on a client's bytes. Long work is done beside the async workers, one piece at a time, so that other clients are
-/// served meanwhile. Must not be nested.
-pub(super) fn beside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    static ONE: Mutex<()> = Mutex::new(());
-    let apart = bytes > LONG && Handle::try_current().is_ok_and(|on| on.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if !apart {
-        return work();
+/// The turn of long work on clients' bytes. Such work is done outside of the async workers, one piece at a time, so that other clients are
+/// served meanwhile. Clones share the turn.
+#[derive(Clone, Debug, Default)]
+pub struct LongWork {
+    turn: Arc<Mutex<()>>,
+}
+
+impl LongWork {
+    /// Does work on this many bytes of a client. Must not be nested.
+    pub fn run<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+        use tokio::runtime::{Handle, RuntimeFlavor};
+        let is_multi_thread =
+            || Handle::try_current().is_ok_and(|on| on.runtime_flavor() == RuntimeFlavor::MultiThread);
+        if bytes <= LONG || !is_multi_thread() {
+            return work();
+        }
+        tokio::task::block_in_place(|| {
+            let _turn = self.turn.lock();
+            work()
+        })
     }
-    tokio::task::block_in_place(|| {
-        let _one = ONE.lock();
-        work()
-    })
 }
 
 /// Reserves `more` bytes for a body of at most `limit`, after charging them.
@@ -742,7 +754,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Whether brackets are nested deeper than `limit`. Invalid JSON is left to the parser.
-pub(super) fn deeper_than(json: &[u8], limit: usize) -> bool {
+pub fn deeper_than(json: &[u8], limit: usize) -> bool {
     let (mut depth, mut text, mut escaped) = (0usize, false, false);
     for &byte in json {
         match byte {

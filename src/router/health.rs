@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::described as docs;
 use super::guard::{Call, Policy, Route};
-use super::reply::{Outcome, Query, body, gateway, json};
+use super::reply::{QueryParameters, RouteResult, body, gateway, json};
 use super::routes::{GET, NOTHING, WATCH, route};
 use super::{Core, Problem};
 use plexus_auth::{Proof, Watch};
@@ -43,8 +43,8 @@ pub fn routes() -> Vec<Route<HealthState>> {
     ]
 }
 
-async fn healthz(state: HealthState, call: Call) -> Outcome {
-    let text = match Query::of(&call).get("challenge") {
+async fn healthz(state: HealthState, call: Call) -> RouteResult {
+    let text = match QueryParameters::of(&call).get("challenge") {
         None => "ok\n".to_owned(),
         Some(challenge) => {
             let words = "a challenge must be 32 to 128 ASCII letters and digits";
@@ -58,7 +58,7 @@ async fn healthz(state: HealthState, call: Call) -> Outcome {
 
 /// Asks the log's writer for an empty commit, which shows that the writer runs and that the store accepts a transaction. The response says
 /// nothing else, since it is for everybody.
-async fn readyz(state: HealthState, _: Call) -> Outcome {
+async fn readyz(state: HealthState, _: Call) -> RouteResult {
     let log = state.core.directory.log();
     let origin = Arc::new(Origin {
         session_id: SessionId::trusted("s_none"),
@@ -77,7 +77,7 @@ async fn readyz(state: HealthState, _: Call) -> Outcome {
     }
 }
 
-async fn metrics_text(state: HealthState, call: Call) -> Outcome {
+async fn metrics_text(state: HealthState, call: Call) -> RouteResult {
     gateway::<Watch>(&call)?;
     let text = metrics().text() + &standing(&state.core).text() + &state.core.ledger.text();
     Ok(body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))

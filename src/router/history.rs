@@ -191,12 +191,12 @@ pub(super) fn back_end(log: &Log, page: &HistoryPage) -> PageEnd {
 
 /// Whether a page of `bytes`, read with room for `asked` bytes, may be kept. If not, the caller drops it and reads it again with
 /// room for all of it, or for as much as an account can hold.
-pub(super) fn stays(room: &mut Charge, asked: usize, bytes: usize) -> bool {
+pub fn stays(room: &mut Charge, asked: usize, bytes: usize) -> bool {
     bytes <= asked || bytes <= room.bytes() || room.resize(bytes).is_ok()
 }
 
 /// The text of a page, charged with this room until its last byte is taken.
-pub(super) fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
+pub fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
     // The events of the page are freed. A page larger than an account can hold is charged as far as possible.
     if room.resize(text.len()).is_err() {
         tracing::debug!(bytes = text.len(), "a page is larger than its account");
@@ -208,12 +208,7 @@ pub(super) fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
 ///
 /// # Errors
 /// As [`in_time`].
-pub(super) async fn room(
-    state: &Core,
-    caller: &Caller,
-    account: &Account,
-    bytes: usize,
-) -> Result<Charge, std::io::Error> {
+pub async fn room(state: &Core, caller: &Caller, account: &Account, bytes: usize) -> Result<Charge, std::io::Error> {
     in_time(state, caller, account.wait(bytes)).await
 }
 
@@ -344,7 +339,7 @@ pub(super) fn whole(written: Vec<u8>, room: Charge) -> Response {
 }
 
 /// A JSON response with this body.
-pub(super) fn response(body: Body) -> Response {
+pub fn response(body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::OK;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -13,8 +13,8 @@ use super::guard::{Call, Route, WS_PATH};
 use super::history::{self, Asked, Page, PageEnd};
 use super::listing::listing;
 use super::reply::{
-    Outcome, Query, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of, runtime_for,
-    session_for, session_of, waits,
+    QueryParameters, RouteResult, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of,
+    runtime_for, session_for, session_of, waits,
 };
 use super::routes::{
     ADMIN, APPROVE, DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, PROMPT_BODY, PROMPTS, WATCH, route,
@@ -93,7 +93,7 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-pub(super) async fn runtimes(state: Core, call: Call) -> Outcome {
+pub(super) async fn runtimes(state: Core, call: Call) -> RouteResult {
     let grant = &call.caller()?.device().grant;
     // A device limited to some sessions sees their runtimes.
     let of_sessions: Option<BTreeSet<RuntimeId>> = grant.sessions.as_ref().map(|some| {
@@ -110,13 +110,13 @@ pub(super) async fn runtimes(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &RuntimeList { runtimes: all })
 }
 
-pub(super) async fn runtime(state: Core, call: Call) -> Outcome {
+pub(super) async fn runtime(state: Core, call: Call) -> RouteResult {
     let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
     let (runtime, _) = runtime_for::<Watch>(&state, call.caller()?, &id)?;
     json(StatusCode::OK, &*runtime)
 }
 
-pub(super) async fn stop_runtime(state: Core, call: Call) -> Outcome {
+pub(super) async fn stop_runtime(state: Core, call: Call) -> RouteResult {
     let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
     let (_, permit) = runtime_for::<Admin>(&state, call.caller()?, &id)?;
     state.directory.stop_runtime(&permit, &id).await?;
@@ -125,28 +125,28 @@ pub(super) async fn stop_runtime(state: Core, call: Call) -> Outcome {
 
 // === sessions ===
 
-pub(super) async fn sessions(state: Core, call: Call) -> Outcome {
+pub(super) async fn sessions(state: Core, call: Call) -> RouteResult {
     let caller = call.caller()?;
-    let archived = match Query::of(&call).get("archived") {
+    let archived = match QueryParameters::of(&call).get("archived") {
         None | Some("false") => Some(false),
         Some("true") => Some(true),
         Some("all") => None,
         Some(_) => return Err(bad_query("`archived` must be true, false or all".into())),
     };
-    let query = Query::of(&call);
+    let query = QueryParameters::of(&call);
     let limit = query.number("limit", SESSIONS_MAX)?;
     state.directory.renew_projects(None).await;
     json(StatusCode::OK, &listing(&state, caller, archived, limit, query.get("cursor"))?)
 }
 
-pub(super) async fn session(state: Core, call: Call) -> Outcome {
+pub(super) async fn session(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     state.directory.renew_projects(Some(&session.session_id)).await;
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &*session)
 }
 
-pub(super) async fn files(state: Core, call: Call) -> Outcome {
+pub(super) async fn files(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let (sought, limit) = files_wanted(&call)?;
     let found = state.directory.files().of_session(&permit, &session.session_id, sought, limit).await?;
@@ -155,7 +155,7 @@ pub(super) async fn files(state: Core, call: Call) -> Outcome {
 
 /// Which files are wanted, and how many at most.
 pub(super) fn files_wanted(call: &Call) -> Result<(String, usize), Problem> {
-    let query = Query::of(call);
+    let query = QueryParameters::of(call);
     let limit = query.number("limit", FILES)?;
     let sought = query.get("query").unwrap_or_default();
     if sought.chars().count() > FILE_QUERY_MAX {
@@ -170,19 +170,19 @@ pub(super) fn found_files(found: FoundFiles) -> Files {
     Files { files, truncated: found.truncated }
 }
 
-pub(super) async fn edit_session(state: Core, call: Call) -> Outcome {
+pub(super) async fn edit_session(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let EditSession { title, archived } = call.json()?;
     json(StatusCode::OK, &*state.directory.edit_session(&permit, &session.session_id, title, archived).await?)
 }
 
-pub(super) async fn forget_session(state: Core, call: Call) -> Outcome {
+pub(super) async fn forget_session(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Admin>(&state, &call)?;
     state.directory.delete_session(&permit, &session.session_id).await?;
     no_content()
 }
 
-pub(super) async fn prompt(state: Core, call: Call) -> Outcome {
+pub(super) async fn prompt(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let key = idempotency_key(&call)?;
     let NewPrompt { text, content } = call.json()?;
@@ -196,30 +196,30 @@ pub(super) async fn prompt(state: Core, call: Call) -> Outcome {
     json(StatusCode::ACCEPTED, &accepted)
 }
 
-pub(super) async fn cancel(state: Core, call: Call) -> Outcome {
+pub(super) async fn cancel(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Prompt>(&state, &call)?;
     let CancelRun { run_id, reason } = call.json()?;
     let run = state.directory.cancel_because(&permit, &session.session_id, run_id, reason).await?;
     json(StatusCode::ACCEPTED, &RunReference { run_id: run })
 }
 
-pub(super) async fn snapshot(state: Core, call: Call) -> Outcome {
+pub(super) async fn snapshot(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
-    let most = Query::of(&call).number("max_bytes", WINDOW)?;
+    let most = QueryParameters::of(&call).number("max_bytes", WINDOW)?;
     json(StatusCode::OK, &state.directory.snapshots().within(&session.session_id, most).await?)
 }
 
 // === events ===
 
-pub(super) async fn session_events(state: Core, call: Call) -> Outcome {
+pub(super) async fn session_events(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let only = BTreeSet::from([session.session_id.clone()]);
     follow(state, call, Some(only)).await
 }
 
-pub(super) async fn events(state: Core, call: Call) -> Outcome {
+pub(super) async fn events(state: Core, call: Call) -> RouteResult {
     let mut only = BTreeSet::new();
-    for text in Query::of(&call).all("session") {
+    for text in QueryParameters::of(&call).all("session") {
         let id: SessionId = text.parse().map_err(|_| no_such("session_not_found", "session"))?;
         let (session, _) = session_for::<Watch>(&state, call.caller()?, &id)?;
         only.insert(session.session_id.clone());
@@ -243,9 +243,9 @@ fn wants_stream(call: &Call) -> bool {
         .any(|one| one.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
 }
 
-async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> Outcome {
+async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> RouteResult {
     let caller = call.caller()?.clone();
-    let query = Query::of(&call);
+    let query = QueryParameters::of(&call);
     let one = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first()).cloned();
     let filter = filter_for(&caller, only);
     if wants_stream(&call) {
@@ -278,7 +278,7 @@ async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> O
 }
 
 /// Whether the client asks for merged events.
-fn merges(query: &Query) -> Result<bool, Problem> {
+fn merges(query: &QueryParameters) -> Result<bool, Problem> {
     match query.get("merge") {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
@@ -293,7 +293,7 @@ async fn page_before(
     session: &SessionId,
     before: Option<(Cursor, u32)>,
     limit: PageLimit,
-) -> Outcome {
+) -> RouteResult {
     let log = state.directory.log();
     let (resume, to) = history::ends(log, before);
     if resume != ResumeVerdict::Ok {
@@ -315,7 +315,7 @@ async fn page_before(
 }
 
 /// The snapshot in place of events that cannot be replayed.
-async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> Outcome {
+async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Option<&SessionId>) -> RouteResult {
     let log = state.directory.log();
     let end = match one {
         Some(session) => {
@@ -346,7 +346,7 @@ async fn page(
     whole: bool,
     wait: Duration,
     one: Option<SessionId>,
-) -> Outcome {
+) -> RouteResult {
     let log = state.directory.log().clone();
     let (moved, mut revoked, mut stop) = (log.watch_for(&filter), state.auth.revocations(), state.stop.clone());
     let attach = log.attach(&filter, after);
@@ -389,8 +389,8 @@ async fn page(
 
 // === requests ===
 
-pub(super) async fn requests(state: Core, call: Call) -> Outcome {
-    let query = Query::of(&call);
+pub(super) async fn requests(state: Core, call: Call) -> RouteResult {
+    let query = QueryParameters::of(&call);
     let wanted = match query.get("state") {
         None | Some("all") => None,
         Some("open") => Some(RequestState::Open),
@@ -430,13 +430,13 @@ pub(super) async fn requests(state: Core, call: Call) -> Outcome {
     )
 }
 
-pub(super) async fn request(state: Core, call: Call) -> Outcome {
+pub(super) async fn request(state: Core, call: Call) -> RouteResult {
     let (id, _) = request_of::<Watch>(&state, &call).await?;
     let request = state.directory.requests().get(&id).await?;
     json(StatusCode::OK, &request.ok_or_else(|| no_such("request_not_found", "request"))?)
 }
 
-pub(super) async fn answer(state: Core, call: Call) -> Outcome {
+pub(super) async fn answer(state: Core, call: Call) -> RouteResult {
     let (id, permit) = request_of::<Approve>(&state, &call).await?;
     let key = idempotency_key(&call)?;
     let answer: Answer = call.json()?;
@@ -445,8 +445,8 @@ pub(super) async fn answer(state: Core, call: Call) -> Outcome {
 
 // === search ===
 
-pub(super) async fn search(state: Core, call: Call) -> Outcome {
-    let query = Query::of(&call);
+pub(super) async fn search(state: Core, call: Call) -> RouteResult {
+    let query = QueryParameters::of(&call);
     let text = query.get("q").filter(|text| !text.trim().is_empty() && text.chars().count() <= QUERY_MAX);
     let text =
         text.ok_or_else(|| bad_query(format!("`q` must be 1 to {QUERY_MAX} characters: the words to search for")))?;
@@ -471,7 +471,7 @@ pub(super) async fn search(state: Core, call: Call) -> Outcome {
 
 // === others ===
 
-pub(super) async fn ws(state: Core, call: Call) -> Outcome {
+pub(super) async fn ws(state: Core, call: Call) -> RouteResult {
     let caller = call.caller()?.clone();
     Ok(ws::serve(state, caller, call.parts).await)
 }

@@ -14,19 +14,25 @@ use plexus_sessions::SessionError;
 
 /// One received message.
 #[derive(Deserialize)]
-pub(super) struct Incoming<'a> {
+pub struct Incoming<'a> {
+    /// The version of the protocol.
     #[serde(borrow, default)]
-    pub(super) jsonrpc: Option<Cow<'a, str>>,
+    pub jsonrpc: Option<Cow<'a, str>>,
+    /// The identifier; `null` is an identifier.
     #[serde(borrow, default, deserialize_with = "given")]
-    pub(super) id: Option<&'a RawValue>,
+    pub id: Option<&'a RawValue>,
+    /// The method of a request or notification.
     #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
+    pub method: Option<Cow<'a, str>>,
+    /// The parameters of the method.
     #[serde(borrow, default)]
-    pub(super) params: Option<&'a RawValue>,
+    pub params: Option<&'a RawValue>,
+    /// The result of a response.
     #[serde(borrow, default, deserialize_with = "given")]
-    pub(super) result: Option<&'a RawValue>,
+    pub result: Option<&'a RawValue>,
+    /// The error of a response.
     #[serde(borrow, default, deserialize_with = "given")]
-    pub(super) error: Option<&'a RawValue>,
+    pub error: Option<&'a RawValue>,
 }
 
 /// Distinguishes `null` from absent.
@@ -36,35 +42,46 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 
 /// A JSON-RPC error. `data.code` is stable, and the same as over HTTP.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Failure {
+#[schema(as = Failure)]
+pub struct RpcError {
     pub(super) code: i64,
     pub(super) message: String,
-    pub(super) data: FailureData,
+    pub(super) data: RpcErrorData,
 }
 
 /// The `data` of a JSON-RPC error: `code`, and the members that the problem has over HTTP.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct FailureData {
+#[schema(as = FailureData)]
+pub struct RpcErrorData {
     pub(super) code: &'static str,
     #[serde(flatten)]
     pub(super) more: Box<ProblemMembers>,
 }
 
-impl Failure {
-    pub(super) fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: FailureData { code: name, more: Box::default() } }
+impl From<Problem> for RpcErrorData {
+    fn from(problem: Problem) -> Self {
+        Self { code: problem.code, more: problem.more }
+    }
+}
+
+impl RpcError {
+    /// Creates an error with a code of JSON-RPC, a stable name and a text for people.
+    pub fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: RpcErrorData { code: name, more: Box::default() } }
     }
 
-    pub(super) fn params(message: impl Into<String>) -> Self {
+    /// The error of parameters that do not fit.
+    pub fn params(message: impl Into<String>) -> Self {
         Self::new(-32602, "invalid_params", message)
     }
 
-    pub(super) fn no_method(method: &str) -> Self {
+    /// The error of an unknown method.
+    pub fn no_method(method: &str) -> Self {
         Self::new(-32601, "method_not_found", format!("there is no method {method}"))
     }
 }
 
-impl From<Problem> for Failure {
+impl From<Problem> for RpcError {
     fn from(problem: Problem) -> Self {
         let code = match problem.code {
             "queue_full" | "over_limit" => -32001,
@@ -85,11 +102,11 @@ impl From<Problem> for Failure {
             "internal" => -32603,
             _ => -32602,
         };
-        Self { code, message: problem.detail, data: FailureData { code: problem.code, more: problem.more } }
+        Self { code, message: problem.detail, data: RpcErrorData { code: problem.code, more: problem.more } }
     }
 }
 
-impl From<SessionError> for Failure {
+impl From<SessionError> for RpcError {
     fn from(refusal: SessionError) -> Self {
         let own = match &refusal {
             SessionError::RuntimeRefused { code, .. } => Some(*code),
@@ -101,20 +118,22 @@ impl From<SessionError> for Failure {
     }
 }
 
-impl From<plexus_auth::Denied> for Failure {
+impl From<plexus_auth::Denied> for RpcError {
     fn from(denied: plexus_auth::Denied) -> Self {
         Problem::from(denied).into()
     }
 }
 
-pub(super) type Outcome = Result<Box<RawValue>, Failure>;
+/// The outcome of a method.
+pub type RpcResult = Result<Box<RawValue>, RpcError>;
 
-pub(super) fn result(value: &impl Serialize) -> Outcome {
-    to_raw_value(value).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+/// The result of a method.
+pub fn result(value: &impl Serialize) -> RpcResult {
+    to_raw_value(value).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
 }
 
 /// A response as a frame.
-pub(super) fn response(id: &str, outcome: &Outcome) -> Vec<u8> {
+pub fn response(id: &str, outcome: &RpcResult) -> Vec<u8> {
     let mut json = Vec::with_capacity(128);
     json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     json.extend_from_slice(id.as_bytes());

@@ -7,7 +7,7 @@ use http::StatusCode;
 use tokio::sync::Mutex;
 
 use super::guard::{Call, Route};
-use super::reply::{Outcome, gateway, json, no_such};
+use super::reply::{RouteResult, gateway, json, no_such};
 use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
 use super::{Core, Problem};
 use plexus_auth::Admin;
@@ -104,13 +104,13 @@ fn refused(why: String) -> Problem {
 }
 
 /// `GET /v1/link`.
-async fn list(state: LinkingState, call: Call) -> Outcome {
+async fn list(state: LinkingState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await? })
 }
 
 /// `POST /v1/link/{agent}`.
-async fn change(state: LinkingState, call: Call) -> Outcome {
+async fn change(state: LinkingState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let agent: String = call.id(no_agent)?;
     let wish: LinkChange = call.json()?;

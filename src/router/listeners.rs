@@ -16,7 +16,7 @@ use super::guard::{Call, Route};
 use super::listen::tls::{Tls, TlsError, TlsLimits, serve_tls};
 use super::listen::{ListenLimits, bind};
 use super::public_address::{Authority, Network, Proxies, PublicAddresses, PublicReach, parse_origin};
-use super::reply::{Outcome, gateway, json, no_content, no_such};
+use super::reply::{RouteResult, gateway, json, no_content, no_such};
 use super::routes::{ADMIN, DELETE, GET, JSON, NOTHING, PUT, route};
 use super::{Hosts, Problem};
 use plexus_auth::{Admin, write_private};
@@ -401,24 +401,24 @@ fn read_added(path: &Path) -> AddedAccess {
     })
 }
 
-async fn list(state: Listeners, call: Call) -> Outcome {
+async fn list(state: Listeners, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     json(StatusCode::OK, &state.view().await)
 }
 
-async fn add_tls(state: Listeners, call: Call) -> Outcome {
+async fn add_tls(state: Listeners, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let NewTlsListener { listen } = call.json()?;
     state.add_tls(listen).await?;
     json(StatusCode::OK, &state.view().await)
 }
 
-async fn remove_tls(state: Listeners, call: Call) -> Outcome {
+async fn remove_tls(state: Listeners, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     if state.remove_tls().await? { no_content() } else { Err(no_such("listener_not_found", "added TLS listener")) }
 }
 
-async fn add_proxy(state: Listeners, call: Call) -> Outcome {
+async fn add_proxy(state: Listeners, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let NewProxy { public_url } = call.json()?;
     let url = parse_origin(&public_url).map_err(|why| Problem::invalid(format!("`public_url`: {why}")))?;
@@ -426,7 +426,7 @@ async fn add_proxy(state: Listeners, call: Call) -> Outcome {
     json(StatusCode::OK, &state.view().await)
 }
 
-async fn remove_proxy(state: Listeners, call: Call) -> Outcome {
+async fn remove_proxy(state: Listeners, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     if state.set_proxy(None).await? { no_content() } else { Err(no_such("listener_not_found", "added proxy")) }
 }

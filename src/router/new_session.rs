@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::agents::{free_name, runs, start_effect, start_spec};
 use super::described as docs;
 use super::guard::{Call, Route};
-use super::reply::{Outcome, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
+use super::reply::{RouteResult, created, gateway, idempotency_key, knows, no_such, runtime_for, within_limit};
 use super::routes::{JSON, POST, PROMPTS, route};
 use super::{Core, Presets, Problem};
 use plexus_auth::{Admin, Caller, Permit, Prompt};
@@ -92,7 +92,7 @@ impl OpenedSessions {
 }
 
 /// Opens a session.
-async fn open(state: NewSessionsState, call: Call) -> Outcome {
+async fn open(state: NewSessionsState, call: Call) -> RouteResult {
     let new: NewSession = call.json()?;
     let caller = call.caller()?;
     let session = match idempotency_key(&call)? {

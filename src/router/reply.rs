@@ -21,10 +21,10 @@ use plexus_sessions::{Filter, KEY_MAX, check_effect};
 const WAIT_MAX: u64 = 60;
 
 /// The result of a handler.
-pub(super) type Outcome = Result<Response, Problem>;
+pub type RouteResult = Result<Response, Problem>;
 
 /// A JSON response.
-pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Outcome {
+pub fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> RouteResult {
     let text = serde_json::to_vec(value).map_err(|error| {
         tracing::error!(%error, "a response could not be serialized");
         Problem::internal()
@@ -32,20 +32,23 @@ pub(super) fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Outc
     Ok(body(status, "application/json", text))
 }
 
-pub(super) fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
+/// A response with this content type and body.
+pub fn body(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-pub(super) fn no_content() -> Outcome {
+/// The response 204.
+pub fn no_content() -> RouteResult {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
-pub(super) fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome {
+/// The response 201, with the address of what was created.
+pub fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> RouteResult {
     let mut response = json(StatusCode::CREATED, value)?;
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(LOCATION, place);
@@ -53,27 +56,29 @@ pub(super) fn created<T: Serialize + ?Sized>(place: &str, value: &T) -> Outcome 
     Ok(response)
 }
 
-pub(super) fn no_such(code: &'static str, what: &str) -> Problem {
+/// The problem 404 with this code.
+pub fn no_such(code: &'static str, what: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, code, format!("there is no such {what}"))
 }
 
 /// Checks that an action is within the risk limit of the caller's device.
-pub(super) fn within_limit(call: &Call, effect: Effect) -> Result<(), Problem> {
+pub fn within_limit(call: &Call, effect: Effect) -> Result<(), Problem> {
     Ok(check_effect(call.caller()?.device(), effect)?)
 }
 
 /// Whether the caller has any right to `target`; if not, the response is as if it did not exist.
-pub(super) fn knows(caller: &Caller, target: Target<'_>) -> bool {
+pub fn knows(caller: &Caller, target: Target<'_>) -> bool {
     Scope::ALL.into_iter().chain([Scope::Ui]).any(|scope| caller.device().grant.covers(scope, target))
 }
 
 /// The session of the path, and a permit for it.
-pub(super) fn session_of<S: Right>(state: &Core, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+pub fn session_of<S: Right>(state: &Core, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
     let missing = || no_such("session_not_found", "session");
     session_for(state, call.caller()?, &call.id(missing)?)
 }
 
-pub(super) fn session_for<S: Right>(
+/// The session named, and a permit for it.
+pub fn session_for<S: Right>(
     state: &Core,
     caller: &Caller,
     id: &SessionId,
@@ -89,14 +94,14 @@ pub(super) fn session_for<S: Right>(
 }
 
 /// The runtime of the path, and a permit for it.
-pub(super) fn runtime_of<S: Right>(state: &Core, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
+pub fn runtime_of<S: Right>(state: &Core, call: &Call) -> Result<(RuntimeId, Permit<S>), Problem> {
     let id = call.id(|| no_such("runtime_not_found", "runtime"))?;
     let (_, permit) = runtime_for(state, call.caller()?, &id)?;
     Ok((id, permit))
 }
 
 /// The runtime named, and a permit for it.
-pub(super) fn runtime_for<S: Right>(
+pub fn runtime_for<S: Right>(
     state: &Core,
     caller: &Caller,
     id: &RuntimeId,
@@ -111,7 +116,7 @@ pub(super) fn runtime_for<S: Right>(
 }
 
 /// The request of the path, and a permit for its session.
-pub(super) async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
+pub async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(RequestId, Permit<S>), Problem> {
     let missing = || no_such("request_not_found", "request");
     let id: RequestId = call.id(missing)?;
     let (session, runtime) = state.directory.requests().target(&id).await?.ok_or_else(missing)?;
@@ -124,62 +129,70 @@ pub(super) async fn request_of<S: Right>(state: &Core, call: &Call) -> Result<(R
 }
 
 /// The filter for what the caller may see, of all or of these sessions.
-pub(super) fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter {
+pub fn filter_for(caller: &Caller, sessions: Option<BTreeSet<SessionId>>) -> Filter {
     let grant = (!caller.sees_all()).then(|| Arc::new(caller.device().grant.clone()));
     Filter { sessions, grant }
 }
 
-pub(super) fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
+/// A permit for the gateway as a whole.
+pub fn gateway<S: Right>(call: &Call) -> Result<Permit<S>, Problem> {
     Ok(call.caller()?.permit(Target::Gateway)?)
 }
 
 /// The query's parameters, decoded. Unknown ones are ignored; none of them authenticates anything.
-pub(super) struct Query(Vec<(String, String)>);
+pub struct QueryParameters(Vec<(String, String)>);
 
-impl Query {
-    pub(super) fn of(call: &Call) -> Self {
+impl QueryParameters {
+    /// The query of a request.
+    pub fn of(call: &Call) -> Self {
         Self::parse(call.parts.uri.query().unwrap_or_default())
     }
 
-    pub(super) fn parse(text: &str) -> Self {
+    /// Parses the text of a query.
+    pub fn parse(text: &str) -> Self {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    /// The first value of a parameter.
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    /// The values of a parameter; one parameter may have several, separated by commas.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let values = self.0.iter().filter(move |(other, _)| other == name);
         values.flat_map(|(_, value)| value.split(',')).filter(|value| !value.is_empty())
     }
 
-    pub(super) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
+    /// The value of a parameter as a number, or `default`.
+    pub fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> Result<T, Problem> {
         let Some(text) = self.get(name) else { return Ok(default) };
         text.parse().map_err(|_| bad_query(format!("`{name}` is not a whole number in range")))
     }
 }
 
 /// The time that the client is ready to wait.
-pub(super) fn waits(query: &Query) -> Result<Duration, Problem> {
+pub fn waits(query: &QueryParameters) -> Result<Duration, Problem> {
     Ok(patience(Some(query.number("wait", 0)?)))
 }
 
 /// The wait of a long poll, cut to [`WAIT_MAX`].
-pub(super) fn patience(seconds: Option<u64>) -> Duration {
+pub fn patience(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
 }
 
 /// One parameter of the query, decoded.
-pub(super) fn parameter(call: &Call, name: &str) -> Option<String> {
-    Query::of(call).get(name).map(Into::into)
+pub fn parameter(call: &Call, name: &str) -> Option<String> {
+    QueryParameters::of(call).get(name).map(Into::into)
 }
 
-pub(super) fn bad_query(detail: String) -> Problem {
+/// The problem of a query that does not fit.
+pub fn bad_query(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad_query", detail)
 }
 
-pub(super) fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
+/// The idempotency key of the request, if it has one.
+pub fn idempotency_key(call: &Call) -> Result<Option<String>, Problem> {
     let mut keys = call.parts.headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let fine = !key.is_empty() && key.len() <= KEY_MAX && key.as_bytes().iter().all(u8::is_ascii_graphic);

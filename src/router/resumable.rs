@@ -6,7 +6,7 @@ use http::StatusCode;
 use super::Core;
 use super::described as docs;
 use super::guard::{Call, Route};
-use super::reply::{Outcome, Query, bad_query, json, runtime_of};
+use super::reply::{QueryParameters, RouteResult, bad_query, json, runtime_of};
 use super::routes::{GET, NOTHING, WATCH, route};
 use plexus_auth::Watch;
 use plexus_protocol::api::sessions::ResumablePage;
@@ -24,9 +24,9 @@ pub fn routes() -> Vec<Route<Core>> {
     ]
 }
 
-pub(super) async fn list(state: Core, call: Call) -> Outcome {
+pub(super) async fn list(state: Core, call: Call) -> RouteResult {
     let (id, permit) = runtime_of::<Watch>(&state, &call)?;
-    let query = Query::of(&call);
+    let query = QueryParameters::of(&call);
     let limit = query.number("limit", PAGE)?.clamp(1, RESUMABLE_MAX);
     let at = match query.get("cursor").filter(|text| !text.is_empty()) {
         Some(text) => text.parse().map_err(|()| bad_query("`cursor` does not come from a listing".into()))?,

@@ -224,6 +224,7 @@ mod tests {
             same_user: None,
             limits: GateLimits::default(),
             ledger: Default::default(),
+            long_work: Default::default(),
         }
     }
 

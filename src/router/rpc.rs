@@ -39,10 +39,10 @@ use super::error::Problem;
 use super::frames::{Framing, Notification, Projection, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
 use super::history::{self, Asked, PageEnd};
-use super::jsonrpc::{Failure, Incoming, Outcome, response, result};
+use super::jsonrpc::{Incoming, RpcError, RpcResult, response, result};
 use super::listing::listing;
 use super::presence::{PresenceGuard, Viewer, Viewers};
-use super::talk::{Reply, Talk};
+use super::socket_protocol::{Reply, SocketProtocol};
 use super::ui::{Shows, Ui};
 use super::wire;
 use plexus_auth::{Approve, Caller, Grant, Permit, Prompt, Target};
@@ -95,7 +95,7 @@ pub(super) struct Rpc {
     ui: Option<Box<Ui>>,
 }
 
-type PendingResult = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type PendingResult = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
 fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
     Box::pin(std::future::ready(value))
@@ -119,7 +119,7 @@ pub(super) fn filter(caller: &Caller, session: Option<SessionId>) -> Filter {
     }
 }
 
-impl Talk for Rpc {
+impl SocketProtocol for Rpc {
     fn initialized(&self) -> bool {
         self.client.is_some()
     }
@@ -148,7 +148,7 @@ impl Talk for Rpc {
         self.runtimes = runtimes;
     }
 
-    fn forgotten(&mut self, session: &Origin) {
+    fn session_deleted(&mut self, session: &Origin) {
         if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
             let gone = SessionDeleted { session_id: &session.session_id };
             self.link.push(|out| ws_notify(out, &gone));
@@ -156,7 +156,7 @@ impl Talk for Rpc {
     }
 
     /// Changes of the viewers of followed sessions. A client that does not read gets only the last state.
-    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+    fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move {
             if let Some(ui) = &mut self.ui {
                 return Some(ui.news().await);
@@ -182,11 +182,12 @@ impl Talk for Rpc {
 
     fn message(&mut self, text: &str) -> Option<Reply> {
         if let Err(error) = serde_json::from_str::<&RawValue>(text) {
-            let failure = Failure::new(-32700, "parse_error", format!("not JSON: {error}"));
+            let failure = RpcError::new(-32700, "parse_error", format!("not JSON: {error}"));
             return Some(now(response("null", &Err(failure))));
         }
-        let bad =
-            |id: &str, message: String| Some(now(response(id, &Err(Failure::new(-32600, "invalid_request", message)))));
+        let bad = |id: &str, message: String| {
+            Some(now(response(id, &Err(RpcError::new(-32600, "invalid_request", message)))))
+        };
         if deeper_than(text.as_bytes(), DEPTH) {
             return bad("null", format!("JSON may be nested at most {DEPTH} levels deep"));
         }
@@ -282,7 +283,7 @@ impl Rpc {
 
     fn call(&mut self, method: &str, params: Option<&RawValue>, notify: bool) -> PendingResult {
         if method != "initialize" && self.client.is_none() {
-            return now(Err(Failure::new(-32600, "not_initialized", "send `initialize` first")));
+            return now(Err(RpcError::new(-32600, "not_initialized", "send `initialize` first")));
         }
         if method == "initialize" && speaks_ui(params) {
             return self.ui_begins(params).unwrap_or_else(|failure| now(Err(failure)));
@@ -294,24 +295,24 @@ impl Rpc {
     }
 
     /// A session that the caller may see.
-    fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
+    fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, RpcError> {
         let session = self.state.directory.session(id);
         let session = session.filter(|session| self.caller.sees(&session.session_id, &session.runtime_id));
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
     }
 
     /// The session named, else the only one that the client follows.
-    fn named(&self, id: Option<SessionId>) -> Result<SessionId, Failure> {
+    fn named(&self, id: Option<SessionId>) -> Result<SessionId, RpcError> {
         let only = || match self.link.following().as_slice() {
             [(name, _)] => SessionId::from_str(name).ok(),
             _ => None,
         };
         let ui = || self.ui.as_ref().and_then(|ui| ui.session().cloned());
-        id.or_else(ui).or_else(only).ok_or_else(|| Failure::params("`session_id` is missing: name a session"))
+        id.or_else(ui).or_else(only).ok_or_else(|| RpcError::params("`session_id` is missing: name a session"))
     }
 
     /// As [`named`](Self::named), with a permit.
-    fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), Failure> {
+    fn prompting(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<Prompt>), RpcError> {
         let id = self.named(id)?;
         let session = self.session(&id)?;
         let permit = self.caller.permit::<Prompt>(Target::Session(&id, &session.runtime_id))?;
@@ -323,18 +324,18 @@ impl Rpc {
         id: Option<SessionId>,
         title: Option<String>,
         archived: Option<bool>,
-    ) -> Result<PendingResult, Failure> {
+    ) -> Result<PendingResult, RpcError> {
         let (id, permit) = self.prompting(id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&*directory.edit_session(&permit, &id, title, archived).await?) }))
     }
 
-    fn attach(&mut self, params: AttachParams) -> Result<PendingResult, Failure> {
+    fn attach(&mut self, params: AttachParams) -> Result<PendingResult, RpcError> {
         let after = after(params.after.as_deref(), params.from.as_deref())?;
         let session = match params.session_id.as_str() {
             "*" => None,
             text => {
-                let id: SessionId = text.parse().map_err(|error| Failure::params(format!("`session_id`: {error}")))?;
+                let id: SessionId = text.parse().map_err(|error| RpcError::params(format!("`session_id`: {error}")))?;
                 Some(self.session(&id)?.session_id.clone())
             }
         };
@@ -382,8 +383,8 @@ impl Rpc {
         }))
     }
 
-    fn history(&mut self, params: HistoryParams) -> Result<PendingResult, Failure> {
-        let id = params.session_id.ok_or_else(|| Failure::params("`session_id` is missing: name a session"))?;
+    fn history(&mut self, params: HistoryParams) -> Result<PendingResult, RpcError> {
+        let id = params.session_id.ok_or_else(|| RpcError::params("`session_id` is missing: name a session"))?;
         let session = self.session(&id)?.session_id.clone();
         let asked = Asked::read(params.after.as_deref(), params.before.as_deref())?;
         let log = self.state.directory.log().clone();
@@ -394,7 +395,7 @@ impl Rpc {
         Ok(Box::pin(async move {
             let lost = |resume: ResumeVerdict, oldest: Position| {
                 let words = "the cursor cannot be resumed from: start without one, or attach to get a snapshot";
-                let mut failure = Failure::new(-32602, "bad_cursor", words);
+                let mut failure = RpcError::new(-32602, "bad_cursor", words);
                 failure.data.more.resume = Some(resume);
                 failure.data.more.oldest = Some(log.cursor(oldest));
                 failure
@@ -433,12 +434,12 @@ impl Rpc {
             };
             let items = &page.items;
             let json = history::json(&log, items, &CountedEnd { events_sent: items.len(), end: &end })?;
-            let json = String::from_utf8(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))?;
-            RawValue::from_string(json).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+            let json = String::from_utf8(json).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))?;
+            RawValue::from_string(json).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
         }))
     }
 
-    fn start(&mut self, mut params: StartRun) -> Result<PendingResult, Failure> {
+    fn start(&mut self, mut params: StartRun) -> Result<PendingResult, RpcError> {
         let (session, key) = (params.session_id.take(), params.idempotency_key.take());
         let content = Self::content(params)?;
         let (id, permit) = self.prompting(session)?;
@@ -447,9 +448,9 @@ impl Rpc {
     }
 
     /// The content blocks of a prompt.
-    fn content(params: StartRun) -> Result<Vec<Box<RawValue>>, Failure> {
+    fn content(params: StartRun) -> Result<Vec<Box<RawValue>>, RpcError> {
         let (ui_context, meta) = (params.ui_context.as_deref(), params.meta.as_deref());
-        let around = context::PromptContext::read(ui_context, meta).map_err(Failure::params)?;
+        let around = context::PromptContext::read(ui_context, meta).map_err(RpcError::params)?;
         let around = around.with_extra(params.extra_members.as_deref());
         let content = match params {
             StartRun { content: Some(content), .. } => content,
@@ -459,17 +460,17 @@ impl Rpc {
             StartRun { input: Some(Input::Parts { ref parts }), .. } => {
                 parts.iter().map(|part| block(&acp_block(part)?)).collect::<Result<_, _>>()?
             }
-            _ => return Err(Failure::params("there is nothing to send: use `input`, `text` or `content`")),
+            _ => return Err(RpcError::params("there is nothing to send: use `input`, `text` or `content`")),
         };
         if content.is_empty() {
-            return Err(Failure::params("there is nothing to send: the content is empty"));
+            return Err(RpcError::params("there is nothing to send: the content is empty"));
         }
         Ok(around.onto(content))
     }
 
     // === the UI protocol to the letter ===
 
-    fn cancel(&mut self, params: CancelParams) -> Result<PendingResult, Failure> {
+    fn cancel(&mut self, params: CancelParams) -> Result<PendingResult, RpcError> {
         let of_run = |run: &RunId| {
             let runs = self.state.directory.runs(&filter(&self.caller, None));
             runs.into_iter().find(|known| known.run_id == *run).map(|known| known.session_id)
@@ -502,7 +503,7 @@ impl Rpc {
         &self,
         id: &str,
         result: &RawValue,
-    ) -> impl Future<Output = Option<(String, Failure)>> + Send + 'static + use<> {
+    ) -> impl Future<Output = Option<(String, RpcError)>> + Send + 'static + use<> {
         let request: Result<String, _> = serde_json::from_str(id);
         let said: Result<Said, _> = object::from_str(result.get());
         let outcome = match (request, said) {
@@ -514,7 +515,7 @@ impl Rpc {
             (request, said) => {
                 metrics().stray_answers.inc();
                 tracing::debug!(id, "a client answered nothing that was asked, or with something that is no answer");
-                let failure = said.err().map(|error| Failure::params(format!("not an answer: {error}")));
+                let failure = said.err().map(|error| RpcError::params(format!("not an answer: {error}")));
                 Err(request.ok().zip(failure))
             }
         };
@@ -536,10 +537,10 @@ impl Rpc {
         request_id: String,
         answer: Answer,
         key: Option<String>,
-    ) -> impl Future<Output = Result<plexus_protocol::Receipt, Failure>> + Send + 'static + use<> {
+    ) -> impl Future<Output = Result<plexus_protocol::Receipt, RpcError>> + Send + 'static + use<> {
         let (state, caller) = (self.state.clone(), self.caller.clone());
         async move {
-            let missing = |id: &str| Failure::new(-32016, "request_not_found", format!("there is no request {id}"));
+            let missing = |id: &str| RpcError::new(-32016, "request_not_found", format!("there is no request {id}"));
             let id: RequestId = request_id.parse().map_err(|_| missing("with that name"))?;
             let target = state.directory.requests().target(&id).await?;
             let (session, runtime) = target
@@ -557,20 +558,20 @@ fn speaks_ui(params: Option<&RawValue>) -> bool {
 }
 
 /// The notification that a client's response to a request was not accepted, since a response has no response.
-fn not_taken(request: &str, failure: &Failure) -> Vec<u8> {
+fn not_taken(request: &str, failure: &RpcError) -> Vec<u8> {
     let mut frame = Vec::new();
     ws_notify(&mut frame, &NotTaken { request_id: request, error: failure });
     frame
 }
 
 /// Checks that a connection may follow `name` too: either all or sessions by name, or events would come twice.
-fn fits(link: &ClientLink, name: &str) -> Result<(), Failure> {
+fn fits(link: &ClientLink, name: &str) -> Result<(), RpcError> {
     let following = link.following();
     if following.iter().any(|(known, _)| **known != *name && (name == "*" || **known == *"*")) {
-        return Err(Failure::params("follow `*` or sessions by name on one connection, not both: detach first"));
+        return Err(RpcError::params("follow `*` or sessions by name on one connection, not both: detach first"));
     }
     if following.len() >= ATTACHES && !following.iter().any(|(known, _)| **known == *name) {
-        return Err(Failure::params(format!(
+        return Err(RpcError::params(format!(
             "one connection can follow at most {ATTACHES} sessions by name: follow `*`"
         )));
     }
@@ -585,7 +586,7 @@ async fn still_open(
     mut after: Position,
     open: &[Arc<Request>],
     frames: &mut Vec<u8>,
-) -> Result<(), Failure> {
+) -> Result<(), RpcError> {
     let mut missing: Vec<&Arc<Request>> = open.iter().collect();
     let limit = ReadLimit { events: HISTORY, bytes: HISTORY_BYTES };
     #[derive(Deserialize)]
@@ -617,42 +618,42 @@ async fn still_open(
     Ok(())
 }
 
-fn after(after: Option<&str>, from: Option<&str>) -> Result<StartAfter, Failure> {
+fn after(after: Option<&str>, from: Option<&str>) -> Result<StartAfter, RpcError> {
     match (after.filter(|after| !after.is_empty()), from) {
         (None | Some("now"), Some("now")) | (Some("now"), None) => Ok(StartAfter::Now),
         (None, None | Some("start")) => Ok(StartAfter::Oldest),
-        (None, Some(other)) => Err(Failure::params(format!("`from` must be \"start\" or \"now\", not {other:?}"))),
+        (None, Some(other)) => Err(RpcError::params(format!("`from` must be \"start\" or \"now\", not {other:?}"))),
         (Some(text), None) => text.parse().map(StartAfter::Cursor).map_err(|error| Problem::bad_cursor(error).into()),
-        (Some(_), Some(_)) => Err(Failure::params("give `after` or `from`, not both")),
+        (Some(_), Some(_)) => Err(RpcError::params("give `after` or `from`, not both")),
     }
 }
 
-fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Failure> {
+fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
     let text = params.map_or("{}", RawValue::get);
     if !text.starts_with('{') {
-        return Err(Failure::params("`params` must be an object"));
+        return Err(RpcError::params("`params` must be an object"));
     }
     let mut parser = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(Objects(&mut parser)).map_err(|error| {
         let at = error.path().to_string();
         let cause = error.into_inner();
-        Failure::params(if at == "." { cause.to_string() } else { format!("`{at}`: {cause}") })
+        RpcError::params(if at == "." { cause.to_string() } else { format!("`{at}`: {cause}") })
     })
 }
 
-fn block(value: &Value) -> Result<Box<RawValue>, Failure> {
-    to_raw_value(value).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+fn block(value: &Value) -> Result<Box<RawValue>, RpcError> {
+    to_raw_value(value).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
 }
 
 /// A part of the UI protocol's input as an ACP content block.
-fn acp_block(part: &Value) -> Result<Value, Failure> {
+fn acp_block(part: &Value) -> Result<Value, RpcError> {
     match part["type"].as_str() {
         Some("image_url") => {
             let url = part["image_url"]["url"]
                 .as_str()
                 .or_else(|| part["image_url"].as_str())
                 .or_else(|| part["url"].as_str());
-            let url = url.ok_or_else(|| Failure::params("an `image_url` part needs `image_url.url`"))?;
+            let url = url.ok_or_else(|| RpcError::params("an `image_url` part needs `image_url.url`"))?;
             let inline = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
             Ok(match inline {
                 Some((mime, data)) => json!({ "type": "image", "mimeType": mime, "data": data }),
@@ -661,6 +662,6 @@ fn acp_block(part: &Value) -> Result<Value, Failure> {
         }
         // Text and ACP's own blocks are the same in both protocols.
         Some(_) => Ok(part.clone()),
-        None => Err(Failure::params("every part needs a `type`")),
+        None => Err(RpcError::params("every part needs a `type`")),
     }
 }

@@ -151,7 +151,7 @@ struct PlanEntry {
 /// A JSON-RPC message of ACP: a request, a notification or a response.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "a client's JSON")]
-pub(super) struct AcpMessage {
+pub struct AcpMessage {
     /// `2.0`
     jsonrpc: String,
     id: Option<Json>,

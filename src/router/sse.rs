@@ -76,7 +76,7 @@ pub(super) async fn serve(state: Core, caller: Caller, parts: Parts, filter: Fil
 }
 
 /// What a stream shows beside the log's events as they are.
-pub(super) trait News: Send {
+pub trait News: Send {
     /// The next events, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only
     /// while nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream.
     /// Must be cancellation safe.
@@ -93,7 +93,7 @@ impl News for Quiet {
 }
 
 /// Serves a stream of news; `first` is the text to begin with. `parts` holds the [`ConnHandle`].
-pub(super) fn tell(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
+pub fn tell(state: Core, caller: Caller, parts: &Parts, first: Vec<u8>, news: Box<dyn News>) -> Response {
     match handle(parts) {
         Ok(handle) => begin(state, caller, handle, first, None, news),
         Err(problem) => problem.into_response(),

@@ -3,6 +3,6 @@
 use tokio::sync::watch;
 
 /// Waits until the gateway stops, or the sender is gone. Cancellation safe.
-pub(super) async fn stopping(stop: &mut watch::Receiver<bool>) {
+pub async fn stopping(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await.map(|_| ());
 }

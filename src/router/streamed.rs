@@ -22,7 +22,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::fanout::{Fans, Flow, Lag, Live};
-use super::follow::Follow;
+use super::follow::FollowLog;
 use super::frames::{Encoder, Framing};
 use super::listen::ByteStream;
 use super::own_frames::OwnFrames;
@@ -96,7 +96,7 @@ struct Subscription {
 
 /// Where a subscription reads.
 struct Reader {
-    follow: Follow,
+    follow: FollowLog,
     /// There may be more than was read.
     due: bool,
 }
@@ -246,7 +246,7 @@ impl Streamed {
     pub(super) fn subscribe(&self, followed: Followed, hello: &[u8]) {
         let Followed { name, filter, encoder, after, live_at, live_id } = followed;
         self.unsubscribe(&name);
-        let follow = Follow::new(&self.log, filter.clone(), after, self.kind).until(live_at);
+        let follow = FollowLog::new(&self.log, filter.clone(), after, self.kind).until(live_at);
         let reader = Arc::new(tokio::sync::Mutex::new(Reader { follow, due: true }));
         let live_at = Some(live_at.max(after));
         let mut sub =
@@ -399,7 +399,7 @@ impl Streamed {
         &self,
         reader: &Arc<tokio::sync::Mutex<Reader>>,
         read: Option<(EventPage, Charge)>,
-        follow: &Follow,
+        follow: &FollowLog,
     ) -> bool {
         let mut state = self.state.lock();
         let Some(at) = state.subs.iter().position(|sub| Arc::ptr_eq(&sub.reader, reader)) else { return false };

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
-use super::reply::{Outcome, Query, bad_query, filter_for, idempotency_key, json, no_such, session_of};
+use super::reply::{QueryParameters, RouteResult, bad_query, filter_for, idempotency_key, json, no_such, session_of};
 use super::routes::{DELETE, DRAWS, GET, JSON, NOTHING, PATCH, POST, SURFACE_BODY, WATCH, route};
 use super::stop::stopping;
 use super::{Core, Problem};
@@ -55,7 +55,7 @@ pub(super) struct Surfaces {
     pub(super) surfaces: Vec<Box<RawValue>>,
 }
 
-pub(super) async fn list(state: Core, call: Call) -> Outcome {
+pub(super) async fn list(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     json(StatusCode::OK, &Surfaces { surfaces: state.directory.surfaces().list(&session.session_id).await? })
 }
@@ -67,7 +67,7 @@ pub(super) struct PinnedSurfaces {
     surfaces: Vec<PinnedSurface>,
 }
 
-pub(super) async fn pinned(state: Core, call: Call) -> Outcome {
+pub(super) async fn pinned(state: Core, call: Call) -> RouteResult {
     let surfaces = state.directory.surfaces().pinned(&filter_for(call.caller()?, None)).await?;
     json(StatusCode::OK, &PinnedSurfaces { surfaces })
 }
@@ -75,7 +75,7 @@ pub(super) async fn pinned(state: Core, call: Call) -> Outcome {
 /// A surface to show: of `components`, or of one page, `html` with `text`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewSurface {
+pub struct NewSurface {
     /// Its name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced.
     surface: String,
     /// Its title.
@@ -105,7 +105,7 @@ impl NewSurface {
     ///
     /// # Errors
     /// What to give instead: members of components and of a page are mixed, or one is missing.
-    pub(super) fn into_call(self) -> Result<SurfaceCall, &'static str> {
+    pub fn into_call(self) -> Result<SurfaceCall, &'static str> {
         let Self { surface, title, catalog, components, data, html, text, actions, height, pin } = self;
         match (components, html) {
             (Some(components), None) if text.is_none() && actions.is_none() && height.is_none() => {
@@ -120,7 +120,7 @@ impl NewSurface {
     }
 }
 
-pub(super) async fn show(state: Core, call: Call) -> Outcome {
+pub(super) async fn show(state: Core, call: Call) -> RouteResult {
     let drawing = call.json::<NewSurface>()?.into_call().map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
@@ -128,7 +128,7 @@ pub(super) async fn show(state: Core, call: Call) -> Outcome {
 /// What changes in a surface.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SurfaceUpdate {
+pub struct SurfaceUpdate {
     /// Components that are new or replace those of the same id.
     #[serde(default)]
     #[schema(value_type = Vec<JsonObject>)]
@@ -150,7 +150,7 @@ impl SurfaceUpdate {
     ///
     /// # Errors
     /// What to give instead: `pinned` goes alone.
-    pub(super) fn into_call(self, surface: String) -> Result<SurfaceCall, &'static str> {
+    pub fn into_call(self, surface: String) -> Result<SurfaceCall, &'static str> {
         let Self { components, data, title, pinned, expect_rev } = self;
         match pinned {
             None => Ok(SurfaceCall::Update(Update { surface, components, data, expect_rev, title })),
@@ -162,13 +162,13 @@ impl SurfaceUpdate {
     }
 }
 
-pub(super) async fn update(state: Core, call: Call) -> Outcome {
+pub(super) async fn update(state: Core, call: Call) -> RouteResult {
     let update = call.json::<SurfaceUpdate>()?;
     let drawing = update.into_call(name(&call)?).map_err(Problem::invalid)?;
     draw(state, call, drawing).await
 }
 
-pub(super) async fn close(state: Core, call: Call) -> Outcome {
+pub(super) async fn close(state: Core, call: Call) -> RouteResult {
     let surface = name(&call)?;
     draw(state, call, SurfaceCall::Close { surface }).await
 }
@@ -200,7 +200,7 @@ impl SurfaceAction {
     }
 }
 
-pub(super) async fn act(state: Core, call: Call) -> Outcome {
+pub(super) async fn act(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (surface, action) = (name(&call)?, call.json::<SurfaceAction>()?);
     let by = Presser::of(call.caller()?, &session.session_id, &session.runtime_id)?;
@@ -213,7 +213,7 @@ pub(super) async fn act(state: Core, call: Call) -> Outcome {
 /// A question by a surface: of one that is shown, or of a new one with `components`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewAsk {
+pub struct NewAsk {
     /// The surface; `ask` if absent.
     surface: Option<String>,
     /// The title of a new one.
@@ -235,7 +235,7 @@ impl NewAsk {
     ///
     /// # Errors
     /// What to give instead: members of a new surface without its components.
-    pub(super) fn into_call(self) -> Result<AskCall, &'static str> {
+    pub fn into_call(self) -> Result<AskCall, &'static str> {
         let Self { surface, title, components, data, submit, question } = self;
         let surface = surface.unwrap_or_else(|| "ask".to_owned());
         let show = match components {
@@ -247,7 +247,7 @@ impl NewAsk {
     }
 }
 
-pub(super) async fn ask(state: Core, call: Call) -> Outcome {
+pub(super) async fn ask(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());
     let ask = call.json::<NewAsk>()?.into_call().map_err(Problem::invalid)?;
@@ -255,11 +255,11 @@ pub(super) async fn ask(state: Core, call: Call) -> Outcome {
     json(StatusCode::OK, &state.directory.surfaces().ask(&permit, &session.session_id, ask, bytes, key).await?)
 }
 
-pub(super) async fn ask_outcome(state: Core, call: Call) -> Outcome {
+pub(super) async fn ask_outcome(state: Core, call: Call) -> RouteResult {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     let missing = || no_such("request_not_found", "request");
     let ask = call.params.get(1).and_then(|(_, text)| text.parse::<RequestId>().ok()).ok_or_else(missing)?;
-    let wait = Query::of(&call).number("wait", 0)?;
+    let wait = QueryParameters::of(&call).number("wait", 0)?;
     json(StatusCode::OK, &wait_for_ask(&state, &permit, &session.session_id, &ask, wait).await?)
 }
 
@@ -267,7 +267,7 @@ pub(super) async fn ask_outcome(state: Core, call: Call) -> Outcome {
 ///
 /// # Errors
 /// Those of [`ask_outcome`](plexus_sessions::Directory::ask_outcome); [`SessionError::Stopping`].
-pub(super) async fn wait_for_ask(
+pub async fn wait_for_ask(
     state: &Core,
     permit: &Permit<Ui>,
     session: &SessionId,
@@ -293,12 +293,12 @@ fn name(call: &Call) -> Result<String, Problem> {
 
 /// Checks that the session's own agent makes the call, where the caller wants it: `plexus mcp --shared`.
 async fn is_of_this_agent(state: &Core, call: &Call, session: &SessionId) -> Result<(), Problem> {
-    let Some(digest) = Query::of(call).get("call").map(str::to_owned) else { return Ok(()) };
+    let Some(digest) = QueryParameters::of(call).get("call").map(str::to_owned) else { return Ok(()) };
     let digest = digest.parse().map_err(|error: BadDigest| bad_query(error.to_string()))?;
     Ok(state.directory.surfaces().calls_tool(session, &digest).await?)
 }
 
-async fn draw(state: Core, call: Call, drawing: SurfaceCall) -> Outcome {
+async fn draw(state: Core, call: Call, drawing: SurfaceCall) -> RouteResult {
     let (session, permit) = session_of::<Ui>(&state, &call)?;
     is_of_this_agent(&state, &call, &session.session_id).await?;
     let (key, bytes) = (idempotency_key(&call)?, call.body.len());

@@ -22,9 +22,9 @@ use utoipa::ToSchema;
 use super::described as docs;
 use super::frames::{ws_binary, ws_text};
 use super::guard::{Call, Route};
-use super::reply::{Outcome, json, no_such};
+use super::reply::{RouteResult, json, no_such};
 use super::routes::{GET, NOTHING, WATCH, route};
-use super::talk::{Reply, Talk};
+use super::socket_protocol::{Reply, SocketProtocol};
 use super::{Core, Problem, ws};
 use plexus_auth::{Caller, Permit, Target, Type};
 use plexus_ledger::Charge;
@@ -64,7 +64,7 @@ pub(super) struct Terminals {
 }
 
 /// `GET /v1/terminals`.
-async fn list(state: TerminalsState, call: Call) -> Outcome {
+async fn list(state: TerminalsState, call: Call) -> RouteResult {
     let mut terminals = Vec::new();
     if call.caller()?.sees_all() {
         let dir = state.folder.clone();
@@ -75,7 +75,7 @@ async fn list(state: TerminalsState, call: Call) -> Outcome {
 }
 
 /// `GET /v1/terminals/{id}/ws`.
-async fn ws(state: TerminalsState, call: Call) -> Outcome {
+async fn ws(state: TerminalsState, call: Call) -> RouteResult {
     let missing = || no_such("terminal_not_found", "terminal");
     let caller = call.caller()?.clone();
     let id: TerminalId = call.id(missing)?;
@@ -98,11 +98,16 @@ async fn ws(state: TerminalsState, call: Call) -> Outcome {
         why => Problem::new(StatusCode::BAD_GATEWAY, "terminal_unusable", format!("the terminal {id}: {why}")),
     })?;
     let charge = state.core.account(&caller).nothing();
-    Ok(upgrade(state.core, caller, call, TerminalTalk { reader, writer, typing, charge, standing: None, over: false }))
+    Ok(upgrade(
+        state.core,
+        caller,
+        call,
+        TerminalSocket { reader, writer, typing, charge, standing: None, over: false },
+    ))
 }
 
-fn upgrade(core: Core, caller: Caller, call: Call, talk: TerminalTalk) -> Response {
-    ws::upgrade(core, caller, call.parts, move |_| talk)
+fn upgrade(core: Core, caller: Caller, call: Call, protocol: TerminalSocket) -> Response {
+    ws::upgrade(core, caller, call.parts, protocol)
 }
 
 /// A message to the client.
@@ -147,7 +152,7 @@ enum FromPage {
 }
 
 /// A page that shows a terminal.
-struct TerminalTalk {
+struct TerminalSocket {
     reader: TerminalReader,
     writer: TerminalWriter,
     /// The right to type, or the code and text with which it is refused.
@@ -159,7 +164,7 @@ struct TerminalTalk {
     over: bool,
 }
 
-impl Talk for TerminalTalk {
+impl SocketProtocol for TerminalSocket {
     fn message(&mut self, text: &str) -> Option<Reply> {
         let refuse = |code, detail: String| -> Option<Reply> {
             Some(Box::pin(std::future::ready(ToPage::refused(code, detail))))
@@ -198,7 +203,7 @@ impl Talk for TerminalTalk {
         true
     }
 
-    fn news(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+    fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
         Box::pin(async {
             if self.over {
                 return None;

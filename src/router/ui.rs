@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::Core;
-use super::follow::Follow;
-use super::jsonrpc::{Failure, response};
+use super::follow::FollowLog;
+use super::jsonrpc::{RpcError, response};
 use super::wire;
 use past::Past;
 use plexus_auth::{Caller, Prompt, Target};
@@ -63,8 +63,8 @@ enum UiCommand {
 
 /// The outcome of a [`UiCommand`].
 enum UiResult {
-    Started { id: String, outcome: Result<StartedPrompt, Failure> },
-    Told { id: String, outcome: Result<LoadedHistory, Failure> },
+    Started { id: String, outcome: Result<StartedPrompt, RpcError> },
+    Told { id: String, outcome: Result<LoadedHistory, RpcError> },
 }
 
 /// An accepted prompt, with the session's state before it.
@@ -91,7 +91,7 @@ pub(super) struct Ui {
     caller: Caller,
     account: Account,
     session: Option<SessionId>,
-    follow: Option<Follow>,
+    follow: Option<FollowLog>,
     orders: VecDeque<UiCommand>,
     doing: Option<JoinHandle<UiResult>>,
     translator: UiTranslator,
@@ -132,7 +132,7 @@ impl Ui {
         id: String,
         session: Option<SessionId>,
         content: Vec<Box<RawValue>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RpcError> {
         self.take(UiCommand::Start { id, session, content })
     }
 
@@ -146,15 +146,15 @@ impl Ui {
         session: SessionId,
         runs: Option<usize>,
         events: Option<usize>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RpcError> {
         let runs = runs.unwrap_or(RUNS).clamp(1, EVENTS_MAX);
         let events = events.unwrap_or(EVENTS).clamp(1, EVENTS_MAX);
         self.take(UiCommand::History { id, session, runs, events })
     }
 
-    fn take(&mut self, command: UiCommand) -> Result<(), Failure> {
+    fn take(&mut self, command: UiCommand) -> Result<(), RpcError> {
         if self.orders.len() >= WAITING {
-            return Err(Failure::new(-32001, "queue_full", "too many requests are already waiting"));
+            return Err(RpcError::new(-32001, "queue_full", "too many requests are already waiting"));
         }
         self.orders.push_back(command);
         Ok(())
@@ -225,7 +225,7 @@ impl Ui {
         write(frames, out);
         self.translator.resume(progress);
         let id = session.session_id.clone();
-        self.follow = Some(Follow::new(self.state.directory.log(), Filter::session(id.clone()), at, Subscriber::Ui));
+        self.follow = Some(FollowLog::new(self.state.directory.log(), Filter::session(id.clone()), at, Subscriber::Ui));
         self.session = Some(id);
     }
 
@@ -233,7 +233,7 @@ impl Ui {
     ///
     /// # Errors
     /// The list cannot be serialized.
-    pub(super) fn list(&self, limit: Option<usize>) -> Result<Box<RawValue>, Failure> {
+    pub(super) fn list(&self, limit: Option<usize>) -> Result<Box<RawValue>, RpcError> {
         let asker = Worker { state: self.state.clone(), caller: self.caller.clone(), account: self.account.clone() };
         asker.list(limit.unwrap_or(LIST).min(LIST_MAX))
     }
@@ -269,7 +269,7 @@ impl Worker {
         }
     }
 
-    fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, Failure> {
+    fn session(&self, id: &SessionId) -> Result<Arc<SessionInfo>, RpcError> {
         let session = self.state.directory.session(id);
         let session = session.filter(|session| self.caller.sees(&session.session_id, &session.runtime_id));
         session.ok_or_else(|| SessionError::NoSession(id.clone()).into())
@@ -280,7 +280,7 @@ impl Worker {
         session: Option<SessionId>,
         current: Option<SessionId>,
         content: Vec<Box<RawValue>>,
-    ) -> Result<StartedPrompt, Failure> {
+    ) -> Result<StartedPrompt, RpcError> {
         let session = match session.or_else(|| current.clone()) {
             Some(id) => self.session(&id)?,
             None => self.open().await?,
@@ -300,12 +300,12 @@ impl Worker {
     }
 
     /// A new session in the first ready runtime, or the existing one if the runtime serves only one.
-    async fn open(&self) -> Result<Arc<SessionInfo>, Failure> {
+    async fn open(&self) -> Result<Arc<SessionInfo>, RpcError> {
         let mut all = self.state.directory.runtimes();
         all.retain(|runtime| self.caller.permit::<Prompt>(Target::Runtime(&runtime.runtime_id)).is_ok());
         let words = "the gateway has no agent that this device may prompt: start one with `plexus run`";
         let runtime_id = RuntimeInfo::usual(&all).map(|runtime| runtime.runtime_id.clone());
-        let runtime_id = runtime_id.ok_or_else(|| Failure::new(-32015, "runtime_not_found", words))?;
+        let runtime_id = runtime_id.ok_or_else(|| RpcError::new(-32015, "runtime_not_found", words))?;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         let open = OpenSession {
             runtime_id: runtime_id.clone(),
@@ -331,7 +331,7 @@ impl Worker {
     }
 
     /// The latest `runs` and `events` of a session.
-    async fn history(&self, id: &SessionId, runs: usize, events: usize) -> Result<LoadedHistory, Failure> {
+    async fn history(&self, id: &SessionId, runs: usize, events: usize) -> Result<LoadedHistory, RpcError> {
         let session = self.session(id)?;
         let log = self.state.directory.log();
         let (at, open) = (log.head(), self.state.directory.requests().open(&Filter::session(id.clone())));
@@ -340,7 +340,7 @@ impl Worker {
     }
 
     /// The sessions that the client may see, most recently updated first.
-    fn list(&self, limit: usize) -> Result<Box<RawValue>, Failure> {
+    fn list(&self, limit: usize) -> Result<Box<RawValue>, RpcError> {
         let mut all = self.state.directory.ranked();
         all.retain(|(_, session)| self.caller.sees(&session.session_id, &session.runtime_id));
         let row = |session: &SessionInfo| {
@@ -358,13 +358,13 @@ impl Worker {
         };
         let rows: Vec<Value> = all.iter().take(limit).map(|(_, session)| row(session)).collect();
         serde_json::value::to_raw_value(&json!({ "sessions": rows }))
-            .map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+            .map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
     }
 }
 
-fn say(id: &str, outcome: Result<&Value, Failure>, out: &mut Vec<u8>) {
+fn say(id: &str, outcome: Result<&Value, RpcError>, out: &mut Vec<u8>) {
     let outcome = outcome.and_then(|result| {
-        serde_json::value::to_raw_value(result).map_err(|error| Failure::new(-32603, "internal", error.to_string()))
+        serde_json::value::to_raw_value(result).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
     });
     out.extend_from_slice(&response(id, &outcome));
 }

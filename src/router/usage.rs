@@ -11,7 +11,7 @@ use plexus_store::{DAY_MILLIS, SPAN_MILLIS, SpendGroup, SpendRow};
 
 use super::described as docs;
 use super::guard::{Call, Route};
-use super::reply::{Outcome, Query, bad_query, json, no_such, session_for};
+use super::reply::{QueryParameters, RouteResult, bad_query, json, no_such, session_for};
 use super::routes::{ADMIN, GET, JSON, NOTHING, PUT, WATCH, route};
 use super::{Core, Problem};
 use plexus_auth::{Admin, Watch};
@@ -71,7 +71,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(query: &Query, now: Timestamp) -> Result<Self, Problem> {
+    fn of(query: &QueryParameters, now: Timestamp) -> Result<Self, Problem> {
         let by = query.get("by").unwrap_or("day");
         let by = GROUPINGS.iter().find(|(name, _)| *name == by).map(|(_, by)| *by);
         let by = by.ok_or_else(|| bad_query("`by` must be day, runtime, project, session or run".into()))?;
@@ -116,8 +116,8 @@ fn project_of(session: &SessionInfo) -> String {
     session.project.as_ref().map_or_else(|| session.cwd.clone(), |project| project.root.clone())
 }
 
-pub(super) async fn usage(state: Core, call: Call) -> Outcome {
-    let (query, caller) = (Query::of(&call), call.caller()?);
+pub(super) async fn usage(state: Core, call: Call) -> RouteResult {
+    let (query, caller) = (QueryParameters::of(&call), call.caller()?);
     let wanted = Wanted::of(&query, std::time::SystemTime::now().into())?;
     let session = match query.get("session_id") {
         Some(id) => {
@@ -150,12 +150,12 @@ pub(super) async fn usage(state: Core, call: Call) -> Outcome {
     )
 }
 
-pub(super) async fn ceilings(state: Core, call: Call) -> Outcome {
+pub(super) async fn ceilings(state: Core, call: Call) -> RouteResult {
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     json(StatusCode::OK, &state.directory.ceilings().view(&permit, std::time::SystemTime::now().into()))
 }
 
-pub(super) async fn set_ceilings(state: Core, call: Call) -> Outcome {
+pub(super) async fn set_ceilings(state: Core, call: Call) -> RouteResult {
     let wanted: CeilingSettings = call.json()?;
     let permit = call.caller()?.permit::<Admin>(Target::Gateway)?;
     let now = std::time::SystemTime::now().into();
@@ -224,7 +224,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_795_660_200_000);
 
     fn wanted(query: &str) -> Result<(UsageBy, String, String, i64, usize), u16> {
-        let wanted = Wanted::of(&Query::parse(query), NOW).map_err(|problem| problem.status.as_u16())?;
+        let wanted = Wanted::of(&QueryParameters::parse(query), NOW).map_err(|problem| problem.status.as_u16())?;
         Ok((wanted.by, day_of(wanted.first), day_of(wanted.last), wanted.offset, wanted.limit))
     }
 
@@ -252,7 +252,7 @@ mod tests {
         ] {
             assert_eq!(wanted(query), expected, "{query}");
         }
-        let berlin = Wanted::of(&Query::parse("from=2026-11-26&utc_offset=60"), NOW).unwrap();
+        let berlin = Wanted::of(&QueryParameters::parse("from=2026-11-26&utc_offset=60"), NOW).unwrap();
         assert_eq!(berlin.begins(berlin.first).to_string(), "2026-11-25T23:00:00.000Z");
     }
 

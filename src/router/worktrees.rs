@@ -7,7 +7,7 @@ use plexus_protocol::api::worktrees::{ListedWorktree, ListedWorktrees, RemoveWor
 use plexus_protocol::{SessionId, SessionState};
 
 use super::guard::{Call, Route};
-use super::reply::{Outcome, gateway, json, no_content, within_limit};
+use super::reply::{RouteResult, gateway, json, no_content, within_limit};
 use super::routes::{ADMIN, GET, JSON, NOTHING, POST, route};
 use super::{Core, Problem};
 use plexus_auth::Admin;
@@ -35,7 +35,7 @@ pub fn routes() -> Vec<Route<WorktreesState>> {
 }
 
 /// Lists worktrees.
-async fn list(state: WorktreesState, call: Call) -> Outcome {
+async fn list(state: WorktreesState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let all = state.worktrees.list().await?;
     let listed = |worktree: WorktreeView| {
@@ -46,7 +46,7 @@ async fn list(state: WorktreesState, call: Call) -> Outcome {
 }
 
 /// Removes a worktree.
-async fn remove(state: WorktreesState, call: Call) -> Outcome {
+async fn remove(state: WorktreesState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
     let RemoveWorktree { path, delete_branch, lost } = call.json()?;
     if delete_branch || lost.is_some() {

@@ -1,5 +1,5 @@
 //! WebSockets, one message a text frame. This file is the wire: handshake, frames, pings, close codes. What the messages
-//! mean is a [`Talk`]'s: [`rpc`](super::rpc) for the native one.
+//! mean is a [`SocketProtocol`]'s: [`rpc`](super::rpc) for the native one.
 //!
 //! One task serves a connection. It reads with tungstenite's protocol state machine, which never writes to the socket
 //! itself: what it wants to say goes among the connection's own frames, so that nothing ever lands inside an event's frame.
@@ -29,11 +29,11 @@ use super::client_link::{ClientLink, Leave};
 use super::error::Problem;
 use super::fanout::Flow;
 use super::frames::ws_ping;
-use super::guard::{BODY_STRIDE, WS_PROTOCOL, beside};
+use super::guard::{BODY_STRIDE, LongWork, WS_PROTOCOL};
 use super::listen::{Upgrade, UpgradedIo};
 use super::rpc::Rpc;
+use super::socket_protocol::{Reply, SocketProtocol};
 use super::stop::stopping;
-use super::talk::{Reply, Talk};
 use plexus_auth::Caller;
 use plexus_ledger::{Account, CLIENT_FOOTPRINT, Charge, LedgerFull};
 use plexus_metrics::metrics;
@@ -68,15 +68,20 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// The native WebSocket: answers the handshake and serves the connection from then on.
 pub(super) async fn serve(state: Core, caller: Caller, parts: Parts) -> Response {
     let of = (state.clone(), caller.clone());
-    upgrade(state, caller, parts, move |conn| Rpc::new(of.0, of.1, conn))
+    upgrade_linked(state, caller, parts, move |link| Rpc::new(of.0, of.1, link))
 }
 
-/// Answers the handshake, and serves the connection with the [`Talk`] made for it. The caller needs the scope `watch`.
-pub(super) fn upgrade<T: Talk + 'static>(
+/// Answers the handshake of a WebSocket, and serves the connection with this protocol. The caller needs the scope `watch`.
+pub fn upgrade(core: Core, caller: Caller, parts: Parts, protocol: impl SocketProtocol + 'static) -> Response {
+    upgrade_linked(core, caller, parts, move |_| protocol)
+}
+
+/// As [`upgrade`], with a protocol that uses the link of the connection itself.
+fn upgrade_linked<T: SocketProtocol + 'static>(
     state: Core,
     caller: Caller,
     parts: Parts,
-    talk: impl FnOnce(ClientLink) -> T + Send + 'static,
+    protocol: impl FnOnce(ClientLink) -> T + Send + 'static,
 ) -> Response {
     match accept(&parts) {
         Ok(mut response) => {
@@ -95,7 +100,7 @@ pub(super) fn upgrade<T: Talk + 'static>(
                             UpgradedIo::Raw { slot, .. } => Some(Arc::clone(slot)),
                             UpgradedIo::Streamed(_) => None,
                         };
-                        run(state, caller, io, read_ahead, talk).await;
+                        run(state, caller, io, read_ahead, protocol).await;
                         drop(slot);
                     }
                     None => tracing::error!("a WebSocket came over a connection that is not ours"),
@@ -260,15 +265,16 @@ struct Client {
     /// Bytes that may be read from it in this turn.
     left: usize,
     missed: u8,
+    long_work: LongWork,
 }
 
 /// Serves an upgraded connection to its end.
-async fn run<T: Talk>(
+async fn run<T: SocketProtocol>(
     state: Core,
     caller: Caller,
     io: UpgradedIo,
     read_ahead: bytes::Bytes,
-    talk: impl FnOnce(ClientLink) -> T,
+    protocol: impl FnOnce(ClientLink) -> T,
 ) {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
@@ -284,11 +290,12 @@ async fn run<T: Talk>(
         more: true,
         left: READ_TURN_BYTES,
         missed: 0,
+        long_work: state.long_work.clone(),
     };
     let leave = Leave(client.link.clone());
     let mut flights = FuturesUnordered::new();
-    let talk = talk(client.link.clone());
-    let end = client.run(&state, &caller, talk, &mut flights).await;
+    let protocol = protocol(client.link.clone());
+    let end = client.run(&state, &caller, protocol, &mut flights).await;
     drop(leave);
     if !flights.is_empty() {
         // What was asked for is done all the same; only nobody hears how it went.
@@ -305,7 +312,7 @@ impl Client {
         &mut self,
         state: &Core,
         caller: &Caller,
-        mut talk: impl Talk,
+        mut protocol: impl SocketProtocol,
         flights: &mut FuturesUnordered<Reply>,
     ) -> End {
         if !caller.device().grant.scopes.contains(&Scope::Watch) {
@@ -327,9 +334,9 @@ impl Client {
                 return End::Gone;
             }
             if self.link.over() {
-                return End::Ours(code::NO_PROGRESS, come_back(&talk));
+                return End::Ours(code::NO_PROGRESS, come_back(&protocol));
             }
-            if let Some(why) = talk.over() {
+            if let Some(why) = protocol.close_reason() {
                 return End::Ours(code::GOING_AWAY, why.into());
             }
             // Neither asked nor answered: what waits for the client is bounded.
@@ -342,7 +349,7 @@ impl Client {
             if flow == Flow::Blocked {
                 wake_at = wake_at.min(self.link.stalls_at());
             }
-            if !talk.initialized() {
+            if !protocol.initialized() {
                 wake_at = wake_at.min(began + INITIALIZE);
             }
             tokio::select! {
@@ -360,40 +367,40 @@ impl Client {
                         return End::Ours(code::REVOKED, "this device was revoked".into());
                     }
                 }
-                changed = runtimes.changed(), if talk.initialized() => {
+                changed = runtimes.changed(), if protocol.initialized() => {
                     if changed.is_err() {
                         return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
                     }
-                    talk.runtimes_changed();
+                    protocol.runtimes_changed();
                 }
-                changed = forgotten.changed(), if talk.initialized() => {
+                changed = forgotten.changed(), if protocol.initialized() => {
                     if changed.is_err() {
                         return End::Ours(code::GOING_AWAY, "the gateway is stopping".into());
                     }
                     let Some((gone, now)) = state.directory.deleted().since(forgot) else {
                         // It missed some: coming back, it hears which there are.
-                        return End::Ours(code::NO_PROGRESS, come_back(&talk));
+                        return End::Ours(code::NO_PROGRESS, come_back(&protocol));
                     };
                     forgot = now;
-                    gone.iter().for_each(|session| talk.forgotten(session));
+                    gone.iter().for_each(|session| protocol.session_deleted(session));
                 }
-                news = talk.news(), if flow == Flow::Done && talk.initialized() => match news {
+                news = protocol.next_frames(), if flow == Flow::Done && protocol.initialized() => match news {
                     Some(frames) => self.link.push(|out| out.extend_from_slice(&frames)),
                     None => return End::Ours(code::NORMAL, String::new()),
                 },
                 () = stopping(&mut stop) => return End::Ours(code::GOING_AWAY, "the gateway is stopping".into()),
                 () = tokio::time::sleep_until(wake_at) => {
-                    let initialize = (!talk.initialized()).then_some(began + INITIALIZE);
+                    let initialize = (!protocol.initialized()).then_some(began + INITIALIZE);
                     if let Some(end) = self.due(flow, reading, initialize, state.limits.body, &mut ping_at) {
                         return match end {
-                            End::Ours(code::NO_PROGRESS, _) => End::Ours(code::NO_PROGRESS, come_back(&talk)),
+                            End::Ours(code::NO_PROGRESS, _) => End::Ours(code::NO_PROGRESS, come_back(&protocol)),
                             end => end,
                         };
                     }
                 }
             }
             if self.more
-                && let Some(end) = self.listen(&mut talk, flights)
+                && let Some(end) = self.listen(&mut protocol, flights)
             {
                 return end;
             }
@@ -435,7 +442,7 @@ impl Client {
     }
 
     /// Takes what has come, some messages at most, and none once enough replies wait for the client.
-    fn listen(&mut self, talk: &mut impl Talk, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
+    fn listen(&mut self, protocol: &mut impl SocketProtocol, flights: &mut FuturesUnordered<Reply>) -> Option<End> {
         self.left = READ_TURN_BYTES;
         for _ in 0..READ_TURN {
             if flights.len() >= IN_FLIGHT || self.link.backlog() >= BACKLOG {
@@ -445,7 +452,7 @@ impl Client {
                 Ok(Message::Text(text)) => {
                     self.missed = 0;
                     let charge = self.assembly.whole(self.link.account());
-                    if let Some(mut reply) = beside(text.len(), || talk.message(&text)) {
+                    if let Some(mut reply) = self.long_work.run(text.len(), || protocol.message(&text)) {
                         // Begun at once, so that a client's requests take effect in the order it sent them.
                         match futures_util::FutureExt::now_or_never(&mut reply) {
                             Some(reply) => self.link.push(|out| out.extend_from_slice(&reply)),
@@ -567,8 +574,8 @@ impl Client {
 }
 
 /// From where a client that is closed comes back; empty if it follows nothing.
-fn come_back(talk: &impl Talk) -> String {
-    talk.cursor().map(|cursor| cursor.to_string()).unwrap_or_default()
+fn come_back(protocol: &impl SocketProtocol) -> String {
+    protocol.cursor().map(|cursor| cursor.to_string()).unwrap_or_default()
 }
 
 /// What a failure to read means.

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus::auth::{Auth, PersistDevice, read_token};
+use plexus::frontends::acp::{AcpSessionRegistry, AcpState, Connections};
+use plexus::frontends::agui::AgUiState;
 use plexus::ledger::Ledger;
-use plexus::router::acp::{AcpSessionRegistry, AcpState, Connections};
+use plexus::notify::{Notifier, NotifySettings, NotifyState};
 use plexus::router::agents::AgentsState;
-use plexus::router::agui::AgUiState;
 use plexus::router::describe::Descriptions;
 use plexus::router::doctor::{Doctor, DoctorState};
 use plexus::router::fanout::{Fans, STALL};
@@ -20,7 +21,6 @@ use plexus::router::health::HealthState;
 use plexus::router::linking::{Linking, LinkingState};
 use plexus::router::listeners::{CertificateFiles, ConfiguredAccess, Listeners};
 use plexus::router::new_session::{NewSessionsState, OpenedSessions};
-use plexus::router::notify::{Notifier, NotifySettings, NotifyState};
 use plexus::router::terminals::TerminalsState;
 use plexus::router::worktrees::WorktreesState;
 use plexus::router::{Core, GateLimits, Hosts, ListenLimits, Presets, PublicAddresses, public_address, serve};
@@ -406,6 +406,7 @@ impl Front {
             version: "0.0.0",
             stop: stopped.clone(),
             limits: gate,
+            long_work: plexus::router::LongWork::default(),
         };
         let features = features(&core, home.path(), listeners, notifier, connections);
         let acp = features.acp.clone();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::acp_http::{Raw, Stream, notification, request};
 use common::front::{Front, LONG};
-use plexus::router::acp::Connections;
+use plexus::frontends::acp::Connections;
 use plexus::router::fanout::STALL;
 use plexus::router::{GateLimits, ListenLimits};
 use serde_json::{Value, json};

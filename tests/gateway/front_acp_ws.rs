@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::front::{Front, LONG};
 use common::moments::{Moments, rounds};
 use futures_util::{SinkExt as _, StreamExt as _};
-use plexus::router::acp::ForwardedCalls;
+use plexus::frontends::acp::ForwardedCalls;
 use plexus::sessions::{ClientCall, ClientCallReply, Clients as _, SessionOwner};
 use plexus_protocol::{DeviceId, SessionId};
 use serde_json::value::to_raw_value;

@@ -105,7 +105,7 @@ pub(crate) struct SessionDeleted<'a> {
 pub(crate) struct NotTaken<'a> {
     #[schema(value_type = RequestId)]
     pub(super) request_id: &'a str,
-    pub(super) error: &'a Failure,
+    pub(super) error: &'a RpcError,
 }
 
 impl Notification for PresenceChanged<'_> {

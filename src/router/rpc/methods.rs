@@ -14,7 +14,7 @@ use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
 use plexus_protocol::schema::JsonObject;
 use plexus_sessions::{Acted, AskView, Drawn, Presser, SurfaceCall};
 
-type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, Failure> + Send + Sync>;
+type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, RpcError> + Send + Sync>;
 
 /// A method that clients call.
 pub(crate) struct Method {
@@ -23,9 +23,9 @@ pub(crate) struct Method {
     /// The description for people.
     pub(crate) about: &'static str,
     /// The params; for a method forwarded to the runtime, besides those of the runtime.
-    pub(crate) takes: Shape,
+    pub(crate) request: Shape,
     /// The result.
-    pub(crate) gives: Shape,
+    pub(crate) response: Shape,
     /// Example params.
     pub(crate) params: Value,
     /// An example result.
@@ -48,25 +48,25 @@ pub(crate) struct Nothing {}
 /// A row of the table: a method with params `P` and result `A`.
 fn method<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     name: &'static str,
-    run: fn(&mut Rpc, P) -> Result<PendingResult, Failure>,
+    run: fn(&mut Rpc, P) -> Result<PendingResult, RpcError>,
     about: &'static str,
     params: Value,
     result: Value,
 ) -> Method {
     let run: Run = Box::new(move |rpc, params| run(rpc, parse(params)?));
-    Method { name, about, takes: Shape::of::<P>(), gives: Shape::of::<A>(), params, result, run: Some(run) }
+    Method { name, about, request: Shape::of::<P>(), response: Shape::of::<A>(), params, result, run: Some(run) }
 }
 
 /// A row of the table: as [`method`], with the length of the params for the handler, in bytes.
 fn sized<P: DeserializeOwned + ToSchema + 'static, A: Serialize + ToSchema>(
     name: &'static str,
-    run: fn(&mut Rpc, P, usize) -> Result<PendingResult, Failure>,
+    run: fn(&mut Rpc, P, usize) -> Result<PendingResult, RpcError>,
     about: &'static str,
     params: Value,
     result: Value,
 ) -> Method {
     let run: Run = Box::new(move |rpc, params| run(rpc, parse(params)?, params.map_or(0, |text| text.get().len())));
-    Method { name, about, takes: Shape::of::<P>(), gives: Shape::of::<A>(), params, result, run: Some(run) }
+    Method { name, about, request: Shape::of::<P>(), response: Shape::of::<A>(), params, result, run: Some(run) }
 }
 
 /// A row of the table: a method without params and with result `A`.
@@ -77,14 +77,14 @@ fn bare<A: Serialize + ToSchema>(
     result: Value,
 ) -> Method {
     let run: Run = Box::new(move |rpc, _| Ok(run(rpc)));
-    let (takes, gives) = (Shape::of::<Nothing>(), Shape::of::<A>());
-    Method { name, about, takes, gives, params: json!({}), result, run: Some(run) }
+    let (request, response) = (Shape::of::<Nothing>(), Shape::of::<A>());
+    Method { name, about, request, response, params: json!({}), result, run: Some(run) }
 }
 
 /// A row of the table: a method forwarded to the session's runtime.
 fn passed(name: &'static str, about: &'static str, params: Value, result: Value) -> Method {
-    let (takes, gives) = (Shape::of::<OfSession>(), Shape::of::<JsonObject>());
-    Method { name, about, takes, gives, params, result, run: None }
+    let (request, response) = (Shape::of::<OfSession>(), Shape::of::<JsonObject>());
+    Method { name, about, request, response, params, result, run: None }
 }
 
 /// All methods.
@@ -164,17 +164,17 @@ impl Rpc {
         method: &str,
         params: Option<&RawValue>,
         notify: bool,
-    ) -> Result<PendingResult, Failure> {
+    ) -> Result<PendingResult, RpcError> {
         match methods().iter().find(|known| known.name == method) {
             Some(Method { run: Some(run), .. }) => run(self, params),
             _ => self.pass_on(method, params, notify),
         }
     }
 
-    fn initialize(&mut self, params: Initialize) -> Result<PendingResult, Failure> {
+    fn initialize(&mut self, params: Initialize) -> Result<PendingResult, RpcError> {
         if let Some(other) = params.ui_protocol {
             let words = format!("UI protocol {other:?} is not supported; {PROTOCOL:?} is");
-            return Err(Failure::params(words));
+            return Err(RpcError::params(words));
         }
         self.client = Some(params.ui_capabilities.supports_confirm);
         self.runtimes = self.runtimes();
@@ -190,7 +190,7 @@ impl Rpc {
         now(result(&RuntimeList { runtimes: self.runtimes() }))
     }
 
-    fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<PendingResult, Failure> {
+    fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<PendingResult, RpcError> {
         let most = limit.unwrap_or(wire::SESSIONS_MAX);
         let (state, caller) = (self.state.clone(), self.caller.clone());
         Ok(Box::pin(async move {
@@ -199,7 +199,7 @@ impl Rpc {
         }))
     }
 
-    fn open(&mut self, params: SessionNew) -> Result<PendingResult, Failure> {
+    fn open(&mut self, params: SessionNew) -> Result<PendingResult, RpcError> {
         let SessionNew { runtime_id, cwd, title, native_id } = params;
         let permit = self.caller.permit::<Prompt>(Target::Runtime(&runtime_id))?;
         let directory = self.state.directory.clone();
@@ -209,19 +209,19 @@ impl Rpc {
         }))
     }
 
-    fn rename(&mut self, SessionRename { session_id, title }: SessionRename) -> Result<PendingResult, Failure> {
+    fn rename(&mut self, SessionRename { session_id, title }: SessionRename) -> Result<PendingResult, RpcError> {
         self.edit(session_id, Some(title), None)
     }
 
-    fn archive(&mut self, SessionArchive { session_id, archived }: SessionArchive) -> Result<PendingResult, Failure> {
+    fn archive(&mut self, SessionArchive { session_id, archived }: SessionArchive) -> Result<PendingResult, RpcError> {
         self.edit(session_id, None, Some(archived.unwrap_or(true)))
     }
 
-    fn detach(&mut self, params: AttachParams) -> Result<PendingResult, Failure> {
+    fn detach(&mut self, params: AttachParams) -> Result<PendingResult, RpcError> {
         Ok(now(result(&Detached { detached: self.link.unsubscribe(&params.session_id) })))
     }
 
-    fn focus(&mut self, Focus { session_id, focused }: Focus) -> Result<PendingResult, Failure> {
+    fn focus(&mut self, Focus { session_id, focused }: Focus) -> Result<PendingResult, RpcError> {
         if let Some(id) = &session_id {
             self.session(id)?;
         }
@@ -229,7 +229,7 @@ impl Rpc {
         Ok(now(result(&Looking { focused })))
     }
 
-    fn act(&mut self, params: SurfacePress) -> Result<PendingResult, Failure> {
+    fn act(&mut self, params: SurfacePress) -> Result<PendingResult, RpcError> {
         let SurfacePress { session_id, surface, action } = params;
         let id = self.named(session_id)?;
         let session = self.session(&id)?;
@@ -238,7 +238,7 @@ impl Rpc {
         Ok(Box::pin(async move { result(&directory.surfaces().act(by, &id, surface, action.into_request()).await?) }))
     }
 
-    fn list_surfaces(&mut self, OfSession { session_id }: OfSession) -> Result<PendingResult, Failure> {
+    fn list_surfaces(&mut self, OfSession { session_id }: OfSession) -> Result<PendingResult, RpcError> {
         let id = self.named(session_id)?;
         self.session(&id)?;
         let directory = self.state.directory.clone();
@@ -246,7 +246,7 @@ impl Rpc {
     }
 
     /// A session whose surfaces the client may draw.
-    fn drawing(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<DrawScope>), Failure> {
+    fn drawing(&self, id: Option<SessionId>) -> Result<(SessionId, Permit<DrawScope>), RpcError> {
         let id = self.named(id)?;
         let session = self.session(&id)?;
         let permit = self.caller.permit::<DrawScope>(Target::Session(&id, &session.runtime_id))?;
@@ -260,37 +260,37 @@ impl Rpc {
         call: SurfaceCall,
         bytes: usize,
         key: Option<String>,
-    ) -> Result<PendingResult, Failure> {
+    ) -> Result<PendingResult, RpcError> {
         let (id, permit) = self.drawing(id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.surfaces().draw(&permit, &id, call, bytes, key).await?) }))
     }
 
-    fn show_surface(&mut self, params: SurfaceShow, bytes: usize) -> Result<PendingResult, Failure> {
+    fn show_surface(&mut self, params: SurfaceShow, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceShow { session_id, idempotency_key, show } = params;
-        self.draw(session_id, show.into_call().map_err(Failure::params)?, bytes, idempotency_key)
+        self.draw(session_id, show.into_call().map_err(RpcError::params)?, bytes, idempotency_key)
     }
 
-    fn update_surface(&mut self, params: SurfaceChanges, bytes: usize) -> Result<PendingResult, Failure> {
+    fn update_surface(&mut self, params: SurfaceChanges, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceChanges { session_id, idempotency_key, surface, update } = params;
-        self.draw(session_id, update.into_call(surface).map_err(Failure::params)?, bytes, idempotency_key)
+        self.draw(session_id, update.into_call(surface).map_err(RpcError::params)?, bytes, idempotency_key)
     }
 
-    fn close_surface(&mut self, params: SurfaceClose, bytes: usize) -> Result<PendingResult, Failure> {
+    fn close_surface(&mut self, params: SurfaceClose, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceClose { session_id, surface } = params;
         self.draw(session_id, SurfaceCall::Close { surface }, bytes, None)
     }
 
-    fn ask_by_surface(&mut self, params: SurfaceAsk, bytes: usize) -> Result<PendingResult, Failure> {
+    fn ask_by_surface(&mut self, params: SurfaceAsk, bytes: usize) -> Result<PendingResult, RpcError> {
         let SurfaceAsk { session_id, idempotency_key, ask } = params;
         let (id, permit) = self.drawing(session_id)?;
-        let (directory, call) = (self.state.directory.clone(), ask.into_call().map_err(Failure::params)?);
+        let (directory, call) = (self.state.directory.clone(), ask.into_call().map_err(RpcError::params)?);
         Ok(Box::pin(
             async move { result(&directory.surfaces().ask(&permit, &id, call, bytes, idempotency_key).await?) },
         ))
     }
 
-    fn wait_for_answer(&mut self, params: SurfaceWait) -> Result<PendingResult, Failure> {
+    fn wait_for_answer(&mut self, params: SurfaceWait) -> Result<PendingResult, RpcError> {
         let SurfaceWait { session_id, ask_id, wait_s } = params;
         let (id, permit) = self.drawing(session_id)?;
         let state = self.state.clone();
@@ -299,14 +299,14 @@ impl Rpc {
         ))
     }
 
-    fn restart(&mut self, params: RestartParams) -> Result<PendingResult, Failure> {
+    fn restart(&mut self, params: RestartParams) -> Result<PendingResult, RpcError> {
         let RestartParams { session_id, run_id, idempotency_key } = params;
         let (id, permit) = self.prompting(session_id)?;
         let directory = self.state.directory.clone();
         Ok(Box::pin(async move { result(&directory.restart(&permit, &id, run_id, idempotency_key).await?) }))
     }
 
-    fn answer_request(&mut self, params: AnswerParams) -> Result<PendingResult, Failure> {
+    fn answer_request(&mut self, params: AnswerParams) -> Result<PendingResult, RpcError> {
         let AnswerParams { request_id, idempotency_key, said } = params;
         let answer = self.answer(request_id, said.into(), idempotency_key);
         Ok(Box::pin(async move { result(&answer.await?) }))

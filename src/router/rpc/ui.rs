@@ -3,9 +3,9 @@
 use super::*;
 
 impl Rpc {
-    pub(super) fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<PendingResult, Failure> {
+    pub(super) fn ui_begins(&mut self, params: Option<&RawValue>) -> Result<PendingResult, RpcError> {
         if self.client.is_some() && self.ui.is_none() {
-            return Err(Failure::new(-32600, "invalid_request", "this connection already uses the native protocol"));
+            return Err(RpcError::new(-32600, "invalid_request", "this connection already uses the native protocol"));
         }
         let wants: UiInitialize = parse(params)?;
         self.client = Some(false);
@@ -48,8 +48,8 @@ impl Rpc {
         id: &str,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Result<Option<PendingResult>, Failure> {
-        let Some(ui) = &mut self.ui else { return Err(Failure::no_method(method)) };
+    ) -> Result<Option<PendingResult>, RpcError> {
+        let Some(ui) = &mut self.ui else { return Err(RpcError::no_method(method)) };
         match method {
             "run.start" => {
                 let mut wants: StartRun = parse(params)?;
@@ -76,20 +76,20 @@ impl Rpc {
             }
             "model.list" if ui.session().is_none() => now(result(&json!({ "provider": "plexus", "models": [] }))),
             own if own.starts_with("session.") || own.starts_with("runtime.") || own.starts_with("presence.") => {
-                return Err(Failure::no_method(own));
+                return Err(RpcError::no_method(own));
             }
-            "run.restart" | "ui.request.answer" => return Err(Failure::no_method(method)),
+            "run.restart" | "ui.request.answer" => return Err(RpcError::no_method(method)),
             other => self.pass_on(other, params, false)?,
         }))
     }
 
     /// Cancels a run; may be repeated.
-    fn ui_cancel(&self, run: RunId, reason: Option<String>) -> Result<PendingResult, Failure> {
+    fn ui_cancel(&self, run: RunId, reason: Option<String>) -> Result<PendingResult, RpcError> {
         let known =
             self.state.directory.runs(&filter(&self.caller, None)).into_iter().find(|known| known.run_id == run);
         let Some(known) = known else {
             let ended = self.ui.as_ref().and_then(|ui| ui.ended(&run));
-            let status = ended.ok_or_else(|| Failure::from(SessionError::NoRun))?;
+            let status = ended.ok_or_else(|| RpcError::from(SessionError::NoRun))?;
             return Ok(now(result(&json!({ "ok": false, "status": status }))));
         };
         let status = if known.status == RunStatus::Queued { RunStatus::Cancelled } else { RunStatus::Running };
@@ -134,15 +134,15 @@ impl Rpc {
         method: &str,
         params: Option<&RawValue>,
         notify: bool,
-    ) -> Result<PendingResult, Failure> {
+    ) -> Result<PendingResult, RpcError> {
         if method.split('.').any(str::is_empty) || !method.contains('.') || method.starts_with("gateway.") {
-            return Err(Failure::no_method(method));
+            return Err(RpcError::no_method(method));
         }
         let wants: OfSession = parse(params)?;
         let (id, permit) = self.prompting(wants.session_id).map_err(|failure| match method {
             // Without a session there is no runtime that could have such a method.
             "model.list" | "model.set" | "mcp.list" | "skills.list" | "ui.context.update" => failure,
-            _ if failure.code == -32602 => Failure::no_method(method),
+            _ if failure.code == -32602 => RpcError::no_method(method),
             _ => failure,
         })?;
         let (directory, method) = (self.state.directory.clone(), method.to_owned());
@@ -169,12 +169,12 @@ impl Rpc {
         let asked = serde_json::from_str::<String>(id).ok().filter(|_| self.ui.is_none());
         let Some(request) = asked.filter(|name| name.starts_with("q_")) else { return now(Vec::new()) };
         let words = format!("an error other than {USER_CANCELLED} is not an answer: the request stays open");
-        now(not_taken(wire::parse_request_name(&request).0, &Failure::new(-32602, "answer_type", words)))
+        now(not_taken(wire::parse_request_name(&request).0, &RpcError::new(-32602, "answer_type", words)))
     }
 }
 
 /// Reports an answer that was not accepted, and asks again if another answer could be.
-fn not_accepted(state: &Core, caller: &Caller, request: &str, failure: &Failure, shows: Shows) -> Vec<u8> {
+fn not_accepted(state: &Core, caller: &Caller, request: &str, failure: &RpcError, shows: Shows) -> Vec<u8> {
     let open = state.directory.requests().open(&filter(caller, None));
     let Some(request) = open.iter().find(|open| open.request_id.as_str() == request) else { return Vec::new() };
     let mut out = crate::ui::not_accepted(&request.run_id, &failure.message);

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::translator::{Progress, UiFrame, UiTranslator};
 use crate::Problem;
-use crate::follow::Follow;
-use crate::jsonrpc::Failure;
+use crate::follow::FollowLog;
+use crate::jsonrpc::RpcError;
 use plexus_ledger::{Account, Charge};
 use plexus_metrics::Subscriber;
 use plexus_protocol::{Kind, Position, RunId, SessionId};
@@ -39,12 +39,12 @@ pub(super) async fn read(
     session: &SessionId,
     at: Position,
     (runs, events): (usize, usize),
-) -> Result<Past, Failure> {
+) -> Result<Past, RpcError> {
     let (start, mut truncated) = start(log, account, session, at, (runs, events)).await?;
     let mut translator = UiTranslator::default();
     let mut latest: VecDeque<UiFrame> = VecDeque::new();
     let mut bytes = 0;
-    let mut follow = Follow::new(log, Filter::session(session.clone()), start, Subscriber::Ui).until(at);
+    let mut follow = FollowLog::new(log, Filter::session(session.clone()), start, Subscriber::Ui).until(at);
     let mut frames = Vec::new();
     // Events between the runs, such as those of a conversation begun elsewhere, are no run.
     let mut zero: Option<RunId> = None;
@@ -82,7 +82,7 @@ async fn start(
     session: &SessionId,
     at: Position,
     (runs, events): (usize, usize),
-) -> Result<(Position, bool), Failure> {
+) -> Result<(Position, bool), RpcError> {
     let mut room = account.wait(BACK.bytes).await;
     let (mut to, mut begun, mut certain) = (LogPlace::after(at), 0, 0);
     let mut start: Option<Position> = None;

@@ -1,0 +1,697 @@
+//! The Gemini UI mirror (`--ui-port`) as a server, for any runtime. One file: the eight events, and what is on the screen
+//! that they come from.
+//!
+//! A Gemini UI shows one conversation, so does this: of the runtime's sessions the one on the [`Screen`]. At first that is
+//! [`current`], the one last opened or prompted; from then on the mirror goes wherever a run begins. Each message is
+//! `{"type":T,"data":D}` and a NUL byte in a text frame. The protocol has no replay, no way back and no words for thoughts,
+//! plans, modes, usage and errors: a newcomer sees what comes from now on, and the questions that are on the screen; what
+//! was said before is in the remote control's `/history`; text that a client sends is read and has no meaning.
+//!
+//! What the specification does not have, and a client that wants it asks for: `/?after=CURSOR` (empty: the oldest kept)
+//! begins after a cursor, and then messages carry theirs as a third member, `cursor`.
+
+// Every kind of event is handled explicitly, so that a new one does not compile before it is.
+#![deny(clippy::wildcard_enum_match_arm)]
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::PortState;
+use plexus_auth::{Caller, Denied, Right};
+use plexus_ledger::Charge;
+use plexus_metrics::Subscriber;
+use plexus_protocol::api::devices::{Grant, Target};
+use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::problem::ProblemMembers;
+use plexus_protocol::transcript::{
+    Content, EntryBody, EntryKind, MessageKey, MessagePlacer, NoteKind, Outcome, Placed, Role, ToolCall, ToolContent,
+};
+use plexus_protocol::{
+    Cursor, Event, Kind, Offer, Position, Request, RequestId, RunId, RuntimeId, Scope, SessionId, SessionInfo,
+    SessionState,
+};
+use plexus_router::follow::FollowLog;
+use plexus_router::frames::ws_text;
+use plexus_router::guard::Call;
+use plexus_router::socket_protocol::{Reply, SocketProtocol};
+use plexus_router::ws;
+use plexus_router::{Core, Problem};
+use plexus_sessions::{Directory, Filter, StartAfter, zero_of};
+use plexus_store::ReadLimit;
+
+/// Questions whose options are remembered for the answers; of further ones the answer is told by the option's identifier.
+const DIALOGS: usize = 256;
+/// Tool calls of one run that are remembered for the questions about them.
+const TOOLS: usize = 256;
+/// Prompts that wait and were told; a further one is told when it begins.
+const TOLD: usize = 256;
+/// Pieces of a person's message that are waited for, in bytes; a longer one is told in several messages.
+const USER_MAX: usize = 32 << 20;
+
+/// The session that a Gemini UI for this runtime would show: of those alive, in which the caller may do `S`, the one that
+/// was last opened or prompted.
+pub(super) fn current<S: Right>(state: &Core, runtime: &RuntimeId, caller: &Caller) -> Option<Arc<SessionInfo>> {
+    let mut alive = state.directory.sessions();
+    alive.retain(|session| {
+        session.runtime_id == *runtime
+            && session.state != SessionState::Exited
+            && caller.device().grant.covers(S::SCOPE, Target::Session(&session.session_id, runtime))
+    });
+    alive.into_iter().max_by_key(|session| {
+        (session.prompted_at.unwrap_or_default().max(session.created_at), session.session_id.clone())
+    })
+}
+
+/// Answers the handshake and mirrors from then on.
+///
+/// # Errors
+/// 400 for a query that is not understood (a token has no place in one); 403; 410 for a cursor that cannot be resumed.
+pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Problem> {
+    let caller = call.caller()?.clone();
+    let PortState { core: state, runtime } = port;
+    if state.directory.runtime(&runtime).is_none() {
+        let words =
+            "the runtime of this port was deleted; this port is empty until a runtime with its name exists again";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", words).retry_after(1));
+    }
+    let grant = &caller.device().grant;
+    if grant.runtimes.as_ref().is_some_and(|some| !some.contains(&runtime)) {
+        return Err(Denied { scope: Scope::Watch, device: caller.device().name.clone() }.into());
+    }
+    let only =
+        Grant { runtimes: Some(vec![runtime.clone()]), sessions: grant.sessions.clone(), ..Grant::of(&[Scope::Watch]) };
+    let filter = Filter { sessions: None, grant: Some(Arc::new(only)) };
+    let log = state.directory.log().clone();
+    let after = after(call.parts.uri.query())?;
+    let mut screen = Screen { charge: Some(state.account(&caller).nothing()), ..Screen::default() };
+    let position = match &after {
+        None => {
+            let head = log.head();
+            if let Some(session) = current::<plexus_auth::Watch>(&state, &runtime, &caller) {
+                screen.running.clone_from(&session.run_id);
+                let only = Filter::session(session.session_id.clone());
+                screen.waiting = state.directory.requests().open(&only);
+                screen.session = Some(session.session_id.clone());
+            }
+            head
+        }
+        Some(after) => {
+            let attach = log.attach(&filter, after);
+            if attach.resume != ResumeVerdict::Ok {
+                let oldest = log.cursor(attach.oldest);
+                let words = format!(
+                    "some events after this cursor are no longer stored ({}): start at `oldest`, or without a cursor",
+                    attach.resume.as_str()
+                );
+                return Err(Problem::new(StatusCode::GONE, "cursor_gone", words)
+                    .with(ProblemMembers { oldest: Some(oldest), ..ProblemMembers::default() }));
+            }
+            if let StartAfter::Cursor(_) = after
+                && let Some(before) = attach.after.0.checked_sub(1)
+            {
+                // What the client saw last tells what was on its screen.
+                let one = ReadLimit { events: 1, bytes: 1 };
+                let page = log.read(&filter, Position(before), one).await?;
+                if let Some(event) = page.events.first().filter(|event| event.position == attach.after) {
+                    screen.seen(event);
+                }
+            }
+            attach.after
+        }
+    };
+    let follow = FollowLog::new(&log, filter, position, Subscriber::Mirror);
+    let out = Out { frames: Vec::new(), cursors: after.is_some().then(|| log.cursor(position)) };
+    let directory = state.directory.clone();
+    Ok(ws::upgrade(state, caller, call.parts, Mirror { directory, runtime, follow, screen, out }))
+}
+
+/// Where the client wants to begin, if it says so. Nothing else has a place in the query.
+fn after(query: Option<&str>) -> Result<Option<StartAfter>, Problem> {
+    let mut after = None;
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match (&*name, &*value) {
+            ("after", "") => after = Some(StartAfter::Oldest),
+            ("after", "now") => after = Some(StartAfter::Now),
+            ("after", text) => after = Some(text.parse().map(StartAfter::Cursor).map_err(Problem::bad_cursor)?),
+            _ => {
+                let words = "the mirror's query accepts only `after`; send a token in the Authorization header, or \
+                    as a subprotocol of the handshake";
+                return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_query", words));
+            }
+        }
+    }
+    Ok(after)
+}
+
+/// A client of the mirror.
+struct Mirror {
+    directory: Directory,
+    runtime: RuntimeId,
+    follow: FollowLog,
+    screen: Screen,
+    out: Out,
+}
+
+impl SocketProtocol for Mirror {
+    /// The mirror has no way back.
+    fn message(&mut self, _text: &str) -> Option<Reply> {
+        None
+    }
+
+    fn initialized(&self) -> bool {
+        true
+    }
+
+    fn close_reason(&self) -> Option<&'static str> {
+        self.directory.runtime(&self.runtime).is_none().then_some("the runtime was deleted")
+    }
+
+    fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async {
+            loop {
+                self.screen.newcomer(&mut self.out);
+                // Nothing is awaited between a page and the end of its telling.
+                let page = if self.screen.user.is_some() {
+                    // A person's message is one entry of the log, but a page may end in the middle of one.
+                    self.follow.more().await
+                } else if self.out.frames.is_empty() {
+                    Some(self.follow.page().await)
+                } else {
+                    return Some(std::mem::take(&mut self.out.frames));
+                };
+                match page {
+                    Some(page) => {
+                        for event in &page.events {
+                            self.screen.event(event, &mut self.out);
+                            self.waits(event);
+                        }
+                    }
+                    None => self.screen.user_done(&mut self.out),
+                }
+            }
+        })
+    }
+
+    fn cursor(&self) -> Option<Cursor> {
+        Some(self.follow.cursor())
+    }
+}
+
+impl Mirror {
+    /// A prompt that waits for its turn is on the screen at once. A client that comes back with its cursor is told in the order
+    /// of the log alone, or it would be told twice.
+    fn waits(&mut self, event: &Event) {
+        if event.kind != Kind::RunStatus || self.out.cursors.is_some() || !self.screen.shows(event) {
+            return;
+        }
+        // One that has begun meanwhile is told where it did.
+        let waiting = self.directory.waiting(&event.origin.session_id);
+        if let Some((_, asked)) = waiting.iter().find(|(run, _)| *run == event.run_id) {
+            self.screen.early(&event.run_id, &typed(asked), &mut self.out);
+        }
+    }
+}
+
+/// A prompt as a person at a Gemini UI would have typed it.
+pub(super) fn typed(asked: &[Box<RawValue>]) -> String {
+    let blocks = asked.iter().filter_map(|block| serde_json::from_str(block.get()).ok());
+    blocks.map(|block| typed_content(Content::read(block))).collect::<Vec<_>>().join("\n")
+}
+
+/// One block of it.
+fn typed_content(content: Content) -> String {
+    match content {
+        Content::Text(text) => text,
+        Content::Block(block) => typed_block(&block),
+    }
+}
+
+fn typed_block(block: &Value) -> String {
+    match block["uri"].as_str() {
+        Some(uri) => format!("@{}", uri.strip_prefix("file://").unwrap_or(uri)),
+        None => format!("[{}]", block["type"].as_str().unwrap_or_default()),
+    }
+}
+
+/// What was told and not yet taken: whole frames.
+struct Out {
+    frames: Vec<u8>,
+    /// Up to where the client was told, if it wants to know.
+    cursors: Option<Cursor>,
+}
+
+#[derive(Serialize)]
+struct Message<'a, T> {
+    #[serde(rename = "type")]
+    sort: &'static str,
+    data: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a Cursor>,
+}
+
+impl Out {
+    /// Tells of what stands at `at`: a client that comes back after it is not told again. Without `at` it goes along with
+    /// another message.
+    fn say<T: Serialize>(&mut self, at: Option<Position>, sort: &'static str, data: &T) {
+        if let (Some(cursor), Some(at)) = (&mut self.cursors, at) {
+            cursor.position = at;
+        }
+        let mut json = Vec::with_capacity(128);
+        // Memory takes every write, and nothing here fails to be written down.
+        if serde_json::to_writer(&mut json, &Message { sort, data, cursor: self.cursors.as_ref() }).is_ok() {
+            json.push(0);
+            ws_text(&mut self.frames, &json);
+        }
+    }
+}
+
+/// `user_message` and `model_output`.
+#[derive(Serialize)]
+struct Text<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ToolStart<'a> {
+    #[serde(rename = "callId")]
+    id: &'a str,
+    name: &'a str,
+    args: Args<'a>,
+}
+
+/// A tool's arguments as it got them; an empty object if it does not say.
+struct Args<'a>(Option<&'a RawValue>);
+
+impl Serialize for Args<'_> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(raw) => raw.serialize(to),
+            None => Nothing {}.serialize(to),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ToolOutput<'a> {
+    #[serde(rename = "callId")]
+    id: &'a str,
+    output: Output<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(String),
+    Other(&'a RawValue),
+}
+
+/// `idle`'s data.
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Dialog<'a> {
+    id: &'a RequestId,
+    #[serde(rename = "type")]
+    sort: &'a str,
+    options: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Selection<'a> {
+    id: &'a RequestId,
+    selection: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hook<'a> {
+    hook_name: &'a str,
+    event_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success: Option<bool>,
+}
+
+/// What is on the screen that is mirrored: as much of the past as the next event's words depend on.
+#[derive(Default)]
+struct Screen {
+    /// The session shown; the first that has something to show, if none.
+    session: Option<SessionId>,
+    /// Its run under way, whose end is the next `idle`.
+    running: Option<RunId>,
+    placer: MessagePlacer,
+    /// A person's message so far, and where it stands: it comes in pieces, and the mirror tells it whole.
+    user: Option<(String, Position)>,
+    /// For that message, where somebody is charged for it.
+    charge: Option<Charge>,
+    /// The ACP kinds of its tool calls.
+    tools: BTreeMap<String, String>,
+    /// Its questions: identifiers and labels of their options.
+    dialogs: BTreeMap<RequestId, Vec<(String, String)>>,
+    /// Questions that a newcomer has not been shown.
+    waiting: Vec<Arc<Request>>,
+    /// Runs whose prompt was told while it waited.
+    told: BTreeSet<RunId>,
+}
+
+/// An event's body, as the transcript reads it.
+fn entry(event: &Event) -> EntryBody {
+    EntryBody::read(event.kind, serde_json::from_slice(&event.body).unwrap_or_default())
+}
+
+impl Screen {
+    /// Shows a newcomer the questions that are on the screen.
+    fn newcomer(&mut self, out: &mut Out) {
+        for request in std::mem::take(&mut self.waiting) {
+            self.dialog(&request, None, out);
+        }
+    }
+
+    /// Whether this is of the session that is shown.
+    fn shows(&self, event: &Event) -> bool {
+        self.session.as_ref() == Some(&event.origin.session_id)
+    }
+
+    /// Tells a prompt that waits for its turn, once.
+    fn early(&mut self, run: &RunId, text: &str, out: &mut Out) {
+        if self.told.len() < TOLD && self.told.insert(run.clone()) {
+            out.say(None, "user_message", &Text { text });
+        }
+    }
+
+    /// What a client that comes back saw last.
+    fn seen(&mut self, event: &Event) {
+        self.session = Some(event.origin.session_id.clone());
+        let over = event.kind == Kind::RunEnded || event.run_id == zero_of(&event.origin);
+        self.running = (!over).then(|| event.run_id.clone());
+    }
+
+    /// The next event of the runtime's sessions.
+    fn event(&mut self, event: &Event, out: &mut Out) {
+        if self.session.as_ref() != Some(&event.origin.session_id) {
+            if self.session.is_some() && event.kind != Kind::RunStarted {
+                return;
+            }
+            // Somebody turned to another conversation. What went on in the one before is no longer on the screen.
+            self.user_done(out);
+            if self.running.take().is_some() {
+                out.say(None, "idle", &Nothing {});
+            }
+            let (session, charge) = (Some(event.origin.session_id.clone()), self.charge.take());
+            *self = Self { session, charge, ..Self::default() };
+        }
+        let kind = EntryKind::of(event.kind);
+        if kind != EntryKind::Message(Role::User) {
+            self.user_done(out);
+        }
+        let at = Some(event.position);
+        match kind {
+            EntryKind::RunStarted => self.running = Some(event.run_id.clone()),
+            EntryKind::Message(Role::User) if self.told.contains(&event.run_id) => {}
+            EntryKind::Message(Role::User) => self.user(event, out),
+            EntryKind::Message(Role::Agent) => {
+                if let EntryBody::Message { content: Content::Text(text), .. } = entry(event)
+                    && !text.is_empty()
+                {
+                    out.say(at, "model_output", &Text { text: &text });
+                    self.between(event, out);
+                }
+            }
+            EntryKind::Tool => self.tool(event, out),
+            // One that was cancelled in the queue never kept the screen busy.
+            EntryKind::RunEnded if self.running.as_ref() != Some(&event.run_id) => {
+                self.told.remove(&event.run_id);
+            }
+            EntryKind::RunEnded => {
+                self.told.remove(&event.run_id);
+                self.running = None;
+                self.tools.clear();
+                out.say(at, "idle", &Nothing {});
+            }
+            EntryKind::RequestOpened => {
+                if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
+                    && !self.dialogs.contains_key(&request.request_id)
+                {
+                    self.dialog(&request, at, out);
+                }
+            }
+            // The same dialog again, as it reads now.
+            EntryKind::RequestUpdated => {
+                if let Ok(request) = serde_json::from_slice::<Request>(&event.body)
+                    && self.dialogs.remove(&request.request_id).is_some()
+                {
+                    self.dialog(&request, at, out);
+                }
+            }
+            EntryKind::RequestResolved => self.resolved(event, out),
+            EntryKind::Note(NoteKind::Hook) => hook(event, out),
+            // The protocol has no word for these.
+            EntryKind::Message(Role::Thought)
+            | EntryKind::Plan
+            | EntryKind::Latest(_)
+            | EntryKind::RunStatus
+            | EntryKind::Surface
+            | EntryKind::Note(
+                NoteKind::Runtime
+                | NoteKind::ClientJoined
+                | NoteKind::ClientLeft
+                | NoteKind::ClientServed
+                | NoteKind::Error
+                | NoteKind::Raw
+                | NoteKind::Malformed(_),
+            ) => {}
+        }
+    }
+
+    /// Outside of runs (an agent's afterthought, a past that is told) nothing else would say that it is over.
+    fn between(&self, event: &Event, out: &mut Out) {
+        if self.running.is_none() && event.run_id == zero_of(&event.origin) {
+            out.say(None, "idle", &Nothing {});
+        }
+    }
+
+    fn user(&mut self, event: &Event, out: &mut Out) {
+        let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+        // The gateway's own pieces are the blocks of a prompt; an agent's are pieces of one text.
+        let block = !body["_meta"]["plexus"].is_null();
+        let EntryBody::Message { role, id, parent, content } = EntryBody::read(event.kind, body) else { return };
+        let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
+        if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
+            self.user_done(out);
+        }
+        let piece = typed_content(content);
+        let whole = self.user.as_ref().map_or(0, |(text, _)| text.len()) + piece.len();
+        let room = self.charge.as_mut().is_none_or(|charge| charge.resize(whole).is_ok());
+        if self.user.is_some() && (whole > USER_MAX || !room) {
+            self.user_done(out);
+        }
+        match &mut self.user {
+            Some((text, at)) => {
+                if block {
+                    text.push('\n');
+                }
+                text.push_str(&piece);
+                *at = event.position;
+            }
+            None => self.user = Some((piece, event.position)),
+        }
+        // Without room for its first piece it does not wait for the others.
+        let held = self.user.as_ref().map_or(0, |(text, _)| text.len());
+        if self.charge.as_mut().is_some_and(|charge| charge.resize(held).is_err()) {
+            self.user_done(out);
+        }
+        if self.running.is_none() && event.run_id == zero_of(&event.origin) {
+            self.user_done(out);
+            out.say(None, "idle", &Nothing {});
+        }
+    }
+
+    /// Tells a person's message: all of its pieces are here.
+    fn user_done(&mut self, out: &mut Out) {
+        if let Some((text, at)) = self.user.take() {
+            out.say(Some(at), "user_message", &Text { text: &text });
+        }
+        if let Some(charge) = &mut self.charge {
+            // Less is never refused.
+            let _ = charge.resize(0);
+        }
+    }
+
+    fn tool(&mut self, event: &Event, out: &mut Out) {
+        /// What is passed on as the agent wrote it.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Verbatim<'a> {
+            #[serde(borrow, default)]
+            raw_input: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            raw_output: Option<&'a RawValue>,
+        }
+        let Ok(verbatim) = serde_json::from_slice::<Verbatim<'_>>(&event.body) else { return };
+        let EntryBody::Tool { id, update, .. } = entry(event) else { return };
+        let mut call = ToolCall::default();
+        call.update(update);
+        if !call.kind().is_empty() && (self.tools.len() < TOOLS || self.tools.contains_key(&id)) {
+            self.tools.insert(id.clone(), call.kind().to_owned());
+        }
+        let over = call.is_finished();
+        let at = Some(event.position);
+        if event.kind == Kind::ToolCall {
+            let name = [call.title(), call.kind()].into_iter().find(|name| !name.is_empty()).unwrap_or("tool");
+            let args = Args(verbatim.raw_input.filter(|args| args.get() != "null"));
+            out.say(at.filter(|_| !over), "tool_call", &ToolStart { id: &id, name, args });
+        }
+        if over {
+            out.say(at, "tool_output", &ToolOutput { id: &id, output: output(&call, verbatim.raw_output) });
+        }
+        if over || event.kind == Kind::ToolCall {
+            self.between(event, out);
+        }
+    }
+
+    fn dialog(&mut self, request: &Request, at: Option<Position>, out: &mut Out) {
+        let offers = labels(request);
+        let sort = sort_of(request, &self.tools);
+        let options = offers.iter().map(|(_, label)| label.as_str()).collect();
+        out.say(at, "permission_dialog", &Dialog { id: &request.request_id, sort: &sort, options });
+        if self.dialogs.len() < DIALOGS {
+            self.dialogs.insert(request.request_id.clone(), offers);
+        }
+    }
+
+    fn resolved(&mut self, event: &Event, out: &mut Out) {
+        let outcome = Outcome::read(&serde_json::from_slice(&event.body).unwrap_or_default());
+        let Ok(id) = outcome.request_id.parse::<RequestId>() else { return };
+        let offers = self.dialogs.remove(&id).unwrap_or_default();
+        let label = |id: &String| {
+            let known = offers.iter().find(|(other, _)| other == id);
+            known.map_or_else(|| id.clone(), |(_, label)| label.clone())
+        };
+        let selection = match &outcome.option {
+            Some(option) => label(option),
+            None if !outcome.items.is_empty() => outcome.items.iter().map(label).collect::<Vec<_>>().join(", "),
+            // Nobody chose, or what was typed is not one of the options: how it ended.
+            None => outcome.decided.state().to_owned(),
+        };
+        out.say(Some(event.position), "permission_selection", &Selection { id: &id, selection: &selection });
+    }
+}
+
+/// What a tool gave: its own words, else what of its content is text, else whatever it gave.
+fn output<'a>(call: &ToolCall, raw: Option<&'a RawValue>) -> Output<'a> {
+    if let Some(text) = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        return Output::Text(text);
+    }
+    let lines = call.content().filter_map(|content| match content {
+        ToolContent::Text(text) => Some(text.to_owned()),
+        ToolContent::Block(block) => Some(typed_block(block)),
+        ToolContent::Diff { path, .. } => Some(path.to_owned()),
+        ToolContent::Other(entry) => entry["content"]["text"].as_str().or(entry["path"].as_str()).map(str::to_owned),
+        ToolContent::Terminal(_) => None,
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    match raw.filter(|raw| raw.get() != "null") {
+        Some(raw) if text.is_empty() => Output::Other(raw),
+        _ => Output::Text(text),
+    }
+}
+
+/// Identifiers and labels of what can be chosen. A label that comes twice would not tell which.
+fn labels(request: &Request) -> Vec<(String, String)> {
+    let offers = request.options.iter().map(|Offer { id, label, .. }| (id, label));
+    let items = request.items.iter().map(|item| (&item.id, &item.label));
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (id, label) in offers.chain(items) {
+        let twice = all.iter().any(|(_, other)| other == label);
+        all.push((id.clone(), if twice { format!("{label} ({id})") } else { label.clone() }));
+    }
+    all
+}
+
+/// What a question is about, in the mirror's words, by the tool call that waits for it: `command_run` or `file_access`.
+/// What is neither has the request's own type.
+fn sort_of<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a, str> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Native<'a> {
+        #[serde(borrow, default)]
+        tool_call: Option<Kinded<'a>>,
+        #[serde(rename = "type", borrow, default)]
+        sort: Option<Cow<'a, str>>,
+    }
+    #[derive(Deserialize)]
+    struct Kinded<'a> {
+        #[serde(borrow, default)]
+        kind: Option<Cow<'a, str>>,
+    }
+    let native = request.native.as_ref().and_then(|raw| serde_json::from_str::<Native<'_>>(raw.get()).ok());
+    let (call, own) = native.map_or((None, None), |native| (native.tool_call.and_then(|call| call.kind), native.sort));
+    let known = request.tool_call_id.as_ref().and_then(|id| tools.get(id)).map(String::as_str);
+    match (call.as_deref().or(known), own.as_deref()) {
+        (Some("execute"), _) | (None, Some("command_run")) => "command_run".into(),
+        (Some("read" | "edit" | "delete" | "move"), _) | (None, Some("file_access")) => "file_access".into(),
+        _ => serde_json::to_value(request.kind)
+            .ok()
+            .and_then(|word| word.as_str().map(ToOwned::to_owned))
+            .map_or("permission".into(), Cow::Owned),
+    }
+}
+
+/// `hook`: as a Gemini UI told it, or in its shape where the agent names a hook of its own that begins or ends. What else the
+/// gateway keeps as a doing of the agent's has no word in this protocol.
+fn hook(event: &Event, out: &mut Out) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct HookBody<'a> {
+        #[serde(borrow, default)]
+        hook_name: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        event_name: Option<Cow<'a, str>>,
+        #[serde(default)]
+        success: Option<bool>,
+        #[serde(rename = "type", borrow, default)]
+        sort: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        params: Option<Params<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, default)]
+        run: Option<Run<'a>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Run<'a> {
+        #[serde(borrow, default)]
+        event_name: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        status: Option<Cow<'a, str>>,
+    }
+    let Ok(body) = serde_json::from_slice::<HookBody<'_>>(&event.body) else { return };
+    let (name, event_name, failed) = match (body.hook_name, body.event_name, body.sort.as_deref()) {
+        (Some(name), Some(event_name), _) => (name, event_name, false),
+        (None, None, Some(sort)) => {
+            let Some(("hook", moment)) = sort.split_once('/') else { return };
+            let run = body.params.and_then(|params| params.run);
+            let failed = run.as_ref().and_then(|run| run.status.as_deref()).is_some_and(|status| status != "completed");
+            let ends = matches!(moment, "completed" | "ended" | "finished" | "end");
+            let name = run.and_then(|run| run.event_name).unwrap_or_else(|| sort.to_owned().into());
+            (name, if ends { "hook_end" } else { "hook_start" }.into(), failed)
+        }
+        _ => return,
+    };
+    // An end says how it ended, and nothing else does.
+    let success = (event_name == "hook_end").then(|| body.success.unwrap_or(!failed));
+    out.say(Some(event.position), "hook", &Hook { hook_name: &name, event_name: &event_name, success });
+}
+
+#[cfg(test)]
+mod tests;

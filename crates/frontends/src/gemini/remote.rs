@@ -1,0 +1,341 @@
+//! The remote control of a Gemini UI (`GEMINI_CLI_REMOTE_PORT`) as a server, for any runtime: `POST /message` and
+//! `GET /history` of its current session.
+
+// Every kind of event is handled explicitly, so that a new one does not compile before it is.
+#![deny(clippy::wildcard_enum_match_arm)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::PortState;
+use super::mirror::{current, typed};
+use plexus_auth::{Caller, Permit, Prompt, Right, Target, Watch};
+use plexus_ledger::Account;
+use plexus_protocol::transcript::{Content, EntryBody, EntryKind, MessageKey, MessagePlacer, Placed, Role};
+use plexus_protocol::{RunId, SessionId, SessionInfo, text_block};
+use plexus_router::guard::Call;
+use plexus_router::history::{response, room, stays, text};
+use plexus_router::reply as api;
+use plexus_router::{Core, Problem};
+use plexus_sessions::{Filter, Log, LogPlace, PageItem, PageLimit, SessionError};
+
+fn not_ready(why: &str) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", why).retry_after(1)
+}
+
+/// The session that is meant, and a permit for it.
+fn meant<S: Right>(port: &PortState, call: &Call) -> Result<(Arc<SessionInfo>, Permit<S>), Problem> {
+    let caller = call.caller()?;
+    let session = current::<S>(&port.core, &port.runtime, caller).ok_or_else(|| {
+        let words = "no session of this runtime is ready: open one, or set session = true in its configuration";
+        not_ready(words)
+    })?;
+    let permit = caller.permit(Target::Session(&session.session_id, &session.runtime_id))?;
+    Ok((session, permit))
+}
+
+/// What to say: members of others that we do not know are none of our business.
+#[derive(Deserialize)]
+struct Message {
+    message: String,
+}
+
+/// `POST /message {"message"}`: as if somebody had typed it.
+///
+/// # Errors
+/// 503 `not_ready`; 422 for a message of nothing; and what a prompt is refused with.
+pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Problem> {
+    let Message { message } = call.json()?;
+    if message.trim().is_empty() {
+        return Err(Problem::invalid("the message is empty"));
+    }
+    let (session, permit) = meant::<Prompt>(&port, &call)?;
+    match port.core.directory.prompt(&permit, &session.session_id, vec![text_block(&message)]).await {
+        Ok(accepted) => api::json(StatusCode::OK, &accepted),
+        // It went in this very moment.
+        Err(refusal @ SessionError::RuntimeGone(_)) => Err(not_ready(&refusal.to_string())),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// What is read of the log in one go.
+const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true, output: usize::MAX };
+
+/// `GET /history?limit=N`: what people and the agent said, oldest first; the last N, or all that is kept. Thoughts, tools
+/// and what is no text are left out. Written while it is read, so that it costs a slice, however long it is.
+///
+/// # Errors
+/// 400 for a limit that is no whole number above 0; 503 `not_ready`.
+pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Problem> {
+    let limit = limit(call.parts.uri.query())?;
+    let (session, _) = meant::<Watch>(&port, &call)?;
+    let (log, account) = (port.core.directory.log().clone(), call.account.clone());
+    // Before the log: what begins between the two is found in both, and told once.
+    let mut waiting: VecDeque<_> = port.core.directory.waiting(&session.session_id).into();
+    waiting.drain(..waiting.len().saturating_sub(limit));
+    let until = LogPlace::after(log.head());
+    let at = match limit {
+        limit if limit == waiting.len() => until,
+        usize::MAX => LogPlace::before(log.trimmed(&session.session_id).next()),
+        limit => last_turns(&log, &session.session_id, until, limit - waiting.len(), &account).await?,
+    };
+    let caller = call.caller()?.clone();
+    let (filter, app) = (Filter::session(session.session_id.clone()), port.core.clone());
+    let telling = Telling { app, caller, account, filter, at, until, turns: Turns::default(), waiting, ended: false };
+    let pieces = futures_util::stream::try_unfold(telling, async |mut telling| {
+        Ok::<_, std::io::Error>(telling.piece().await?.map(|piece| (piece, telling)))
+    });
+    Ok(response(Body::from_stream(pieces)))
+}
+
+/// Where the last `limit` turns begin.
+async fn last_turns(
+    log: &Log,
+    session: &SessionId,
+    until: LogPlace,
+    limit: usize,
+    account: &Account,
+) -> Result<LogPlace, Problem> {
+    // What tells the message after the item at hand from others.
+    let mut later: Option<(Role, RunId, Option<String>, Option<String>)> = None;
+    let (mut to, mut turns) = (until, 0);
+    let mut room = account.charge(2 * READ.bytes)?;
+    loop {
+        let page = log.page_before(session, to, READ, &mut room).await?;
+        for item in page.items.iter().rev() {
+            match Spoken::of(item) {
+                Spoken::Words { text, .. } if text.is_empty() => {}
+                Spoken::Words { role, id, parent, .. } => {
+                    let run_id = &item.first().run_id;
+                    let goes_on = later.as_ref().is_some_and(|(role_after, run_after, id_after, parent_after)| {
+                        MessageKey::new(*role_after, run_after.as_str(), id_after.as_deref(), parent_after.as_deref())
+                            .goes_on_with(&MessageKey::new(role, run_id.as_str(), id.as_deref(), parent.as_deref()))
+                    });
+                    if !goes_on {
+                        if turns == limit {
+                            return Ok(LogPlace::after(item.last().position));
+                        }
+                        turns += 1;
+                    }
+                    later = Some((role, run_id.clone(), id, parent));
+                }
+                Spoken::Between => later = None,
+                Spoken::Aside => {}
+            }
+        }
+        if !page.more {
+            return Ok(page.from);
+        }
+        to = page.from;
+    }
+}
+
+/// What an item of the log is in the history.
+enum Spoken {
+    /// Words of a turn; `id` is the agent's own identifier of the message, `parent` the tool call that it belongs to.
+    Words { role: Role, id: Option<String>, parent: Option<String>, text: String },
+    /// Words after it are another turn.
+    Between,
+    /// Nothing.
+    Aside,
+}
+
+impl Spoken {
+    fn of(item: &PageItem) -> Self {
+        let kind = item.first().kind;
+        match EntryKind::of(kind) {
+            EntryKind::Message(Role::User | Role::Agent) => {
+                let body = EntryBody::read(kind, serde_json::from_slice(&item.body()).unwrap_or_default());
+                let EntryBody::Message { role, id, parent, content: Content::Text(text) } = body else {
+                    return Self::Aside;
+                };
+                Self::Words { role, id, parent, text }
+            }
+            EntryKind::Message(Role::Thought) | EntryKind::Tool | EntryKind::RunStarted | EntryKind::RunEnded => {
+                Self::Between
+            }
+            // A plan is not in the history: the words before and after it are one turn.
+            EntryKind::Plan
+            | EntryKind::Latest(_)
+            | EntryKind::RunStatus
+            | EntryKind::RequestOpened
+            | EntryKind::RequestUpdated
+            | EntryKind::RequestResolved
+            | EntryKind::Surface
+            | EntryKind::Note(_) => Self::Aside,
+        }
+    }
+}
+
+/// The role in the words of this protocol.
+const fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Agent | Role::Thought => "model",
+    }
+}
+
+/// Turns as a JSON array, piece by piece.
+#[derive(Default)]
+struct Turns {
+    placer: MessagePlacer,
+    /// Whether a turn is open in the array.
+    open: bool,
+    begun: bool,
+}
+
+impl Turns {
+    fn take(&mut self, item: &PageItem, out: &mut String) {
+        match Spoken::of(item) {
+            Spoken::Words { role, id, parent, text } => {
+                let event = item.first();
+                let key = MessageKey::new(role, event.run_id.as_str(), id.as_deref(), parent.as_deref());
+                if !matches!(self.placer.chunk(&key, event.position), Placed::Current(_)) {
+                    self.close(out);
+                }
+                if text.is_empty() {
+                    return;
+                }
+                if !std::mem::replace(&mut self.open, true) {
+                    let comma = self.comma();
+                    out.push_str(&format!("{comma}{{\"role\":\"{}\",\"text\":\"", role_word(role)));
+                }
+                let text = Value::String(text).to_string();
+                out.push_str(&text[1..text.len() - 1]);
+            }
+            Spoken::Between => {
+                self.placer.interrupt();
+                self.close(out);
+            }
+            Spoken::Aside => {}
+        }
+    }
+
+    /// A turn of its own, whole.
+    fn said(&mut self, role: Role, text: &str, out: &mut String) {
+        self.close(out);
+        let comma = self.comma();
+        out.push_str(&format!("{comma}{{\"role\":\"{}\",\"text\":{}}}", role_word(role), Value::from(text)));
+    }
+
+    fn comma(&mut self) -> &'static str {
+        if std::mem::replace(&mut self.begun, true) { "," } else { "[" }
+    }
+
+    fn close(&mut self, out: &mut String) {
+        if std::mem::take(&mut self.open) {
+            out.push_str("\"}");
+        }
+    }
+
+    fn end(&mut self, out: &mut String) {
+        self.close(out);
+        out.push_str(if self.begun { "]" } else { "[]" });
+    }
+}
+
+/// A history that is being written.
+struct Telling {
+    app: Core,
+    caller: Caller,
+    account: Account,
+    filter: Filter,
+    at: LogPlace,
+    until: LogPlace,
+    turns: Turns,
+    /// Prompts that wait for their turn: the last messages.
+    waiting: VecDeque<(RunId, Arc<Vec<Box<RawValue>>>)>,
+    /// The log is told.
+    ended: bool,
+}
+
+impl Telling {
+    /// The next piece; an error breaks the answer off, so that nobody takes a part for the whole.
+    async fn piece(&mut self) -> Result<Option<Bytes>, std::io::Error> {
+        if self.ended {
+            return self.next_waiting().await;
+        }
+        let log = self.app.directory.log();
+        let mut asked = 2 * READ.bytes;
+        let (page, room) = loop {
+            let mut room = room(&self.app, &self.caller, &self.account, asked).await?;
+            let page = log.page_after(&self.filter, self.at, READ, &mut room).await.map_err(std::io::Error::other)?;
+            if stays(&mut room, asked, page.bytes) {
+                break (page, room);
+            }
+            asked = page.bytes;
+        };
+        let mut out = String::new();
+        let items = page.items.iter().filter(|item| item.first().position < self.until.position);
+        for item in items {
+            // It begins in what is told: it waits no more.
+            self.waiting.retain(|(run, _)| *run != item.first().run_id || item.first().kind.role() != Some(Role::User));
+            self.turns.take(item, &mut out);
+        }
+        self.at = page.to;
+        if !page.more || self.at >= self.until {
+            self.turns.close(&mut out);
+            self.ended = true;
+            if self.waiting.is_empty() {
+                self.turns.end(&mut out);
+            }
+        }
+        drop(page);
+        Ok(Some(text(out.into(), room)))
+    }
+
+    /// The next of the prompts that wait, and the end of the array behind the last.
+    async fn next_waiting(&mut self) -> Result<Option<Bytes>, std::io::Error> {
+        let Some((_, asked)) = self.waiting.pop_front() else { return Ok(None) };
+        let bytes = asked.iter().map(|block| block.get().len()).sum::<usize>();
+        let room = room(&self.app, &self.caller, &self.account, 2 * bytes).await?;
+        let mut out = String::new();
+        self.turns.said(Role::User, &typed(&asked), &mut out);
+        if self.waiting.is_empty() {
+            self.turns.end(&mut out);
+        }
+        Ok(Some(text(out.into(), room)))
+    }
+}
+
+fn limit(query: Option<&str>) -> Result<usize, Problem> {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    match pairs.find(|(name, _)| name == "limit") {
+        None => Ok(usize::MAX),
+        Some((_, text)) => text.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
+            let words = "`limit` must be a whole number above 0: the number of latest messages";
+            Problem::new(StatusCode::BAD_REQUEST, "bad_query", words)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remote_limit_is_a_number_of_messages() {
+        for (query, expected) in [
+            (None, Some(usize::MAX)),
+            (Some(""), Some(usize::MAX)),
+            (Some("limit=1"), Some(1)),
+            (Some("x=y&limit=256"), Some(256)),
+            (Some("limit="), None),
+            (Some("limit=0"), None),
+            (Some("limit=-1"), None),
+            (Some("limit=x"), None),
+            (Some("limit=1.5"), None),
+            (Some("limit=99999999999999999999999"), None),
+        ] {
+            assert_eq!(limit(query).ok(), expected, "{query:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The routes by which a device subscribes to notifications, chooses among them, and tests them. Each is about the calling device
+//! only.
+
+use axum::response::Response;
+use http::StatusCode;
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+use super::encryption::{AUTH, POINT};
+use super::engine::without_rejected_key;
+use super::rule::NO_PROGRESS_MOST;
+use super::sender::{DeliveryTarget, PostOutcome};
+use super::{ChosenChannels, Destination, Hours, Notifier, Subscription, TargetRow, target_of, text};
+use plexus_router::guard::{Call, Route};
+use plexus_router::reply::{json as answer, no_content};
+use plexus_router::routes::{DELETE, GET, JSON, NOTHING, OPTIONAL_JSON, PATCH, POST, PUT, WATCH, route};
+use plexus_router::{Core, Problem};
+
+/// The state of notifications.
+#[derive(Clone)]
+pub struct NotifyState {
+    /// The kernel.
+    pub core: Core,
+    /// The targets and how to reach them.
+    pub notifier: Notifier,
+}
+
+/// The routes of notifications.
+#[rustfmt::skip] // a route a line, then its bodies
+pub fn routes() -> Vec<Route<NotifyState>> {
+    vec![
+        route(GET, "/v1/push", WATCH, NOTHING, "The key to subscribe with, and the calling device's settings", show)
+            .response::<Push<'_>>(200),
+        route(PUT, "/v1/push", WATCH, JSON, "Subscribe this device to notifications", subscribe)
+            .request::<Subscribe>().response::<Push<'_>>(200),
+        route(DELETE, "/v1/push", WATCH, NOTHING, "End this device's subscription", unsubscribe)
+            .empty(204),
+        route(PATCH, "/v1/push/settings", WATCH, JSON, "Choose the events and quiet hours of this device", choose)
+            .request::<PushChoice>().response::<Push<'_>>(200),
+        route(POST, "/v1/push/test", WATCH, OPTIONAL_JSON, "Send this device a notification now", test)
+            .request::<PushTry>().response::<PushTried>(200),
+    ]
+}
+
+/// A subscription, as a browser's `PushSubscription.toJSON()` gives it.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Subscribe {
+    /// Where to push to: `https`, at a known push service.
+    #[schema(min_length = 1, max_length = 1024)]
+    endpoint: String,
+    keys: SubscribeKeys,
+    /// When it ends, if the browser says so; we learn it from the service.
+    #[serde(rename = "expirationTime")]
+    #[schema(value_type = Option<f64>)]
+    _expiration: Option<serde::de::IgnoredAny>,
+}
+
+/// A subscription's keys, in base64url.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubscribeKeys {
+    p256dh: String,
+    auth: String,
+}
+
+/// What to change of a device's choices; what is left out stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PushChoice {
+    /// Whether to hear of requests that open.
+    requests: Option<bool>,
+    /// Whether to hear of runs that complete.
+    ends: Option<bool>,
+    /// Whether to hear of runs that fail.
+    failures: Option<bool>,
+    /// Minutes without an event in a run after which to hear of it; 0: never.
+    #[schema(maximum = 1440)]
+    no_progress_minutes: Option<u16>,
+    /// When not to be disturbed; `null`: never.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<QuietHours>)]
+    quiet: Option<Option<QuietHours>>,
+}
+
+/// Hours in which a device is not disturbed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuietHours {
+    /// `22:00`
+    #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+    from: String,
+    /// `07:00`; before `from` it is the next day's.
+    #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+    to: String,
+    /// Minutes that the device's clock is ahead of UTC: `-new Date().getTimezoneOffset()`.
+    #[schema(minimum = -840, maximum = 840)]
+    offset_minutes: i16,
+    /// The device's time zone, by its IANA name (`Intl.DateTimeFormat().resolvedOptions().timeZone`): with it the hours are the
+    /// same on its clock all year, and `offset_minutes` does not count.
+    #[schema(min_length = 1, max_length = 64)]
+    zone: Option<String>,
+}
+
+/// The body of a test, which is empty.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PushTry {}
+
+/// Distinguishes `null` from absent.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<QuietHours>>, D::Error> {
+    Option::<QuietHours>::deserialize(deserializer).map(Some)
+}
+
+type Reply = Result<Response, Problem>;
+
+fn storage(error: String) -> Problem {
+    Problem::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
+}
+
+/// What a device subscribes to notifications with, and what it chose.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Push<'a> {
+    /// The `applicationServerKey`, in base64url.
+    public_key: &'a str,
+    subscribed: bool,
+    /// It was subscribed, and that came to nothing without its wish: it may subscribe anew by itself.
+    lapsed: bool,
+    settings: ChosenChannels,
+}
+
+/// A notification was taken.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PushTried {
+    /// The push service's status.
+    status: u16,
+}
+
+fn view(notifier: &Notifier, row: TargetRow) -> Push<'_> {
+    Push {
+        public_key: &notifier.shared.keys.public,
+        subscribed: row.subscription.is_some(),
+        lapsed: row.lapsed,
+        settings: row.chosen,
+    }
+}
+
+fn shown(state: &NotifyState, target: &str) -> Reply {
+    answer(StatusCode::OK, &view(&state.notifier, state.notifier.row(target)))
+}
+
+/// The target that the calling device is.
+fn own_target(call: &Call) -> Result<String, Problem> {
+    Ok(target_of(&call.caller()?.device().device_id))
+}
+
+async fn show(state: NotifyState, call: Call) -> Reply {
+    shown(&state, &own_target(&call)?)
+}
+
+async fn subscribe(state: NotifyState, call: Call) -> Reply {
+    let target = own_target(&call)?;
+    let Subscribe { endpoint, keys: SubscribeKeys { p256dh, auth }, _expiration } = call.json()?;
+    let notifier = &state.notifier;
+    let refused = |why: String| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_endpoint", format!("the subscription's endpoint {why}"))
+    };
+    DeliveryTarget::of_client(&endpoint, &notifier.shared.settings.services).map_err(refused)?;
+    let key = Some(notifier.shared.keys.public.clone());
+    let subscription = Subscription { endpoint, p256dh, auth, key };
+    notifier.claim(&target, &subscription.endpoint).await.map_err(storage)?;
+    let keys = subscription.keys().filter(|(theirs, auth)| theirs.len() == POINT && auth.len() == AUTH);
+    // Encrypting something shows whether the key is a point of the curve.
+    let usable = keys.is_some_and(|(theirs, auth)| notifier.shared.keys.seal(&theirs, &auth, b"{}").is_some());
+    if !usable {
+        let words = "`keys` are invalid: `p256dh` must be a P-256 point and `auth` 16 bytes, both in base64url";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "push_keys", words));
+    }
+    let change = |row: &mut TargetRow| {
+        if row.subscription.as_ref() != Some(&subscription) {
+            // To a new subscription nothing was sent.
+            row.leave();
+            row.subscription = Some(subscription);
+        }
+    };
+    notifier.change(&target, change).await.map_err(storage)?;
+    shown(&state, &target)
+}
+
+async fn unsubscribe(state: NotifyState, call: Call) -> Reply {
+    state.notifier.change(&own_target(&call)?, TargetRow::leave).await.map_err(storage)?;
+    no_content()
+}
+
+async fn choose(state: NotifyState, call: Call) -> Reply {
+    let target = own_target(&call)?;
+    let PushChoice { requests, ends, failures, no_progress_minutes, quiet } = call.json()?;
+    if no_progress_minutes.is_some_and(|minutes| minutes > NO_PROGRESS_MOST) {
+        let words = format!("`no_progress_minutes` is at most {NO_PROGRESS_MOST}, a day; 0 turns it off");
+        return Err(Problem::invalid(words));
+    }
+    let hours = |QuietHours { from, to, offset_minutes, zone }| Hours { from, to, offset_minutes, zone };
+    let quiet = quiet.map(|quiet| quiet.map(hours));
+    if let Some(Some(hours)) = &quiet
+        && hours.read().is_none()
+    {
+        return Err(Problem::invalid(
+            "`quiet` needs two different times of day, such as \"22:00\" and \"07:00\", and the minutes that the \
+             clock is ahead of UTC, or its time zone, such as \"Europe/Berlin\"",
+        ));
+    }
+    let change = |row: &mut TargetRow| {
+        let wants = &mut row.chosen.wants;
+        wants.requests = requests.unwrap_or(wants.requests);
+        wants.ends = ends.unwrap_or(wants.ends);
+        wants.failures = failures.unwrap_or(wants.failures);
+        wants.no_progress_minutes = no_progress_minutes.unwrap_or(wants.no_progress_minutes);
+        if let Some(quiet) = quiet {
+            row.chosen.quiet = quiet;
+        }
+    };
+    state.notifier.change(&target, change).await.map_err(storage)?;
+    shown(&state, &target)
+}
+
+/// Sends a test at once, whatever the viewers and the quiet hours, and reports the outcome.
+async fn test(state: NotifyState, call: Call) -> Reply {
+    let target = own_target(&call)?;
+    let PushTry {} = call.json()?;
+    let Some(subscription) = state.notifier.row(&target).subscription else {
+        let words = "this device is not subscribed: PUT /v1/push first";
+        return Err(Problem::new(StatusCode::CONFLICT, "not_subscribed", words));
+    };
+    let message = text::test(&call.caller()?.device().name);
+    let to = Destination::Push(subscription.clone());
+    let now = state.core.directory.clock().steady(std::time::SystemTime::now().into());
+    let failed = |words: String| Err(Problem::new(StatusCode::BAD_GATEWAY, "push_failed", words));
+    match without_rejected_key(&to, state.notifier.send(&to, &message, now).await) {
+        PostOutcome::Taken(status) => answer(StatusCode::OK, &PushTried { status }),
+        PostOutcome::Gone(_) => {
+            state.notifier.gone(&target, &subscription).await.map_err(storage)?;
+            failed("the push service no longer knows the subscription: subscribe again".into())
+        }
+        PostOutcome::Refused(status) => failed(format!("the push service refused it ({status}): subscribe again")),
+        PostOutcome::Later(_) => failed("the push service does not respond: try again later".into()),
+    }
+}

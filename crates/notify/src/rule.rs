@@ -1,0 +1,535 @@
+//! The rule: which target is notified of what, and when. One file: the rule, and the tables of cases that test it.
+//!
+//! Pure: events, viewers and the time go in, and what to send comes out. Of sessions and requests it keeps only what waits to be sent.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+use super::text::{NewsKind, NotificationText};
+use plexus_auth::{Grant, Target};
+use plexus_protocol::{DeviceId, Scope, SessionId};
+
+/// Milliseconds since the gateway started, by a clock that is never set; by the system clock where a name says `wall`.
+pub(super) type Millis = i64;
+
+const MINUTE: Millis = 60_000;
+/// News that waits at once; past it more is ignored, so that a flood of requests costs bounded memory. The inbox has them all the same.
+const ITEMS: usize = 1024;
+/// Running runs whose silence is watched; of further ones no silence is told.
+const RUNS: usize = 4096;
+/// Minutes without an event after which a device is told of it, unless it chose another number.
+const NO_PROGRESS_MINUTES: u16 = 10;
+/// Longest silence that a device can choose: a day.
+pub(super) const NO_PROGRESS_MOST: u16 = 24 * 60;
+/// Single notifications that one target gets at once; more become one summary.
+const AT_ONCE: usize = 3;
+/// Notifications that one target gets in a minute; more wait and become one summary.
+const PER_MINUTE: usize = 8;
+
+/// The kinds of news that a target wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TargetWants {
+    /// Requests that open.
+    pub requests: bool,
+    /// Runs that complete.
+    pub ends: bool,
+    /// Runs that fail.
+    pub failures: bool,
+    /// Runs in which nothing has happened for this many minutes; 0: never.
+    #[serde(default = "no_progress_minutes")]
+    #[schema(maximum = 1440)]
+    pub no_progress_minutes: u16,
+}
+
+fn no_progress_minutes() -> u16 {
+    NO_PROGRESS_MINUTES
+}
+
+impl Default for TargetWants {
+    fn default() -> Self {
+        Self { requests: true, ends: true, failures: true, no_progress_minutes: NO_PROGRESS_MINUTES }
+    }
+}
+
+impl TargetWants {
+    /// Nothing.
+    pub const NONE: Self = Self { requests: false, ends: false, failures: false, no_progress_minutes: 0 };
+
+    /// The same, with silences of runs of the usual length.
+    #[must_use]
+    pub fn with_no_progress(self) -> Self {
+        Self { no_progress_minutes: NO_PROGRESS_MINUTES, ..self }
+    }
+
+    /// The silence of a run after which it is news, if it is to be.
+    fn silence(self) -> Option<Millis> {
+        (self.no_progress_minutes > 0).then(|| Millis::from(self.no_progress_minutes) * MINUTE)
+    }
+
+    fn covers(self, what: NewsKind) -> bool {
+        match what {
+            NewsKind::Request => self.requests,
+            NewsKind::Ended => self.ends,
+            NewsKind::Failed => self.failures,
+            NewsKind::Stalled => self.no_progress_minutes > 0,
+        }
+    }
+}
+
+/// Hours in which a device is not to be disturbed, on the clock of its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Quiet {
+    /// Minutes after midnight.
+    pub(super) from: u16,
+    /// Minutes after midnight; before `from` it is the next day's.
+    pub(super) to: u16,
+    /// The time zone of its owner, so that the hours hold in summer and in winter.
+    pub(super) zone: TimeZone,
+}
+
+impl Quiet {
+    /// The end of the quiet hours that contain `wall`, if it is in quiet hours; both in milliseconds since the epoch.
+    fn ends(&self, wall: Millis) -> Option<Millis> {
+        let now = jiff::Timestamp::from_millisecond(wall).ok()?.to_zoned(self.zone.clone()).datetime();
+        let minute = |at: jiff::civil::Time| i64::from(at.hour()) * 60 + i64::from(at.minute());
+        let (local, from, to) = (minute(now.time()), i64::from(self.from), i64::from(self.to));
+        let within = if from <= to { (from..to).contains(&local) } else { local >= from || local < to };
+        if !within {
+            return None;
+        }
+        let day = if local < to { now.date() } else { now.date().tomorrow().ok()? };
+        let end = day.at(i8::try_from(self.to / 60).ok()?, i8::try_from(self.to % 60).ok()?, 0, 0);
+        let end = self.zone.to_ambiguous_timestamp(end);
+        // Of a time that exists twice the first counts, unless it is past; one that is skipped counts as if it existed.
+        let first = end.compatible().ok()?.as_millisecond();
+        Some(if first > wall { first } else { end.later().ok()?.as_millisecond().max(wall + 1) })
+    }
+}
+
+/// A target of notifications: a device, or a channel of the owner.
+#[derive(Clone, Debug)]
+pub(super) struct TargetState {
+    /// The device and its grant; `None` is a channel of the owner, which may see everything.
+    pub(super) device: Option<(DeviceId, Grant)>,
+    pub(super) wants: TargetWants,
+    pub(super) quiet: Option<Quiet>,
+}
+
+/// A focused screen.
+#[derive(Clone, Debug)]
+pub(super) struct ViewerPresence {
+    pub(super) device: DeviceId,
+    pub(super) grant: Grant,
+}
+
+/// How far one piece of news has got with one target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeliveryStage {
+    /// Not viewed by anybody since this time.
+    Waiting(Millis),
+    /// Due, but held by quiet hours or by the rate limit.
+    Held,
+    /// In the delivery queue of the target, or delivered.
+    Sent,
+    /// Part of a summary.
+    Summed,
+}
+
+struct PendingNews {
+    text: Arc<NotificationText>,
+    to: BTreeMap<String, DeliveryStage>,
+    /// For a run that goes on.
+    silence: Option<Silence>,
+}
+
+/// How long nothing has happened in a run.
+struct Silence {
+    since: Millis,
+    /// Its open requests: then the agent waits for people, and they are told of that.
+    asked: BTreeSet<String>,
+    /// Whether any target was told, or is to be once it may be disturbed.
+    told: bool,
+}
+
+/// What to send.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum RuleAction {
+    /// One piece of news.
+    Notify { target: String, text: Arc<NotificationText> },
+    /// A summary of several.
+    Summarize { target: String, texts: Vec<Arc<NotificationText>> },
+    /// News that a target was notified of is over.
+    Withdraw { target: String, text: Arc<NotificationText> },
+    /// The same, and the target knows it: its device answered.
+    Known { target: String, tag: String },
+    /// All that was in the last summary is over.
+    WithdrawSummary { target: String },
+}
+
+/// What the rule knows.
+pub(super) struct RuleState {
+    after: Millis,
+    /// How far the system clock is ahead of ours; only quiet hours use it.
+    ahead: Millis,
+    items: BTreeMap<String, PendingNews>,
+    targets: BTreeMap<String, TargetState>,
+    viewers: Vec<ViewerPresence>,
+    /// When each target was notified, within the last minute.
+    told: BTreeMap<String, VecDeque<Millis>>,
+    /// The open requests in the last summary of each target.
+    sums: BTreeMap<String, BTreeSet<String>>,
+    /// The tag of each session's running run.
+    runs: BTreeMap<SessionId, String>,
+    /// The shortest silence that any target wants to hear of.
+    shortest: Option<Millis>,
+}
+
+impl RuleState {
+    /// `after`: how long nobody must have viewed a session before a target is notified.
+    pub(super) fn new(after: Millis) -> Self {
+        Self {
+            after,
+            ahead: 0,
+            items: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            viewers: Vec::new(),
+            told: BTreeMap::new(),
+            sums: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            shortest: None,
+        }
+    }
+
+    /// Sets the system clock's time at `now`.
+    pub(super) fn clock(&mut self, wall: Millis, now: Millis) {
+        self.ahead = wall - now;
+    }
+
+    /// When the quiet hours of a target end, if it is in quiet hours.
+    fn quiet_until(&self, target: &TargetState, now: Millis) -> Option<Millis> {
+        Some(target.quiet.as_ref()?.ends(now + self.ahead)? - self.ahead)
+    }
+
+    /// Adds news.
+    pub(super) fn open(&mut self, text: NotificationText, now: Millis) {
+        self.open_again(text, &BTreeSet::new(), &BTreeSet::new(), now);
+    }
+
+    /// Adds news that an earlier gateway may have sent: by itself to the targets `told`, in a summary to those `summed`.
+    pub(super) fn open_again(
+        &mut self,
+        text: NotificationText,
+        told: &BTreeSet<String>,
+        summed: &BTreeSet<String>,
+        now: Millis,
+    ) {
+        if self.items.contains_key(&text.tag) || self.items.len() - self.runs.len() >= ITEMS {
+            return;
+        }
+        let stage = |name: &String| match (told.contains(name), summed.contains(name)) {
+            (true, _) => DeliveryStage::Sent,
+            (_, true) => DeliveryStage::Summed,
+            _ => DeliveryStage::Waiting(now),
+        };
+        for name in summed.iter().filter(|name| self.targets.contains_key(*name)) {
+            self.sums.entry(name.clone()).or_default().insert(text.tag.clone());
+        }
+        let to = self.targets.keys().map(|name| (name.clone(), stage(name))).collect();
+        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence: None });
+    }
+
+    /// A run goes on: its silence begins. `text` is the news that it has become long.
+    pub(super) fn run_goes_on(&mut self, text: NotificationText, now: Millis) {
+        if self.items.contains_key(&text.tag) || self.runs.len() >= RUNS {
+            return;
+        }
+        // A session has one running run: the end of the former one may have been missed.
+        if let Some(former) = self.runs.insert(text.session_id.clone(), text.tag.clone()) {
+            self.items.remove(&former);
+        }
+        let to = self.targets.keys().map(|name| (name.clone(), DeliveryStage::Waiting(now))).collect();
+        let silence = Some(Silence { since: now, asked: BTreeSet::new(), told: false });
+        self.items.insert(text.tag.clone(), PendingNews { text: Arc::new(text), to, silence });
+    }
+
+    /// A session's run is over.
+    pub(super) fn run_over(&mut self, session: &SessionId) -> Vec<RuleAction> {
+        self.runs.remove(session).map_or_else(Vec::new, |tag| self.close(&tag, None))
+    }
+
+    /// Something happened in a session: a silence is over.
+    pub(super) fn progress(&mut self, session: &SessionId, now: Millis) -> Vec<RuleAction> {
+        let Some(item) = self.runs.get(session).and_then(|tag| self.items.get_mut(tag)) else { return Vec::new() };
+        let Some(silence) = &mut item.silence else { return Vec::new() };
+        silence.since = now;
+        if !std::mem::take(&mut silence.told) {
+            return Vec::new();
+        }
+        let mut actions = Vec::new();
+        for (target, stage) in &mut item.to {
+            if *stage == DeliveryStage::Sent {
+                actions.push(RuleAction::Withdraw { target: target.clone(), text: Arc::clone(&item.text) });
+            }
+            *stage = DeliveryStage::Waiting(now);
+        }
+        actions
+    }
+
+    /// A session has a further open request, or one less: while it has one, its silence is no news.
+    pub(super) fn asks(&mut self, session: &SessionId, request: &str, open: bool) {
+        let item = self.runs.get(session).and_then(|tag| self.items.get_mut(tag));
+        let Some(silence) = item.and_then(|item| item.silence.as_mut()) else { return };
+        if open {
+            silence.asked.insert(request.to_owned());
+        } else {
+            silence.asked.remove(request);
+        }
+    }
+
+    /// Removes news that is over; `by` is the device that answered a request.
+    pub(super) fn close(&mut self, tag: &str, by: Option<&DeviceId>) -> Vec<RuleAction> {
+        let Some(item) = self.items.remove(tag) else { return Vec::new() };
+        if item.silence.is_some() {
+            self.runs.remove(&item.text.session_id);
+        }
+        let mut actions = Vec::new();
+        for (target, stage) in item.to {
+            let of = self.targets.get(&target).and_then(|target| target.device.as_ref());
+            match stage {
+                DeliveryStage::Sent if of.is_none_or(|(device, _)| Some(device) != by) => {
+                    actions.push(RuleAction::Withdraw { target, text: Arc::clone(&item.text) });
+                }
+                DeliveryStage::Summed => {
+                    if let Some(sum) = self.sums.get_mut(&target)
+                        && sum.remove(tag)
+                        && sum.is_empty()
+                    {
+                        self.sums.remove(&target);
+                        actions.push(RuleAction::WithdrawSummary { target });
+                    }
+                }
+                DeliveryStage::Sent => actions.push(RuleAction::Known { target, tag: tag.to_owned() }),
+                DeliveryStage::Waiting(_) | DeliveryStage::Held => {}
+            }
+        }
+        actions
+    }
+
+    /// All news that waits or was sent.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &Arc<NotificationText>> {
+        self.items.values().map(|item| &item.text)
+    }
+
+    /// Sets the targets. A new one is notified of open requests.
+    pub(super) fn targets(&mut self, targets: BTreeMap<String, TargetState>, now: Millis) {
+        for item in self.items.values_mut() {
+            item.to.retain(|name, _| targets.contains_key(name));
+            if item.silence.is_some() {
+                for name in targets.keys() {
+                    item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
+                }
+            } else if item.text.what == NewsKind::Request {
+                for name in targets.keys().filter(|name| !self.targets.contains_key(*name)) {
+                    item.to.entry(name.clone()).or_insert(DeliveryStage::Waiting(now));
+                }
+            }
+        }
+        self.told.retain(|name, _| targets.contains_key(name));
+        self.sums.retain(|name, _| targets.contains_key(name));
+        self.shortest = targets.values().filter_map(|target| target.wants.silence()).min();
+        self.targets = targets;
+    }
+
+    /// Sets the focused screens. The wait of what was viewed until now starts again.
+    pub(super) fn viewers(&mut self, viewers: Vec<ViewerPresence>, now: Millis) {
+        self.seen(now);
+        self.viewers = viewers;
+        self.seen(now);
+    }
+
+    /// Restarts the wait of what is being viewed, and drops ends of runs that are.
+    fn seen(&mut self, now: Millis) {
+        let (targets, viewers, shortest) = (&self.targets, &self.viewers, self.shortest);
+        for item in self.items.values_mut().filter(|item| item.may_be_due(shortest, now)) {
+            let text = &item.text;
+            item.to.retain(|name, stage| {
+                let looked =
+                    targets.get(name).is_some_and(|target| viewers.iter().any(|viewer| counts(viewer, target, text)));
+                match stage {
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked && !text.what.lasts() => {
+                        return false;
+                    }
+                    DeliveryStage::Waiting(_) | DeliveryStage::Held if looked => *stage = DeliveryStage::Waiting(now),
+                    _ => {}
+                }
+                true
+            });
+        }
+        self.items.retain(|_, item| item.text.what.lasts() || !item.to.is_empty());
+    }
+
+    /// What is due now.
+    pub(super) fn tick(&mut self, now: Millis) -> Vec<RuleAction> {
+        self.seen(now);
+        let mut actions = Vec::new();
+        let quiet = self.targets.iter().filter(|(_, target)| self.quiet_until(target, now).is_some());
+        let quiet: BTreeSet<String> = quiet.map(|(name, _)| name.clone()).collect();
+        for (name, target) in &self.targets {
+            let mut due = Vec::new();
+            let mut held = false;
+            for (tag, item) in self.items.iter_mut().filter(|(_, item)| item.may_be_due(self.shortest, now)) {
+                match item.to.get(name) {
+                    Some(DeliveryStage::Waiting(since))
+                        if item.due(target, *since + self.after).is_some_and(|at| at <= now) => {}
+                    Some(DeliveryStage::Held) => held = true,
+                    _ => continue,
+                }
+                if wanted(target, &item.text) {
+                    due.push(tag.clone());
+                } else {
+                    item.to.remove(name);
+                }
+            }
+            if due.is_empty() {
+                continue;
+            }
+            let told = self.told.entry(name.clone()).or_default();
+            while told.front().is_some_and(|at| *at + MINUTE <= now) {
+                told.pop_front();
+            }
+            let wait = quiet.contains(name) || told.len() >= PER_MINUTE;
+            let sum = due.len() > 1 && (held || due.len() > AT_ONCE || told.len() + due.len() > PER_MINUTE);
+            let stage = match (wait, sum) {
+                (true, _) => DeliveryStage::Held,
+                (false, true) => DeliveryStage::Summed,
+                (false, false) => DeliveryStage::Sent,
+            };
+            let mut texts = Vec::new();
+            for tag in &due {
+                let Some(item) = self.items.get_mut(tag) else { continue };
+                texts.push(match &mut item.silence {
+                    None => Arc::clone(&item.text),
+                    Some(silence) => {
+                        silence.told = true;
+                        Arc::new(item.text.of_minutes((now - silence.since) / MINUTE))
+                    }
+                });
+                // The end of a run is never withdrawn, so nothing of it is kept.
+                match stage {
+                    DeliveryStage::Held => drop(item.to.insert(name.clone(), stage)),
+                    _ if !item.text.what.lasts() => drop(item.to.remove(name)),
+                    _ => drop(item.to.insert(name.clone(), stage)),
+                }
+            }
+            match stage {
+                DeliveryStage::Summed => {
+                    told.push_back(now);
+                    let asked = texts.iter().filter(|text| text.what == NewsKind::Request);
+                    self.sums.entry(name.clone()).or_default().extend(asked.map(|text| text.tag.clone()));
+                    actions.push(RuleAction::Summarize { target: name.clone(), texts });
+                }
+                DeliveryStage::Sent => {
+                    told.extend(texts.iter().map(|_| now));
+                    actions.extend(texts.into_iter().map(|text| RuleAction::Notify { target: name.clone(), text }));
+                }
+                DeliveryStage::Held | DeliveryStage::Waiting(_) => {}
+            }
+        }
+        self.items.retain(|_, item| item.text.what.lasts() || !item.to.is_empty());
+        actions
+    }
+
+    /// When something is due next, if nothing else changes.
+    pub(super) fn next(&self, now: Millis) -> Option<Millis> {
+        let mut next: Option<Millis> = None;
+        for item in self.items.values() {
+            if !item.may_be_due(self.shortest, now) {
+                if let Some(at) = item.first(self.shortest) {
+                    next = Some(next.map_or(at, |next| next.min(at)));
+                }
+                continue;
+            }
+            for (name, stage) in &item.to {
+                let Some(target) = self.targets.get(name) else { continue };
+                let at = match stage {
+                    DeliveryStage::Waiting(_)
+                        if self.viewers.iter().any(|viewer| counts(viewer, target, &item.text)) =>
+                    {
+                        continue;
+                    }
+                    DeliveryStage::Waiting(since) => match item.due(target, *since + self.after) {
+                        Some(at) => at,
+                        None => continue,
+                    },
+                    DeliveryStage::Held => {
+                        let quiet = self.quiet_until(target, now);
+                        let pace = self.told.get(name).and_then(|told| told.front()).map(|at| *at + MINUTE);
+                        quiet.or(pace).unwrap_or(now)
+                    }
+                    DeliveryStage::Sent | DeliveryStage::Summed => continue,
+                };
+                next = Some(next.map_or(at, |next| next.min(at)));
+            }
+        }
+        next
+    }
+
+    /// A notification was not delivered, so there is nothing to withdraw.
+    pub(super) fn lost(&mut self, target: &str, tag: &str) {
+        let Some(item) = self.items.get_mut(tag) else { return };
+        if item.silence.is_none() {
+            item.to.remove(target);
+        } else if let Some(stage) = item.to.get_mut(target) {
+            // Once for each silence, whether or not it arrived.
+            *stage = DeliveryStage::Summed;
+        }
+    }
+}
+
+impl PendingNews {
+    /// When the first target could be told, for the silence of a run without an open request.
+    fn first(&self, shortest: Option<Millis>) -> Option<Millis> {
+        let silence = self.silence.as_ref().filter(|silence| silence.asked.is_empty())?;
+        Some(silence.since + shortest?)
+    }
+
+    /// Whether anything of it may be due: of runs this is a quick no, since there are many and each event is a reason to look.
+    fn may_be_due(&self, shortest: Option<Millis>, now: Millis) -> bool {
+        self.silence.is_none() || self.first(shortest).is_some_and(|at| at <= now)
+    }
+
+    /// When a target is to be told that waits until `unseen` because of its viewers; `None` if it is not.
+    fn due(&self, target: &TargetState, unseen: Millis) -> Option<Millis> {
+        match &self.silence {
+            None => Some(unseen),
+            Some(silence) => Some(unseen.max(silence.since + target.wants.silence()?)),
+        }
+    }
+}
+
+/// Whether this viewer spares the target the news. A device that may only watch (a wall display, a guest) does not spare others a
+/// request that it cannot answer.
+fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText) -> bool {
+    let session = Target::Session(&text.session_id, &text.runtime_id);
+    let may = |scope| viewer.grant.covers(scope, session);
+    let own = target.device.as_ref().is_some_and(|(device, _)| *device == viewer.device);
+    let answers = match text.what {
+        NewsKind::Request => text.may_allow(&viewer.grant),
+        NewsKind::Ended | NewsKind::Failed | NewsKind::Stalled => may(Scope::Approve) || may(Scope::Prompt),
+    };
+    may(Scope::Watch) && (own || answers)
+}
+
+/// Whether a target wants such news, and may see it.
+fn wanted(target: &TargetState, text: &NotificationText) -> bool {
+    let sees = |(_, grant): &(DeviceId, Grant)| {
+        grant.covers(Scope::Watch, Target::Session(&text.session_id, &text.runtime_id))
+    };
+    target.wants.covers(text.what) && target.device.as_ref().is_none_or(sees)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,535 @@
+//! The text of a notification. Pure.
+//!
+//! The title is the gateway's own words. What an agent said is in the body, safe to show, shortened to fit, and without whatever looks
+//! like a secret: a notification appears on lock screens and in logs of webhooks.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use plexus_auth::{Grant, Target};
+use plexus_protocol::answers::Unavailable;
+use plexus_protocol::text::hides;
+use plexus_protocol::{
+    Choice, Request, RequestId, RequestState, RequestType, Risk, RuntimeId, Scope, SessionId, Timestamp,
+};
+use plexus_risk::masked;
+
+/// The kind of news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NewsKind {
+    /// A request is open.
+    Request,
+    /// A run completed.
+    Ended,
+    /// A run failed.
+    Failed,
+    /// A run goes on, but nothing has happened for a while.
+    Stalled,
+}
+
+impl NewsKind {
+    /// Whether it is news until it is over, and not only once.
+    pub(super) fn lasts(self) -> bool {
+        matches!(self, Self::Request | Self::Stalled)
+    }
+}
+
+/// Longest payload, in bytes of JSON; the body is cut to fit. Encrypted and padded it stays below what services accept.
+pub(super) const PAYLOAD_MAX: usize = 2048;
+/// Longest name or title that is quoted, in characters.
+const NAME_CHARS: usize = 60;
+/// Bytes of a request that a withdrawal and a line of a summary repeat.
+const BRIEF: usize = 120;
+/// Lines of a summary; the others are counted.
+const SUM_LINES: usize = 6;
+/// Bytes of what stands below the request: reasons, warnings, where it can be answered, the title of the session. They are kept, and
+/// the request is cut.
+const ASIDE: usize = 600;
+/// The tag of summaries: a new one replaces the last.
+pub(super) const SUM_TAG: &str = "summary";
+
+/// One piece of news, with all that a notification may say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NotificationText {
+    pub(super) tag: String,
+    pub(super) what: NewsKind,
+    pub(super) session_id: SessionId,
+    pub(super) runtime_id: RuntimeId,
+    title: String,
+    /// Masked, not yet cut.
+    body: String,
+    /// Lines below the body; masked.
+    notes: Vec<String>,
+    request: Option<Asked>,
+}
+
+/// What a client needs to show and answer a request.
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    request_id: RequestId,
+    digest: String,
+    risk: Risk,
+    /// Whether it can be answered by a yes or a no.
+    yes_or_no: bool,
+    expires_at: Option<Timestamp>,
+}
+
+/// The urgency for a push service (RFC 8030, 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Low,
+    Normal,
+    High,
+}
+
+impl Urgency {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A notification for any target.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NotificationMessage {
+    pub(super) tag: String,
+    pub(super) payload: Value,
+    pub(super) urgency: Urgency,
+    /// How long a push service keeps it for a phone that is offline, in seconds.
+    pub(super) ttl: i64,
+}
+
+const HOUR: i64 = 3600;
+/// The time to live of a request, in seconds, unless it expires sooner.
+const TTL_REQUEST: i64 = 24 * HOUR;
+/// The time to live of the end of a run, in seconds.
+const TTL_END: i64 = 4 * HOUR;
+/// The time to live of a test, in seconds.
+const TTL_TEST: i64 = 60;
+
+impl NotificationText {
+    /// The news that a request is open.
+    pub(super) fn of_request(request: &Request, session_title: Option<&str>) -> Self {
+        let asks = match request.kind {
+            RequestType::Confirm | RequestType::Permission => "asks for permission",
+            RequestType::Prompt | RequestType::Elicitation => "asks for an answer",
+            RequestType::Pick => "asks to choose",
+        };
+        let danger = if request.risk == Risk::Danger { ": dangerous" } else { "" };
+        let mut notes = Vec::new();
+        if request.risk > Risk::Low && !request.risk_reasons.is_empty() {
+            notes.push(format!("Why: {}", masked(&request.risk_reasons.join("; "))));
+        }
+        notes.extend(request.warnings.iter().map(|warning| format!("⚠ {warning}")));
+        notes.extend(quoted(session_title));
+        let kinds = |wanted: fn(Choice) -> bool| request.options.iter().any(|option| wanted(option.kind));
+        let yes_or_no = match request.kind {
+            RequestType::Confirm => true,
+            RequestType::Permission => kinds(|kind| kind == Choice::AllowOnce) && kinds(Choice::rejects),
+            RequestType::Prompt | RequestType::Pick | RequestType::Elicitation => false,
+        };
+        Self {
+            tag: format!("request:{}", request.request_id),
+            what: NewsKind::Request,
+            session_id: request.session_id.clone(),
+            runtime_id: request.runtime_id.clone(),
+            title: format!("{} {asks}{danger}", request.runtime_id),
+            body: masked(&request.display),
+            notes,
+            request: Some(Asked {
+                request_id: request.request_id.clone(),
+                digest: request.digest.clone(),
+                risk: request.risk,
+                yes_or_no: yes_or_no && !request.observe_only,
+                expires_at: request.expires_at,
+            }),
+        }
+    }
+
+    /// The news that a run ended.
+    pub(super) fn of_end(
+        run: &str,
+        failed: bool,
+        session_id: SessionId,
+        runtime_id: RuntimeId,
+        message: Option<&str>,
+        session_title: Option<&str>,
+    ) -> Self {
+        Self {
+            tag: format!("run:{run}"),
+            what: if failed { NewsKind::Failed } else { NewsKind::Ended },
+            title: format!("{runtime_id} {}", if failed { "failed" } else { "is done" }),
+            session_id,
+            runtime_id,
+            body: message.map(masked).unwrap_or_default(),
+            notes: quoted(session_title).into_iter().collect(),
+            request: None,
+        }
+    }
+
+    /// The news that nothing has happened in a run for a while; [`of_minutes`](Self::of_minutes) says for how long.
+    pub(super) fn of_silence(
+        run: &str,
+        session_id: SessionId,
+        runtime_id: RuntimeId,
+        session_title: Option<&str>,
+    ) -> Self {
+        Self {
+            tag: format!("silence:{run}"),
+            what: NewsKind::Stalled,
+            title: format!("{runtime_id} makes no progress"),
+            session_id,
+            runtime_id,
+            body: "The run goes on, but nothing has happened in it since. It may be stuck.".into(),
+            notes: quoted(session_title).into_iter().collect(),
+            request: None,
+        }
+    }
+
+    /// The same, with the length of the silence.
+    pub(super) fn of_minutes(&self, minutes: i64) -> Self {
+        Self { title: format!("{}: no progress for {minutes} min", self.runtime_id), ..self.clone() }
+    }
+
+    /// News with a tag and no words, for tests of the rule.
+    #[cfg(test)]
+    pub(super) fn plain(what: NewsKind, tag: String) -> Self {
+        Self {
+            tag,
+            what,
+            session_id: SessionId::trusted("s_1"),
+            runtime_id: RuntimeId::trusted("demo"),
+            title: String::new(),
+            body: String::new(),
+            notes: Vec::new(),
+            request: None,
+        }
+    }
+
+    /// The notification for a target; `grant` is that of its device, absent for the channels of the owner.
+    pub(super) fn message(&self, grant: Option<&Grant>, now: Timestamp) -> NotificationMessage {
+        let kind = match self.what {
+            NewsKind::Request => "request",
+            NewsKind::Ended => "ended",
+            NewsKind::Failed => "failed",
+            NewsKind::Stalled => "no_progress",
+        };
+        let mut payload = json!({
+            "kind": kind, "tag": self.tag, "title": self.title, "session_id": self.session_id,
+        });
+        let (mut urgency, mut ttl) = match self.what {
+            NewsKind::Failed | NewsKind::Stalled => (Urgency::Normal, TTL_END),
+            NewsKind::Request | NewsKind::Ended => (Urgency::Low, TTL_END),
+        };
+        let mut notes = self.notes.clone();
+        if let Some(asked) = &self.request {
+            let answers = grant.is_none_or(|grant| self.may_answer(grant));
+            let allows = grant.is_none_or(|grant| self.may_allow(grant));
+            if answers && !allows {
+                // Below the reasons, above the title.
+                let reasons = notes.first().is_some_and(|line| line.starts_with("Why: "));
+                notes.insert(usize::from(reasons), Unavailable::Risk.text().into());
+            }
+            payload["request_id"] = json!(asked.request_id);
+            payload["digest"] = json!(asked.digest);
+            payload["risk"] = json!(asked.risk);
+            if asked.yes_or_no && answers {
+                payload["actions"] = if allows { json!(["allow_once", "deny"]) } else { json!(["deny"]) };
+            }
+            // The agent waits; a request that only reads can wait until the phone wakes.
+            urgency = if asked.risk == Risk::Low { Urgency::Normal } else { Urgency::High };
+            let left = asked.expires_at.map_or(TTL_REQUEST, |at| (at.as_millis() - now.as_millis()) / 1000);
+            ttl = left.clamp(0, TTL_REQUEST);
+        }
+        NotificationMessage { tag: self.tag.clone(), payload: with_body(payload, &self.body, &notes), urgency, ttl }
+    }
+
+    /// The withdrawal; `end` is how it ended and by whom.
+    pub(super) fn withdrawn(&self, end: &RunEndText) -> NotificationMessage {
+        let mut payload = json!({
+            "kind": "withdrawn", "tag": self.tag, "title": end.title(), "session_id": self.session_id,
+        });
+        if let Some(asked) = &self.request {
+            payload["request_id"] = json!(asked.request_id);
+        }
+        if let Some(by) = &end.by {
+            payload["by"] = json!(name(by));
+        }
+        let body = format!("{}: {}", self.runtime_id, self.brief());
+        NotificationMessage {
+            tag: self.tag.clone(),
+            payload: with_body(payload, &body, &[]),
+            urgency: Urgency::Normal,
+            ttl: TTL_REQUEST,
+        }
+    }
+
+    /// Whether a device with this grant may answer it, if only by denying.
+    fn may_answer(&self, grant: &Grant) -> bool {
+        grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id))
+    }
+
+    /// Whether a device with this grant may allow it.
+    pub(super) fn may_allow(&self, grant: &Grant) -> bool {
+        let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
+        self.may_answer(grant) && grant.approve_up_to.is_none_or(|most| risk <= most)
+    }
+
+    /// The first line of the body, shortened.
+    fn brief(&self) -> &str {
+        cut(self.body.lines().next().unwrap_or_default(), BRIEF)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RunEndText {
+    pub(super) state: RequestState,
+    pub(super) ok: Option<bool>,
+    /// Who answered, if somebody did.
+    pub(super) by: Option<String>,
+}
+
+impl RunEndText {
+    fn title(&self) -> String {
+        let by = self.by.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
+        match (self.state, self.ok) {
+            (RequestState::Answered, Some(true)) => format!("Allowed{by}"),
+            (RequestState::Answered, Some(false)) => format!("Denied{by}"),
+            (RequestState::Answered, None) => format!("Answered{by}"),
+            (RequestState::Expired, _) => "Expired: nobody answered in time".into(),
+            (RequestState::Orphaned, _) => "No longer open: the agent is gone".into(),
+            (RequestState::Open | RequestState::Withdrawn, _) => "No longer open".into(),
+        }
+    }
+}
+
+/// One notification of several pieces of news.
+pub(super) fn summary(texts: &[Arc<NotificationText>]) -> Option<NotificationMessage> {
+    let count = |what| texts.iter().filter(|text| text.what == what).count();
+    let (asked, failed, ended) = (count(NewsKind::Request), count(NewsKind::Failed), count(NewsKind::Ended));
+    let silent = count(NewsKind::Stalled);
+    let of = |count: usize, one: &str, more: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {more}")),
+    };
+    let parts = [
+        of(asked, "question waits", "questions wait"),
+        of(failed, "run failed", "runs failed"),
+        of(ended, "run has ended", "runs have ended"),
+        of(silent, "run makes no progress", "runs make no progress"),
+    ];
+    let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let line = |text: &Arc<NotificationText>| match text.brief() {
+        "" => text.title.clone(),
+        brief => format!("{}: {brief}", text.runtime_id),
+    };
+    let mut lines: Vec<String> = texts.iter().take(SUM_LINES).map(line).collect();
+    if texts.len() > SUM_LINES {
+        lines.push(format!("and {} more", texts.len() - SUM_LINES));
+    }
+    let (kind, urgency, ttl) = match (asked, failed) {
+        (1.., _) => ("request", Urgency::High, TTL_REQUEST),
+        (_, 1..) => ("failed", Urgency::Normal, TTL_END),
+        _ if silent > 0 && ended == 0 => ("no_progress", Urgency::Normal, TTL_END),
+        _ => ("ended", Urgency::Low, TTL_END),
+    };
+    let first = texts.iter().find(|text| text.what == NewsKind::Request).or(texts.first())?;
+    let payload = json!({ "kind": kind, "tag": SUM_TAG, "title": title, "session_id": first.session_id });
+    Some(NotificationMessage { tag: SUM_TAG.into(), payload: with_body(payload, &lines.join("\n"), &[]), urgency, ttl })
+}
+
+/// The withdrawal of the last summary.
+pub(super) fn sum_withdrawn() -> NotificationMessage {
+    let payload = json!({ "kind": "withdrawn", "tag": SUM_TAG, "title": "No open requests any more", "body": "" });
+    NotificationMessage { tag: SUM_TAG.into(), payload, urgency: Urgency::Normal, ttl: TTL_REQUEST }
+}
+
+/// A test notification.
+pub(super) fn test(device: &str) -> NotificationMessage {
+    let payload = json!({
+        "kind": "test", "tag": "test", "title": "Notifications work", "body": format!("This is {}.", name(device)),
+    });
+    NotificationMessage { tag: "test".into(), payload, urgency: Urgency::High, ttl: TTL_TEST }
+}
+
+/// The payload with `notes` and as much of the body as fits above it.
+fn with_body(mut payload: Value, body: &str, notes: &[String]) -> Value {
+    let whole = notes.join("\n");
+    let kept = cut(&whole, ASIDE);
+    let more = if kept.len() < whole.len() { "…" } else { "" };
+    let between = if body.is_empty() || kept.is_empty() { "" } else { "\n" };
+    let (mut fits, mut most) = (0, body.len().min(PAYLOAD_MAX));
+    loop {
+        // The length in JSON depends on escapes, so the longest beginning that fits is found by bisection.
+        let tried = (fits + most).div_ceil(2);
+        let short = cut(body, tried);
+        let dots = if short.len() < body.len() { "…" } else { "" };
+        payload["body"] = format!("{short}{dots}{between}{kept}{more}").into();
+        match payload.to_string().len() <= PAYLOAD_MAX {
+            _ if tried == 0 => return payload,
+            true if tried == most => return payload,
+            true => fits = tried,
+            false => most = tried - 1,
+        }
+    }
+}
+
+/// The beginning of a text, at most so many bytes.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// A name that somebody gave, without invisible characters and those that change the direction of text.
+fn name(text: &str) -> String {
+    let mut before = None;
+    let mut plain = |c| if hides(c, before.replace(c)) { '·' } else { c };
+    text.chars().take(NAME_CHARS).map(&mut plain).collect()
+}
+
+/// The title of the session, which an agent may have given, in quotes.
+fn quoted(session_title: Option<&str>) -> Option<String> {
+    let title = session_title.filter(|title| !title.trim().is_empty())?;
+    Some(format!("“{}”", name(&masked(title))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(more: Value) -> Request {
+        let mut all = json!({
+            "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1,
+            "type": "permission", "risk": "elevated", "state": "open", "title": "System: approved", "display": "touch a.txt", "warnings": [],
+            "digest": "d".repeat(64), "allow_reason": false, "allow_remember": false, "opened_at": "2026-01-31T09:30:00Z",
+            "options": [
+                { "id": "a", "label": "A", "kind": "allow_once" }, { "id": "b", "label": "B", "kind": "reject_once" },
+            ],
+        });
+        for (name, value) in more.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn told(more: Value, grant: Option<&Grant>) -> NotificationMessage {
+        let now = "2026-01-31T09:30:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
+        NotificationText::of_request(&request(more), Some("My work")).message(grant, Timestamp::from_millis(now))
+    }
+
+    #[test]
+    fn push_text_of_a_request_has_buttons_only_for_who_may_answer() {
+        let message = told(json!({}), None);
+        assert_eq!(
+            message.payload,
+            json!({
+                "kind": "request", "tag": "request:q_1", "title": "demo asks for permission",
+                "body": "touch a.txt\n“My work”", "risk": "elevated", "session_id": "s_1", "request_id": "q_1", "digest": "d".repeat(64),
+                "actions": ["allow_once", "deny"],
+            })
+        );
+        assert_eq!((message.urgency, message.ttl), (Urgency::High, TTL_REQUEST));
+        let grant = Grant::of;
+        let actions_of = |more, grant: Option<&Grant>| told(more, grant).payload.get("actions").cloned();
+        let actions = |more, grant: Option<&Grant>| actions_of(more, grant).is_some();
+        assert!(actions(json!({}), Some(&grant(&[Scope::Watch, Scope::Approve]))));
+        assert!(!actions(json!({}), Some(&grant(&[Scope::Watch]))));
+        let low = Grant { approve_up_to: Some(Risk::Low), ..Grant::all() };
+        // Above its risk limit, a device denies and does not allow.
+        assert_eq!(actions_of(json!({}), Some(&low)), Some(json!(["deny"])));
+        assert_eq!(actions_of(json!({ "risk": "low" }), Some(&low)), Some(json!(["allow_once", "deny"])));
+        assert!(!actions(json!({}), Some(&Grant { scopes: vec![Scope::Watch], ..low })));
+        assert!(!actions(json!({ "observe_only": true }), None));
+        assert!(!actions(json!({ "type": "prompt", "options": [] }), None));
+        assert!(!actions(json!({ "options": [{ "id": "a", "label": "A", "kind": "allow_always" }] }), None));
+        assert!(actions(json!({ "type": "confirm", "options": [] }), None));
+
+        let danger = told(json!({ "risk": "danger", "expires_at": "2026-01-31T09:31:00Z" }), None);
+        assert_eq!((danger.payload["risk"].as_str(), danger.ttl), (Some("danger"), 60));
+        assert_eq!(danger.payload["title"], "demo asks for permission: dangerous");
+    }
+
+    #[test]
+    fn push_text_is_bounded_and_shows_no_typed_secret() {
+        for display in ["x y ".repeat(50_000), "\"\\\n\u{1}".repeat(5000), "漢字 ".repeat(3000)] {
+            let message = told(json!({ "display": display, "default_value": "hunter2", "secret": true }), None);
+            let text = message.payload.to_string();
+            assert!(text.len() <= PAYLOAD_MAX && text.len() > PAYLOAD_MAX / 2, "{}", text.len());
+            assert!(message.payload["body"].as_str().unwrap().ends_with("…\n“My work”"));
+            assert!(!text.contains("hunter2"));
+        }
+        let warned = told(json!({ "warnings": ["has 1 invisible character(s)"], "display": "TOKEN=abc x" }), None);
+        assert_eq!(warned.payload["body"], "TOKEN=••• x\n⚠ has 1 invisible character(s)\n“My work”");
+    }
+
+    #[test]
+    fn push_text_of_a_risk_has_its_reasons_and_where_to_answer() {
+        let risky = |more: Value| {
+            let mut all =
+                json!({ "risk": "danger", "risk_reasons": ["deletes outside the folder", "sends TOKEN=hunter2"] });
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            all
+        };
+        let body =
+            |more: Value, grant: Option<&Grant>| told(risky(more), grant).payload["body"].as_str().unwrap().to_owned();
+        let why = "Why: deletes outside the folder; sends TOKEN=•••";
+        assert_eq!(body(json!({}), None), format!("touch a.txt\n{why}\n“My work”"));
+        assert_eq!(body(json!({ "risk": "low" }), None), "touch a.txt\n“My work”");
+        let limited = Grant { approve_up_to: Some(Risk::Elevated), ..Grant::all() };
+        let place = Unavailable::Risk.text();
+        assert_eq!(body(json!({}), Some(&limited)), format!("touch a.txt\n{why}\n{place}\n“My work”"));
+        assert!(!body(json!({ "risk": "elevated" }), Some(&limited)).contains("this device"));
+        let watches = Grant { scopes: vec![Scope::Watch], ..limited.clone() };
+        assert!(!body(json!({}), Some(&watches)).contains("this device"), "it may answer nothing anyway");
+        // A long request never pushes the reasons out; many reasons still fit.
+        let long = body(json!({ "display": "x y ".repeat(50_000) }), Some(&limited));
+        assert!(long.contains(&format!("…\n{why}\n{place}\n")), "{long}");
+        let many = told(risky(json!({ "risk_reasons": vec!["\"deletes\" 漢字"; 500] })), Some(&limited)).payload;
+        assert!(
+            many.to_string().len() <= PAYLOAD_MAX && many["body"].as_str().unwrap().starts_with("touch a.txt\nWhy: ")
+        );
+    }
+
+    #[test]
+    fn push_text_of_a_withdrawal_says_how_and_by_whom() {
+        let text = NotificationText::of_request(&request(json!({ "display": "touch a.txt\nin /src" })), None);
+        let end =
+            |state, ok, by: Option<&str>| text.withdrawn(&RunEndText { state, ok, by: by.map(Into::into) }).payload;
+        let allowed = end(RequestState::Answered, Some(true), Some("my\u{202e} phone"));
+        assert_eq!(
+            allowed,
+            json!({
+                "kind": "withdrawn", "tag": "request:q_1", "title": "Allowed by my· phone", "by": "my· phone",
+                "body": "demo: touch a.txt", "session_id": "s_1", "request_id": "q_1",
+            })
+        );
+        assert_eq!(end(RequestState::Answered, Some(false), Some("x"))["title"], "Denied by x");
+        assert_eq!(end(RequestState::Expired, None, None)["title"], "Expired: nobody answered in time");
+        assert!(end(RequestState::Expired, None, None).get("by").is_none());
+    }
+
+    #[test]
+    fn push_text_of_a_summary_counts_and_names() {
+        let asked = |n: usize| {
+            Arc::new(NotificationText::of_request(
+                &request(json!({ "display": format!("touch {n}"), "request_id": format!("q_{n}") })),
+                None,
+            ))
+        };
+        let (session, runtime) = (SessionId::trusted("s_1"), RuntimeId::trusted("demo"));
+        let ended = Arc::new(NotificationText::of_end("r_1", true, session, runtime, None, None));
+        let texts: Vec<_> = (0..7).map(asked).chain([ended]).collect();
+        let message = summary(&texts).unwrap();
+        assert_eq!(message.payload["title"], "7 questions wait, 1 run failed");
+        assert_eq!(message.payload["kind"], "request");
+        assert_eq!(message.tag, SUM_TAG);
+        let body = message.payload["body"].as_str().unwrap();
+        assert!(body.starts_with("demo: touch 0\n") && body.ends_with("\nand 2 more"), "{body}");
+        assert!(message.payload.get("actions").is_none() && message.payload.get("request_id").is_none());
+    }
+}

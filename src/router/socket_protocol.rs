@@ -1,0 +1,37 @@
+//! The trait that a protocol over a WebSocket implements; [`ws`](super::ws) runs it.
+
+use futures_util::future::BoxFuture;
+use plexus_protocol::{Cursor, Origin};
+
+/// The frames of the response to a message; none for a notification. Dropping it early does not undo the call.
+pub type Reply = BoxFuture<'static, Vec<u8>>;
+
+/// A protocol over a WebSocket.
+pub trait SocketProtocol: Send {
+    /// Handles one message. The call begins when the reply is first polled; replies are polled in the order of the messages.
+    /// Dropping a reply early does not undo the call.
+    fn message(&mut self, text: &str) -> Option<Reply>;
+
+    /// Whether the client has initialized. Before that it gets no messages, and it has ten seconds to do so.
+    fn initialized(&self) -> bool;
+
+    /// A runtime has changed.
+    fn runtimes_changed(&mut self) {}
+
+    /// The reason to close the connection as going away, if there is one.
+    fn close_reason(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// A session was deleted.
+    fn session_deleted(&mut self, _session: &Origin) {}
+
+    /// The next frames besides replies and those of an [`EventFan`](super::fanout::EventFan). Polled only while nothing waits to be
+    /// written, so that a client that does not read costs only a cursor. `None` closes the connection. Must be cancellation safe.
+    fn next_frames(&mut self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(std::future::pending())
+    }
+
+    /// The cursor for a client that is closed because it makes no progress.
+    fn cursor(&self) -> Option<Cursor>;
+}
