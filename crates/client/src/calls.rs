@@ -28,6 +28,8 @@ use plexus_protocol::{
 };
 use serde::Serialize;
 
+use crate::{EventsPage, Pieces};
+
 /// A request over HTTP, as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiRequest {
@@ -48,6 +50,18 @@ pub struct ApiCall<R> {
     /// The request of the call.
     pub request: ApiRequest,
     response: PhantomData<fn() -> R>,
+}
+
+impl ApiCall<UsageSums> {
+    /// Limits the sums to a session.
+    pub fn in_session(self, session: Option<&SessionId>) -> Self {
+        self.query("session_id", session)
+    }
+
+    /// Limits the sums to a runtime.
+    pub fn in_runtime(self, runtime: Option<&RuntimeId>) -> Self {
+        self.query("runtime_id", runtime)
+    }
 }
 
 impl<R> ApiCall<R> {
@@ -178,9 +192,16 @@ routes! {
     /// Creates a read-only link to a session.
     share(session: &SessionId; NewShare) -> Share = POST "/v1/sessions/{session}/shares";
 
+    /// All events of a session; `format` is `ndjson`, `md` or `html`.
+    export(session: &SessionId, format: &str) -> Pieces
+        = GET "/v1/sessions/{session}/export" { "format" = Some(format) };
+
     /// The files that a session, or one run of it, changed.
     changes(session: &SessionId, run: Option<&RunId>) -> ChangesView
         = GET "/v1/sessions/{session}/changes" { "run" = run };
+    /// All that a session, or one run of it, changed, as one patch.
+    changes_patch(session: &SessionId, run: Option<&RunId>) -> Pieces
+        = GET "/v1/sessions/{session}/changes/patch" { "run" = run };
     /// The diff of a changed file.
     change_diff(session: &SessionId, path: &str, run: Option<&RunId>) -> ChangeDiff
         = GET "/v1/sessions/{session}/changes/file" { "path" = Some(path), "run" = run };
@@ -246,6 +267,14 @@ routes! {
     remove_proxy() -> () = DELETE "/v1/listeners/proxy";
 }
 
+/// A page of the events of a session, or of all, after a cursor (empty: from the oldest). The chunks of a message are one event, as are the
+/// updates of a tool call.
+pub fn merged_events(session: Option<&SessionId>, after: &str, limit: usize) -> ApiCall<EventsPage> {
+    let path = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
+    let call = ApiCall::new("GET", path).query("merge", Some(true)).query("limit", Some(limit));
+    call.query("after", Some(after))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +290,9 @@ mod tests {
         assert_eq!(path(search("a b&c", Some(5)).request), "/v1/search?q=a+b%26c&limit=5");
         assert_eq!(path(requests(Some(RequestState::Open), None, None).request), "/v1/requests?state=open");
         assert_eq!(path(usage(UsageBy::Day, None, None, -60, None).request), "/v1/usage?by=day&utc_offset=-60");
+        let sums = usage(UsageBy::Day, None, None, 0, None).in_session(Some(&session)).in_runtime(None);
+        assert_eq!(path(sums.request), "/v1/usage?by=day&utc_offset=0&session_id=s_1");
+        assert_eq!(path(merged_events(None, "", 9).request), "/v1/events?merge=true&limit=9&after=");
         assert_eq!(
             path(pairing("p1", Some(20), Some(PairingState::Joined)).request),
             "/v1/pairings/p1?wait=20&known=joined"

@@ -46,6 +46,7 @@ use tokio::sync::Mutex;
 use crate::calls::{ApiCall, ApiRequest};
 use crate::connection::{CallConnection, PATIENCE};
 use crate::liveness::{LivenessSocket, Patience};
+use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::api::problem::{ProblemDetails, ProblemMembers};
 use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
@@ -130,9 +131,9 @@ pub struct PromptAccepted {
     pub ahead: u64,
 }
 
-/// A page of a session's history.
+/// A page of events. With a `resume` other than `ok`, a snapshot replaces lost events.
 #[derive(Debug, Deserialize)]
-pub struct PastPage {
+pub struct EventsPage {
     /// The events in log order; [`Envelope::read`] reads each.
     pub events: Vec<Box<RawValue>>,
     /// The cursor of the previous page; none on the first.
@@ -141,6 +142,8 @@ pub struct PastPage {
     pub next: String,
     /// The end of the log.
     pub head: String,
+    /// Whether reading resumed at the cursor.
+    pub resume: ResumeVerdict,
 }
 
 /// A client. Cheap to clone; clones share one connection for calls. Every [`Follow`] has a connection of its own.
@@ -189,14 +192,22 @@ impl GatewayReply {
 
     /// The refusal in a reply that is not a success. One that is no problem of the gateway, such as of a proxy, has the status alone.
     pub fn refusal(&self) -> ApiError {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct ProblemText {
+            code: String,
+            detail: Option<String>,
+        }
         let (status, retry_after) = (self.status, self.retry_after);
         match serde_json::from_str::<ProblemDetails>(&self.text) {
             Ok(ProblemDetails { code, detail, more, .. }) => {
                 ApiError { status, code: code.into_owned(), message: detail, data: more, retry_after }
             }
+            // A member has a value that only a newer gateway has.
             Err(_) => {
-                let message = format!("the gateway answered with status {status}");
-                ApiError { status, code: String::new(), message, data: Box::default(), retry_after }
+                let ProblemText { code, detail } = serde_json::from_str(&self.text).unwrap_or_default();
+                let message = detail.unwrap_or_else(|| format!("the gateway answered with status {status}"));
+                ApiError { status, code, message, data: Box::default(), retry_after }
             }
         }
     }
@@ -312,11 +323,11 @@ impl Client {
     }
 
     /// A page of a session's history before a cursor; `None` for the newest page. With `merge`, the chunks of a message and the updates of
-    /// a tool call are one event each. Continue with [`PastPage::previous`].
+    /// a tool call are one event each. Continue with [`EventsPage::previous`].
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<PastPage, Error> {
+    pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<EventsPage, Error> {
         let before = before.unwrap_or("now");
         self.call_idempotent("session.history", json!({ "session_id": session, "before": before, "merge": merge }))
             .await
@@ -434,12 +445,13 @@ impl Client {
         GatewayReply::read_from(answer).await
     }
 
-    /// A GET over HTTP whose body may have any length and is read piece by piece.
+    /// Makes a call whose response may have any length and is read piece by piece.
     ///
     /// # Errors
     /// As [`http`](Self::http).
-    pub async fn download(&self, path: &str) -> Result<Download, Error> {
-        let answer = self.send("GET", path, None, None, DOWNLOAD_TIMEOUT).await?;
+    pub async fn download(&self, call: &ApiCall<Pieces>) -> Result<Download, Error> {
+        let ApiRequest { method, path, .. } = &call.request;
+        let answer = self.send(method, path, None, None, DOWNLOAD_TIMEOUT).await?;
         if answer.status().is_success() {
             return Ok(Download::Pieces(Pieces(answer)));
         }
