@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::{Receipt, RequestState};
+
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
@@ -87,6 +89,32 @@ impl Outcome {
             answers: answers.collect(),
             reason: text(&receipt["reason"]),
             edited: text(&receipt["edited_display"]).or_else(|| text(&receipt["edited"])),
+        }
+    }
+
+    /// Reads a receipt whose members are known.
+    pub fn from_receipt(receipt: &Receipt) -> Self {
+        let Receipt { option_id, value, ids, answers, reason, edited, edited_display, .. } = receipt;
+        let decided = match (receipt.state, receipt.ok) {
+            (RequestState::Answered, Some(true)) => Decided::Allowed,
+            (RequestState::Answered, Some(false)) => Decided::Denied,
+            (RequestState::Answered, None) => Decided::Answered,
+            (RequestState::Expired, _) => Decided::Expired,
+            (RequestState::Withdrawn, _) => Decided::Withdrawn,
+            (RequestState::Orphaned, _) => Decided::Orphaned,
+            (RequestState::Open, _) => Decided::Closed,
+        };
+        Self {
+            request_id: receipt.request_id.to_string(),
+            decided,
+            by: receipt.resolved_by.name.clone(),
+            device: receipt.resolved_by.device_id.to_string(),
+            option: option_id.clone(),
+            items: ids.clone().unwrap_or_default(),
+            given: value.is_some() || ids.is_some() || answers.is_some(),
+            answers: answers.clone().unwrap_or_default().into_iter().collect(),
+            reason: reason.clone(),
+            edited: edited_display.clone().or_else(|| edited.clone()),
         }
     }
 
