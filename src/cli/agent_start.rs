@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use plexus::runtimes::{dialects, presets};
+use plexus_client::calls;
+use plexus_protocol::api::runtimes::StartRuntime;
 use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
-use serde_json::{Value, json};
 
 use super::client::{Client, did_you_mean};
 use super::failure::{CommandFailure, USAGE};
@@ -106,12 +107,11 @@ fn set_environment(spec: &mut RuntimeSpec, args: &AgentEnvironmentArgs) -> Resul
     Ok(())
 }
 
-/// The part of a request that starts a preset as this shell would: with this shell's keys, and its `PATH` if the program is there. The
-/// gateway checks whether the program is installed, since it may find it where this shell does not.
+/// A preset to start as this shell would: with this shell's keys, and its `PATH` if the program is there. The gateway checks whether the program is installed, since it may find it where this shell does not.
 ///
 /// # Errors
 /// There is no such preset.
-pub(super) fn preset_start(name: &str) -> anyhow::Result<Value> {
+pub(super) fn preset_start(name: &str) -> anyhow::Result<StartRuntime> {
     let environment = AgentEnvironmentArgs::default();
     let choice = AgentChoice { preset: Some(name), dialect: None, command: &[], cwd: None, environment: &environment };
     let mut spec = declared_spec(&choice)?;
@@ -122,11 +122,8 @@ pub(super) fn preset_start(name: &str) -> anyhow::Result<Value> {
     if let Some(path) = std::env::var("PATH").ok().filter(|_| program.is_some()) {
         spec.env.insert("PATH".into(), path);
     }
-    let mut request = json!({ "preset": name, "env": spec.env });
-    if let Some(method) = spec.auth_method {
-        request["auth_method"] = method.into();
-    }
-    Ok(request)
+    let RuntimeSpec { env, auth_method, .. } = spec;
+    Ok(StartRuntime { preset: Some(name.to_owned()), env, auth_method, ..StartRuntime::default() })
 }
 
 /// The runtime to start, with the program's name as it was given.
@@ -208,7 +205,7 @@ pub(super) async fn keep_if_opened<T>(
         && client.sessions().await.is_ok_and(|all| all.iter().all(|session| session.runtime_id != *id))
     {
         // It may be gone already.
-        let _ = client.delete(&format!("/v1/runtimes/{id}"), "removing the agent").await;
+        let _ = client.run(calls::stop_runtime(id), "removing the agent").await;
     }
     result
 }

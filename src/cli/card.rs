@@ -3,9 +3,8 @@
 
 use plexus_protocol::answers::{Answerer, actions};
 use plexus_protocol::{About, Number, Question, Request, RequestType, Risk};
-use serde_json::json;
 
-use super::output::{Paint, clean, line};
+use super::output::{Paint, clean, line, wire_name};
 
 /// Longest name, identifier or label, in characters.
 const NAME: usize = 100;
@@ -20,7 +19,7 @@ fn risk_label(risk: Risk) -> &'static str {
 
 /// A request: who asks, what exactly, and warnings. The caller adds how to answer.
 pub(crate) fn card(request: &Request, paint: Paint) -> String {
-    let kind = json!(request.kind).as_str().unwrap_or_default().to_owned();
+    let kind = wire_name(request.kind);
     let head = format!("? {} asks ({kind}, {})", line(request.runtime_id.as_str(), NAME), risk_label(request.risk));
     let mut out = format!("{}\n", paint.yellow(&head));
     if request.changed {
@@ -212,7 +211,7 @@ fn shell_word(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 

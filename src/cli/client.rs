@@ -1,14 +1,15 @@
 //! The commands' client: [`plexus_client`] as the local administrator of the gateway of the state folder, with errors as text
 //! for people.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use plexus::config::nearest;
-use plexus_client::{Address, Download, Error, Follow, FollowStart, GatewayReply, LocateGateway, Pieces};
-use plexus_protocol::{Request, RuntimeInfo, SessionId, SessionInfo};
-use serde::Deserialize;
+use plexus_client::calls::{self, ApiCall};
+use plexus_client::{Address, ApiError, Download, Error, Follow, FollowStart, GatewayReply, LocateGateway, Pieces};
+use plexus_protocol::{Request, RequestState, RuntimeInfo, SessionId, SessionInfo};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::failure::{CommandFailure, FAILURE, NO_GATEWAY, NOT_PERMITTED};
 use super::home::{Home, Running};
@@ -22,35 +23,73 @@ pub(crate) struct Client {
     pub(crate) gateway: plexus_client::Client,
 }
 
-/// An unsuccessful response: the status and, if the gateway sent one, the problem.
+/// A response: its value, and its text, which also has the members that only a newer gateway sends.
+pub(crate) struct Response<R> {
+    pub(crate) value: R,
+    pub(crate) text: String,
+}
+
+/// A whole list of the gateway, and the list as JSON by its name, with the members that only a newer gateway sends.
+pub(crate) struct Listing<T> {
+    pub(crate) items: Vec<T>,
+    pub(crate) json: Map<String, Value>,
+    ids: HashSet<String>,
+}
+
+impl<T: DeserializeOwned> Listing<T> {
+    pub(crate) fn new() -> Self {
+        Self { items: Vec::new(), json: Map::new(), ids: HashSet::new() }
+    }
+
+    /// Adds a page: its `items`, and all its lists as `text` has them. An item updated between two pages comes twice; its first state counts.
+    pub(crate) fn add(&mut self, items: Vec<T>, text: &str, id: impl Fn(&T) -> &str) -> anyhow::Result<()> {
+        let is_listed = |element: &Value| T::deserialize(element).is_ok_and(|item| self.ids.contains(id(&item)));
+        for (name, value) in serde_json::from_str::<Map<String, Value>>(text)? {
+            let Value::Array(elements) = value else { continue };
+            if let Value::Array(list) = self.json.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
+                list.extend(elements.into_iter().filter(|element| !is_listed(element)));
+            }
+        }
+        self.items.extend(items.into_iter().filter(|item| self.ids.insert(id(item).to_owned())));
+        Ok(())
+    }
+
+    /// The elements of the JSON.
+    pub(crate) fn elements(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.json.values_mut().filter_map(Value::as_array_mut).flatten()
+    }
+
+    /// Limits the list to its first items.
+    pub(crate) fn truncate(&mut self, limit: usize) {
+        self.items.truncate(limit);
+        self.json.values_mut().filter_map(Value::as_array_mut).for_each(|list| list.truncate(limit));
+    }
+}
+
+/// A refusal: its value, and its text.
 pub(crate) struct Refused {
-    pub(crate) status: u16,
-    pub(crate) problem: Value,
+    pub(crate) error: ApiError,
+    pub(crate) text: String,
 }
 
 impl Refused {
-    fn from_reply(reply: &GatewayReply) -> Self {
-        Self { status: reply.status, problem: reply.json() }
-    }
-
-    pub(crate) fn code(&self) -> &str {
-        self.problem["code"].as_str().unwrap_or_default()
+    fn from_reply(reply: GatewayReply) -> Self {
+        Self { error: reply.refusal(), text: reply.text }
     }
 
     /// A failure with the operation, the reason and the fix as its message.
     pub(crate) fn explain(&self, operation: &str) -> CommandFailure {
-        let detail = match self.problem["detail"].as_str() {
-            _ if self.status == 401 => "the gateway does not accept the token of the state folder".into(),
-            Some(detail) => detail.to_owned(),
-            None => format!("the gateway answered with status {}", self.status),
+        let detail = match self.error.status {
+            401 => "the gateway does not accept the token of the state folder",
+            _ => &self.error.message,
         };
-        let (code, fix) = match self.status {
+        let (code, fix) = match self.error.status {
             401 => (NOT_PERMITTED, "; check that PLEXUS_HOME is the gateway's"),
             403 => (NOT_PERMITTED, ""),
             503 => (FAILURE, "; try again in a moment"),
             _ => (FAILURE, ""),
         };
-        let fix = match self.code() {
+        let fix = match self.error.code.as_str() {
             "session_not_found" => "; `plexus ls` lists the sessions",
             "runtime_not_found" => "; `plexus ls` lists the runtimes",
             "request_not_found" => "; `plexus requests` lists the open ones",
@@ -125,144 +164,102 @@ impl Client {
         self.gateway.attach(session, start)
     }
 
-    /// Sends a request and reads the response's text.
-    async fn send(
+    /// Makes a call. `operation` names it in errors.
+    pub(crate) async fn run<R: DeserializeOwned>(&self, call: ApiCall<R>, operation: &str) -> anyhow::Result<R> {
+        Ok(self.request(call, operation).await?.value)
+    }
+
+    /// As [`run`](Self::run), with the text of the response.
+    pub(crate) async fn request<R: DeserializeOwned>(
         &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-        key: Option<&str>,
+        call: ApiCall<R>,
         operation: &str,
-    ) -> anyhow::Result<Result<String, Refused>> {
-        let reply = self.gateway.http(method, path, body, key).await.map_err(|error| failure(operation, &error))?;
-        Ok(if reply.is_ok() { Ok(reply.text) } else { Err(Refused::from_reply(&reply)) })
+    ) -> anyhow::Result<Response<R>> {
+        Ok(self.try_request(call, operation).await?.map_err(|refused| refused.explain(operation))?)
     }
 
-    /// `what` names the operation, for the error.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, operation: &str) -> anyhow::Result<T> {
-        let text =
-            self.send("GET", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
-        read(&text, operation)
+    /// As [`request`](Self::request), for callers that handle the refusal.
+    pub(crate) async fn try_request<R: DeserializeOwned>(
+        &self,
+        call: ApiCall<R>,
+        operation: &str,
+    ) -> anyhow::Result<Result<Response<R>, Refused>> {
+        let reply = self.gateway.perform(&call.request).await.map_err(|error| failure(operation, &error))?;
+        if !reply.is_ok() {
+            return Ok(Err(Refused::from_reply(reply)));
+        }
+        let value = reply.read().map_err(|error| {
+            let fix = "check that `plexus` and the gateway have the same version; `plexus doctor` shows both";
+            let reason = match error {
+                Error::Answer(reason) => reason.to_string(),
+                error => error.to_string(),
+            };
+            CommandFailure::plain(format!(
+                "{operation}: the gateway's response could not be understood ({reason}); {fix}"
+            ))
+        })?;
+        Ok(Ok(Response { value, text: reply.text }))
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value, operation: &str) -> anyhow::Result<Value> {
-        let text = self.try_post(path, body, None, operation).await?.map_err(|refused| refused.explain(operation))?;
-        if text.is_empty() { Ok(Value::Null) } else { read(&text, operation) }
-    }
-
-    /// A method of the WebSocket protocol; one that the gateway does not know goes to the session's runtime.
-    pub(crate) async fn call(&self, method: &str, params: &Value) -> Result<(), plexus_client::Error> {
+    /// Calls a method of the WebSocket protocol; one that the gateway does not know goes to the session's runtime.
+    pub(crate) async fn call(&self, method: &str, params: &Value) -> Result<(), Error> {
         self.gateway.call_alone(method, params).await.map(drop)
     }
 
-    /// A POST without a body.
-    pub(crate) async fn post_without_body(&self, path: &str, operation: &str) -> anyhow::Result<()> {
-        self.send("POST", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
-        Ok(())
-    }
-
-    /// As [`post`](Self::post), for callers that handle the refusal.
-    pub(crate) async fn try_post(
-        &self,
-        path: &str,
-        body: &Value,
-        key: Option<&str>,
-        operation: &str,
-    ) -> anyhow::Result<Result<String, Refused>> {
-        self.send("POST", path, Some(body), key, operation).await
-    }
-
-    /// As [`get`](Self::get), for a response of any length and duration, read as it arrives.
-    pub(crate) async fn download(&self, path: &str, operation: &str) -> anyhow::Result<Pieces> {
-        match self.gateway.download(path).await.map_err(|error| failure(operation, &error))? {
+    /// Reads a response of any length and duration as it arrives.
+    pub(crate) async fn download(&self, call: &ApiCall<Pieces>, operation: &str) -> anyhow::Result<Pieces> {
+        match self.gateway.download(call).await.map_err(|error| failure(operation, &error))? {
             Download::Pieces(pieces) => Ok(pieces),
-            Download::Refused(reply) => Err(Refused::from_reply(&reply).explain(operation).into()),
+            Download::Refused(reply) => Err(Refused::from_reply(reply).explain(operation).into()),
         }
-    }
-
-    pub(crate) async fn patch(&self, path: &str, body: &Value, operation: &str) -> anyhow::Result<Value> {
-        let text = self
-            .send("PATCH", path, Some(body), None, operation)
-            .await?
-            .map_err(|refused| refused.explain(operation))?;
-        read(&text, operation)
-    }
-
-    pub(crate) async fn put(&self, path: &str, body: &Value, operation: &str) -> anyhow::Result<Value> {
-        let text =
-            self.send("PUT", path, Some(body), None, operation).await?.map_err(|refused| refused.explain(operation))?;
-        read(&text, operation)
-    }
-
-    pub(crate) async fn delete(&self, path: &str, operation: &str) -> anyhow::Result<()> {
-        self.send("DELETE", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
-        Ok(())
-    }
-
-    /// A DELETE whose response says something.
-    pub(crate) async fn delete_with_response(&self, path: &str, operation: &str) -> anyhow::Result<Value> {
-        let text =
-            self.send("DELETE", path, None, None, operation).await?.map_err(|refused| refused.explain(operation))?;
-        read(&text, operation)
     }
 
     /// All sessions with archived ones, the most recently updated first.
-    pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<SessionInfo>> {
-        #[derive(Deserialize)]
-        struct List {
-            sessions: Vec<SessionInfo>,
-            next: Option<String>,
-        }
-        let mut all: Vec<SessionInfo> = Vec::new();
-        let (mut cursor, mut known) = (String::new(), std::collections::HashSet::new());
+    pub(crate) async fn sessions(&self) -> anyhow::Result<Vec<Arc<SessionInfo>>> {
+        Ok(self.list_sessions("all").await?.items)
+    }
+
+    /// The sessions, the most recently updated first; `archived` is `false`, `true` or `all`.
+    pub(crate) async fn list_sessions(&self, archived: &str) -> anyhow::Result<Listing<Arc<SessionInfo>>> {
+        let (mut all, mut cursor) = (Listing::new(), None);
         loop {
-            let path = format!("/v1/sessions?archived=all&cursor={cursor}");
-            let List { sessions, next } = self.get(&path, "listing the sessions").await?;
-            // A session updated between two pages comes twice.
-            all.extend(sessions.into_iter().filter(|session| known.insert(session.session_id.clone())));
-            match next {
-                Some(next) => cursor = next,
+            let call = calls::sessions(Some(archived), None, cursor.as_deref());
+            let Response { value, text } = self.request(call, "listing the sessions").await?;
+            all.add(value.sessions, &text, |session| session.session_id.as_str())?;
+            match value.next {
+                Some(next) => cursor = Some(next),
                 None => return Ok(all),
             }
         }
     }
 
     /// The most recently updated sessions that are not archived.
-    pub(crate) async fn newest_sessions(&self, most: usize) -> anyhow::Result<Vec<SessionInfo>> {
-        #[derive(Deserialize)]
-        struct List {
-            sessions: Vec<SessionInfo>,
-        }
-        Ok(self.get::<List>(&format!("/v1/sessions?limit={most}"), "listing the sessions").await?.sessions)
+    pub(crate) async fn newest_sessions(&self, limit: usize) -> anyhow::Result<Vec<Arc<SessionInfo>>> {
+        Ok(self.run(calls::sessions(None, Some(limit), None), "listing the sessions").await?.sessions)
     }
 
-    pub(crate) async fn runtimes(&self) -> anyhow::Result<Vec<RuntimeInfo>> {
-        #[derive(Deserialize)]
-        struct List {
-            runtimes: Vec<RuntimeInfo>,
-        }
-        Ok(self.get::<List>("/v1/runtimes", "listing the runtimes").await?.runtimes)
+    pub(crate) async fn runtimes(&self) -> anyhow::Result<Vec<Arc<RuntimeInfo>>> {
+        Ok(self.list_runtimes().await?.items)
     }
 
-    pub(crate) async fn requests(&self, all: bool) -> anyhow::Result<Vec<Request>> {
-        #[derive(Deserialize)]
-        struct List {
-            requests: Vec<Request>,
-            #[serde(default)]
-            next: Option<String>,
-        }
-        let operation = "listing the requests";
-        if all {
-            return Ok(self.get::<List>("/v1/requests", operation).await?.requests);
-        }
-        let mut open = Vec::new();
-        let mut path = "/v1/requests?state=open".to_owned();
+    pub(crate) async fn list_runtimes(&self) -> anyhow::Result<Listing<Arc<RuntimeInfo>>> {
+        let Response { value, text } = self.request(calls::runtimes(), "listing the runtimes").await?;
+        let mut all = Listing::new();
+        all.add(value.runtimes, &text, |runtime| runtime.runtime_id.as_str())?;
+        Ok(all)
+    }
+
+    /// The open requests, or also the latest closed ones.
+    pub(crate) async fn requests(&self, closed: bool) -> anyhow::Result<Listing<Arc<Request>>> {
+        let state = (!closed).then_some(RequestState::Open);
+        let (mut all, mut before) = (Listing::new(), None);
         loop {
-            let page = self.get::<List>(&path, operation).await?;
-            open.extend(page.requests);
-            match page.next {
-                Some(next) => path = format!("/v1/requests?state=open&before={next}"),
-                None => return Ok(open),
+            let call = calls::requests(state, None, before.as_deref());
+            let Response { value, text } = self.request(call, "listing the requests").await?;
+            all.add(value.requests, &text, |request| request.request_id.as_str())?;
+            match value.next {
+                Some(next) if !closed => before = Some(next),
+                _ => return Ok(all),
             }
         }
     }
@@ -274,13 +271,18 @@ impl Client {
             return sessions
                 .into_iter()
                 .next()
+                .map(Arc::unwrap_or_clone)
                 .ok_or_else(|| CommandFailure::plain("there are no sessions yet: start one with `plexus run demo`"));
         }
-        let title = |session: &SessionInfo| session.title.clone().unwrap_or_default();
+        let title = |session: &Arc<SessionInfo>| session.title.clone().unwrap_or_default();
         let suggestion = line(&similar_title(&sessions, name, |session| session.session_id.as_str(), title), 200);
-        choose(sessions, name, |session| session.session_id.as_str(), "session", "`plexus ls` lists them").map_err(
-            |error| if suggestion.is_empty() { error } else { CommandFailure::plain(format!("{error}{suggestion}")) },
-        )
+        choose(sessions, name, |session| session.session_id.as_str(), "session", "`plexus ls` lists them")
+            .map(Arc::unwrap_or_clone)
+            .map_err(
+                |error| {
+                    if suggestion.is_empty() { error } else { CommandFailure::plain(format!("{error}{suggestion}")) }
+                },
+            )
     }
 }
 
@@ -326,13 +328,6 @@ pub(crate) fn choose<T>(all: Vec<T>, name: &str, id: impl Fn(&T) -> &str, noun: 
     }
 }
 
-fn read<T: DeserializeOwned>(text: &str, operation: &str) -> anyhow::Result<T> {
-    serde_json::from_str(text).map_err(|error| {
-        let fix = "check that `plexus` and the gateway have the same version; `plexus doctor` shows both";
-        CommandFailure::plain(format!("{operation}: the gateway's response could not be understood ({error}); {fix}"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,8 +356,33 @@ mod tests {
     }
 
     #[test]
+    fn listing_joins_pages_and_keeps_members_of_newer_gateways() {
+        let mut all: Listing<String> = Listing::new();
+        let pages = [
+            (vec!["a", "b"], r#"{"list":["a","b",{"new":1}],"next":"2"}"#),
+            (vec!["b", "c"], r#"{"list":["b","c",{"new":2}],"next":null}"#),
+        ];
+        for (items, text) in pages {
+            all.add(items.into_iter().map(str::to_owned).collect(), text, String::as_str).unwrap();
+        }
+        assert_eq!(all.items, ["a", "b", "c"]);
+        assert_eq!(
+            Value::from(all.json.clone()),
+            serde_json::json!({ "list": ["a", "b", {"new": 1}, "c", {"new": 2}] })
+        );
+        all.truncate(1);
+        assert_eq!((all.items.len(), all.elements().count()), (1, 1));
+    }
+
+    #[test]
     fn refusals_name_the_problem_the_cause_and_the_fix() {
-        let refused = |status: u16, problem: Value| Refused { status, problem };
+        let refused = |status: u16, problem: Value| {
+            let mut all = serde_json::json!({ "type": "x", "title": "x", "status": status });
+            if let Some(problem) = problem.as_object() {
+                all.as_object_mut().unwrap().extend(problem.clone());
+            }
+            Refused::from_reply(GatewayReply { status, text: all.to_string(), retry_after: None })
+        };
         let explain = |refused: Refused| (refused.explain("prompting").code, refused.explain("prompting").message);
         let problem = serde_json::json!({"code": "session_not_found", "detail": "there is no session s_1"});
         let message = "prompting: there is no session s_1; `plexus ls` lists the sessions";

@@ -54,7 +54,7 @@ pub(crate) fn runtime_ids() -> Vec<CompletionCandidate> {
 }
 
 pub(crate) fn request_ids() -> Vec<CompletionCandidate> {
-    let requests = query_gateway(async |client| client.requests(false).await);
+    let requests = query_gateway(async |client| client.requests(false).await.map(|requests| requests.items));
     let about = |request: &plexus_protocol::Request| request.display.lines().next().unwrap_or_default().to_owned();
     requests
         .iter()

@@ -1,35 +1,28 @@
 //! Conversations that a runtime has stored and can resume.
 
-use std::collections::HashSet;
+use plexus_client::calls;
+use plexus_protocol::RuntimeId;
+use plexus_protocol::api::sessions::ResumableConversation;
 
-use plexus_protocol::{RuntimeId, SessionId, Timestamp};
-use serde::{Deserialize, Serialize};
-
-use super::client::Client;
+use super::client::{Client, Listing, Response};
 use super::failure::{CommandFailure, USAGE};
 use super::output::line;
 
 /// Most conversations listed; a runtime may have any number.
 pub(super) const LISTED_MAX: usize = 2000;
 
-/// A conversation that a runtime could resume.
-#[derive(Deserialize, Serialize)]
-pub(super) struct StoredConversation {
-    pub(super) native_id: String,
-    pub(super) title: Option<String>,
-    pub(super) cwd: Option<String>,
-    pub(super) updated_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) session_id: Option<SessionId>,
-}
-
 /// The conversation to continue: the newest with all of the words, one in the folder before others; without words, the newest
 /// in the folder. If an agent reports no folders or times, its own order counts.
-pub(super) fn newest(all: Vec<StoredConversation>, folder: &str, search: Option<&str>) -> Option<StoredConversation> {
+pub(super) fn newest(
+    all: Vec<ResumableConversation>,
+    folder: &str,
+    search: Option<&str>,
+) -> Option<ResumableConversation> {
     let terms: Vec<String> = search.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
-    let is_in_folder = |conversation: &StoredConversation| conversation.cwd.as_deref().is_none_or(|cwd| cwd == folder);
-    let has_all = |conversation: &StoredConversation| {
-        let text = [conversation.title.as_deref(), conversation.cwd.as_deref(), Some(&conversation.native_id)]
+    let is_in_folder =
+        |conversation: &ResumableConversation| conversation.cwd.as_deref().is_none_or(|cwd| cwd == folder);
+    let has_all = |conversation: &ResumableConversation| {
+        let text = [conversation.title.as_deref(), conversation.cwd.as_deref(), Some(&conversation.native_id.0)]
             .map(Option::unwrap_or_default);
         let text = text.join(" ").to_lowercase();
         terms.iter().all(|word| text.contains(word))
@@ -51,26 +44,16 @@ pub(super) fn newest(all: Vec<StoredConversation>, folder: &str, search: Option<
 pub(super) async fn stored_conversations(
     client: &Client,
     runtime: &RuntimeId,
-) -> anyhow::Result<(Vec<StoredConversation>, bool)> {
-    #[derive(Deserialize)]
-    struct Page {
-        resumable: Vec<StoredConversation>,
-        next: Option<String>,
-    }
-    let (mut all, mut known, mut cursor) = (Vec::new(), HashSet::new(), String::new());
+) -> anyhow::Result<(Listing<ResumableConversation>, bool)> {
+    let (mut all, mut cursor) = (Listing::new(), None);
     // A page may have few conversations or none, so pages are counted too.
     for _ in 0..LISTED_MAX {
-        let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000&cursor={cursor}");
-        let Page { resumable, next } = client.get(&path, "listing the conversations").await?;
-        // A conversation that changed in the meantime comes twice.
-        all.extend(
-            resumable
-                .into_iter()
-                .filter(|conversation: &StoredConversation| known.insert(conversation.native_id.clone())),
-        );
-        match next {
-            _ if all.len() > LISTED_MAX => break,
-            Some(next) => cursor = next,
+        let call = calls::resumable(runtime, Some(1000), cursor.as_deref());
+        let Response { value, text } = client.request(call, "listing the conversations").await?;
+        all.add(value.resumable, &text, |conversation| conversation.native_id.as_str())?;
+        match value.next {
+            _ if all.items.len() > LISTED_MAX => break,
+            Some(next) => cursor = Some(next),
             None => return Ok((all, false)),
         }
     }
@@ -87,12 +70,14 @@ pub(super) fn parse_runtime(runtime: &str) -> anyhow::Result<RuntimeId> {
 
 #[cfg(test)]
 mod tests {
+    use plexus_protocol::{NativeId, Timestamp};
+
     use super::*;
 
     #[test]
     fn newest_conversation_is_of_the_folder_or_has_the_words() {
-        let conversation = |id: &str, title: &str, cwd: Option<&str>, at: Option<i64>| StoredConversation {
-            native_id: id.into(),
+        let conversation = |id: &str, title: &str, cwd: Option<&str>, at: Option<i64>| ResumableConversation {
+            native_id: NativeId::from(id),
             title: Some(title.into()),
             cwd: cwd.map(Into::into),
             updated_at: at.map(Timestamp::from_millis),
@@ -106,7 +91,8 @@ mod tests {
                 conversation("d", "Parser again", Some("/there"), Some(8)),
             ]
         };
-        let chosen = |folder, search| newest(all(), folder, search).map(|conversation| conversation.native_id);
+        let chosen =
+            |folder, search| newest(all(), folder, search).map(|conversation| conversation.native_id.0.to_string());
         assert_eq!(chosen("/here", None).as_deref(), Some("c"));
         assert_eq!(chosen("/elsewhere", None), None);
         assert_eq!(chosen("/here", Some("PARSER")).as_deref(), Some("a"), "in the folder before newer ones elsewhere");
@@ -115,7 +101,7 @@ mod tests {
         assert_eq!(chosen("/here", Some("nothing")), None);
         let without_details = vec![conversation("x", "", None, None), conversation("y", "", None, None)];
         assert_eq!(
-            newest(without_details, "/here", None).map(|conversation| conversation.native_id).as_deref(),
+            newest(without_details, "/here", None).map(|conversation| conversation.native_id.0.to_string()).as_deref(),
             Some("x")
         );
     }

@@ -5,20 +5,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use plexus_client::{ClientEvent, Envelope, FollowStart};
-use plexus_protocol::{Kind, Request, RequestState, RunStatus, SessionId};
-use serde_json::{Value, json};
+use plexus_client::{ClientEvent, Envelope, FollowStart, calls};
+use plexus_protocol::api::sessions::CancelRun;
+use plexus_protocol::transcript::Outcome;
+use plexus_protocol::{Kind, Request, RequestState, RunStatus, SessionId, SessionInfo};
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::card::{answer_command, card};
 use super::client::{Client, failure};
-use super::failure::{CommandFailure, CommandResult, FAILURE};
+use super::failure::{CommandResult, FAILURE};
 use super::output::{Paint, clean, line, print};
 use super::prompts::send_prompt;
 use super::requests::{AnswerOutcome, send_answer, whole_request};
 use super::typed_line::{AnswerStep, TypedLine, choices, keys, read_typed_line};
-use super::view::{View, outcome};
+use super::view::{View, outcome_text};
 
 /// A line that comes sooner after a card appeared was typed for something else, and answers nothing.
 const ARMING: Duration = Duration::from_millis(500);
@@ -49,7 +51,7 @@ impl Drop for HiddenInput {
 /// The state of following a session.
 struct FollowSession {
     client: Client,
-    session: String,
+    session: SessionId,
     paint: Paint,
     view: View,
     /// Stdin is a terminal, so a person can answer.
@@ -72,12 +74,10 @@ struct FollowSession {
 }
 
 /// Follows a session that was opened.
-pub(super) async fn follow_opened(client: Client, session: &Value, prompt: Option<String>) -> CommandResult {
-    let Some(id) = session["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok()) else {
-        return Err(CommandFailure::plain("opening a session: the gateway returned none"));
-    };
-    let (paint, cwd) = (Paint::stdout(), session["cwd"].as_str().unwrap_or_default());
-    print(&format!("session {} in {}\n", paint.bold(id.as_str()), clean(cwd)))?;
+pub(super) async fn follow_opened(client: Client, session: SessionInfo, prompt: Option<String>) -> CommandResult {
+    let SessionInfo { session_id: id, cwd, .. } = session;
+    let paint = Paint::stdout();
+    print(&format!("session {} in {}\n", paint.bold(id.as_str()), clean(&cwd)))?;
     print(&paint.dim(&format!("open it in a browser: {} (`plexus open` signs in)\n", client.url())))?;
     follow_session(client, id, prompt).await
 }
@@ -88,7 +88,7 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
     let paint = Paint::stdout();
     let mut follow = FollowSession {
         client: client.clone(),
-        session: session.to_string(),
+        session: session.clone(),
         paint,
         view: View::new(paint, false),
         interactive,
@@ -126,8 +126,8 @@ pub(crate) async fn follow_session(client: Client, session: SessionId, first: Op
                     return follow.leave();
                 }
                 follow.cancelling = true;
-                let path = format!("/v1/sessions/{}/cancel", follow.session);
-                match follow.client.post(&path, &json!({}), "cancelling").await {
+                let call = calls::cancel(&follow.session, &CancelRun::default());
+                match follow.client.run(call, "cancelling").await {
                     Ok(_) => follow.note("· cancelling; press again to leave"),
                     Err(error) => follow.note(&format!("· {}", line(&format!("{error:#}"), 500))),
                 }
@@ -216,7 +216,7 @@ impl FollowSession {
     fn leave(&mut self) -> CommandResult {
         self.prompt_shown = false;
         self.out.push('\n');
-        let short = line(&self.session, LABEL);
+        let short = line(self.session.as_str(), LABEL);
         self.note(&format!(
             "· left; the session continues: `plexus tail {short}`, `plexus prompt {short} TEXT`, `plexus open`"
         ));
@@ -260,7 +260,7 @@ impl FollowSession {
                 }
             }
             ClientEvent::SessionGone(session) => {
-                if session == self.session {
+                if session == self.session.as_str() {
                     self.note("· the session was deleted");
                     self.ended = true;
                 }
@@ -287,7 +287,7 @@ impl FollowSession {
                 let before = self.open.len();
                 self.open.retain(|request| request.request_id.as_str() != id);
                 if self.open.len() < before || !self.live {
-                    self.note(&format!("· {}", outcome(&envelope.event)));
+                    self.note(&format!("· {}", outcome_text(Outcome::read(&envelope.event))));
                 }
                 if first {
                     self.reset_input();
@@ -327,7 +327,7 @@ impl FollowSession {
 
     /// Handles a request that opened or changed. A truncated one is fetched whole before it is shown.
     async fn request_opened(&mut self, mut request: Request) {
-        if request.state != RequestState::Open || request.session_id.as_str() != self.session {
+        if request.state != RequestState::Open || request.session_id != self.session {
             return;
         }
         let position = self.open.iter().position(|known| known.request_id == request.request_id);
@@ -336,7 +336,7 @@ impl FollowSession {
         }
         if request.display_truncated {
             match whole_request(&self.client, &request).await {
-                Ok(all) if all.state == RequestState::Open => request = all,
+                Ok(whole) if whole.value.state == RequestState::Open => request = whole.value,
                 // Another event reports its end.
                 Ok(_) => return,
                 // The truncated request is shown; allowing it will be refused.
@@ -378,9 +378,10 @@ impl FollowSession {
     async fn send_prompt_text(&mut self, text: &str) -> anyhow::Result<()> {
         match send_prompt(&self.client, &self.session, text).await {
             // The next event tells whether the prompt is queued.
-            Ok(run) => {
-                self.run_began(&run);
-                self.own_runs.insert(run, None);
+            Ok(accepted) => {
+                let run = accepted.value.run_id;
+                self.run_began(run.as_str());
+                self.own_runs.insert(run.to_string(), None);
             }
             Err(error) if self.interactive => self.note(&format!("· {}", line(&format!("{error:#}"), 500))),
             Err(error) => return Err(error),
@@ -420,10 +421,12 @@ impl FollowSession {
                 return Ok(());
             }
         };
-        match send_answer(&self.client, &request, json!(answer)).await {
+        match send_answer(&self.client, &request, answer).await {
             // The next event reports it.
             Ok(AnswerOutcome::Won(_)) => {}
-            Ok(AnswerOutcome::Lost(receipt)) => self.note(&format!("· too late: {}", outcome(&receipt))),
+            Ok(AnswerOutcome::Lost(receipt)) => {
+                self.note(&format!("· too late: {}", outcome_text(Outcome::from_receipt(&receipt.value))))
+            }
             Err(error) => {
                 self.note(&format!("· {}", line(&format!("{error:#}"), 500)));
                 self.out.push_str(&choices(&request, self.paint));

@@ -114,6 +114,11 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print_as_json(&serde_json::to_vec_pretty(value).map_err(std::io::Error::from)?)
 }
 
+/// Writes a response of the gateway as pretty JSON, with the members that only a newer gateway sends.
+pub(crate) fn print_json_text(text: &str) -> anyhow::Result<()> {
+    print_json(&serde_json::from_str::<serde_json::Value>(text)?)
+}
+
 /// Writes JSON and a newline. Control characters are escaped, which does not change the value.
 pub(crate) fn print_as_json(json: &[u8]) -> anyhow::Result<()> {
     let (mut sanitized, mut bytes) = (SanitizedWriter::json(), Vec::with_capacity(json.len() + 1));
@@ -128,6 +133,12 @@ pub(crate) fn print_as_json(json: &[u8]) -> anyhow::Result<()> {
 /// Writes a value as a line of JSON and flushes, since a script waits for it.
 pub(crate) fn print_json_line(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print_as_json(&serde_json::to_vec(value)?)
+}
+
+/// The name of a value of an enumeration, as on the wire.
+pub(crate) fn wire_name(value: impl serde::Serialize) -> String {
+    let name = serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned));
+    name.unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Writes text and flushes.

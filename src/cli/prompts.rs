@@ -2,9 +2,11 @@
 
 use std::io::Read as _;
 
-use serde_json::json;
+use plexus_client::calls;
+use plexus_protocol::SessionId;
+use plexus_protocol::api::sessions::{AcceptedPrompt, NewPrompt};
 
-use super::client::Client;
+use super::client::{Client, Response};
 use super::failure::CommandFailure;
 
 /// Longest prompt read from stdin, in bytes: as much as the gateway takes.
@@ -25,9 +27,12 @@ pub(super) fn prompt_text(argument: String) -> anyhow::Result<String> {
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
-/// Sends a prompt and returns the run.
-pub(crate) async fn send_prompt(client: &Client, session: &str, text: &str) -> anyhow::Result<String> {
-    let accepted =
-        client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
-    Ok(accepted["run_id"].as_str().unwrap_or_default().to_owned())
+/// Sends a prompt.
+pub(crate) async fn send_prompt(
+    client: &Client,
+    session: &SessionId,
+    text: &str,
+) -> anyhow::Result<Response<AcceptedPrompt>> {
+    let prompt = NewPrompt { text: Some(text.to_owned()), content: None };
+    client.request(calls::prompt(session, &prompt), "prompting").await
 }

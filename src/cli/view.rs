@@ -220,7 +220,7 @@ impl View {
                 }
             }
             EntryBody::RequestResolved(body) => {
-                let text = outcome(&body);
+                let text = outcome_text(Outcome::read(&body));
                 self.note(&self.paint.dim(&format!("· {text}")), out);
             }
             EntryBody::Latest(LatestKind::Mode, body) => {
@@ -352,8 +352,7 @@ fn status_mark(status: &str) -> &'static str {
 }
 
 /// The outcome of a request as text: "allowed by phone (allow_once)".
-pub(crate) fn outcome(receipt: &Value) -> String {
-    let outcome = Outcome::read(receipt);
+pub(crate) fn outcome_text(outcome: Outcome) -> String {
     let text_parts = line(&outcome.words(), FIELD_MAX);
     if outcome.decided == Decided::Allowed && outcome.given {
         let answers = outcome.answers.iter().map(|(id, text_parts)| format!("{id}: {}", text_parts.join(", ")));
@@ -498,7 +497,7 @@ mod tests {
             (json!({ "state": "withdrawn", "resolved_by": by }), "withdrawn by phone"),
             (json!({ "state": "expired" }), "expired: nobody answered in time"),
         ] {
-            assert_eq!(outcome(&receipt), text_parts);
+            assert_eq!(outcome_text(Outcome::read(&receipt)), text_parts);
         }
     }
 }

@@ -1,19 +1,22 @@
 //! `plexus answer`: answers a request.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
+use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
 use clap_complete::engine::ArgValueCandidates;
-use plexus_protocol::{Answers, Question, Request, RequestState, RequestType, answers};
-use serde_json::{Value, json};
+use plexus_client::calls;
+use plexus_protocol::transcript::Outcome;
+use plexus_protocol::{Answer, Answers, Question, Receipt, Request, RequestState, RequestType, answers};
+use serde_json::json;
 
 use crate::cli::card::read_digest;
 use crate::cli::client::{Client, choose};
 use crate::cli::complete::request_ids;
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
-use crate::cli::output::{TITLE, line, print, print_json};
+use crate::cli::output::{TITLE, line, print, print_json, print_json_text};
 use crate::cli::requests::{AnswerOutcome, send_answer, whole_request};
-use crate::cli::view::outcome;
+use crate::cli::view::outcome_text;
 
 /// Longest typed confirmation that is read, in bytes.
 const CONFIRMATION_MAX: u64 = 100;
@@ -61,19 +64,26 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
     let client = Client::find().await?;
     let request: Request = match args.request.parse::<plexus_protocol::RequestId>() {
         // A whole identifier also finds a closed request, so that its winner can be named.
-        Ok(id) if args.request.len() >= 28 => client.get(&format!("/v1/requests/{id}"), "answering").await?,
+        Ok(id) if args.request.len() >= 28 => client.run(calls::request(&id), "answering").await?,
         _ => {
-            let open = client.requests(false).await?;
-            let words = ("open request", "`plexus requests` lists them");
-            let found = choose(open, &args.request, |one| one.request_id.as_str(), words.0, words.1)?;
+            let open = client.requests(false).await?.items;
+            let (noun, fix) = ("open request", "`plexus requests` lists them");
+            let found = choose(open, &args.request, |request| request.request_id.as_str(), noun, fix)?;
             // Allowing needs the digest of the whole request, which `plexus requests` shows.
-            if found.display_truncated { whole_request(&client, &found).await? } else { found }
+            match found.display_truncated {
+                true => whole_request(&client, &found).await?.value,
+                false => Arc::unwrap_or_clone(found),
+            }
         }
     };
     if request.state != RequestState::Open
         && let Some(receipt) = &request.receipt
     {
-        return print_lost(&json!(receipt), args.json);
+        if args.json {
+            print_json(&json!(receipt))?;
+            return Ok(FAILURE);
+        }
+        return print_lost(receipt);
     }
     let actions = answers::actions(&request, answers::Answerer::UNLIMITED);
     let action = match &args.option[..] {
@@ -85,10 +95,10 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
     if let Some(action) = action.filter(|action| action.role.rule().lasting && !args.yes) {
         confirm_lasting(action)?;
     }
-    let mut answer = json!({});
+    let mut answer = Answer::default();
     let questions = request.form();
     if !questions.is_empty() && !args.deny {
-        answer["answers"] = json!(answers_to(questions, &args)?);
+        answer.answers = Some(answers_to(questions, &args)?);
     } else if args.allow || args.deny {
         match request.kind {
             RequestType::Pick | RequestType::Prompt if args.allow => {
@@ -97,39 +107,45 @@ pub(crate) async fn run(args: AnswerArgs) -> CommandResult {
                     "this request needs more than --allow: answer with {want}, or --deny"
                 )));
             }
-            _ => answer["ok"] = args.allow.into(),
+            _ => answer.ok = Some(args.allow),
         }
     } else if let Some(text) = &args.text {
-        answer["value"] = text.as_str().into();
+        answer.value = Some(Some(text.clone()));
     } else if request.kind == RequestType::Pick {
         let id = |word: &String| request.items.iter().find(|item| item.label.eq_ignore_ascii_case(word));
         let is_id = |word: &String| request.items.iter().any(|item| item.id == *word);
         let ids = args.option.iter().map(|word| id(word).filter(|_| !is_id(word)).map_or(word, |item| &item.id));
-        answer["ids"] = ids.cloned().collect::<Vec<_>>().into();
+        answer.ids = Some(ids.cloned().collect());
     } else if let Some(action) = action {
-        answer = json!(action.answer);
+        answer = action.answer.clone().unwrap_or_default();
     } else {
         return Err(CommandFailure::plain("this request accepts one option: use --option once"));
     }
-    if let Some(reason) = &args.reason {
-        answer["reason"] = reason.as_str().into();
+    if let Some(reason) = args.reason {
+        answer.reason = Some(reason);
     }
-    if let Some(edited) = &args.edit {
-        answer["edited"] = edited.as_str().into();
+    if let Some(edited) = args.edit {
+        answer.edited = Some(edited);
     }
     if args.remember {
-        answer["remember"] = true.into();
+        answer.remember = Some(true);
     }
     match send_answer(&client, &request, answer).await? {
         AnswerOutcome::Won(receipt) => {
             if args.json {
-                print_json(&receipt)?;
+                print_json_text(&receipt.text)?;
             } else {
-                print(&format!("your answer counts: {}\n", outcome(&receipt)))?;
+                print(&format!("your answer counts: {}\n", outcome_text(Outcome::from_receipt(&receipt.value))))?;
             }
             Ok(0)
         }
-        AnswerOutcome::Lost(receipt) => print_lost(&receipt, args.json),
+        AnswerOutcome::Lost(receipt) => {
+            if args.json {
+                print_json_text(&receipt.text)?;
+                return Ok(FAILURE);
+            }
+            print_lost(&receipt.value)
+        }
     }
 }
 
@@ -220,11 +236,7 @@ fn confirm_lasting(action: &answers::AnswerAction) -> anyhow::Result<()> {
     }
 }
 
-fn print_lost(receipt: &Value, json: bool) -> CommandResult {
-    if json {
-        print_json(receipt)?;
-    } else {
-        print(&format!("too late: {}\n", outcome(receipt)))?;
-    }
+fn print_lost(receipt: &Receipt) -> CommandResult {
+    print(&format!("too late: {}\n", outcome_text(Outcome::from_receipt(receipt))))?;
     Ok(FAILURE)
 }

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use serde_json::json;
+use plexus_client::calls;
+use plexus_protocol::api::sessions::EditSession;
 
 use crate::cli::client::Client;
 use crate::cli::complete::session_ids;
@@ -24,7 +25,8 @@ pub(crate) async fn run(args: ArchiveArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
     let operation = if args.undo { "restoring the session" } else { "archiving" };
-    client.patch(&format!("/v1/sessions/{session}"), &json!({ "archived": !args.undo }), operation).await?;
+    let changes = EditSession { archived: Some(!args.undo), ..EditSession::default() };
+    client.run(calls::edit_session(&session, &changes), operation).await?;
     print(&format!("{session} is {}\n", if args.undo { "restored" } else { "archived" }))?;
     Ok(0)
 }

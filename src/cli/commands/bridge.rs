@@ -74,7 +74,7 @@ async fn runtime(client: &Client, name: Option<&str>) -> anyhow::Result<Option<R
     let Some(name) = name else { return Ok(None) };
     let all = client.runtimes().await?;
     let runtime = choose(all, name, |runtime| runtime.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
-    Ok(Some(runtime.runtime_id))
+    Ok(Some(runtime.runtime_id.clone()))
 }
 
 /// The result of a bridge; errors of the client library have exit codes of their own.

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use serde_json::json;
+use plexus_client::calls;
+use plexus_protocol::api::sessions::CancelRun;
 
 use crate::cli::client::Client;
 use crate::cli::complete::session_ids;
@@ -20,7 +21,7 @@ pub(crate) struct CancelArgs {
 pub(crate) async fn run(args: CancelArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let response = client.post(&format!("/v1/sessions/{session}/cancel"), &json!({}), "cancelling").await?;
-    print(&format!("cancelling {}\n", line(response["run_id"].as_str().unwrap_or(session.as_str()), TITLE)))?;
+    let run = client.run(calls::cancel(&session, &CancelRun::default()), "cancelling").await?;
+    print(&format!("cancelling {}\n", line(run.run_id.as_str(), TITLE)))?;
     Ok(0)
 }

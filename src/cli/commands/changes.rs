@@ -4,12 +4,15 @@ use std::io::Write as _;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use serde_json::Value;
+use plexus_client::Pieces;
+use plexus_client::calls::{self, ApiCall};
+use plexus_protocol::RunId;
+use plexus_protocol::api::changes::{ChangeCompared, ChangedFile, ChangesView};
 
 use crate::cli::client::Client;
 use crate::cli::complete::session_ids;
 use crate::cli::failure::{CommandFailure, CommandResult};
-use crate::cli::output::{Paint, SanitizedWriter, clean, line, print, print_json, table};
+use crate::cli::output::{Paint, SanitizedWriter, clean, line, print, print_json_text, table, wire_name};
 
 /// Characters of a path in the table; of a longer one the beginning is shown.
 const PATH: usize = 200;
@@ -34,29 +37,21 @@ pub(crate) struct ChangesArgs {
 pub(crate) async fn run(args: ChangesArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    if let Some(run) = &args.run {
-        query.append_pair("run", run);
-    }
-    let query = query.finish();
-    let path = |suffix: &str| match query.is_empty() {
-        true => format!("/v1/sessions/{session}/changes{suffix}"),
-        false => format!("/v1/sessions/{session}/changes{suffix}?{query}"),
-    };
+    let run = args.run.as_deref().map(RunId::trusted);
     if args.patch {
-        return patch(&client, &path("/patch")).await;
+        return patch(&client, &calls::changes_patch(&session, run.as_ref())).await;
     }
-    let changes: Value = client.get(&path(""), "reading what changed").await?;
+    let changes = client.request(calls::changes(&session, run.as_ref()), "reading what changed").await?;
     if args.json {
-        print_json(&changes)?;
+        print_json_text(&changes.text)?;
     } else {
-        print(&format_changes(&changes, Paint::stdout()))?;
+        print(&format_changes(&changes.value, Paint::stdout()))?;
     }
     Ok(0)
 }
 
-async fn patch(client: &Client, path: &str) -> CommandResult {
-    let mut pieces = client.download(path, "reading what changed").await?;
+async fn patch(client: &Client, call: &ApiCall<Pieces>) -> CommandResult {
+    let mut pieces = client.download(call, "reading what changed").await?;
     let mut sanitized = SanitizedWriter::text();
     let mut bytes = Vec::new();
     let truncated = |_| CommandFailure::plain("reading what changed: the gateway ended the answer early; try again");
@@ -71,60 +66,60 @@ async fn patch(client: &Client, path: &str) -> CommandResult {
 }
 
 /// The list as a table, with what was left out below it.
-fn format_changes(changes: &Value, paint: Paint) -> String {
-    let text = |value: &Value, name: &str| clean(value[name].as_str().unwrap_or_default());
-    let files = changes["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut out = if files.is_empty() {
+fn format_changes(changes: &ChangesView, paint: Paint) -> String {
+    let mut out = if changes.files.is_empty() {
         "nothing changed\n".to_owned()
     } else {
-        let rows: Vec<Vec<String>> = files.iter().map(row).collect();
+        let rows: Vec<Vec<String>> = changes.files.iter().map(row).collect();
         table(paint, &["WHAT", "ADDED", "REMOVED", "BY", "FILE"], &rows)
     };
-    if let Some(count) = changes["left_off"].as_u64().filter(|count| *count > 0) {
-        out.push_str(&format!("{count} more files changed and are not listed\n"));
+    if changes.left_off > 0 {
+        out.push_str(&format!("{} more files changed and are not listed\n", changes.left_off));
     }
-    for note in changes["notes"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        out.push_str(&paint.dim(&format!("note: {}", text(note, "text"))));
+    for note in &changes.notes {
+        out.push_str(&paint.dim(&format!("note: {}", clean(&note.text))));
         out.push('\n');
     }
     out
 }
 
 /// A file as a row.
-fn row(file: &Value) -> Vec<String> {
-    let text = |name: &str| line(file[name].as_str().unwrap_or_default(), PATH);
+fn row(file: &ChangedFile) -> Vec<String> {
     let count =
-        |name: &str, sign: &str| file[name].as_u64().map_or_else(|| "-".to_owned(), |lines| format!("{sign}{lines}"));
-    let mut path = text("path");
-    if file["from"].is_string() {
-        path = format!("{} -> {path}", text("from"));
+        |count: Option<usize>, sign: &str| count.map_or_else(|| "-".to_owned(), |lines| format!("{sign}{lines}"));
+    let mut path = line(&file.path, PATH);
+    if let Some(from) = &file.from {
+        path = format!("{} -> {path}", line(from, PATH));
     }
-    match file["compared"].as_str() {
-        None | Some("text") => {}
+    if file.compared != ChangeCompared::Text {
         // The reason is a sentence of its own.
-        Some(_) => path = format!("{path} ({})", text("reason")),
+        path = format!("{path} ({})", line(file.reason.as_deref().unwrap_or_default(), PATH));
     }
-    vec![text("status"), count("added", "+"), count("removed", "-"), text("by"), path]
+    vec![wire_name(file.status), count(file.added, "+"), count(file.removed, "-"), wire_name(file.by), path]
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn changes_are_a_table_with_harmless_names_and_what_was_left_out() {
-        let changes = json!({
-            "files": [
-                { "path": "src/\u{1b}[31ma.rs", "status": "modified", "added": 12, "removed": 3, "compared": "text", "by": "session" },
-                { "path": "b", "from": "old\nb", "status": "renamed", "added": 0, "removed": 0, "compared": "text", "by": "others" },
-                { "path": "c.png", "status": "added", "compared": "binary", "reason": "it is binary", "by": "both" },
-            ],
-            "left_off": 7,
-            "notes": [{ "code": "walk_bounded", "text": "the folder is too large" }],
-        });
-        let text = format_changes(&changes, Paint::none());
+        let view = |files: Value, left_off: usize, notes: Value| -> ChangesView {
+            let wire = json!({
+                "session_id": "s_1", "source": "git", "root": "/", "rev": "1", "files": files, "left_off": left_off, "runs": [],
+                "notes": notes,
+            });
+            serde_json::from_value(wire).unwrap()
+        };
+        let files = json!([
+                { "path": "src/\u{1b}[31ma.rs", "status": "modified", "added": 12, "removed": 3, "compared": "text", "by": "session", "digest": "x", "runs": [] },
+                { "path": "b", "from": "old\nb", "status": "renamed", "added": 0, "removed": 0, "compared": "text", "by": "others", "digest": "x", "runs": [] },
+                { "path": "c.png", "status": "added", "compared": "binary", "reason": "it is binary", "by": "both", "digest": "x", "runs": [] },
+        ]);
+        let notes = json!([{ "code": "walk_bounded", "text": "the folder is too large" }]);
+        let text = format_changes(&view(files, 7, notes), Paint::none());
         let rows: Vec<Vec<&str>> = text.lines().map(|row| row.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["WHAT", "ADDED", "REMOVED", "BY", "FILE"]);
         assert_eq!(rows[1][..4], ["modified", "+12", "-3", "session"]);
@@ -132,9 +127,6 @@ mod tests {
         assert_eq!(rows[2][..4], ["renamed", "+0", "-0", "others"], "a name with a line break stays one row: {text}");
         assert!(text.contains(" -> b\n") && text.contains("c.png (it is binary)"), "{text}");
         assert!(text.ends_with("7 more files changed and are not listed\nnote: the folder is too large\n"), "{text}");
-        assert_eq!(
-            format_changes(&json!({ "files": [], "left_off": 0, "notes": [] }), Paint::none()),
-            "nothing changed\n"
-        );
+        assert_eq!(format_changes(&view(json!([]), 0, json!([])), Paint::none()), "nothing changed\n");
     }
 }

@@ -1,13 +1,13 @@
 //! `plexus devices`: lists, renames and revokes paired devices.
 
 use clap::{Args, Subcommand};
-use plexus_protocol::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use plexus_client::calls;
+use plexus_protocol::RuntimeId;
+use plexus_protocol::api::devices::{DeviceChanges, DeviceView, Grant, RevokedDevices};
 
 use crate::cli::client::{Client, choose};
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
-use crate::cli::output::{Paint, age, line, print, print_json, table};
+use crate::cli::output::{Paint, age, line, print, print_json_text, table, wire_name};
 
 /// Longest name or list of permissions shown, in characters.
 const TEXT_MAX: usize = 80;
@@ -43,70 +43,54 @@ pub(crate) enum DevicesAction {
     },
 }
 
-/// A device, as the gateway lists it.
-#[derive(Debug, Deserialize)]
-struct ListedDevice {
-    device_id: String,
-    name: String,
-    kind: String,
-    scopes: Vec<String>,
-    runtimes: Option<Vec<String>>,
-    approve_up_to: Option<String>,
-    last_seen_at: Option<Timestamp>,
-    expires_at: Option<Timestamp>,
-    online: bool,
-    you: bool,
+/// The time at which a device was last seen.
+fn last_seen(device: &DeviceView) -> String {
+    match device.last_seen_at {
+        _ if device.online => "online".into(),
+        Some(at) => format!("{} ago", age(at)),
+        None => "never".into(),
+    }
 }
 
-impl ListedDevice {
-    fn last_seen(&self) -> String {
-        match self.last_seen_at {
-            _ if self.online => "online".into(),
-            Some(at) => format!("{} ago", age(at)),
-            None => "never".into(),
-        }
+/// The rights of a device.
+fn permissions(device: &DeviceView) -> String {
+    let Grant { scopes, runtimes, approve_up_to, .. } = &device.grant;
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+    let mut permissions = scopes.join(",");
+    if let Some(up_to) = approve_up_to {
+        permissions += &format!(" up to {}", wire_name(up_to));
     }
-
-    fn permissions(&self) -> String {
-        let mut permissions = self.scopes.join(",");
-        if let Some(up_to) = &self.approve_up_to {
-            permissions += &format!(" up to {up_to}");
-        }
-        if let Some(runtimes) = &self.runtimes {
-            permissions += &format!(" with {}", runtimes.join(","));
-        }
-        if let Some(at) = self.expires_at {
-            permissions += &format!(" until {at}");
-        }
-        permissions
+    if let Some(runtimes) = runtimes {
+        let runtimes: Vec<&str> = runtimes.iter().map(RuntimeId::as_str).collect();
+        permissions += &format!(" with {}", runtimes.join(","));
     }
+    if let Some(at) = device.expires_at {
+        permissions += &format!(" until {at}");
+    }
+    permissions
 }
 
 /// Lists the devices, renames one, or revokes one.
 pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
     let client = Client::find().await?;
-    let list: Value = client.get("/v1/devices", "listing the devices").await?;
+    let list = client.request(calls::devices(), "listing the devices").await?;
     if args.json && args.action.is_none() {
-        print_json(&list)?;
+        print_json_text(&list.text)?;
         return Ok(0);
     }
-    #[derive(Deserialize)]
-    struct List {
-        devices: Vec<ListedDevice>,
-    }
-    let List { devices } = serde_json::from_value(list)?;
+    let devices = list.value.devices;
     match args.action {
         None => {
             let rows: Vec<Vec<String>> = devices
                 .iter()
                 .map(|device| {
-                    let kind = if device.you { format!("{} (you)", device.kind) } else { device.kind.clone() };
+                    let kind = wire_name(device.kind);
                     vec![
-                        device.device_id.clone(),
+                        device.device_id.to_string(),
                         line(&device.name, TEXT_MAX),
-                        kind,
-                        device.last_seen(),
-                        line(&device.permissions(), TEXT_MAX),
+                        if device.you { format!("{kind} (you)") } else { kind },
+                        last_seen(device),
+                        line(&permissions(device), TEXT_MAX),
                     ]
                 })
                 .collect();
@@ -114,18 +98,13 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
         }
         Some(DevicesAction::Rename { device, name }) => {
             let device = find_device(devices, &device)?;
-            let path = format!("/v1/devices/{}", device.device_id);
-            client.patch(&path, &json!({ "name": name }), "renaming the device").await?;
+            let changes = DeviceChanges { name: Some(name.clone()), lock_screen: None };
+            client.run(calls::change_device(&device.device_id, &changes), "renaming the device").await?;
             print(&format!("{} is {} now\n", line(&device.name, TEXT_MAX), line(&name, TEXT_MAX)))?;
         }
         Some(DevicesAction::Revoke { device: None, .. }) => {
-            #[derive(Deserialize)]
-            struct RevokedCount {
-                revoked: usize,
-            }
-            let response =
-                client.delete_with_response("/v1/local-browsers", "signing out the browsers on this machine").await?;
-            let RevokedCount { revoked } = serde_json::from_value(response)?;
+            let call = calls::revoke_local_browsers();
+            let RevokedDevices { revoked } = client.run(call, "signing out the browsers on this machine").await?;
             print(&match revoked {
                 0 => "no browser on this machine is signed in\n".to_owned(),
                 1 => "signed out 1 browser on this machine\n".to_owned(),
@@ -134,7 +113,7 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
         }
         Some(DevicesAction::Revoke { device: Some(device), .. }) => {
             let device = find_device(devices, &device)?;
-            client.delete(&format!("/v1/devices/{}", device.device_id), "revoking the device").await?;
+            client.run(calls::revoke_device(&device.device_id), "revoking the device").await?;
             print(&format!("revoked {} ({})\n", line(&device.name, TEXT_MAX), device.device_id))?;
         }
     }
@@ -142,7 +121,7 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
 }
 
 /// The device that a person named: by its name, if unique, or by a prefix of its identifier.
-fn find_device(devices: Vec<ListedDevice>, name: &str) -> anyhow::Result<ListedDevice> {
+fn find_device(devices: Vec<DeviceView>, name: &str) -> anyhow::Result<DeviceView> {
     let count = devices.iter().filter(|device| device.name == name).count();
     match devices.iter().position(|device| device.name == name) {
         Some(at) if count == 1 => devices.into_iter().nth(at).ok_or_else(|| CommandFailure::plain("gone")),
@@ -160,15 +139,16 @@ mod tests {
 
     #[test]
     fn device_is_found_by_name_or_by_identifier_prefix() {
-        let device = |id: &str, name: &str| -> ListedDevice {
-            serde_json::from_value(json!({
-                "device_id": id, "name": name, "kind": "device", "scopes": [], "online": false, "you": false,
+        let device = |id: &str, name: &str| -> DeviceView {
+            serde_json::from_value(serde_json::json!({
+                "device_id": id, "name": name, "kind": "device", "scopes": [], "created_at": "2026-01-01T00:00:00Z",
+                "online": false, "you": false, "local": false, "local_browser": false,
             }))
             .unwrap()
         };
         let all = || vec![device("d_abc", "phone"), device("d_abd", "tablet"), device("d_xyz", "tablet")];
-        assert_eq!(find_device(all(), "phone").unwrap().device_id, "d_abc");
-        assert_eq!(find_device(all(), "d_x").unwrap().device_id, "d_xyz");
+        assert_eq!(find_device(all(), "phone").unwrap().device_id.as_str(), "d_abc");
+        assert_eq!(find_device(all(), "d_x").unwrap().device_id.as_str(), "d_xyz");
         assert!(
             find_device(all(), "tablet").is_err()
                 && find_device(all(), "d_ab").is_err()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use plexus::config::LISTEN;
+use plexus_client::calls;
 use plexus_protocol::RuntimeInfo;
 use plexus_protocol::api::operation::{self, Verdict};
 
@@ -38,7 +39,7 @@ pub(crate) async fn run(args: DoctorArgs) -> CommandResult {
     let mut checks = Checks::default();
     let home = Home::find()?;
     if args.confirm_clock {
-        Client::find().await?.post_without_body("/v1/clock/confirm", "the clock").await?;
+        Client::find().await?.run(calls::confirm_clock(), "the clock").await?;
     }
     let exe = this_program()?;
     check_modes(&mut checks, home.dir());
@@ -104,7 +105,7 @@ async fn check_gateway(
                         checks.add(&name, state, detail, fix);
                     });
                     runtimes.iter().for_each(|runtime| check_runtime(checks, runtime));
-                    Ok(Some(runtimes.into_iter().map(Arc::new).collect()))
+                    Ok(Some(runtimes))
                 }
                 Err(reason) => {
                     checks.fail("signing in", format!("{reason:#}"), "check that PLEXUS_HOME is the gateway's");
@@ -130,14 +131,11 @@ async fn check_gateway(
 /// complaint.
 async fn gateway_checks(client: &Client) -> Vec<operation::Check> {
     let mut checks = Vec::new();
-    for (path, name) in [("/v1/doctor?only=clock", "clock"), ("/v1/doctor?only=memory", "memory ")] {
-        let report = client
-            .get::<operation::Checks>(path, "health checks")
-            .await
-            .map(|report| report.checks)
-            .unwrap_or_default();
+    for (only, prefix) in [("clock", "clock"), ("memory", "memory ")] {
+        let report = client.run(calls::doctor(Some(only)), "health checks").await;
         // An older gateway answers with all checks.
-        checks.extend(report.into_iter().filter(|check| check.name.starts_with(name)));
+        let reported = report.into_iter().flat_map(|report| report.checks);
+        checks.extend(reported.filter(|check| check.name.starts_with(prefix)));
     }
     checks
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
+use plexus_client::calls;
 
 use crate::cli::client::Client;
 use crate::cli::complete::session_ids;
@@ -45,8 +46,7 @@ pub(crate) async fn run(args: ExportArgs) -> CommandResult {
         std::io::ErrorKind::BrokenPipe => anyhow::Error::from(error),
         _ => CommandFailure::plain(format!("writing the export: {error}; check the free space")),
     };
-    let path = format!("/v1/sessions/{session}/export?format={format}");
-    let mut pieces = client.download(&path, "exporting the session").await?;
+    let mut pieces = client.download(&calls::export(&session, format), "exporting the session").await?;
     while let Some(piece) = pieces.next().await.map_err(|_| {
         CommandFailure::plain("exporting the session: the gateway aborted it; the output is incomplete, try again")
     })? {

@@ -2,14 +2,14 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
+use plexus_protocol::api::sessions::ResumableConversation;
 use plexus_protocol::{Project, SessionInfo, SessionState};
-use serde_json::json;
 
 use crate::cli::client::Client;
 use crate::cli::complete::runtime_ids;
-use crate::cli::conversations::{LISTED_MAX, StoredConversation, parse_runtime, stored_conversations};
+use crate::cli::conversations::{LISTED_MAX, parse_runtime, stored_conversations};
 use crate::cli::failure::CommandResult;
-use crate::cli::output::{Paint, TITLE, age, line, print, print_json, table};
+use crate::cli::output::{Paint, TITLE, age, line, print, print_json, table, wire_name};
 
 /// Longest project in a list, in characters.
 const PROJECT_MAX: usize = 40;
@@ -33,13 +33,14 @@ pub(crate) async fn run(args: LsArgs) -> CommandResult {
         return list_resumable(runtime, args.json).await;
     }
     let client = Client::find().await?;
-    let mut sessions = client.sessions().await?;
-    sessions.retain(|session| session.archived == args.archived);
-    let runtimes = client.runtimes().await?;
+    let mut sessions = client.list_sessions(if args.archived { "true" } else { "false" }).await?;
+    let mut runtimes = client.list_runtimes().await?;
     if args.json {
-        print_json(&json!({ "sessions": sessions, "runtimes": runtimes }))?;
+        sessions.json.append(&mut runtimes.json);
+        print_json(&sessions.json)?;
         return Ok(0);
     }
+    let (sessions, runtimes) = (sessions.items, runtimes.items);
     let paint = Paint::stdout();
     let mut out = String::new();
     if sessions.is_empty() {
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: LsArgs) -> CommandResult {
         let rows: Vec<Vec<String>> = runtimes
             .iter()
             .map(|runtime| {
-                let state = json!(runtime.state).as_str().unwrap_or_default().to_owned();
+                let state = wire_name(runtime.state);
                 let detail = runtime.problem.as_deref().or(runtime.agent.as_deref()).unwrap_or_default();
                 vec![
                     runtime.runtime_id.to_string(),
@@ -112,17 +113,18 @@ async fn list_resumable(runtime: &str, json: bool) -> CommandResult {
     let runtime = parse_runtime(runtime)?;
     let (conversations, more) = stored_conversations(&client, &runtime).await?;
     if json {
-        print_json(&json!({ "resumable": conversations }))?;
+        print_json(&conversations.json)?;
         return Ok(0);
     }
+    let conversations = conversations.items;
     if conversations.is_empty() {
         print(&format!("{runtime} has no conversations that can be resumed\n"))?;
         return Ok(0);
     }
     let paint = Paint::stdout();
-    let row = |conversation: &StoredConversation| {
+    let row = |conversation: &ResumableConversation| {
         vec![
-            line(&conversation.native_id, 200),
+            line(&conversation.native_id.0, 200),
             conversation.updated_at.map_or_else(|| "-".into(), age),
             conversation.session_id.as_ref().map_or_else(|| "-".into(), ToString::to_string),
             line(conversation.cwd.as_deref().unwrap_or("-"), TITLE),

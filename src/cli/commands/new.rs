@@ -8,16 +8,19 @@ use anyhow::Context as _;
 use clap::Args;
 use plexus::config::nearest;
 use plexus::runtimes::presets;
-use plexus_protocol::{RuntimeId, RuntimeInfo, RuntimeState, SessionId};
-use serde_json::{Value, json};
+use plexus_client::calls;
+use plexus_protocol::api::sessions::NewSession;
+use plexus_protocol::api::worktrees::NewWorktree;
+use plexus_protocol::{RuntimeId, RuntimeInfo, RuntimeState, SessionId, SessionInfo};
+use serde_json::{Map, Value, json};
 
 use crate::cli::agent_start::{AGENT_START, POLL_EVERY, keep_if_opened, preset_start};
-use crate::cli::client::{Client, Refused, failure};
+use crate::cli::client::{Client, Refused, Response, failure};
 use crate::cli::conversations::{newest, stored_conversations};
 use crate::cli::failure::{CommandFailure, CommandResult, USAGE};
 use crate::cli::gateway_start::running_or_started;
 use crate::cli::output::{Paint, line, print, print_json};
-use crate::cli::prompts::prompt_text;
+use crate::cli::prompts::{prompt_text, send_prompt};
 
 /// Longest line of a failed program's output that is shown, in characters.
 const STDERR_LINE: usize = 300;
@@ -74,7 +77,7 @@ pub(crate) async fn run(args: NewArgs) -> CommandResult {
     let mut request = agent(&client.runtimes().await?, args.agent.as_deref())?;
     let (mut open_session, mut started) = (None, None);
     match &args.earlier {
-        None => request["cwd"] = json!(cwd),
+        None => request.cwd = Some(cwd.display().to_string()),
         Some(search) => {
             let (runtime, is_new) = runtime(&client, request, &cwd).await?;
             let found = earlier(&client, &runtime, &cwd, search.as_deref()).await;
@@ -82,23 +85,16 @@ pub(crate) async fn run(args: NewArgs) -> CommandResult {
             (request, open_session) = keep_if_opened(&client, started.as_ref(), found).await?;
         }
     }
-    if let Some(title) = &args.title {
-        request["title"] = title.as_str().into();
-    }
-    if let Some(branch) = &args.worktree {
-        request["worktree"] = json!({ "branch": branch });
-        if let Some(base) = &args.base {
-            request["worktree"]["base"] = base.as_str().into();
-        }
-    }
-    let session: Value = match open_session {
-        Some(id) => client.get(&format!("/v1/sessions/{id}"), "reading the session").await?,
+    request.title = args.title;
+    request.worktree = args.worktree.clone().map(|branch| NewWorktree { branch, base: args.base });
+    let session = match open_session {
+        Some(id) => client.request(calls::session(&id), "reading the session").await?,
         None => {
             let opened = open(&client, &request).await;
             keep_if_opened(&client, started.as_ref(), opened).await?
         }
     };
-    let id = session["session_id"].as_str().unwrap_or_default().to_owned();
+    let SessionInfo { session_id: id, runtime_id, title, cwd, .. } = &session.value;
     for (method, name, value) in [("model.set", "name", &args.model), ("session.set_mode", "modeId", &args.mode)] {
         let Some(value) = value else { continue };
         let params = json!({ "session_id": id, name: value });
@@ -107,84 +103,85 @@ pub(crate) async fn run(args: NewArgs) -> CommandResult {
             CommandFailure::new(code, format!("{message}; the session {id} is open: `plexus attach {id}` shows it"))
         })?;
     }
-    // Null without a prompt.
-    let mut run = Value::Null;
-    if let Some(text) = prompt {
-        let accepted = client.post(&format!("/v1/sessions/{id}/prompt"), &json!({ "text": text }), "prompting").await?;
-        run = accepted["run_id"].clone();
-    }
+    let run = match prompt {
+        Some(text) => Some(send_prompt(&client, id, &text).await?.value.run_id),
+        None => None,
+    };
     if args.json {
-        let mut all = session;
-        all["run_id"] = run;
+        let mut all: Map<String, Value> = serde_json::from_str(&session.text)?;
+        // Null without a prompt.
+        all.insert("run_id".into(), json!(run));
         print_json(&all)?;
     } else {
-        let (paint, runtime) = (Paint::stdout(), line(session["runtime_id"].as_str().unwrap_or_default(), 80));
-        print(&format!("{}\n", paint.bold(&id)))?;
+        let (paint, runtime) = (Paint::stdout(), line(runtime_id.as_str(), 80));
+        print(&format!("{}\n", paint.bold(id.as_str())))?;
         if args.worktree.is_some() || args.earlier.is_some() {
-            let title = line(session["title"].as_str().unwrap_or_default(), 80);
-            let folder = line(session["cwd"].as_str().unwrap_or_default(), 200);
+            let title = line(title.as_deref().unwrap_or_default(), 80);
+            let folder = line(cwd, 200);
             print(&paint.dim(&format!("in {folder}{}{title}\n", if title.is_empty() { "" } else { ": " })))?;
         }
-        let hint = if run.is_null() {
-            format!("{runtime} waits for a prompt: plexus attach {id} (or `plexus prompt {id} TEXT`)\n")
-        } else {
-            format!("{runtime} works on it; follow it: plexus attach {id} (or `plexus tail {id}`)\n")
+        let hint = match run {
+            None => format!("{runtime} waits for a prompt: plexus attach {id} (or `plexus prompt {id} TEXT`)\n"),
+            Some(_) => format!("{runtime} works on it; follow it: plexus attach {id} (or `plexus tail {id}`)\n"),
         };
         print(&paint.dim(&hint))?;
     }
     Ok(0)
 }
 
-async fn open(client: &Client, request: &Value) -> anyhow::Result<Value> {
-    let opened = client.try_post("/v1/sessions", request, None, "opening a session").await?;
-    Ok(serde_json::from_str(&opened.map_err(|refused| refusal(&refused))?)?)
+async fn open(client: &Client, request: &NewSession) -> anyhow::Result<Response<SessionInfo>> {
+    let opened = client.try_request(calls::open_session(request), "opening a session").await?;
+    Ok(opened.map_err(|refused| refusal(&refused))?)
 }
 
-/// The body that continues an earlier conversation of a runtime, and the session in which the conversation is open already.
+/// The request that continues an earlier conversation of a runtime, and the session in which the conversation is open already.
 async fn earlier(
     client: &Client,
     runtime: &RuntimeId,
     folder: &Path,
     search: Option<&str>,
-) -> anyhow::Result<(Value, Option<SessionId>)> {
+) -> anyhow::Result<(NewSession, Option<SessionId>)> {
     let (all, more) = stored_conversations(client, runtime).await?;
     let folder_shown = folder.to_string_lossy();
-    let Some(conversation) = newest(all, &folder_shown, search) else {
+    let Some(conversation) = newest(all.items, &folder_shown, search) else {
         let description =
             search.map_or_else(|| format!(" in {folder_shown}"), |search| format!(" with {:?}", line(search, 80)));
         let limit_note = if more { " among the first that it lists" } else { "" };
         let fix = format!("`plexus ls --resumable {runtime}` lists them");
         return Err(CommandFailure::plain(format!("{runtime} has no conversation{description}{limit_note}: {fix}")));
     };
-    let cwd = conversation.cwd.as_deref().unwrap_or(&folder_shown);
-    Ok((json!({ "runtime_id": runtime, "native_id": conversation.native_id, "cwd": cwd }), conversation.session_id))
+    let request = NewSession {
+        runtime_id: Some(runtime.clone()),
+        native_id: Some(conversation.native_id),
+        cwd: Some(conversation.cwd.unwrap_or_else(|| folder_shown.into_owned())),
+        ..NewSession::default()
+    };
+    Ok((request, conversation.session_id))
 }
 
 /// The runtime of a request once it is ready, and whether it was started for the request.
-async fn runtime(client: &Client, request: Value, folder: &Path) -> anyhow::Result<(RuntimeId, bool)> {
-    if let Some(id) = request["runtime_id"].as_str() {
-        return Ok((id.parse()?, false));
+async fn runtime(client: &Client, request: NewSession, folder: &Path) -> anyhow::Result<(RuntimeId, bool)> {
+    if let Some(id) = request.runtime_id {
+        return Ok((id, false));
     }
-    let mut start = request["start"].clone();
-    let name = start["preset"].as_str().unwrap_or_default().to_owned();
-    let agents: Value = client.get("/v1/agents", "listing the agents").await?;
-    let known = agents["agents"].as_array().and_then(|all| all.iter().find(|agent| agent["name"] == name.as_str()));
-    let runs = known.and_then(|agent| agent["runtime_id"].as_str());
-    let id: RuntimeId = match runs {
-        Some(id) => id.parse()?,
+    let mut start = request.start.unwrap_or_default();
+    let name = start.preset.clone().unwrap_or_default();
+    let agents = client.run(calls::agents(), "listing the agents").await?.agents;
+    let running = agents.into_iter().find(|agent| agent.name == name).and_then(|agent| agent.runtime_id);
+    let is_new = running.is_none();
+    let id = match running {
+        Some(id) => id,
         None => {
-            start["cwd"] = json!(folder);
-            let what = format!("starting {name}");
-            let started: RuntimeInfo = serde_json::from_value(client.post("/v1/runtimes", &start, &what).await?)?;
-            started.runtime_id
+            start.cwd = Some(folder.to_owned());
+            client.run(calls::start_runtime(&start), &format!("starting {name}")).await?.runtime_id
         }
     };
     match ready(client, &id).await {
-        Ok(()) => Ok((id, runs.is_none())),
+        Ok(()) => Ok((id, is_new)),
         Err(error) => {
             // A start that fails leaves nothing. It may be gone already.
-            if runs.is_none() {
-                let _ = client.delete(&format!("/v1/runtimes/{id}"), "removing the runtime").await;
+            if is_new {
+                let _ = client.run(calls::stop_runtime(&id), "removing the runtime").await;
             }
             Err(error)
         }
@@ -195,7 +192,7 @@ async fn runtime(client: &Client, request: Value, folder: &Path) -> anyhow::Resu
 async fn ready(client: &Client, id: &RuntimeId) -> anyhow::Result<()> {
     let until = Instant::now() + AGENT_START;
     loop {
-        let info: RuntimeInfo = client.get(&format!("/v1/runtimes/{id}"), "reading the runtime").await?;
+        let info = client.run(calls::runtime(id), "reading the runtime").await?;
         let reason = match info.state {
             RuntimeState::Ready => return Ok(()),
             RuntimeState::Exited => info.problem.unwrap_or_else(|| "it ended".into()),
@@ -212,12 +209,12 @@ async fn ready(client: &Client, id: &RuntimeId) -> anyhow::Result<()> {
     }
 }
 
-/// The part of a request that names the agent: a preset to start, or a runtime that runs.
-fn agent(runtimes: &[RuntimeInfo], name: Option<&str>) -> anyhow::Result<Value> {
+/// A session of the agent that a person named: of a preset to start, or of a runtime that runs.
+fn agent(runtimes: &[Arc<RuntimeInfo>], name: Option<&str>) -> anyhow::Result<NewSession> {
+    let in_runtime = |id: &RuntimeId| NewSession { runtime_id: Some(id.clone()), ..NewSession::default() };
     let Some(name) = name else {
-        let all: Vec<Arc<RuntimeInfo>> = runtimes.iter().cloned().map(Arc::new).collect();
-        return match RuntimeInfo::usual(&all).filter(|usual| usual.state == RuntimeState::Ready) {
-            Some(usual) => Ok(json!({ "runtime_id": usual.runtime_id })),
+        return match RuntimeInfo::usual(runtimes).filter(|usual| usual.state == RuntimeState::Ready) {
+            Some(usual) => Ok(in_runtime(&usual.runtime_id)),
             None => {
                 let names: Vec<&str> = presets::presets().iter().map(|preset| preset.name).collect();
                 let message =
@@ -226,11 +223,12 @@ fn agent(runtimes: &[RuntimeInfo], name: Option<&str>) -> anyhow::Result<Value> 
             }
         };
     };
-    if runtimes.iter().any(|runtime| runtime.runtime_id.as_str() == name && runtime.state == RuntimeState::Ready) {
-        return Ok(json!({ "runtime_id": name }));
+    let is_meant = |runtime: &&Arc<RuntimeInfo>| runtime.runtime_id.as_str() == name;
+    if let Some(runtime) = runtimes.iter().filter(is_meant).find(|runtime| runtime.state == RuntimeState::Ready) {
+        return Ok(in_runtime(&runtime.runtime_id));
     }
     if presets::presets().iter().any(|preset| preset.name == name) {
-        return Ok(json!({ "start": preset_start(name)? }));
+        return Ok(NewSession { start: Some(preset_start(name)?), ..NewSession::default() });
     }
     let known = || {
         let ready = runtimes.iter().filter(|runtime| runtime.state == RuntimeState::Ready);
@@ -245,7 +243,7 @@ fn agent(runtimes: &[RuntimeInfo], name: Option<&str>) -> anyhow::Result<Value> 
 /// A refusal with the error output of an agent that did not start.
 fn refusal(refused: &Refused) -> CommandFailure {
     let CommandFailure { code, mut message } = refused.explain("opening a session");
-    if let Some(stderr) = refused.problem["stderr"].as_str() {
+    if let Some(stderr) = &refused.error.data.stderr {
         let lines: Vec<String> = stderr.lines().map(|text| line(text, STDERR_LINE)).collect();
         message.push_str("; it said:\n  ");
         message.push_str(&lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n  "));
@@ -258,19 +256,20 @@ mod tests {
     use super::*;
     use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
 
-    fn runtime(id: &str, state: RuntimeState) -> RuntimeInfo {
+    fn runtime(id: &str, state: RuntimeState) -> Arc<RuntimeInfo> {
         let spec = RuntimeSpec::new(RuntimeId::trusted(id), "acp", Connect::Command(vec!["x".into()]), "/");
         let starting = RuntimeInfo::starting(&spec, "/".into(), 1, std::time::SystemTime::UNIX_EPOCH.into());
-        RuntimeInfo { state, ..starting }
+        Arc::new(RuntimeInfo { state, ..starting })
     }
 
     #[test]
     fn agent_is_a_running_runtime_a_preset_or_a_usage_error() {
         let ready = [runtime("mine", RuntimeState::Ready), runtime("old", RuntimeState::Exited)];
-        assert_eq!(agent(&ready, Some("mine")).unwrap(), json!({ "runtime_id": "mine" }));
-        assert_eq!(agent(&ready, None).unwrap(), json!({ "runtime_id": "mine" }));
-        assert_eq!(agent(&[], Some("demo")).unwrap()["start"]["preset"], "demo");
-        let refused = |runtimes: &[RuntimeInfo], name: Option<&str>| {
+        let chosen = |runtimes, name| json!(agent(runtimes, name).unwrap());
+        assert_eq!(chosen(&ready, Some("mine")), json!({ "runtime_id": "mine" }));
+        assert_eq!(chosen(&ready, None), json!({ "runtime_id": "mine" }));
+        assert_eq!(chosen(&[], Some("demo"))["start"]["preset"], "demo");
+        let refused = |runtimes: &[Arc<RuntimeInfo>], name: Option<&str>| {
             let error = agent(runtimes, name).unwrap_err();
             assert_eq!(error.downcast_ref::<CommandFailure>().unwrap().code, USAGE);
             error.to_string()

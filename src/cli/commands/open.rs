@@ -3,12 +3,13 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
+use plexus_client::calls;
 use plexus_protocol::Scope;
-use serde_json::json;
+use plexus_protocol::api::devices::NewCode;
 
 use crate::cli::browser::open_browser;
 use crate::cli::client::Client;
-use crate::cli::failure::{CommandFailure, CommandResult, NOT_PERMITTED};
+use crate::cli::failure::CommandResult;
 use crate::cli::home::Home;
 use crate::cli::output::{TITLE, line, print};
 
@@ -25,12 +26,16 @@ pub(crate) struct OpenArgs {
 
 pub(crate) async fn run(args: OpenArgs) -> CommandResult {
     let client = Client::find().await?;
-    let request = json!({ "scopes": Scope::ALL, "ttl": CODE_SECONDS });
-    let code = client.post("/v1/codes", &request, "creating a one-time code").await?;
-    let Some(code) = code["code"].as_str() else {
-        return Err(CommandFailure::new(NOT_PERMITTED, "creating a one-time code: the gateway returned none").into());
+    let request = NewCode {
+        scopes: Scope::ALL.to_vec(),
+        runtimes: None,
+        sessions: None,
+        approve_up_to: None,
+        lock_screen: false,
+        ttl: Some(CODE_SECONDS),
     };
-    let code = line(code, TITLE);
+    let code = client.run(calls::create_code(&request), "creating a one-time code").await?;
+    let code = line(&code.code, TITLE);
     if !args.print && std::io::stdout().is_terminal() && open_browser(&Home::find()?, client.url(), &code) {
         let url = client.url();
         print(&format!("opened {url} in the browser; if nothing appears: plexus open --print\n"))?;

@@ -3,33 +3,42 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
-use serde::Deserialize;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use plexus_client::calls;
+use plexus_protocol::api::pairing::{ConfirmPairing, NewPairing, PairingBegun, PairingState};
+use plexus_protocol::{Risk, RuntimeId, Scope};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult};
 use crate::cli::input::read_line;
-use crate::cli::output::{Paint, line, print, print_json_line};
+use crate::cli::output::{Paint, line, print, print_json_line, wire_name};
 
 /// Time that one long poll of the gateway waits, in seconds.
 const POLL_SECONDS: u64 = 20;
 /// Longest name or address shown, in characters.
 const TEXT_MAX: usize = 80;
 
+/// The value of an enumeration with this name on the wire.
+fn from_name<T: DeserializeOwned>(name: String) -> Result<T, serde_json::Error> {
+    serde_json::from_value(name.into())
+}
+
 /// Pair a phone or another browser: shows a code, then asks you to compare a number
 #[derive(Debug, Args)]
 pub(crate) struct PairArgs {
     /// Permissions to grant
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "watch,prompt,approve",
-        value_parser = ["watch", "prompt", "approve", "admin", "type"])]
-    pub(crate) scope: Vec<String>,
+        value_parser = PossibleValuesParser::new(["watch", "prompt", "approve", "admin", "type"]).try_map(from_name::<Scope>))]
+    pub(crate) scope: Vec<Scope>,
     /// Limit the device to these runtimes [default: all]
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(crate) runtime: Vec<String>,
     /// The highest risk of requests that it may answer
-    #[arg(long, value_name = "RISK", default_value = "elevated", value_parser = ["low", "elevated", "danger"])]
-    pub(crate) approve_up_to: String,
+    #[arg(long, value_name = "RISK", default_value = "elevated", value_parser = PossibleValuesParser::new(["low", "elevated", "danger"]).try_map(from_name::<Risk>))]
+    pub(crate) approve_up_to: Risk,
     /// Allow answering from a notification without opening the request
     #[arg(long)]
     pub(crate) lock_screen: bool,
@@ -44,45 +53,34 @@ pub(crate) struct PairArgs {
     pub(crate) json: bool,
 }
 
-/// The state of a pairing, as the gateway reports it.
-#[derive(Debug, Deserialize)]
-struct Pairing {
-    state: String,
-    name: Option<String>,
-    number: Option<u8>,
-    device_id: Option<String>,
-}
-
 /// Shows a code, waits for the device that uses it, and asks whether both show the same number.
 pub(crate) async fn run(args: PairArgs) -> CommandResult {
     let client = Client::find().await?;
-    let mut request =
-        json!({ "scopes": args.scope, "approve_up_to": args.approve_up_to, "lock_screen": args.lock_screen });
-    if !args.runtime.is_empty() {
-        request["runtimes"] = json!(args.runtime);
-    }
-    if let Some(name) = &args.name {
-        request["name"] = json!(name);
-    }
-    let pairing = client.post("/v1/pairings", &request, "beginning a pairing").await?;
-    let text = |name: &str| pairing[name].as_str().unwrap_or_default().to_owned();
-    let (id, code, url) = (text("pairing_id"), text("code"), text("url"));
-    let path = format!("/v1/pairings/{id}");
+    let runtimes: Vec<RuntimeId> = args.runtime.iter().map(|name| RuntimeId::trusted(name.as_str())).collect();
+    let request = NewPairing {
+        scopes: args.scope.clone(),
+        runtimes: Some(runtimes).filter(|runtimes| !runtimes.is_empty()),
+        approve_up_to: Some(args.approve_up_to),
+        lock_screen: args.lock_screen,
+        name: args.name.clone(),
+    };
+    let pairing = client.run(calls::begin_pairing(&request), "beginning a pairing").await?;
+    let PairingBegun { pairing_id: id, code, url, expires_at, .. } = pairing;
     if args.json {
         print_json_line(
-            &json!({ "state": "waiting", "pairing_id": id, "code": code, "url": url, "expires_at": pairing["expires_at"] }),
+            &json!({ "state": "waiting", "pairing_id": id, "code": code, "url": url, "expires_at": expires_at }),
         )?;
     } else {
         print_code(&code, &url)?;
     }
     let mut interrupted = signal(SignalKind::interrupt())?;
     let outcome = tokio::select! {
-        outcome = wait(&client, &path, &args) => outcome,
+        outcome = wait(&client, &id, &args) => outcome,
         _ = interrupted.recv() => Err(CommandFailure::plain("interrupted: the code is no longer valid")),
     };
     if outcome.is_err() {
         // The pairing may have ended already; either way the code is not left valid.
-        let _ = client.delete(&path, "revoking the code").await;
+        let _ = client.run(calls::refuse_pairing(&id), "revoking the code").await;
     }
     outcome
 }
@@ -105,22 +103,23 @@ fn print_code(code: &str, url: &str) -> anyhow::Result<()> {
     print(&out)
 }
 
-async fn wait(client: &Client, path: &str, args: &PairArgs) -> CommandResult {
-    let end_failure = |pairing: &Pairing| match pairing.state.as_str() {
-        "expired" => CommandFailure::plain("no device joined in time: `plexus pair` creates another code"),
-        "refused" => CommandFailure::plain("the device was refused"),
-        other => CommandFailure::plain(format!("the pairing is {}", line(other, TEXT_MAX))),
+async fn wait(client: &Client, id: &str, args: &PairArgs) -> CommandResult {
+    let end_failure = |state: PairingState| match state {
+        PairingState::Expired => CommandFailure::plain("no device joined in time: `plexus pair` creates another code"),
+        PairingState::Refused => CommandFailure::plain("the device was refused"),
+        PairingState::Waiting | PairingState::Joined | PairingState::Confirmed => {
+            CommandFailure::plain(format!("the pairing is {}", wire_name(state)))
+        }
     };
-    let next = async |known_state: &str| {
-        let operation = "waiting for the device";
-        client.get::<Pairing>(&format!("{path}?wait={POLL_SECONDS}&known={known_state}"), operation).await
+    let next = async |known: PairingState| {
+        client.run(calls::pairing(id, Some(POLL_SECONDS), Some(known)), "waiting for the device").await
     };
     let joined = loop {
-        let pairing = next("waiting").await?;
-        match pairing.state.as_str() {
-            "waiting" => {}
-            "joined" => break pairing,
-            _ => return Err(end_failure(&pairing)),
+        let pairing = next(PairingState::Waiting).await?;
+        match pairing.state {
+            PairingState::Waiting => {}
+            PairingState::Joined => break pairing,
+            state => return Err(end_failure(state)),
         }
     };
     let (name, number) = (joined.name.clone().unwrap_or_default(), joined.number.unwrap_or_default());
@@ -142,21 +141,19 @@ async fn wait(client: &Client, path: &str, args: &PairArgs) -> CommandResult {
         let agreed = tokio::select! {
             agreed = agrees(number) => agreed,
             pairing = async { loop {
-                match next("joined").await {
-                    Ok(pairing) if pairing.state == "joined" => {}
+                match next(PairingState::Joined).await {
+                    Ok(pairing) if pairing.state == PairingState::Joined => {}
                     other => break other,
                 }
-            } } => return Err(end_failure(&pairing?)),
+            } } => return Err(end_failure(pairing?.state)),
         };
         if !agreed {
             return Err(CommandFailure::plain("refused: the device was not paired"));
         }
     }
-    let confirmed =
-        client.post(&format!("{path}/confirm"), &json!({ "number": number }), "confirming the device").await?;
-    let confirmed: Pairing = serde_json::from_value(confirmed)
-        .map_err(|_| CommandFailure::plain("confirming the device: the gateway's response could not be understood"))?;
-    let device = confirmed.device_id.unwrap_or_default();
+    let confirmation = ConfirmPairing { number: Some(number.into()) };
+    let confirmed = client.run(calls::confirm_pairing(id, &confirmation), "confirming the device").await?;
+    let device = confirmed.device_id.map(|device| device.to_string()).unwrap_or_default();
     if args.json {
         print_json_line(&json!({ "state": "confirmed", "name": name, "number": number, "device_id": device }))?;
     } else {

@@ -5,11 +5,11 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 use plexus::TLS_FOLDER;
 use plexus::router::Authority;
-use serde::Deserialize;
+use plexus_client::calls;
+use plexus_protocol::api::listeners::{NewProxy, NewTlsListener, PublicAccess, TlsListenerView};
 use serde_json::{Map, Value, json};
 
 use super::pair::{self, PairArgs};
@@ -42,20 +42,6 @@ pub(crate) struct PhoneArgs {
     remove: bool,
     #[command(flatten)]
     pair: PairArgs,
-}
-
-/// The addresses at which other machines reach the gateway.
-#[derive(Debug, Default, Deserialize)]
-struct Access {
-    tls: Option<TlsAccess>,
-    proxy: Option<String>,
-    public_url: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct TlsAccess {
-    names: Vec<String>,
-    configured: bool,
 }
 
 /// The requirement of a phone before it can be paired.
@@ -91,7 +77,7 @@ pub(crate) async fn run(args: PhoneArgs) -> CommandResult {
 }
 
 async fn reach(client: &Client, args: &PhoneArgs) -> anyhow::Result<Reach> {
-    let access: Access = client.get("/v1/listeners", "asking how the gateway is reached").await?;
+    let access = client.run(calls::listeners(), "asking how the gateway is reached").await?;
     // Somebody chose an address: a proxy, or a certificate of theirs.
     let configured_url = access.public_url.clone().filter(|_| access.tls.is_none() || access.proxy.is_some());
     if let Some(url) = configured_url.filter(|_| args.address.is_empty()) {
@@ -108,9 +94,9 @@ async fn reach(client: &Client, args: &PhoneArgs) -> anyhow::Result<Reach> {
 }
 
 /// A TLS listener with the certificate of the private CA.
-async fn reach_by_ca(client: &Client, args: &PhoneArgs, access: Access) -> anyhow::Result<Reach> {
+async fn reach_by_ca(client: &Client, args: &PhoneArgs, access: PublicAccess) -> anyhow::Result<Reach> {
     let folder = client.home.dir().join(TLS_FOLDER);
-    if let Some(TlsAccess { configured: true, names }) = &access.tls
+    if let Some(TlsListenerView { configured: true, names, .. }) = &access.tls
         && Authority::read(&folder).is_none_or(|authority| authority.names != *names)
     {
         let url = access.public_url.unwrap_or_default();
@@ -134,11 +120,10 @@ async fn reach_by_ca(client: &Client, args: &PhoneArgs, access: Access) -> anyho
         }
     }
     let access = match access.tls {
-        Some(TlsAccess { configured: true, .. }) => access,
+        Some(TlsListenerView { configured: true, .. }) => access,
         _ => {
-            let body = json!({ "listen": args.listen });
-            let text = client.put("/v1/listeners/tls", &body, "adding a listener for the phone").await?;
-            serde_json::from_value(text).context("the gateway's response")?
+            let listener = NewTlsListener { listen: args.listen };
+            client.run(calls::add_tls_listener(&listener), "adding a listener for the phone").await?
         }
     };
     let url =
@@ -170,9 +155,9 @@ async fn reach_by_tailscale(client: &Client) -> anyhow::Result<Option<String>> {
             }
         }
     }
-    let body = json!({ "public_url": format!("https://{name}") });
-    let access = client.put("/v1/listeners/proxy", &body, "telling the gateway its address").await?;
-    Ok(access["public_url"].as_str().map(str::to_owned))
+    let proxy = NewProxy { public_url: format!("https://{name}") };
+    let access = client.run(calls::add_proxy(&proxy), "telling the gateway its address").await?;
+    Ok(access.public_url)
 }
 
 /// The output of Tailscale, or its error output. `None` without Tailscale, or if it does not answer.
@@ -228,14 +213,14 @@ fn print_steps(reach: &Reach) -> anyhow::Result<()> {
 }
 
 async fn remove(client: &Client) -> CommandResult {
-    let access: Access = client.get("/v1/listeners", "asking how the gateway is reached").await?;
+    let access = client.run(calls::listeners(), "asking how the gateway is reached").await?;
     let mut changes = Vec::new();
     if access.tls.is_some_and(|tls| !tls.configured) {
-        client.delete("/v1/listeners/tls", "removing the listener").await?;
+        client.run(calls::remove_tls_listener(), "removing the listener").await?;
         changes.push("the listener is closed".to_owned());
     }
     if let Some(url) = access.proxy {
-        client.delete("/v1/listeners/proxy", "removing the address").await?;
+        client.run(calls::remove_proxy(), "removing the address").await?;
         changes.push(format!("{} is no longer accepted; `tailscale serve reset` ends Tailscale's part", clean(&url)));
     }
     if changes.is_empty() {

@@ -3,12 +3,12 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use plexus_client::{ClientEvent, FollowStart};
-use serde_json::json;
+use plexus_protocol::api::sessions::AcceptedPrompt;
 
 use crate::cli::client::{Client, failure};
 use crate::cli::complete::session_ids;
 use crate::cli::failure::{CommandFailure, CommandResult, FAILURE};
-use crate::cli::output::{Paint, TITLE, line, print, print_as_json, print_json, remark};
+use crate::cli::output::{Paint, print, print_as_json, print_json_text, remark};
 use crate::cli::prompts::{prompt_text, send_prompt};
 use crate::cli::view::View;
 
@@ -33,13 +33,12 @@ pub(crate) async fn run(args: PromptArgs) -> CommandResult {
     let session = client.session(&args.session).await?.session_id;
     let text = prompt_text(args.text)?;
     if !args.wait {
-        let response =
-            client.post(&format!("/v1/sessions/{session}/prompt"), &json!({ "text": text }), "prompting").await?;
+        let accepted = send_prompt(&client, &session, &text).await?;
         if args.json {
-            print_json(&response)?;
+            print_json_text(&accepted.text)?;
         } else {
-            let run = line(response["run_id"].as_str().unwrap_or_default(), TITLE);
-            print(&format!("{run}{}\n", if response["queued"] == true { " (queued)" } else { "" }))?;
+            let AcceptedPrompt { run_id, queued, .. } = accepted.value;
+            print(&format!("{run_id}{}\n", if queued { " (queued)" } else { "" }))?;
         }
         return Ok(0);
     }
@@ -51,8 +50,8 @@ pub(crate) async fn run(args: PromptArgs) -> CommandResult {
         let mut out = String::new();
         let mut end = None;
         match next.map_err(|error| failure("following", &error))? {
-            ClientEvent::Live if run.is_none() => run = Some(send_prompt(&client, session.as_str(), &text).await?),
-            ClientEvent::Event(envelope) if run.as_deref() == Some(&envelope.run_id) => {
+            ClientEvent::Live if run.is_none() => run = Some(send_prompt(&client, &session, &text).await?.value.run_id),
+            ClientEvent::Event(envelope) if run.as_ref().is_some_and(|run| run.as_str() == envelope.run_id) => {
                 if args.json {
                     print_as_json(envelope.raw.get().as_bytes())?;
                 } else {

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use serde_json::json;
+use plexus_client::calls;
+use plexus_protocol::api::sessions::EditSession;
 
 use crate::cli::client::Client;
 use crate::cli::complete::session_ids;
@@ -22,8 +23,8 @@ pub(crate) struct RenameArgs {
 pub(crate) async fn run(args: RenameArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let session_info =
-        client.patch(&format!("/v1/sessions/{session}"), &json!({ "title": args.title }), "renaming").await?;
-    print(&format!("{session} is now {}\n", line(session_info["title"].as_str().unwrap_or_default(), TITLE)))?;
+    let changes = EditSession { title: Some(args.title), ..EditSession::default() };
+    let renamed = client.run(calls::edit_session(&session, &changes), "renaming").await?;
+    print(&format!("{session} is now {}\n", line(renamed.title.as_deref().unwrap_or_default(), TITLE)))?;
     Ok(0)
 }

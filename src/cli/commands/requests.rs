@@ -1,15 +1,16 @@
 //! `plexus requests`: lists requests and how to answer them.
 
 use clap::Args;
-use plexus_protocol::RequestState;
-use serde_json::json;
+use plexus_protocol::transcript::Outcome;
+use plexus_protocol::{Request, RequestState};
+use serde::Deserialize as _;
 
 use crate::cli::card::{answer_commands, card};
 use crate::cli::client::Client;
 use crate::cli::failure::CommandResult;
 use crate::cli::output::{Paint, age, print, print_json};
 use crate::cli::requests::whole_request;
-use crate::cli::view::outcome;
+use crate::cli::view::outcome_text;
 
 /// List pending requests
 #[derive(Debug, Args)]
@@ -25,12 +26,20 @@ pub(crate) struct RequestsArgs {
 pub(crate) async fn run(args: RequestsArgs) -> CommandResult {
     let client = Client::find().await?;
     let mut requests = client.requests(args.all).await?;
-    for request in requests.iter_mut().filter(|request| request.display_truncated) {
-        *request = whole_request(&client, request).await?;
-    }
     if args.json {
-        print_json(&json!({ "requests": requests }))?;
+        for element in requests.elements() {
+            if let Ok(request) = Request::deserialize(&*element)
+                && request.display_truncated
+            {
+                *element = serde_json::from_str(&whole_request(&client, &request).await?.text)?;
+            }
+        }
+        print_json(&requests.json)?;
         return Ok(0);
+    }
+    let mut requests = requests.items;
+    for request in requests.iter_mut().filter(|request| request.display_truncated) {
+        *request = whole_request(&client, request).await?.value.into();
     }
     if requests.is_empty() {
         print("no pending requests\n")?;
@@ -47,7 +56,7 @@ pub(crate) async fn run(args: RequestsArgs) -> CommandResult {
             out.push_str(&answer_commands(request));
         }
         if let Some(receipt) = &request.receipt {
-            out.push_str(&format!("  {}\n", outcome(&json!(receipt))));
+            out.push_str(&format!("  {}\n", outcome_text(Outcome::from_receipt(receipt))));
         }
     }
     print(&out)?;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
+use plexus_client::calls;
 
 use crate::cli::client::{Client, choose};
 use crate::cli::complete::runtime_ids;
@@ -21,8 +22,7 @@ pub(crate) async fn run(args: RestartArgs) -> CommandResult {
     let runtimes = client.runtimes().await?;
     let runtime =
         choose(runtimes, &args.runtime, |runtime| runtime.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
-    let path = format!("/v1/runtimes/{}/restart", runtime.runtime_id);
-    client.post_without_body(&path, "restarting the runtime").await?;
+    client.run(calls::restart_runtime(&runtime.runtime_id), "restarting the runtime").await?;
     print(&format!("restarted {}\n", runtime.runtime_id))?;
     Ok(0)
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use serde_json::json;
+use plexus_client::calls;
+use plexus_protocol::api::sessions::NewSession;
 
 use crate::cli::client::{Client, choose};
 use crate::cli::complete::runtime_ids;
@@ -40,16 +41,19 @@ pub(super) async fn run(args: ResumeArgs) -> CommandResult {
     let (conversations, more) = stored_conversations(&client, &runtime).await?;
     let fix = format!("`plexus ls --resumable {runtime}` lists them");
     let conversation =
-        choose(conversations, &args.conversation, |conversation| &conversation.native_id, "conversation", &fix);
-    let mut request = match conversation {
-        Ok(stored) => json!({ "runtime_id": runtime, "native_id": stored.native_id, "cwd": stored.cwd }),
+        choose(conversations.items, &args.conversation, |conversation| &conversation.native_id.0, "conversation", &fix);
+    let (native_id, stored_cwd) = match conversation {
+        Ok(stored) => (stored.native_id, stored.cwd),
         // The conversation may be one of those not listed.
-        Err(_) if more => json!({ "runtime_id": runtime, "native_id": args.conversation }),
+        Err(_) if more => (args.conversation.as_str().into(), None),
         Err(error) => return Err(error),
     };
-    if let Some(cwd) = cwd {
-        request["cwd"] = json!(cwd);
-    }
-    let session = client.post("/v1/sessions", &request, "opening a session").await?;
-    follow_opened(client, &session, args.prompt).await
+    let request = NewSession {
+        runtime_id: Some(runtime),
+        native_id: Some(native_id),
+        cwd: cwd.map(|cwd| cwd.display().to_string()).or(stored_cwd),
+        ..NewSession::default()
+    };
+    let session = client.run(calls::open_session(&request), "opening a session").await?;
+    follow_opened(client, session, args.prompt).await
 }

@@ -1,13 +1,16 @@
 //! `plexus run`: attaches an agent, opens a session and follows it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use plexus::runtimes::presets;
+use plexus_client::calls;
+use plexus_protocol::api::runtimes::StartRuntime;
+use plexus_protocol::api::sessions::NewSession;
 use plexus_protocol::{Connect, RuntimeId, RuntimeInfo, RuntimeSpec, RuntimeState};
-use serde_json::{Value, json};
 
 use crate::cli::agent_start::{
     AGENT_START, AgentChoice, AgentEnvironmentArgs, POLL_EVERY, keep_if_opened, runtime_spec,
@@ -67,19 +70,21 @@ pub(crate) async fn run(args: RunArgs) -> CommandResult {
     };
     let client = running_or_started().await?;
     let attached = attach(&client, &spec, id, args.preset.as_deref(), args.environment.given_option()).await?;
-    let mut request = json!({ "runtime_id": attached.runtime.runtime_id, "cwd": spec.cwd });
-    if let Some(title) = &args.title {
-        request["title"] = title.as_str().into();
-    }
-    let opened = client.post("/v1/sessions", &request, "opening a session").await;
+    let request = NewSession {
+        runtime_id: Some(attached.runtime.runtime_id.clone()),
+        cwd: Some(spec.cwd.display().to_string()),
+        title: args.title,
+        ..NewSession::default()
+    };
+    let opened = client.run(calls::open_session(&request), "opening a session").await;
     let started = attached.is_new.then_some(&attached.runtime.runtime_id);
     let session = keep_if_opened(&client, started, opened).await?;
-    follow_opened(client, &session, args.prompt).await
+    follow_opened(client, session, args.prompt).await
 }
 
 /// A runtime for a session.
 struct AttachedRuntime {
-    runtime: RuntimeInfo,
+    runtime: Arc<RuntimeInfo>,
     /// The runtime was started now, and its name was not listed before.
     is_new: bool,
 }
@@ -111,10 +116,10 @@ async fn attach(
         print(&format!("{name} is already running\n"))?;
         return Ok(AttachedRuntime { runtime, is_new: false });
     }
-    let mut request = start_body(spec)?;
+    let mut request = start_body(spec);
     let taken = client.runtimes().await?;
     match &id {
-        Some(id) => request["id"] = json!(id),
+        Some(id) => request.id = Some(id.clone()),
         // If the preset's name is taken, the next one: gemini, gemini-2 ... An ended runtime with the same spec is started
         // again.
         None => {
@@ -130,27 +135,25 @@ async fn attach(
                 let mut free = free.filter(|name| {
                     !taken.iter().any(|runtime| runtime.runtime_id.as_str() == name && differs(runtime))
                 });
-                request["id"] = json!(free.next());
+                request.id = free.next().map(RuntimeId::trusted);
             }
         }
     }
-    let label = request["id"].as_str().map(str::to_owned).or_else(|| match &spec.connect {
+    let label = request.id.as_ref().map(ToString::to_string).or_else(|| match &spec.connect {
         Connect::Command(command) => command.first().cloned(),
         Connect::Endpoint(endpoint) => Some(endpoint.clone()),
     });
     let label = line(&label.unwrap_or_default(), 200);
     print(&format!("starting {label} … "))?;
     let start = Instant::now();
-    let response: anyhow::Result<Value> = client.post("/v1/runtimes", &request, "starting the agent").await;
-    let response = match response {
-        Ok(response) => response,
+    let runtime_id = match client.run(calls::start_runtime(&request), "starting the agent").await {
+        Ok(started) => started.runtime_id,
         Err(error) => {
             print("failed\n")?;
             return Err(error);
         }
     };
-    let runtime_id = response["runtime_id"].as_str().unwrap_or_default().to_owned();
-    let is_new = !taken.iter().any(|runtime| runtime.runtime_id.as_str() == runtime_id);
+    let is_new = !taken.iter().any(|runtime| runtime.runtime_id == runtime_id);
     let problem = match wait_until_ready(client, &runtime_id, start).await? {
         Ok(runtime) => return Ok(AttachedRuntime { runtime, is_new }),
         Err(problem) => problem,
@@ -158,27 +161,28 @@ async fn attach(
     print("failed\n")?;
     // A runtime that was never ready is removed from the list.
     if problem.ended && is_new {
-        let _ = client.delete(&format!("/v1/runtimes/{runtime_id}"), "removing the agent").await;
+        let _ = client.run(calls::stop_runtime(&runtime_id), "removing the agent").await;
     }
     Err(CommandFailure::plain(format!("{label} did not start: {}", problem.reason)))
 }
 
-/// The body of the call that starts this runtime, without its name.
-fn start_body(spec: &RuntimeSpec) -> anyhow::Result<Value> {
-    let mut request = json!({
-        "dialect": spec.dialect, "cwd": spec.cwd, "env": spec.env, "pass_env": spec.pass_env,
-    });
-    match &spec.connect {
-        Connect::Command(command) => request["command"] = json!(command),
-        Connect::Endpoint(endpoint) => request["connect"] = json!(endpoint),
+/// The request that starts this runtime, without its name.
+fn start_body(spec: &RuntimeSpec) -> StartRuntime {
+    let (command, connect) = match spec.connect.clone() {
+        Connect::Command(command) => (Some(command), None),
+        Connect::Endpoint(endpoint) => (None, Some(endpoint)),
+    };
+    StartRuntime {
+        dialect: Some(spec.dialect.clone()),
+        command,
+        connect,
+        cwd: Some(spec.cwd.clone()),
+        env: spec.env.clone(),
+        pass_env: spec.pass_env.clone(),
+        auth_method: spec.auth_method.clone(),
+        session_meta: spec.session_meta.clone(),
+        ..StartRuntime::default()
     }
-    if let Some(method) = &spec.auth_method {
-        request["auth_method"] = json!(method);
-    }
-    if let Some(meta) = &spec.session_meta {
-        request["session_meta"] = serde_json::from_str(meta.get())?;
-    }
-    Ok(request)
 }
 
 /// The reason why a runtime did not start.
@@ -191,11 +195,11 @@ struct StartProblem {
 /// Waits until a runtime is ready or has ended.
 async fn wait_until_ready(
     client: &Client,
-    runtime_id: &str,
+    runtime_id: &RuntimeId,
     start: Instant,
-) -> anyhow::Result<Result<RuntimeInfo, StartProblem>> {
+) -> anyhow::Result<Result<Arc<RuntimeInfo>, StartProblem>> {
     loop {
-        let listed = client.runtimes().await?.into_iter().find(|runtime| runtime.runtime_id.as_str() == runtime_id);
+        let listed = client.runtimes().await?.into_iter().find(|runtime| runtime.runtime_id == *runtime_id);
         let ended = listed.as_ref().is_some_and(|runtime| runtime.state == RuntimeState::Exited);
         let reason = match listed {
             Some(runtime) if runtime.state == RuntimeState::Ready => {

@@ -1,11 +1,12 @@
 //! `plexus search`: searches all sessions.
 
 use clap::Args;
-use serde_json::Value;
+use plexus_client::calls;
+use plexus_protocol::api::sessions::Hit;
 
 use crate::cli::client::Client;
 use crate::cli::failure::CommandResult;
-use crate::cli::output::{Paint, line, print, print_json};
+use crate::cli::output::{Paint, line, print, print_json_text};
 
 /// Search all sessions
 #[derive(Debug, Args)]
@@ -22,22 +23,18 @@ pub(crate) struct SearchArgs {
 
 pub(crate) async fn run(args: SearchArgs) -> CommandResult {
     let client = Client::find().await?;
-    let query = form_urlencoded::Serializer::new(String::new())
-        .append_pair("q", &args.text)
-        .append_pair("limit", &args.limit.to_string())
-        .finish();
-    let response: Value = client.get(&format!("/v1/search?{query}"), "searching").await?;
+    let call = calls::search(&args.text, Some(args.limit.into()));
+    let response = client.request(call, "searching").await?;
     if args.json {
-        print_json(&response)?;
+        print_json_text(&response.text)?;
         return Ok(0);
     }
     let paint = Paint::stdout();
     let mut out = String::new();
-    for hit in response["hits"].as_array().into_iter().flatten() {
-        let field = |name: &str| hit[name].as_str().unwrap_or_default();
-        let head = line(&format!("{}  {}  {}", field("session_id"), field("cursor"), field("role")), 200);
+    for Hit { session_id, cursor, role, snippet } in &response.value.hits {
+        let head = line(&format!("{session_id}  {cursor}  {role}"), 200);
         // The match is between two control characters, which become colour or nothing.
-        let snippet: String = field("snippet")
+        let snippet: String = snippet
             .split('\u{2}')
             .enumerate()
             .map(|(n, part)| match part.split_once('\u{3}') {

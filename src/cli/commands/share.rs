@@ -4,12 +4,13 @@ use std::io::Write as _;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use serde_json::json;
+use plexus_client::calls;
+use plexus_protocol::api::devices::{NewShare, Share};
 
 use crate::cli::client::Client;
 use crate::cli::complete::session_ids;
 use crate::cli::failure::CommandResult;
-use crate::cli::output::{TITLE, line, print, print_json};
+use crate::cli::output::{TITLE, line, print, print_json_text};
 
 /// Longest link shown, in characters.
 const URL_MAX: usize = 500;
@@ -31,13 +32,13 @@ pub(crate) struct ShareArgs {
 pub(crate) async fn run(args: ShareArgs) -> CommandResult {
     let client = Client::find().await?;
     let session = client.session(&args.session).await?.session_id;
-    let path = format!("/v1/sessions/{session}/shares");
-    let link = client.post(&path, &json!({ "hours": args.hours }), "making a link").await?;
+    let share = NewShare { hours: Some(args.hours.into()) };
+    let link = client.request(calls::share(&session, &share), "making a link").await?;
     if args.json {
-        print_json(&link)?;
+        print_json_text(&link.text)?;
         return Ok(0);
     }
-    let (url, device) = (link["url"].as_str().unwrap_or_default(), link["device_id"].as_str().unwrap_or_default());
+    let Share { url, device_id, .. } = &link.value;
     print(&format!("{}\n", line(url, URL_MAX)))?;
     // On stderr, so that `plexus share last | wl-copy` copies only the link.
     let _ = writeln!(
@@ -45,7 +46,7 @@ pub(crate) async fn run(args: ShareArgs) -> CommandResult {
         "anyone with this link can watch the session for {} h, but not act in it; revoke it with `plexus devices \
          revoke {}`",
         args.hours,
-        line(device, TITLE)
+        line(device_id.as_str(), TITLE)
     );
     Ok(0)
 }

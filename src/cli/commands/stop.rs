@@ -2,6 +2,7 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
+use plexus_client::calls;
 
 use crate::cli::client::{Client, choose};
 use crate::cli::complete::runtime_ids;
@@ -26,7 +27,7 @@ pub(crate) async fn run(args: StopArgs) -> CommandResult {
     let runtimes = client.runtimes().await?;
     let runtime =
         choose(runtimes, &args.runtime, |runtime| runtime.runtime_id.as_str(), "runtime", "`plexus ls` lists them")?;
-    client.delete(&format!("/v1/runtimes/{}", runtime.runtime_id), "stopping the runtime").await?;
+    client.run(calls::stop_runtime(&runtime.runtime_id), "stopping the runtime").await?;
     print(&format!("stopped {}\n", runtime.runtime_id))?;
     Ok(0)
 }

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
-use plexus_client::{ClientEvent, Envelope, FollowStart};
+use plexus_client::{ClientEvent, Envelope, FollowStart, calls};
 use plexus_protocol::SessionId;
-use serde_json::value::RawValue;
+use plexus_protocol::api::history::ResumeVerdict;
 
 use crate::cli::client::{Client, failure};
 use crate::cli::complete::session_ids;
@@ -98,26 +98,15 @@ async fn print_history(
     start: FollowStart,
     view: &mut View,
 ) -> anyhow::Result<FollowStart> {
-    #[derive(serde::Deserialize)]
-    struct Page {
-        events: Vec<Box<RawValue>>,
-        next: String,
-        resume: String,
-    }
     let mut after = match &start {
         FollowStart::Start => String::new(),
         FollowStart::After(cursor) => cursor.clone(),
         FollowStart::Now | FollowStart::Latest { .. } => return Ok(start),
     };
-    let path = session.map_or_else(|| "/v1/events".to_owned(), |session| format!("/v1/sessions/{session}/events"));
     loop {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("merge", "true")
-            .append_pair("limit", &PAGE_ITEMS.to_string())
-            .append_pair("after", &after)
-            .finish();
-        let page: Page = client.get(&format!("{path}?{query}"), "reading the earlier events").await?;
-        if page.resume != "ok" {
+        let call = calls::merged_events(session, &after, PAGE_ITEMS);
+        let page = client.run(call, "reading the earlier events").await?;
+        if page.resume != ResumeVerdict::Ok {
             return Ok(if after.is_empty() { start } else { FollowStart::After(after) });
         }
         let mut out = String::new();

@@ -3,12 +3,13 @@
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::civil::Date;
 use jiff::{ToSpan as _, Zoned};
-use plexus_protocol::{Ceiling, Spending, short_amount, short_count};
-use serde_json::{Value, json};
+use plexus_client::calls;
+use plexus_protocol::api::usage::{CeilingsView, UsageBy, UsageRow, UsageSums};
+use plexus_protocol::{Ceiling, RunId, RuntimeId, SessionId, Spending, short_amount, short_count};
 
 use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult, USAGE};
-use crate::cli::output::{Paint, TITLE, line, print, print_json, table};
+use crate::cli::output::{Paint, TITLE, line, print, print_json_text, table};
 
 /// Most days that `--since` goes back.
 const DAYS_MAX: i64 = 3660;
@@ -84,14 +85,28 @@ enum By {
 }
 
 impl By {
-    /// The name on the wire, the headings, and the members of a row under them.
-    const fn columns(self) -> (&'static str, &'static [&'static str], &'static [&'static str]) {
+    /// The sums on the wire, and the headings of the names.
+    const fn columns(self) -> (UsageBy, &'static [&'static str]) {
         match self {
-            Self::Day => ("day", &["day"], &["day"]),
-            Self::Runtime => ("runtime", &["agent"], &["runtime_id"]),
-            Self::Project => ("project", &["project"], &["project"]),
-            Self::Session => ("session", &["session", "agent", "title"], &["session_id", "runtime_id", "title"]),
-            Self::Run => ("run", &["run", "session", "agent"], &["run_id", "session_id", "runtime_id"]),
+            Self::Day => (UsageBy::Day, &["day"]),
+            Self::Runtime => (UsageBy::Runtime, &["agent"]),
+            Self::Project => (UsageBy::Project, &["project"]),
+            Self::Session => (UsageBy::Session, &["session", "agent", "title"]),
+            Self::Run => (UsageBy::Run, &["run", "session", "agent"]),
+        }
+    }
+
+    /// The names of a row, under the headings.
+    fn names(self, row: &UsageRow) -> Vec<String> {
+        let text = |text: Option<&str>| line(text.unwrap_or_default(), TITLE);
+        let runtime = text(row.runtime_id.as_ref().map(RuntimeId::as_str));
+        let session = text(row.session_id.as_ref().map(SessionId::as_str));
+        match self {
+            Self::Day => vec![text(row.day.as_deref())],
+            Self::Runtime => vec![runtime],
+            Self::Project => vec![text(row.project.as_deref())],
+            Self::Session => vec![session, runtime, text(row.title.as_deref())],
+            Self::Run => vec![text(row.run_id.as_ref().map(RunId::as_str)), session, runtime],
         }
     }
 }
@@ -120,35 +135,31 @@ pub(crate) async fn run(args: UsageArgs) -> CommandResult {
         return run_ceiling(args).await;
     }
     let client = Client::find().await?;
-    let (by, heads, names) = args.by.columns();
     let offset = i64::from(Zoned::now().offset().seconds()) / 60 / OFFSET_STEP * OFFSET_STEP;
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("by", by).append_pair("from", &args.since.to_string());
-    query.append_pair("utc_offset", &offset.to_string());
-    if let Some(session) = &args.session {
-        query.append_pair("session_id", client.session(session).await?.session_id.as_str());
-    }
-    if let Some(runtime) = &args.runtime {
-        query.append_pair("runtime_id", runtime);
-    }
-    let sums: Value = client.get(&format!("/v1/usage?{}", query.finish()), "reading what was spent").await?;
+    let session = match &args.session {
+        Some(session) => Some(client.session(session).await?.session_id),
+        None => None,
+    };
+    let runtime = args.runtime.as_deref().map(RuntimeId::trusted);
+    let (by, _) = args.by.columns();
+    let call = calls::usage(by, Some(&args.since.to_string()), None, offset, None);
+    let call = call.in_session(session.as_ref()).in_runtime(runtime.as_ref());
+    let sums = client.request(call, "reading what was spent").await?;
     if args.json {
-        print_json(&sums)?;
+        print_json_text(&sums.text)?;
         return Ok(0);
     }
-    print(&format_usage(&sums, heads, names, Paint::stdout())?)?;
+    print(&format_usage(&sums.value, args.by, Paint::stdout()))?;
     Ok(0)
 }
-
-const CEILINGS: &str = "/v1/usage/ceilings";
 
 /// Runs `plexus usage ceiling`.
 async fn run_ceiling(args: CeilingArgs) -> CommandResult {
     let client = Client::find().await?;
-    let mut ceilings: Value = client.get(CEILINGS, "reading the ceilings").await?;
+    let mut ceilings = client.request(calls::ceilings(), "reading the ceilings").await?;
     if let Some(of) = args.of.filter(|_| !args.amount.is_empty()) {
         let ceiling = parse_ceiling(&args.amount.join(" ")).map_err(|error| CommandFailure::new(USAGE, error))?;
-        let mut set = ceilings["set"].clone();
+        let mut settings = ceilings.value.set;
         match (&args.session, of) {
             (Some(_), LimitOf::Day) => {
                 let message = "--session goes with `plexus usage ceiling session`: a day's ceiling is of all sessions";
@@ -156,30 +167,22 @@ async fn run_ceiling(args: CeilingArgs) -> CommandResult {
             }
             (Some(session), LimitOf::Session) => {
                 let id = client.session(session).await?.session_id;
-                set_member(&mut set["sessions"], id.as_str(), ceiling);
+                match ceiling {
+                    Some(ceiling) => drop(settings.sessions.insert(id, ceiling)),
+                    None => drop(settings.sessions.remove(&id)),
+                }
             }
-            (None, LimitOf::Day) => set_member(&mut set, "day", ceiling),
-            (None, LimitOf::Session) => set_member(&mut set, "session", ceiling),
+            (None, LimitOf::Day) => settings.day = ceiling,
+            (None, LimitOf::Session) => settings.session = ceiling,
         }
-        if set["sessions"].is_null() {
-            set["sessions"] = json!({});
-        }
-        ceilings = client.put(CEILINGS, &set, "setting the ceiling").await?;
+        ceilings = client.request(calls::set_ceilings(&settings), "setting the ceiling").await?;
     }
     if args.json {
-        print_json(&ceilings)?;
+        print_json_text(&ceilings.text)?;
         return Ok(0);
     }
-    print(&format_ceilings(&ceilings, args.of)?)?;
+    print(&format_ceilings(&ceilings.value, args.of))?;
     Ok(0)
-}
-
-/// Sets a member, or takes it out.
-fn set_member(all: &mut Value, name: &str, value: Option<Ceiling>) {
-    match value {
-        Some(ceiling) => all[name] = json!(ceiling),
-        None => drop(all.as_object_mut().and_then(|all| all.remove(name))),
-    }
 }
 
 /// Parses a ceiling; `None`: as configured.
@@ -192,69 +195,57 @@ fn parse_ceiling(amount: &str) -> Result<Option<Ceiling>, String> {
 }
 
 /// The ceilings as lines, with the amounts that count towards them.
-fn format_ceilings(all: &Value, of: Option<LimitOf>) -> anyhow::Result<String> {
-    let read = |value: &Value| -> anyhow::Result<String> {
-        let ceiling: Ceiling = serde_json::from_value(value.clone())
-            .map_err(|error| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {error}")))?;
+fn format_ceilings(all: &CeilingsView, of: Option<LimitOf>) -> String {
+    let format_ceiling = |ceiling: &Ceiling| {
         let costs = ceiling.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
         let parts: Vec<String> =
             costs.chain(ceiling.tokens.map(|count| format!("{} tokens", short_count(count)))).collect();
-        Ok(if parts.is_empty() { "none".into() } else { parts.join(", ") })
+        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
     };
     let mut out = String::new();
     if of != Some(LimitOf::Session) {
-        let spent: Spending = serde_json::from_value(all["today"].clone())
-            .map_err(|error| CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {error}")))?;
-        let costs = spent.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
-        let spent: Vec<String> = costs.chain([format!("{} tokens", short_count(spent.tokens()))]).collect();
-        out.push_str(&format!("a day: {} (today: {})\n", read(&all["day"])?, spent.join(", ")));
+        let costs = all.today.costs.iter().map(|cost| format_money(cost.amount, &cost.currency));
+        let spent: Vec<String> = costs.chain([format!("{} tokens", short_count(all.today.tokens()))]).collect();
+        out.push_str(&format!("a day: {} (today: {})\n", format_ceiling(&all.day), spent.join(", ")));
     }
     if of != Some(LimitOf::Day) {
-        out.push_str(&format!("each session: {}\n", read(&all["session"])?));
-        for (id, ceiling) in all["set"]["sessions"].as_object().into_iter().flatten() {
-            out.push_str(&format!("session {}: {}\n", line(id, 40), read(ceiling)?));
+        out.push_str(&format!("each session: {}\n", format_ceiling(&all.session)));
+        for (id, ceiling) in &all.set.sessions {
+            out.push_str(&format!("session {}: {}\n", line(id.as_str(), 40), format_ceiling(ceiling)));
         }
     }
-    Ok(out)
+    out
 }
 
 /// The response as a table, with its sum.
-fn format_usage(sums: &Value, heads: &[&str], names: &[&str], paint: Paint) -> anyhow::Result<String> {
-    let spending = |value: &Value| -> anyhow::Result<Spending> {
-        serde_json::from_value(value.clone()).map_err(|error| {
-            CommandFailure::new(USAGE, format!("the gateway's answer could not be read: {error}")).into()
-        })
-    };
-    let field = |value: &Value, name: &str| line(value[name].as_str().unwrap_or_default(), TITLE);
-    let rows = sums["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let since = sums["known_since"].as_str().and_then(|at| at.get(..10)).unwrap_or_default();
-    if rows.is_empty() {
-        return Ok(format!(
+fn format_usage(sums: &UsageSums, by: By, paint: Paint) -> String {
+    let known_since = sums.known_since.to_string();
+    let since = known_since.get(..10).unwrap_or_default();
+    if sums.rows.is_empty() {
+        return format!(
             "nothing was told of what was spent from {} to {}\nPlexus counts what agents tell, since {since}; `docs/runtimes.md` says which agents \
              tell what\n",
-            field(sums, "from"),
-            field(sums, "to"),
-        ));
+            line(&sums.from, TITLE),
+            line(&sums.to, TITLE),
+        );
     }
-    let mut lines = Vec::with_capacity(rows.len() + 1);
-    for row in rows {
-        let cells = names.iter().map(|name| field(row, name));
-        lines.push(cells.chain(counted_cells(&spending(&row["usage"])?)).collect::<Vec<_>>());
-    }
-    if rows.len() > 1 {
-        let mut names = vec![String::new(); names.len()];
+    let (_, heads) = by.columns();
+    let cells = |row: &UsageRow| by.names(row).into_iter().chain(counted_cells(&row.usage)).collect::<Vec<_>>();
+    let mut lines: Vec<Vec<String>> = sums.rows.iter().map(cells).collect();
+    if lines.len() > 1 {
+        let mut names = vec![String::new(); heads.len()];
         names[0] = "all".into();
-        lines.push(names.into_iter().chain(counted_cells(&spending(&sums["total"])?)).collect());
+        lines.push(names.into_iter().chain(counted_cells(&sums.total)).collect());
     }
     let heads: Vec<&str> = heads.iter().copied().chain(COUNTED_HEADS).collect();
     let mut out = table(paint, &heads, &lines);
-    if sums["truncated"] == true {
+    if sums.truncated {
         out.push_str("more rows are left out: choose a later --since\n");
     }
-    if sums["known_since"].as_str().and_then(|at| at.get(..10)) > sums["from"].as_str() {
+    if since > sums.from.as_str() {
         out.push_str(&paint.dim(&format!("counted since {since}\n")));
     }
-    Ok(out)
+    out
 }
 
 /// The cells of the counted figures; a figure that no agent reported is a dash.
@@ -277,6 +268,8 @@ fn format_money(amount: f64, currency: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -284,19 +277,18 @@ mod tests {
         assert_eq!(parse_ceiling("none").unwrap(), Some(Ceiling::default()));
         assert_eq!(parse_ceiling("configured").unwrap(), None);
         assert!(parse_ceiling("five dollars").unwrap_err().contains("5 USD"));
-        let mut set = json!({ "day": { "tokens": 5 } });
-        set_member(&mut set, "session", parse_ceiling("5 USD").unwrap());
-        set_member(&mut set, "day", None);
-        assert_eq!(set, json!({ "session": { "costs": [{ "amount": 5.0, "currency": "USD" }] } }));
+        let none = Ceiling::default();
         let all = json!({
             "set": { "sessions": { "s_1": {} } }, "day": { "tokens": 2_000_000 }, "session": { "costs": [{ "amount": 5.0, "currency": "USD" }] },
             "today": { "input_tokens": 1000, "output_tokens": 500, "costs": [{ "amount": 0.5, "currency": "USD" }] },
+            "configured": { "day": none, "session": none }, "allowed": {}, "day_ends": "2026-11-27T00:00:00Z",
         });
+        let all: CeilingsView = serde_json::from_value(all).unwrap();
         assert_eq!(
-            format_ceilings(&all, None).unwrap(),
+            format_ceilings(&all, None),
             "a day: 2.00M tokens (today: 0.5000 USD, 1.50k tokens)\neach session: 5.00 USD\nsession s_1: none\n"
         );
-        assert_eq!(format_ceilings(&all, Some(LimitOf::Session)).unwrap().lines().count(), 2);
+        assert_eq!(format_ceilings(&all, Some(LimitOf::Session)).lines().count(), 2);
     }
 
     #[test]
@@ -312,16 +304,17 @@ mod tests {
 
     #[test]
     fn usage_table_shows_what_was_told_and_harmless_names() {
-        let sums = json!({
-            "from": "2026-11-20", "to": "2026-11-26", "known_since": "2026-11-01T00:00:00.000Z", "truncated": false,
+        let read = |sums| serde_json::from_value::<UsageSums>(sums).unwrap();
+        let mut sums = read(json!({
+            "by": "runtime", "utc_offset": 0, "from": "2026-11-20", "to": "2026-11-26", "known_since": "2026-11-01T00:00:00.000Z", "truncated": false,
             "total": { "input_tokens": 12_345, "output_tokens": 100, "costs": [{ "amount": 0.5, "currency": "USD" }, { "amount": 2.0, "currency": "EUR" }] },
             "rows": [
-                { "runtime_id": "gemini", "usage": { "input_tokens": 12_345, "output_tokens": 100 } },
-                { "runtime_id": "\u{1b}[31mevil", "usage": { "costs": [{ "amount": 0.5, "currency": "USD" }, { "amount": 2.0, "currency": "EUR" }] } },
+                { "runtime_id": "gemini", "at": "2026-11-26T00:00:00Z", "usage": { "input_tokens": 12_345, "output_tokens": 100 } },
+                { "at": "2026-11-26T00:00:00Z", "usage": { "costs": [{ "amount": 0.5, "currency": "USD" }, { "amount": 2.0, "currency": "EUR" }] } },
             ],
-        });
-        let (_, heads, names) = By::Runtime.columns();
-        let text = format_usage(&sums, heads, names, Paint::none()).unwrap();
+        }));
+        sums.rows[1].runtime_id = Some(RuntimeId::trusted("\u{1b}[31mevil"));
+        let text = format_usage(&sums, By::Runtime, Paint::none());
         let rows: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
@@ -331,7 +324,7 @@ mod tests {
         assert_eq!(rows[2][1..], ["-", "-", "-", "0.5000 USD + 2.00 EUR"]);
         assert_eq!(rows[3], ["all", "12.3k", "-", "100", "0.5000 USD + 2.00 EUR"]);
         assert!(!text.contains('\u{1b}'), "{text}");
-        let none = json!({ "from": "2026-11-20", "to": "2026-11-26", "known_since": "2026-11-01T00:00:00.000Z", "rows": [], "total": {} });
-        assert!(format_usage(&none, heads, names, Paint::none()).unwrap().contains("since 2026-11-01"));
+        let none = UsageSums { rows: Vec::new(), ..sums };
+        assert!(format_usage(&none, By::Runtime, Paint::none()).contains("since 2026-11-01"));
     }
 }

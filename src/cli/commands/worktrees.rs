@@ -1,13 +1,13 @@
 //! `plexus worktrees`: the git worktrees that were made for sessions.
 
 use clap::{Args, Subcommand};
-use plexus_protocol::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use plexus_client::calls;
+use plexus_protocol::SessionId;
+use plexus_protocol::api::worktrees::{ListedWorktree, RemoveWorktree, WorktreeLosses, WorktreeView};
 
 use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult};
-use crate::cli::output::{Paint, age, line, print, print_json, table};
+use crate::cli::output::{Paint, age, line, print, print_json_text, table};
 
 /// Longest path and name that is shown, in characters.
 const TEXT_MAX: usize = 200;
@@ -37,40 +37,16 @@ enum Change {
     },
 }
 
-/// A worktree of the gateway's list.
-#[derive(Deserialize, Serialize)]
-struct ListedWorktree {
-    path: String,
-    root: String,
-    branch: String,
-    made_at: Timestamp,
-    missing: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    unsaved: Option<Unsaved>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
-    sessions: Vec<String>,
-}
-
-/// The content that only a worktree has.
-#[derive(Deserialize, Serialize)]
-struct Unsaved {
-    changed: usize,
-    files: Vec<String>,
-    ahead: usize,
-    commits: Vec<String>,
-    digest: String,
-}
-
 pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
     let client = Client::find().await?;
-    let all = list(&client).await?;
+    let list = client.request(calls::worktrees(), "listing the worktrees").await?;
+    let all = list.value.worktrees;
     match args.change {
         Some(Change::Remove { worktree, delete_branch, force }) => {
             remove(&client, all, &worktree, delete_branch, force).await
         }
         None if args.json => {
-            print_json(&json!({ "worktrees": all }))?;
+            print_json_text(&list.text)?;
             Ok(0)
         }
         None => {
@@ -80,21 +56,14 @@ pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
     }
 }
 
-async fn list(client: &Client) -> anyhow::Result<Vec<ListedWorktree>> {
-    #[derive(Deserialize)]
-    struct List {
-        worktrees: Vec<ListedWorktree>,
-    }
-    Ok(client.get::<List>("/v1/worktrees", "listing the worktrees").await?.worktrees)
-}
-
 /// The state of a worktree that matters before it is removed.
 fn state(worktree: &ListedWorktree) -> String {
-    if worktree.missing {
+    let WorktreeView { missing, unsaved, problem, .. } = &worktree.worktree;
+    if *missing {
         return "its folder is gone".into();
     }
-    let Some(unsaved) = &worktree.unsaved else {
-        return line(worktree.problem.as_deref().unwrap_or("unknown"), TEXT_MAX);
+    let Some(unsaved) = unsaved else {
+        return line(problem.as_deref().unwrap_or("unknown"), TEXT_MAX);
     };
     let mut parts = Vec::new();
     if unsaved.changed > 0 {
@@ -111,14 +80,10 @@ fn format_list(all: &[ListedWorktree], paint: Paint) -> String {
         return "no worktrees; `plexus new AGENT --worktree BRANCH` makes one\n".into();
     }
     let row = |worktree: &ListedWorktree| {
-        let sessions = if worktree.sessions.is_empty() { "-".into() } else { worktree.sessions.join(" ") };
-        vec![
-            line(&worktree.branch, TEXT_MAX),
-            age(worktree.made_at),
-            state(worktree),
-            line(&sessions, TEXT_MAX),
-            line(&worktree.path, TEXT_MAX),
-        ]
+        let WorktreeView { path, branch, made_at, .. } = &worktree.worktree;
+        let sessions: Vec<&str> = worktree.sessions.iter().map(SessionId::as_str).collect();
+        let sessions = if sessions.is_empty() { "-".into() } else { sessions.join(" ") };
+        vec![line(branch, TEXT_MAX), age(*made_at), state(worktree), line(&sessions, TEXT_MAX), line(path, TEXT_MAX)]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     let hint = paint.dim("`plexus worktrees remove BRANCH` removes one\n");
@@ -132,8 +97,9 @@ async fn remove(
     delete_branch: bool,
     force: bool,
 ) -> CommandResult {
-    let mut matching: Vec<ListedWorktree> =
-        all.into_iter().filter(|worktree| worktree.path == name || worktree.branch == name).collect();
+    let all = all.into_iter().map(|listed| listed.worktree);
+    let mut matching: Vec<WorktreeView> =
+        all.filter(|worktree| worktree.path == name || worktree.branch == name).collect();
     if matching.len() > 1 {
         let paths: Vec<String> = matching.iter().map(|worktree| line(&worktree.path, TEXT_MAX)).collect();
         let message = format!(
@@ -147,21 +113,20 @@ async fn remove(
         let message = format!("there is no worktree {}: `plexus worktrees` lists them", line(name, TEXT_MAX));
         return Err(CommandFailure::plain(message));
     };
-    let mut request = json!({ "path": worktree.path, "delete_branch": delete_branch });
+    let mut request = RemoveWorktree { path: worktree.path.clone().into(), delete_branch, lost: None };
     let operation = "removing the worktree";
-    let mut outcome = client.try_post("/v1/worktrees/remove", &request, None, operation).await?;
+    let mut outcome = client.try_request(calls::remove_worktree(&request), operation).await?;
     if let Err(refused) = &outcome
-        && refused.code() == "worktree_unsaved"
+        && let Some(unsaved) = &refused.error.data.unsaved
     {
-        let unsaved: Unsaved = serde_json::from_value(refused.problem["unsaved"].clone())?;
-        print(&format_losses(&unsaved))?;
+        print(&format_losses(unsaved))?;
         if !force {
             let message = "this would be lost: commit or merge it first, or add --force";
             return Err(CommandFailure::plain(message));
         }
         // Exactly what was shown.
-        request["lost"] = unsaved.digest.into();
-        outcome = client.try_post("/v1/worktrees/remove", &request, None, operation).await?;
+        request.lost = Some(unsaved.digest.clone());
+        outcome = client.try_request(calls::remove_worktree(&request), operation).await?;
     }
     outcome.map_err(|refused| refused.explain(operation))?;
     let branch = line(&worktree.branch, TEXT_MAX);
@@ -172,7 +137,7 @@ async fn remove(
 }
 
 /// The changes and commits that would be lost, a line each.
-fn format_losses(unsaved: &Unsaved) -> String {
+fn format_losses(unsaved: &WorktreeLosses) -> String {
     let files = unsaved.files.iter().map(|file| format!("  changed  {}\n", line(file, TEXT_MAX)));
     let more = |listed: usize, all: usize, noun: &str| {
         if all > listed { format!("  and {} more {noun}\n", all - listed) } else { String::new() }
@@ -186,17 +151,19 @@ fn format_losses(unsaved: &Unsaved) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plexus_protocol::Timestamp;
+
     use super::*;
 
     fn worktree(unsaved: Option<(usize, usize)>) -> ListedWorktree {
-        let unsaved = unsaved.map(|(changed, ahead)| Unsaved {
+        let unsaved = unsaved.map(|(changed, ahead)| WorktreeLosses {
             changed,
             files: vec!["a".into(); changed.min(2)],
             ahead,
             commits: vec!["c".into(); ahead.min(2)],
             digest: "d".into(),
         });
-        ListedWorktree {
+        let worktree = WorktreeView {
             path: "/r.worktrees/x".into(),
             root: "/r".into(),
             branch: "x".into(),
@@ -204,8 +171,8 @@ mod tests {
             missing: false,
             unsaved,
             problem: Some("git is gone".into()),
-            sessions: vec![],
-        }
+        };
+        ListedWorktree { worktree, sessions: vec![] }
     }
 
     #[test]
@@ -213,8 +180,10 @@ mod tests {
         let states: Vec<String> =
             [Some((0, 0)), Some((3, 0)), Some((1, 2)), None].map(|state_| state(&worktree(state_))).into();
         assert_eq!(states, ["clean", "3 changed", "1 changed, 2 ahead", "git is gone"]);
-        assert_eq!(state(&ListedWorktree { missing: true, ..worktree(None) }), "its folder is gone");
-        let lost = format_losses(&worktree(Some((3, 2))).unsaved.unwrap());
+        let mut missing = worktree(None);
+        missing.worktree.missing = true;
+        assert_eq!(state(&missing), "its folder is gone");
+        let lost = format_losses(&worktree(Some((3, 2))).worktree.unsaved.unwrap());
         assert_eq!(lost, "  changed  a\n  changed  a\n  and 1 more files\n  commit   c\n  commit   c\n");
         assert!(format_list(&[], Paint::stdout()).starts_with("no worktrees; "));
     }
