@@ -690,7 +690,7 @@ async fn still_runs(directory: &Directory, id: &RuntimeId) -> bool {
             // A client stopped it in the meantime: it stays stopped.
             Some((RuntimeState::Exited, true)) | None => return true,
             Some((RuntimeState::Exited, false)) => return false,
-            Some((RuntimeState::Starting, _)) => {}
+            Some((RuntimeState::Starting | RuntimeState::Unknown, _)) => {}
         }
         if changed.changed().await.is_err() {
             return true;

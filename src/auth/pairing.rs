@@ -246,7 +246,7 @@ impl Pairings {
             PairingState::Waiting => return Err(PairingFault::NotJoined),
             PairingState::Confirmed => return Err(PairingFault::Confirmed),
             PairingState::Refused => return Err(PairingFault::Refused),
-            PairingState::Expired => return Err(PairingFault::Expired),
+            PairingState::Expired | PairingState::Unknown => return Err(PairingFault::Expired),
             PairingState::Joined => {}
         }
         match std::mem::replace(&mut one.stage, PairingStage::Waiting) {
@@ -286,7 +286,7 @@ impl Pairings {
         match one.state(now) {
             PairingState::Confirmed => return Err(PairingFault::Confirmed),
             PairingState::Refused | PairingState::Expired => return Ok(()),
-            PairingState::Waiting | PairingState::Joined => {}
+            PairingState::Waiting | PairingState::Joined | PairingState::Unknown => {}
         }
         one.stage = match std::mem::replace(&mut one.stage, PairingStage::Waiting) {
             PairingStage::Joined(phone) => PairingStage::Refused(Some(phone)),

@@ -348,6 +348,9 @@ pub(super) fn check_runtime(checks: &mut Checks, runtime: &RuntimeInfo) {
             );
         }
         (RuntimeState::Starting, _) => checks.ok(&name, "starts"),
+        (RuntimeState::Unknown, _) => {
+            checks.warn(&name, "its state is unknown", "upgrade this program: the gateway is newer")
+        }
         (RuntimeState::Restarting, _) => checks.warn(&name, reason, "it is restarted automatically"),
         (RuntimeState::Exited, _) => {
             let fix = format!("`plexus stop {}` forgets it, then it can be started again", runtime.runtime_id);

@@ -42,7 +42,12 @@ impl<T: DeserializeOwned> Listing<T> {
     }
 
     /// Adds a page: its `items`, and all its lists as `text` has them. An item updated between two pages comes twice; its first state counts.
-    pub(crate) fn add(&mut self, items: Vec<T>, text: &str, id: impl Fn(&T) -> &str) -> anyhow::Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        text: &str,
+        id: impl Fn(&T) -> &str,
+    ) -> anyhow::Result<()> {
         let is_listed = |element: &Value| T::deserialize(element).is_ok_and(|item| self.ids.contains(id(&item)));
         for (name, value) in serde_json::from_str::<Map<String, Value>>(text)? {
             let Value::Array(elements) = value else { continue };
@@ -235,7 +240,7 @@ impl Client {
 
     /// The most recently updated sessions that are not archived.
     pub(crate) async fn newest_sessions(&self, limit: usize) -> anyhow::Result<Vec<Arc<SessionInfo>>> {
-        Ok(self.run(calls::sessions(None, Some(limit), None), "listing the sessions").await?.sessions)
+        Ok(self.run(calls::sessions(None, Some(limit), None), "listing the sessions").await?.sessions.into_vec())
     }
 
     pub(crate) async fn runtimes(&self) -> anyhow::Result<Vec<Arc<RuntimeInfo>>> {
@@ -363,7 +368,7 @@ mod tests {
             (vec!["b", "c"], r#"{"list":["b","c",{"new":2}],"next":null}"#),
         ];
         for (items, text) in pages {
-            all.add(items.into_iter().map(str::to_owned).collect(), text, String::as_str).unwrap();
+            all.add(items.into_iter().map(str::to_owned), text, String::as_str).unwrap();
         }
         assert_eq!(all.items, ["a", "b", "c"]);
         assert_eq!(

@@ -42,5 +42,5 @@ pub(super) async fn restart_runtime(state: Core, call: Call) -> RouteResult {
 
 pub(super) async fn logs(state: Core, call: Call) -> RouteResult {
     let (id, permit) = runtime_of::<Admin>(&state, &call)?;
-    json(StatusCode::OK, &Logs { lines: state.directory.stderr_log(&permit, &id)? })
+    json(StatusCode::OK, &Logs { lines: state.directory.stderr_log(&permit, &id)?.into() })
 }

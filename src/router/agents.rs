@@ -53,7 +53,7 @@ async fn list(state: AgentsState, call: Call) -> RouteResult {
             runtimes.iter().find(|one| one.state != RuntimeState::Exited && runs(one, &agent.dialect, &connect));
         agent.runtime_id = there.map(|there| there.runtime_id.clone());
     }
-    json(StatusCode::OK, &Agents { agents })
+    json(StatusCode::OK, &Agents { agents: agents.into() })
 }
 
 /// Returns the effect of starting a runtime.

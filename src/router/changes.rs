@@ -123,7 +123,7 @@ pub(super) async fn undo(state: Core, call: Call) -> RouteResult {
 
 pub(super) async fn undone(state: Core, call: Call) -> RouteResult {
     let (session, _) = session::<Watch>(&state, &call)?;
-    json(StatusCode::OK, &UndoneChanges { undone: state.directory.changes().undone(&session).await? })
+    json(StatusCode::OK, &UndoneChanges { undone: state.directory.changes().undone(&session).await?.into() })
 }
 
 pub(super) async fn redo(state: Core, call: Call) -> RouteResult {

@@ -131,7 +131,7 @@ pub(super) async fn sign_out(state: Core, call: Call) -> RouteResult {
 
 pub(super) async fn devices(state: Core, call: Call) -> RouteResult {
     let permit = gateway::<Admin>(&call)?;
-    json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit) })
+    json(StatusCode::OK, &Devices { devices: state.auth.devices(&permit).into() })
 }
 
 /// Checks that a new device could allow no more than the one that enrols it.

@@ -132,5 +132,5 @@ async fn serve(state: DoctorState, call: Call) -> Result<Response, Problem> {
             checks
         }
     };
-    json(StatusCode::OK, &Checks { checks })
+    json(StatusCode::OK, &Checks { checks: checks.into() })
 }

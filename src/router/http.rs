@@ -107,7 +107,7 @@ pub(super) async fn runtimes(state: Core, call: Call) -> RouteResult {
     if of_sessions.is_some() {
         all.iter_mut().for_each(|runtime| *runtime = Arc::new(runtime.from_outside()));
     }
-    json(StatusCode::OK, &RuntimeList { runtimes: all })
+    json(StatusCode::OK, &RuntimeList { runtimes: all.into() })
 }
 
 pub(super) async fn runtime(state: Core, call: Call) -> RouteResult {

@@ -106,7 +106,7 @@ fn refused(why: String) -> Problem {
 /// `GET /v1/link`.
 async fn list(state: LinkingState, call: Call) -> RouteResult {
     gateway::<Admin>(&call)?;
-    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await? })
+    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await?.into() })
 }
 
 /// `POST /v1/link/{agent}`.
@@ -115,5 +115,5 @@ async fn change(state: LinkingState, call: Call) -> RouteResult {
     let agent: String = call.id(no_agent)?;
     let wish: LinkChange = call.json()?;
     state.linking.change(agent, wish).await?;
-    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await? })
+    json(StatusCode::OK, &AgentLinks { agents: state.linking.list(&state.core).await?.into() })
 }

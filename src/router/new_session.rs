@@ -311,11 +311,11 @@ async fn ready(state: &NewSessionsState, id: &RuntimeId) -> Result<(), Problem> 
                 let why = info.problem.as_deref().unwrap_or("it ended");
                 return Err(failed(why, words_of(&info)));
             }
-            RuntimeState::Starting | RuntimeState::Restarting if Instant::now() >= until => {
+            RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown if Instant::now() >= until => {
                 let seconds = READY_WAIT.as_secs();
                 return Err(failed(&format!("it was not ready after {seconds} seconds"), words_of(&info)));
             }
-            RuntimeState::Starting | RuntimeState::Restarting => {}
+            RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => {}
         }
         if *state.core.stop.borrow() {
             return Err(SessionError::Stopping.into());

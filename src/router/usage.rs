@@ -146,7 +146,16 @@ pub(super) async fn usage(state: Core, call: Call) -> RouteResult {
     let (from, to) = (day_of(wanted.first), day_of(wanted.last));
     json(
         StatusCode::OK,
-        &UsageSums { by: wanted.by, from, to, utc_offset: wanted.offset, known_since, total, rows, truncated },
+        &UsageSums {
+            by: wanted.by,
+            from,
+            to,
+            utc_offset: wanted.offset,
+            known_since,
+            total,
+            rows: rows.into(),
+            truncated,
+        },
     )
 }
 

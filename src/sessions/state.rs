@@ -215,6 +215,7 @@ fn accepted_prompt(run_id: RunId, ahead: usize) -> AcceptedPrompt {
 struct KeyedRun {
     once: StoredPromptKey,
     run_id: RunId,
+    #[serde(deserialize_with = "rows::outcome")]
     ended: RunOutcome,
 }
 

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use plexus_protocol::api::KnownItems;
 use plexus_protocol::{Request, RequestId};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::ClientEvent;
 
@@ -13,6 +16,14 @@ pub struct Requests {
     live: bool,
     /// The open requests in the last `hello`: until live, the set is limited to them.
     in_hello: BTreeMap<RequestId, Request>,
+    /// The open requests that this version cannot read, by id where that is readable.
+    unreadable: Vec<Option<RequestId>>,
+}
+
+/// The part of an unreadable request that identifies it.
+#[derive(Deserialize)]
+struct UnreadableRequest {
+    request_id: RequestId,
 }
 
 impl Requests {
@@ -21,32 +32,87 @@ impl Requests {
         &self.open
     }
 
-    /// Applies an event; true if the set changed.
+    /// The number of open requests that this version cannot read: they need a newer one.
+    pub fn unreadable(&self) -> usize {
+        self.unreadable.len()
+    }
+
+    /// Applies an event; true if the set or the number of unreadable requests changed.
     pub fn apply(&mut self, heard: &ClientEvent) -> bool {
-        let before = self.open.len();
+        let before = (self.open.len(), self.unreadable.len());
         match heard {
             ClientEvent::Hello(hello) => {
-                let open: Vec<Request> = serde_json::from_value(hello["requests"].clone()).unwrap_or_default();
+                let open = KnownItems::<Request>::deserialize(&hello["requests"]).unwrap_or_default();
+                let id = |item: &Box<RawValue>| serde_json::from_str(item.get()).ok().map(unreadable_id);
+                self.unreadable = open.unreadable_items().iter().map(id).collect();
                 self.in_hello = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
                 self.live = false;
-                let changed = self.in_hello.keys().ne(self.open.keys());
+                let changed = self.in_hello.keys().ne(self.open.keys()) || self.unreadable.len() != before.1;
                 self.open.clone_from(&self.in_hello);
                 return changed;
             }
             ClientEvent::Live => self.live = true,
             // A replayed request that is still open was in `hello`.
             ClientEvent::Event(event) if event.kind == "request_opened" && self.live => {
-                if let Ok(request) = serde_json::from_value::<Request>(event.event.clone()) {
-                    return self.open.insert(request.request_id.clone(), request).is_none();
+                match Request::deserialize(&event.event) {
+                    Ok(request) => return self.open.insert(request.request_id.clone(), request).is_none(),
+                    Err(_) => {
+                        self.unreadable.push(UnreadableRequest::deserialize(&event.event).ok().map(unreadable_id))
+                    }
                 }
             }
             ClientEvent::Event(event) if event.kind == "request_resolved" => {
                 if let Some(id) = event.event["request_id"].as_str().and_then(|id| id.parse::<RequestId>().ok()) {
                     self.open.remove(&id);
+                    self.unreadable.retain(|unreadable| unreadable.as_ref() != Some(&id));
                 }
             }
             _ => {}
         }
-        self.open.len() != before
+        (self.open.len(), self.unreadable.len()) != before
+    }
+}
+
+fn unreadable_id(request: UnreadableRequest) -> RequestId {
+    request.request_id
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Envelope;
+
+    fn request(id: &str, kind: &str) -> Value {
+        json!({
+            "request_id": id, "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1, "type": kind,
+            "state": "open", "title": "Run", "display": "ls", "warnings": [], "options": [], "allow_reason": false,
+            "allow_remember": false, "opened_at": "2026-01-02T03:04:05.000Z",
+        })
+    }
+
+    fn event(kind: &str, body: Value) -> ClientEvent {
+        let envelope = json!({
+            "schema": 1, "session_id": "s_1", "runtime_id": "demo", "run_id": "r_1", "seq": 1, "cursor": "e:1",
+            "at": "2026-01-02T03:04:05.000Z", "kind": kind, "event": body,
+        });
+        let raw = serde_json::value::to_raw_value(&envelope).unwrap();
+        ClientEvent::Event(Box::new(Envelope::read(raw).expect("it is an envelope")))
+    }
+
+    #[test]
+    fn unreadable_requests_are_counted_until_they_are_resolved() {
+        let mut requests = Requests::default();
+        let ids = |requests: &Requests| requests.open().keys().map(ToString::to_string).collect::<Vec<_>>();
+        let hello = json!({ "requests": [request("q_1", "confirm"), request("q_2", "hologram")] });
+        assert!(requests.apply(&ClientEvent::Hello(hello)));
+        assert_eq!((ids(&requests), requests.unreadable()), (vec!["q_1".to_owned()], 1));
+        requests.apply(&ClientEvent::Live);
+        assert!(requests.apply(&event("request_opened", request("q_3", "hologram"))));
+        assert_eq!((requests.open().len(), requests.unreadable()), (1, 2));
+        assert!(requests.apply(&event("request_resolved", json!({ "request_id": "q_2" }))));
+        assert!(requests.apply(&event("request_resolved", json!({ "request_id": "q_1" }))));
+        assert_eq!((requests.open().len(), requests.unreadable()), (0, 1));
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::api::known_value;
 use super::schema::Json;
 use super::{About, Cursor, DeviceId, Question, RequestId, RunId, RuntimeId, SessionId, Timestamp};
 
@@ -513,7 +514,7 @@ pub struct Receipt {
     /// Who decided.
     pub resolved_by: Resolver,
     /// Whether a person, a rule or the agent decided. Absent if nobody did, and where it was not recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AnsweredBy>,
     /// When it was answered.
     pub at: Timestamp,

@@ -141,10 +141,13 @@ pub enum RuntimeState {
     Restarting,
     /// Exited.
     Exited,
+    /// A value of a newer gateway; never sent.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 impl RuntimeState {
-    /// Every state there is.
+    /// Every state that the gateway sends.
     pub const ALL: [Self; 4] = [Self::Starting, Self::Ready, Self::Restarting, Self::Exited];
 
     /// The name on the wire.
@@ -154,6 +157,7 @@ impl RuntimeState {
             Self::Ready => "ready",
             Self::Restarting => "restarting",
             Self::Exited => "exited",
+            Self::Unknown => "unknown",
         }
     }
 }

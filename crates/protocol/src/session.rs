@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::known_value;
+
 use super::{CeilingOf, NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
 
 /// What a device may do.
@@ -53,10 +55,13 @@ pub enum SessionState {
     Waiting,
     /// The runtime is gone; the session can be read, but not prompted.
     Exited,
+    /// A value of a newer gateway; never sent.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 impl SessionState {
-    /// Every state there is.
+    /// Every state that the gateway sends.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Running, Self::Waiting, Self::Exited];
 
     /// The name on the wire.
@@ -66,6 +71,7 @@ impl SessionState {
             Self::Running => "running",
             Self::Waiting => "waiting",
             Self::Exited => "exited",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -86,6 +92,9 @@ pub enum RunStatus {
     Error,
     /// Cancelled.
     Cancelled,
+    /// A value of a newer gateway; never sent.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 impl RunStatus {
@@ -101,6 +110,7 @@ impl RunStatus {
             Self::Completed => "completed",
             Self::Error => "error",
             Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -129,7 +139,7 @@ pub struct QueuedPrompt {
     /// The device that prompted.
     pub by: Resolver,
     /// The ceiling that it waits for, if one is reached: it starts when somebody says to go on, or when the ceiling is raised.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingOf>,
 }
 

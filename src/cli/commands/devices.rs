@@ -97,7 +97,7 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
             print(&table(Paint::stdout(), &["DEVICE", "NAME", "KIND", "SEEN", "MAY"], &rows))?;
         }
         Some(DevicesAction::Rename { device, name }) => {
-            let device = find_device(devices, &device)?;
+            let device = find_device(devices.into_vec(), &device)?;
             let changes = DeviceChanges { name: Some(name.clone()), lock_screen: None };
             client.run(calls::change_device(&device.device_id, &changes), "renaming the device").await?;
             print(&format!("{} is {} now\n", line(&device.name, TEXT_MAX), line(&name, TEXT_MAX)))?;
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: DevicesArgs) -> CommandResult {
             })?;
         }
         Some(DevicesAction::Revoke { device: Some(device), .. }) => {
-            let device = find_device(devices, &device)?;
+            let device = find_device(devices.into_vec(), &device)?;
             client.run(calls::revoke_device(&device.device_id), "revoking the device").await?;
             print(&format!("revoked {} ({})\n", line(&device.name, TEXT_MAX), device.device_id))?;
         }

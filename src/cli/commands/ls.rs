@@ -93,6 +93,7 @@ fn state(session: &SessionInfo) -> &'static str {
         SessionState::Running => "running",
         SessionState::Waiting => "waiting",
         SessionState::Exited => "exited",
+        SessionState::Unknown => "unknown",
     }
 }
 

@@ -196,10 +196,10 @@ async fn ready(client: &Client, id: &RuntimeId) -> anyhow::Result<()> {
         let reason = match info.state {
             RuntimeState::Ready => return Ok(()),
             RuntimeState::Exited => info.problem.unwrap_or_else(|| "it ended".into()),
-            RuntimeState::Starting | RuntimeState::Restarting if Instant::now() >= until => {
+            RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown if Instant::now() >= until => {
                 format!("it was not ready after {} seconds", AGENT_START.as_secs())
             }
-            RuntimeState::Starting | RuntimeState::Restarting => {
+            RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => {
                 tokio::time::sleep(POLL_EVERY).await;
                 continue;
             }

@@ -107,7 +107,7 @@ async fn wait(client: &Client, id: &str, args: &PairArgs) -> CommandResult {
     let end_failure = |state: PairingState| match state {
         PairingState::Expired => CommandFailure::plain("no device joined in time: `plexus pair` creates another code"),
         PairingState::Refused => CommandFailure::plain("the device was refused"),
-        PairingState::Waiting | PairingState::Joined | PairingState::Confirmed => {
+        PairingState::Waiting | PairingState::Joined | PairingState::Confirmed | PairingState::Unknown => {
             CommandFailure::plain(format!("the pairing is {}", wire_name(state)))
         }
     };

@@ -268,6 +268,7 @@ fn format_money(amount: f64, currency: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plexus_protocol::api::KnownItems;
     use serde_json::json;
 
     use super::*;
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(rows[2][1..], ["-", "-", "-", "0.5000 USD + 2.00 EUR"]);
         assert_eq!(rows[3], ["all", "12.3k", "-", "100", "0.5000 USD + 2.00 EUR"]);
         assert!(!text.contains('\u{1b}'), "{text}");
-        let none = UsageSums { rows: Vec::new(), ..sums };
+        let none = UsageSums { rows: KnownItems::default(), ..sums };
         assert!(format_usage(&none, By::Runtime, Paint::none()).contains("since 2026-11-01"));
     }
 }

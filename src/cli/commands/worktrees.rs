@@ -43,7 +43,7 @@ pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
     let all = list.value.worktrees;
     match args.change {
         Some(Change::Remove { worktree, delete_branch, force }) => {
-            remove(&client, all, &worktree, delete_branch, force).await
+            remove(&client, all.into_vec(), &worktree, delete_branch, force).await
         }
         None if args.json => {
             print_json_text(&list.text)?;

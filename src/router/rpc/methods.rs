@@ -187,7 +187,7 @@ impl Rpc {
     }
 
     fn list_runtimes(&mut self) -> PendingResult {
-        now(result(&RuntimeList { runtimes: self.runtimes() }))
+        now(result(&RuntimeList { runtimes: self.runtimes().into() }))
     }
 
     fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<PendingResult, RpcError> {

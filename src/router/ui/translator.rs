@@ -200,7 +200,8 @@ impl UiTranslator {
     }
 
     fn run_ended(&mut self, event: &Event, body: &Value, own: Option<Members>, past: bool, out: &mut Vec<UiFrame>) {
-        let ended = serde_json::from_value(body["status"].clone()).unwrap_or(RunStatus::Error);
+        let ended = serde_json::from_value(body["status"].clone()).ok();
+        let ended = ended.filter(|status| *status != RunStatus::Unknown).unwrap_or(RunStatus::Error);
         self.run(&event.run_id).ended = Some(ended);
         self.begin(&event.run_id);
         let complete = std::mem::replace(&mut self.progress.complete, true);

@@ -194,7 +194,9 @@ async fn ready(link: &RuntimeLink) -> Result<(), SessionError> {
         match now.state {
             RuntimeState::Ready => return Ok(()),
             RuntimeState::Exited => return Err(gone()),
-            RuntimeState::Starting | RuntimeState::Restarting => info.changed().await.map_err(|_| gone())?,
+            RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => {
+                info.changed().await.map_err(|_| gone())?
+            }
         }
     }
 }

@@ -32,6 +32,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Large<T> {
     }
 }
 
+/// Reads the outcome of a run from the session's row. An unknown status is an error, as it could not be written again.
+pub(super) fn outcome<'de, D: serde::Deserializer<'de>>(row: D) -> Result<RunOutcome, D::Error> {
+    let outcome = RunOutcome::deserialize(row)?;
+    match outcome.status {
+        RunStatus::Unknown => Err(serde::de::Error::custom("the status of the run is unknown")),
+        _ => Ok(outcome),
+    }
+}
+
 /// The messages of a session, counted as they are stored, so that lists do not read the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MessageCounts {

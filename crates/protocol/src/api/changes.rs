@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::known;
+use super::KnownItems;
 use crate::{Resolver, RunId, SessionId, Timestamp};
 
 /// Every file that changed since the first prompt of a session.
@@ -239,8 +239,8 @@ pub struct UndoChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UndoneChanges {
     /// Newest first; at most 200.
-    #[serde(deserialize_with = "known")]
-    pub undone: Vec<KeptPatch>,
+    #[schema(value_type = Vec<KeptPatch>)]
+    pub undone: KnownItems<KeptPatch>,
 }
 
 /// A change to bring back.

@@ -1,10 +1,12 @@
 //! Devices: their rights, enrolment, and links to sessions.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
-use super::{known, whole};
+use super::{KnownItems, whole};
 use crate::{DeviceId, Risk, RuntimeId, Scope, SessionId, Timestamp};
 
 /// The rights of a device.
@@ -65,6 +67,15 @@ impl Grant {
     }
 }
 
+/// Reads the grant of a response without the scopes that only a newer gateway has.
+pub(super) fn known_rights<'de, D: Deserializer<'de>>(from: D) -> Result<Grant, D::Error> {
+    let mut members = Map::deserialize(from)?;
+    if let Some(Value::Array(scopes)) = members.get_mut("scopes") {
+        scopes.retain(|scope| Scope::deserialize(scope).is_ok());
+    }
+    Grant::deserialize(Value::Object(members)).map_err(D::Error::custom)
+}
+
 /// The subject of a permit.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
@@ -114,7 +125,7 @@ pub struct DeviceView {
     /// The kind of device.
     pub kind: DeviceKind,
     /// What the device may do.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "known_rights")]
     pub grant: Grant,
     /// When the device was enrolled.
     pub created_at: Timestamp,
@@ -144,7 +155,7 @@ pub struct Identity {
     #[doc = concat!("The kind of device.")]
     pub kind: DeviceKind,
     #[doc = concat!("The rights of the device.")]
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "known_rights")]
     pub grant: Grant,
     /// When the device expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,8 +235,8 @@ pub struct NewDevice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Devices {
     #[doc = concat!("All devices that are not revoked.")]
-    #[serde(deserialize_with = "known")]
-    pub devices: Vec<DeviceView>,
+    #[schema(value_type = Vec<DeviceView>)]
+    pub devices: KnownItems<DeviceView>,
 }
 
 /// A device and its token, which is shown only once; or `csrf` if the token is a cookie.

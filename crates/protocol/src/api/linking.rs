@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::known;
+use super::KnownItems;
 use crate::Timestamp;
 
 /// Whether an agent is linked.
@@ -123,6 +123,6 @@ pub struct LinkChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentLinks {
     #[doc = concat!("The agents, by name.")]
-    #[serde(deserialize_with = "known")]
-    pub agents: Vec<AgentLink>,
+    #[schema(value_type = Vec<AgentLink>)]
+    pub agents: KnownItems<AgentLink>,
 }

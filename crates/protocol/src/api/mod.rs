@@ -1,8 +1,8 @@
 //! Requests and responses of the gateway, over HTTP and over the native WebSocket: each exists once, here, and both sides use it.
 //!
-//! Clients ignore unknown members, and accept that optional ones are absent. In a list they skip an element that only a newer gateway has;
-//! an unknown value of an enumeration is its `Unknown`, where it has one. The gateway refuses unknown members of a request where the type
-//! does.
+//! Clients ignore unknown members, and accept that optional ones are absent. In a list they skip the elements that only a newer gateway
+//! has, and can report their number ([`KnownItems`]); an unknown value of an enumeration is its `Unknown`, where it has one. The gateway
+//! refuses unknown members of a request where the type does.
 //!
 //! The schemas of the published descriptions are derived from these types, with their `///` comments. A member that the descriptions leave
 //! without a text has its documentation as `#[doc = concat!(..)]`, which the schemas do not repeat.
@@ -11,6 +11,7 @@ pub mod changes;
 pub mod devices;
 pub mod folders;
 pub mod history;
+mod known_items;
 pub mod linking;
 pub mod listeners;
 pub mod operation;
@@ -21,15 +22,11 @@ pub mod sessions;
 pub mod usage;
 pub mod worktrees;
 
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+pub use known_items::KnownItems;
+pub(crate) use known_items::known_value;
 
-/// Reads a list without the elements that are not understood: they are of a newer gateway.
-fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
-    let all = Vec::<Box<RawValue>>::deserialize(from)?;
-    Ok(all.iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect())
-}
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// Reads a whole number as JSON Schema defines it: `43.0` is one.
 fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {

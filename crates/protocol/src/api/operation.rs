@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::known;
+use super::KnownItems;
 
 /// The result of the readiness check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -45,6 +45,6 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Checks {
     #[doc = concat!("The checks in the order in which they are shown.")]
-    #[serde(deserialize_with = "known")]
-    pub checks: Vec<Check>,
+    #[schema(value_type = Vec<Check>)]
+    pub checks: KnownItems<Check>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::devices::Grant;
+use super::devices::{Grant, known_rights};
 use super::whole;
 use crate::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 
@@ -21,6 +21,9 @@ pub enum PairingState {
     Refused,
     /// The pairing expired.
     Expired,
+    /// A value of a newer gateway; never sent.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// A pairing as the computer sees it.
@@ -141,7 +144,7 @@ pub struct PairingInvitation {
     #[doc = concat!("The gateway that the code belongs to.")]
     pub gateway: PairingHost,
     #[doc = concat!("The rights that the device would get.")]
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "known_rights")]
     pub grant: Grant,
     /// The device's name, if the computer set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,7 @@ use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema};
 use utoipa::openapi::{Ref, RefOr};
 
 use super::history::ResumeVerdict;
+use super::known_value;
 use super::worktrees::WorktreeLosses;
 use crate::schema::Json;
 use crate::{Cursor, Receipt, Risk, Scope};
@@ -41,13 +42,13 @@ fn perhaps_receipt() -> RefOr<Schema> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProblemMembers {
     /// `scope_missing`: the missing scope.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// `risk_too_high`: the request's risk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub risk: Option<Risk>,
     /// `risk_too_high`: the highest risk that the device may answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
     /// `risk_too_high`: the reasons for the risk.
     #[serde(default, skip_serializing_if = "Option::is_none")]

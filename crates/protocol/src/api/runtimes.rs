@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::known;
+use super::KnownItems;
 use crate::schema::JsonObject;
 use crate::{RestartPolicy, RuntimeId, RuntimeInfo, Serve, Timestamp};
 
@@ -17,8 +17,8 @@ use crate::{RestartPolicy, RuntimeId, RuntimeInfo, Serve, Timestamp};
 #[schema(as = Runtimes)]
 pub struct RuntimeList {
     /// The runtimes that the caller may see.
-    #[serde(deserialize_with = "known")]
-    pub runtimes: Vec<Arc<RuntimeInfo>>,
+    #[schema(value_type = Vec<RuntimeInfo>)]
+    pub runtimes: KnownItems<Arc<RuntimeInfo>>,
 }
 
 /// A runtime to start: a `preset`, or a `dialect` with a `command` or an endpoint to `connect` to.
@@ -111,16 +111,16 @@ pub struct KnownAgent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Agents {
     /// The agents.
-    #[serde(deserialize_with = "known")]
-    pub agents: Vec<KnownAgent>,
+    #[schema(value_type = Vec<KnownAgent>)]
+    pub agents: KnownItems<KnownAgent>,
 }
 
 /// The latest stderr lines of a runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Logs {
     #[doc = concat!("The lines, oldest first.")]
-    #[serde(deserialize_with = "known")]
-    pub lines: Vec<StderrLine>,
+    #[schema(value_type = Vec<StderrLine>)]
+    pub lines: KnownItems<StderrLine>,
 }
 
 /// Who wrote a line.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::known;
+use super::KnownItems;
 use super::runtimes::StartRuntime;
 use super::worktrees::NewWorktree;
 use crate::request::serialize_brief;
@@ -18,8 +18,8 @@ use crate::{Cursor, NativeId, Request, RunId, RunStatus, RuntimeId, SessionId, S
 #[schema(as = Sessions)]
 pub struct SessionsPage {
     /// The sessions.
-    #[serde(deserialize_with = "known")]
-    pub sessions: Vec<Arc<SessionInfo>>,
+    #[schema(value_type = Vec<SessionInfo>)]
+    pub sessions: KnownItems<Arc<SessionInfo>>,
     /// The `cursor` of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = r"^[0-9]{1,20}\.[0-9]{1,20}\.-?[0-9]{1,20}\.[A-Za-z0-9_.:-]{1,128}$")]
@@ -148,8 +148,9 @@ pub struct NewSession {
 #[schema(as = Requests)]
 pub struct RequestsPage {
     /// The requests; long texts in them are cut.
-    #[serde(serialize_with = "serialize_brief", deserialize_with = "known")]
-    pub requests: Vec<Arc<Request>>,
+    #[serde(serialize_with = "serialize_brief")]
+    #[schema(value_type = Vec<Request>)]
+    pub requests: KnownItems<Arc<Request>>,
     /// The `before` of the next page; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9]{1,20}$")]
@@ -200,8 +201,8 @@ pub struct ResumableConversation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResumablePage {
     /// The conversations of the page.
-    #[serde(deserialize_with = "known")]
-    pub resumable: Vec<ResumableConversation>,
+    #[schema(value_type = Vec<ResumableConversation>)]
+    pub resumable: KnownItems<ResumableConversation>,
     /// Where the next page begins, to be given as `cursor`; absent if this is the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$")]

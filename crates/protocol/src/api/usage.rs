@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::known;
+use super::KnownItems;
 use crate::{Ceiling, RunId, RuntimeId, SessionId, Spending, Timestamp};
 
 /// What rows are the sums of.
@@ -42,8 +42,8 @@ pub struct UsageSums {
     /// The sum of all rows, also of those that are left out.
     pub total: Spending,
     /// Days in their order, runs newest first, others by the most tokens.
-    #[serde(deserialize_with = "known")]
-    pub rows: Vec<UsageRow>,
+    #[schema(value_type = Vec<UsageRow>)]
+    pub rows: KnownItems<UsageRow>,
     /// Whether rows were left out by `limit`.
     pub truncated: bool,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::known;
+use super::KnownItems;
 use crate::{SessionId, Timestamp};
 
 /// A worktree to make for a session.
@@ -35,8 +35,8 @@ pub struct ListedWorktree {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListedWorktrees {
     /// The worktrees, newest first.
-    #[serde(deserialize_with = "known")]
-    pub worktrees: Vec<ListedWorktree>,
+    #[schema(value_type = Vec<ListedWorktree>)]
+    pub worktrees: KnownItems<ListedWorktree>,
 }
 
 /// A worktree to remove.
