@@ -13,6 +13,7 @@ pub mod codes;
 mod content;
 mod event;
 mod ids;
+mod known_items;
 pub mod object;
 mod project;
 mod request;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::api::known_value;
+use super::known_items::known_value;
 use super::schema::Json;
 use super::{About, Cursor, DeviceId, Question, RequestId, RunId, RuntimeId, SessionId, Timestamp};
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::known_value;
+use crate::known_items::known_value;
 
 use super::{CeilingOf, NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
 

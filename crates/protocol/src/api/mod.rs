@@ -11,7 +11,6 @@ pub mod changes;
 pub mod devices;
 pub mod folders;
 pub mod history;
-mod known_items;
 pub mod linking;
 pub mod listeners;
 pub mod operation;
@@ -22,8 +21,7 @@ pub mod sessions;
 pub mod usage;
 pub mod worktrees;
 
-pub use known_items::KnownItems;
-pub(crate) use known_items::known_value;
+pub use crate::known_items::KnownItems;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};

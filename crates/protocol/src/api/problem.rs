@@ -9,8 +9,8 @@ use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema};
 use utoipa::openapi::{Ref, RefOr};
 
 use super::history::ResumeVerdict;
-use super::known_value;
 use super::worktrees::WorktreeLosses;
+use crate::known_items::known_value;
 use crate::schema::Json;
 use crate::{Cursor, Receipt, Risk, Scope};
 
