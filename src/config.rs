@@ -67,11 +67,11 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
     /// The listener for other machines.
     pub tls: Option<TlsConfig>,
-    /// What a crash may lose.
+    /// The data that a crash may lose.
     pub durability: Durability,
-    /// How long events are kept.
+    /// Time that events are kept.
     pub retention: RetentionConfig,
-    /// What agents may spend before they have to ask.
+    /// The spending of agents before they have to ask.
     pub ceilings: CeilingConfig,
     /// Lifetime of an open request; `None`: no limit.
     pub expire_after: Option<Duration>,
@@ -98,7 +98,7 @@ pub struct TlsConfig {
     pub files: Option<(PathBuf, PathBuf)>,
 }
 
-/// Which agents' own terminals are attached without a runtime of the configuration.
+/// The agents whose own terminals are attached without a runtime of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativeConfig {
     /// Codex, by the daemon that its terminals share.
@@ -111,7 +111,7 @@ impl Default for NativeConfig {
     }
 }
 
-/// How long events are kept. Events that an open request or an unfinished run needs are kept past both limits.
+/// Time that events are kept. Events that an open request or an unfinished run needs are kept past both limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionConfig {
     /// Events older than this many days are deleted; `None`: no limit.
@@ -120,7 +120,7 @@ pub struct RetentionConfig {
     pub max_bytes: Option<u64>,
 }
 
-/// What agents may spend before they have to ask; without figures there is no ceiling.
+/// The spending of agents before they have to ask; without figures there is no ceiling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CeilingConfig {
     /// All sessions in a day.
@@ -134,9 +134,9 @@ pub struct CeilingConfig {
 pub struct RuntimeConfig {
     /// The runtime.
     pub spec: RuntimeSpec,
-    /// Whether to open a session at the start.
+    /// `true` to open a session at the start.
     pub session: bool,
-    /// That session's title.
+    /// The title of that session.
     pub title: Option<String>,
     /// The runtime's own ports.
     pub ports: Ports,
@@ -150,7 +150,7 @@ pub struct Ports {
     pub ui: Option<u16>,
     /// The port of the remote control.
     pub remote: Option<u16>,
-    /// Whether processes of this user may follow the mirror without a token. Linux only: elsewhere the owner of a connection
+    /// `true` if processes of this user may follow the mirror without a token. Linux only: elsewhere the owner of a connection
     /// is unknown.
     pub ui_without_token_for_this_user: bool,
 }
@@ -213,7 +213,7 @@ pub struct ConfigProblem {
     pub place: Option<(usize, usize)>,
     /// The key with its tables (`runtime.cwd`); empty if the mistake is not in a key.
     pub key: String,
-    /// What is wrong, and the fix.
+    /// The problem and the fix.
     pub message: String,
 }
 

@@ -28,7 +28,7 @@ fn named_routes(document: &str) -> Vec<(Option<&str>, &str)> {
     named
 }
 
-/// Whether a document's path, with values or other names in place of the parameters, is the route's.
+/// Returns whether a document's path, with values or other names in place of the parameters, is the route's.
 fn is_path_of(route: &str, path: &str) -> bool {
     let (route, path): (Vec<&str>, Vec<&str>) = (route.split('/').collect(), path.split('/').collect());
     let same = |(route, path): (&&str, &&str)| route == path || (route.starts_with('{') && !path.is_empty());

@@ -32,14 +32,14 @@ pub struct SharedDaemon {
     pub cwd: PathBuf,
 }
 
-/// How the server stands.
+/// The state of the server.
 enum Standing {
     Attached(DaemonSocket),
-    /// It is not attached.
+    /// The server is not attached.
     Away {
         /// The socket on which nobody listens. It is left alone: a server that starts makes another one.
         silent: Option<SocketIdentity>,
-        /// Why the socket was not connected to, as it was logged.
+        /// The reason why the socket was not connected to, as it was logged.
         refused: Option<String>,
     },
     /// Somebody stopped the runtime: it is left alone.
@@ -161,7 +161,7 @@ impl SharedDaemon {
     }
 }
 
-/// Whether nobody listens on the socket of the runtime any more. A runtime that is ready is not asked.
+/// Returns whether nobody listens on the socket of the runtime any more. A runtime that is ready is not asked.
 async fn is_gone(info: &RuntimeInfo, socket: &DaemonSocket) -> bool {
     let waits = matches!(info.state, RuntimeState::Starting | RuntimeState::Restarting);
     waits && !daemon_socket::listens(&socket.path).await
@@ -174,7 +174,7 @@ fn connected(directory: &Directory, socket: &Path, but: &RuntimeId) -> Option<Ru
     other.map(|info| info.runtime_id.clone())
 }
 
-/// Whether a runtime that has not ended connects to this socket (a path without symbolic links).
+/// Returns whether a runtime that has not ended connects to this socket (a path without symbolic links).
 pub fn connects_to(info: &RuntimeInfo, socket: &Path) -> bool {
     let Connect::Endpoint(at) = &info.connect else { return false };
     let Some(path) = at.strip_prefix("unix:") else { return false };

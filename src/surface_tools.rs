@@ -16,7 +16,7 @@ const TAIL: usize = 8;
 /// Gives each session's agent its own MCP server and token.
 pub(crate) struct SurfaceTools {
     pub(crate) auth: Auth,
-    /// This program, absolute.
+    /// The path of this program, absolute.
     pub(crate) exe: PathBuf,
     /// The state folder, absolute.
     pub(crate) home: PathBuf,

@@ -50,7 +50,7 @@ const SAME_USER: &str = "d_neighbour";
 /// Writes or deletes a device's row through the log's writer, the only one that commits. The error is a text for people.
 pub type PersistDevice = Arc<dyn Fn(DeviceChange) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// Why a call of [`Auth`] failed.
+/// The reason why a call of [`Auth`] failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// The state folder or the token file is not safe to use. The text has the cause and the fix.
@@ -127,7 +127,7 @@ pub(super) struct AuthShared {
 pub(super) struct DeviceEntry {
     hash: Hash,
     pub(super) device: Arc<Device>,
-    /// When the device was last seen, in milliseconds since the epoch; 0: never.
+    /// The time when the device was last seen, in milliseconds since the epoch; 0: never.
     pub(super) seen: Arc<AtomicI64>,
     /// The value of `seen` that was last stored.
     seen_stored: Arc<AtomicI64>,
@@ -151,7 +151,7 @@ pub(super) struct WaitingCode {
     hash: Hash,
     grant: Grant,
     until: Instant,
-    /// Whether this user made the code on this machine, for a local browser.
+    /// `true` if this user made the code on this machine, for a local browser.
     local: bool,
 }
 
@@ -331,7 +331,8 @@ impl Auth {
         }))
     }
 
-    /// Whether the caller's device is still enrolled with the same token. Always true for a [`same_user_caller`](Self::same_user_caller).
+    /// Returns whether the caller's device is still enrolled with the same token. Always true for a
+    /// [`same_user_caller`](Self::same_user_caller).
     pub fn is_enrolled(&self, caller: &Caller) -> bool {
         let device = caller.device();
         if device.device_id.as_str() == SAME_USER && device.token_sha256.is_empty() {

@@ -27,11 +27,11 @@ pub struct BegunPairing {
     pub pairing_id: String,
     /// The code to type on the phone.
     pub code: String,
-    /// When the pairing expires.
+    /// The time when the pairing expires.
     pub expires_at: Timestamp,
 }
 
-/// What a phone gets for its ticket.
+/// The answer to a phone's ticket.
 #[derive(Clone, Debug)]
 pub enum FetchedPairing {
     /// The computer has not confirmed yet.

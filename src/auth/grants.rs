@@ -22,7 +22,7 @@ pub struct Device {
     /// The scopes.
     #[serde(flatten)]
     pub grant: Grant,
-    /// When the device was enrolled.
+    /// The time when the device was enrolled.
     pub created_at: Timestamp,
     /// For a browser: its token is valid only as a cookie of this origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,16 +30,16 @@ pub struct Device {
     /// The device whose token signed this one in; this one is removed with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<DeviceId>,
-    /// When the device expires.
+    /// The time when the device expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Whether this is a local browser of this user, which expires when unused.
+    /// `true` if this is a local browser of this user, which expires when unused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
     /// For a local browser: the identifier that its page keeps, so that signing in anew does not make another device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
-    /// When the device was last seen, as last stored.
+    /// The time when the device was last seen, as last stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
     /// SHA-256 (hex) of the token; the token itself is not stored.
@@ -95,12 +95,12 @@ impl Caller {
         }
     }
 
-    /// Whether the device may see events of this session.
+    /// Returns whether the device may see events of this session.
     pub fn sees(&self, session: &SessionId, runtime: &RuntimeId) -> bool {
         self.device.grant.covers(Scope::Watch, Target::Session(session, runtime))
     }
 
-    /// Whether the device may see everything.
+    /// Returns whether the device may see everything.
     pub fn sees_all(&self) -> bool {
         self.device.grant.covers(Scope::Watch, Target::Gateway)
     }

@@ -90,7 +90,7 @@ impl AuthShared {
 }
 
 impl DeviceEntry {
-    /// When the device expires: at its set time, or, for a local sign-in, after 30 days without use.
+    /// Returns the time when the device expires: its set time, or, for a local sign-in, 30 days after the last use.
     pub(super) fn ends(&self) -> Option<Timestamp> {
         let Device { local, expires_at, .. } = *self.device;
         if !local {
@@ -101,7 +101,7 @@ impl DeviceEntry {
         Some(expires_at.map_or(unused, |at| at.min(unused)))
     }
 
-    /// When the device was last used, as far as known.
+    /// Returns the time when the device was last used, as far as known.
     fn used(&self) -> Timestamp {
         let seen = Timestamp::from_millis(self.seen.load(Ordering::Relaxed));
         let kept = self.device.last_seen_at.unwrap_or(self.device.created_at);
@@ -110,7 +110,7 @@ impl DeviceEntry {
 }
 
 impl Auth {
-    /// When a device expires; `None` if it does not, or does not exist.
+    /// Returns the time when a device expires; `None` if it does not, or does not exist.
     pub(super) fn ends(&self, id: &DeviceId) -> Option<Timestamp> {
         self.shared.devices.load().iter().find(|entry| entry.device.device_id == *id)?.ends()
     }

@@ -57,15 +57,15 @@ pub fn short_code(typed: &str) -> Option<String> {
 /// A pairing that a phone may join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// What the device may do.
+    /// The grant of the device.
     pub grant: Grant,
     /// The name, if the computer set one.
     pub name: Option<String>,
-    /// When the pairing expires.
+    /// The time when the pairing expires.
     pub expires_at: Timestamp,
 }
 
-/// Why a pairing cannot continue.
+/// The reason why a pairing cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairingFault {
     /// There is no such pairing, or it ended long ago or before a restart.
@@ -88,7 +88,7 @@ pub enum PairingFault {
     Expired,
 }
 
-/// What a phone gets for its ticket.
+/// The answer to a phone's ticket.
 #[derive(Clone, Debug)]
 pub(super) enum Collected {
     /// The computer has not confirmed yet.
@@ -128,7 +128,7 @@ struct Pairing {
     stage: PairingStage,
 }
 
-/// What to enrol once a pairing is confirmed.
+/// The device to enrol once a pairing is confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Approved {
     pub(super) name: String,
@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(all.all.len(), 1);
     }
 
-    /// What people and others may do, in any order.
+    /// An action of people and others, in any order.
     #[derive(Clone, Debug)]
     enum Step {
         Join { code: u8, who: u8 },

@@ -57,7 +57,7 @@ impl Proof {
         tag.map(|tag| data_encoding::HEXLOWER.encode(tag.as_ref()))
     }
 
-    /// Whether `answer` was made with the secret. An empty secret proves nothing.
+    /// Returns whether `answer` was made with the secret. An empty secret proves nothing.
     pub fn holds(&self, challenge: &str, answer: &str) -> bool {
         !self.secret.is_empty() && self.answer(challenge).is_some_and(|right| same(&right, answer))
     }

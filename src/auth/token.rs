@@ -44,7 +44,7 @@ pub fn csrf(token: &str) -> String {
     data_encoding::HEXLOWER.encode(&hash(&format!("plexus csrf {token}")))
 }
 
-/// Whether two secrets are equal. Takes the same time for all of the same length.
+/// Returns whether two secrets are equal. Takes the same time for all of the same length.
 pub fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }

@@ -1,9 +1,9 @@
 //! Trust in the wall clock.
 //!
-//! A wall clock can be wrong by years: after a suspended machine resumes, with a wrong time server, or when a person sets it. What cannot be
-//! undone (removing old events) and what counts by the day (ceilings) therefore needs a second source of time: the clock that counts since
-//! the machine was started, or, across a start of the machine, the time that was written down last. [`ClockRecord::read`] compares them and
-//! is pure; [`WallClock`] reads the clocks and keeps the record.
+//! A wall clock can be wrong by years: after a suspended machine resumes, with a wrong time server, or when a person sets it. What cannot
+//! be undone (removing old events) and what counts by the day (ceilings) therefore needs a second source of time: the clock that counts
+//! since the machine was started, or, across a start of the machine, the time that was written down last. [`ClockRecord::read`] compares
+//! them and is pure; [`WallClock`] reads the clocks and keeps the record.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

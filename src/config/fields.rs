@@ -126,7 +126,7 @@ impl<'d, 'i> TableFields<'d, 'i> {
         self.doc.problem(at, &self.key(key), message);
     }
 
-    /// Whether a key that was read is present, valid or not.
+    /// Returns whether a key that was read is present, valid or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.present.contains(&key)
     }

@@ -198,7 +198,7 @@ pub struct Sum {
     pub used: usize,
     /// The limit of each account, in bytes.
     pub limit: usize,
-    /// How often a charge was refused or had to wait.
+    /// The number of charges that were refused or had to wait.
     pub refusals: u64,
 }
 
@@ -406,7 +406,7 @@ impl Account {
         Self(Arc::new(Node { class, name: name.into(), limit, used, freed, classes, parent }))
     }
 
-    /// This account and its parents.
+    /// Returns this account and its parents.
     fn chain(&self) -> impl Iterator<Item = &Arc<Node>> {
         std::iter::successors(Some(&self.0), |node| node.parent.as_ref().map(|parent| &parent.0))
     }

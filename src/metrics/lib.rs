@@ -21,7 +21,7 @@ pub const RUNTIMES_MAX: usize = 64;
 /// The label of the runtimes past [`RUNTIMES_MAX`].
 pub const OTHERS: &str = "(others)";
 
-/// How a client follows the log: the label in `plexus_subscribers`. A frontend cannot follow without naming one.
+/// A way to follow the log: the label in `plexus_subscribers`. A frontend cannot follow without naming one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscriber {
     /// `/v1/ws`, in the native protocol.
@@ -186,7 +186,7 @@ pub struct Metrics {
     pub notifications_waiting: IntGauge,
     /// Open connections.
     pub connections: IntGauge,
-    /// When the certificate of the TLS listener expires, in seconds since the Unix epoch.
+    /// The time when the certificate of the TLS listener expires, in seconds since the Unix epoch.
     pub certificate_ends: IntGauge,
     /// Runtimes that exited.
     pub runtime_exits: IntCounterVec,

@@ -1,4 +1,4 @@
-//! Where endpoints are: addresses of this machine only, as nothing that is sent to them is encrypted.
+//! Addresses of endpoints: of this machine only, as nothing that is sent to them is encrypted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use http::Uri;
 use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
 use plexus_protocol::LINK_SCHEME;
 
-/// Where an endpoint is.
+/// The address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
     /// `ws://host:port/path`
@@ -76,7 +76,7 @@ impl Address {
         Ok(Self::Ws { at, url: uri.to_string() })
     }
 
-    /// Its scheme.
+    /// The scheme.
     pub(super) fn scheme(&self) -> &'static str {
         match self {
             Self::Ws { .. } => "ws",

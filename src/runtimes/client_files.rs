@@ -21,13 +21,13 @@ use plexus_sessions::leads_into;
 /// Largest file that is read or written, in bytes; a larger one is refused.
 const FILE_MAX: u64 = 8 * 1024 * 1024;
 
-/// How often the kernel is asked again when somebody moves things about while it looks.
+/// Most attempts of the kernel when somebody moves files while it resolves a path.
 const TRIES: usize = 8;
 
 /// Opened files are regular ones: opening a pipe must not wait for its other end, nor a terminal become ours.
 const CAREFUL: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// Where an agent's files are.
+/// The place of an agent's files.
 #[derive(Clone, Debug)]
 pub(super) struct FilePlace {
     /// The session's folder: nothing outside of it is touched.
@@ -143,7 +143,7 @@ struct Beside {
     name: std::ffi::OsString,
 }
 
-/// Where an open file lies, if another can be put in its place without anything else changing: it has this one name, it
+/// Returns the place of an open file, if another can be put in its place without anything else changing: it has this one name, it
 /// is ours, and its folder can be opened beneath `root`.
 fn beside(root: &Path, file: &File) -> Option<Beside> {
     let meta = file.metadata().ok()?;
@@ -285,7 +285,7 @@ fn beneath(root: &OwnedFd, way: &Path, flags: OFlags) -> Result<OwnedFd, Errno> 
     walk(root, way, flags)
 }
 
-/// What a new file may be done with, less the umask.
+/// The mode of a new file, less the umask.
 const NEW: Mode = Mode::from_raw_mode(0o666);
 
 /// Opens a file step by step; no step follows a link.

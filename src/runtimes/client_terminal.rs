@@ -23,14 +23,14 @@ use plexus_dialects::{ClientToolError, ClientToolResult, CommandEnd};
 /// Output that is kept of a command whatever the agent asks for, in bytes; older output is forgotten.
 const OUTPUT_MAX: usize = 1024 * 1024;
 
-/// How long a holder has to end a command's family before it is killed itself. The holder gives the family one second,
+/// Time that a holder has to end a command's family before it is killed itself. The holder gives the family one second,
 /// and what it kills then five to vanish.
 const KILL_AFTER: Duration = Duration::from_secs(8);
 
-/// How long output is still read once a command has ended: somebody else may hold its pipe.
+/// Time that output is still read once a command has ended: somebody else may hold its pipe.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What to run.
+/// The command to run.
 pub(super) struct TerminalStart {
     pub(super) hold: PathBuf,
     pub(super) base: Arc<BTreeMap<OsString, OsString>>,
@@ -102,13 +102,13 @@ impl Terminal {
         (Self { shared, task: Some(task) }, started)
     }
 
-    /// What it wrote, and how it ended if it did.
+    /// Returns the output, and the end of the command if it has ended.
     pub(super) fn output(&self) -> ClientToolResult {
         let output = self.shared.output();
         ClientToolResult::Output { text: output.text(), cut: output.cut, end: self.shared.end.borrow().clone() }
     }
 
-    /// How it ends, once it does.
+    /// Waits for the end of the command.
     pub(super) fn ended(&self) -> impl Future<Output = CommandEnd> + Send + 'static {
         let mut end = self.shared.end.subscribe();
         async move { end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone()).unwrap_or_default() }

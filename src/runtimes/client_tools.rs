@@ -38,7 +38,7 @@ pub(super) struct ClientTools {
     hold_exe: PathBuf,
     env: Arc<BTreeMap<OsString, OsString>>,
     under_way: JoinSet<ClientToolOutcome>,
-    /// What is done already, at most one for each call started.
+    /// The outcomes that are known already, at most one for each call started.
     done: VecDeque<ClientToolOutcome>,
     terminals: HashMap<u64, Terminal>,
 }

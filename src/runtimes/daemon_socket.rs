@@ -48,18 +48,18 @@ impl SocketIdentity {
     }
 }
 
-/// Why a socket is not connected to. Each text ends with the fix.
+/// The reason why a socket is not connected to. Each text ends with the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum UnsafeSocket {
-    /// It is a file of another kind.
+    /// The path names a file of another kind.
     #[error("{0} is not a socket: remove it, and start `codex` again")]
     NotASocket(PathBuf),
-    /// It belongs to another user.
+    /// The socket belongs to another user.
     #[error("{path} belongs to user {uid}, not to you: remove it, and start `codex` again")]
     OfAnotherUser {
         /// The file or folder.
         path: PathBuf,
-        /// Its owner.
+        /// The owner.
         uid: u32,
     },
     /// Others could put another socket there.
@@ -68,7 +68,7 @@ pub enum UnsafeSocket {
     /// There is no end of links.
     #[error("{0} leads through more than {LINKS_MAX} symbolic links: remove it, and start `codex` again")]
     Links(PathBuf),
-    /// It cannot be looked at.
+    /// The socket cannot be examined.
     #[error("{path} cannot be examined ({error}): check its permissions")]
     Unreadable {
         /// The file or folder.
@@ -78,7 +78,7 @@ pub enum UnsafeSocket {
     },
 }
 
-/// Where Codex's terminals and their shared server meet: `$CODEX_HOME`, by default `~/.codex`. `None` without a home folder.
+/// Returns the path of the socket of Codex's shared server: in `$CODEX_HOME`, by default `~/.codex`. `None` without a home folder.
 pub fn codex_socket(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = set("CODEX_HOME").or_else(|| Some(set("HOME")?.join(".codex")))?;
@@ -115,7 +115,7 @@ pub fn find(path: &Path) -> Result<Option<DaemonSocket>, UnsafeSocket> {
     Err(UnsafeSocket::Links(path.to_owned()))
 }
 
-/// What `look` finds; `None` if nothing is there.
+/// Returns the result of `look`; `None` if nothing is there.
 fn there<'p, T>(path: &'p Path, look: impl Fn(&'p Path) -> io::Result<T>) -> Result<Option<T>, UnsafeSocket> {
     match look(path) {
         Ok(found) => Ok(Some(found)),
@@ -142,7 +142,7 @@ fn check_folders(folder: &Path, own: u32) -> Result<(), UnsafeSocket> {
     Ok(())
 }
 
-/// Whether a server of this user listens there. One that is too busy to take the connection counts as listening.
+/// Returns whether a server of this user listens there. One that is too busy to take the connection counts as listening.
 pub async fn listens(socket: &Path) -> bool {
     match tokio::time::timeout(REACH, UnixStream::connect(socket)).await {
         Ok(Ok(stream)) => stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw()),

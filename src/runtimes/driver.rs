@@ -34,7 +34,7 @@ use plexus_protocol::api::runtimes::LogSource;
 use plexus_protocol::{Capabilities, Connect, Decision, RuntimeInfo, RuntimeSpec, RuntimeState, Ticket};
 use plexus_sessions::{AckTracker, DriverEnd, FoundSession, RuntimeExit, RuntimeMessage, RuntimeOrder, SessionSender};
 
-/// How often is shown when a runtime was last heard: what is shown may be this old.
+/// Time between two updates of the time when a runtime last sent something: what is shown may be this old.
 const HEARD_EVERY: Duration = Duration::from_secs(5);
 
 /// Sessions that wait to be opened while a runtime is not ready; more are refused.
@@ -45,7 +45,7 @@ const QUESTIONS_HELD: usize = 1 << 20;
 /// The next step of a dialect fills the memory of the last one's events, unless that has room for more than this many.
 const EVENTS_KEPT: usize = 64;
 
-/// When a timer is set that waits for nothing.
+/// Delay of a timer that waits for nothing.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A timer that is reset before it is waited for.
@@ -53,12 +53,12 @@ pub(super) fn never() -> Instant {
     Instant::now() + NEVER
 }
 
-/// How a runtime is reached.
+/// The connection to a runtime.
 pub(super) trait Transport: Send {
     /// Something that happened on it.
     type Event: Send;
 
-    /// What happens next; waits for ever when nothing can. Cancellation safe.
+    /// Waits for the next event; for ever when there can be none. Cancellation safe.
     fn next(&mut self, intake: Intake) -> impl Future<Output = Self::Event> + Send;
 
     /// Sends what the last step of the dialect left in [`Driver::step`]: frames, HTTP requests, client tool calls.
@@ -76,11 +76,11 @@ pub(super) trait Transport: Send {
     /// The dialect's handshake is over; [`Driver::ready`] is not set yet, unless it was over before.
     fn ready(&mut self, driver: &mut Driver, agent: Option<&str>);
 
-    /// Whether an order is carried out, now that the runtime is ready.
+    /// Returns whether an order is carried out, now that the runtime is ready.
     fn admit(&self, driver: &Driver, order: &RuntimeOrder) -> Admission;
 }
 
-/// What a transport may take in.
+/// The input that a transport may take.
 #[derive(Clone, Copy)]
 pub(super) struct Intake {
     /// The runtime's account has room for one read more.
@@ -89,7 +89,7 @@ pub(super) struct Intake {
     pub(super) idle: bool,
 }
 
-/// What the driver may do until something happens.
+/// The input that the driver may take until something happens.
 pub(super) struct Gates {
     /// Take orders.
     pub(super) orders: bool,
@@ -103,7 +103,7 @@ pub(super) struct Gates {
     pub(super) held: usize,
 }
 
-/// Why a transport is closed.
+/// The reason why a transport is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// Somebody stopped the runtime.
@@ -119,7 +119,7 @@ pub(super) enum CloseReason {
 }
 
 impl CloseReason {
-    /// What people are told.
+    /// Returns the message for people.
     pub(super) fn into_words(self) -> String {
         match self {
             Self::Stopped => "it was stopped".into(),
@@ -133,16 +133,16 @@ impl CloseReason {
     }
 }
 
-/// What happens to an order.
+/// The handling of an order.
 pub(super) enum Admission {
     Admitted,
-    /// Its session is refused: the runtime carries one, which is open.
+    /// The session is refused: the runtime carries one, which is open.
     OneSession,
     /// Nobody waits for what comes of it.
     Dropped,
 }
 
-/// What a step of the dialect was made for.
+/// The cause of a step of the dialect.
 pub(super) enum StepCause {
     /// A frame that the runtime sent.
     Frame,
@@ -152,14 +152,14 @@ pub(super) enum StepCause {
     Other,
 }
 
-/// How what sessions have not stored yet is tracked.
+/// The tracking of events that sessions have not stored yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AckMode {
     /// A holder keeps output until sessions have stored it.
     Holder,
     /// Nobody keeps it; it is charged to the runtime meanwhile.
     Charged,
-    /// It is not tracked.
+    /// No tracking.
     Untracked,
 }
 
@@ -180,7 +180,7 @@ pub(super) struct Driver {
     pub(super) dialect: Box<dyn Dialect>,
     /// The dialect failed: it is given nothing any more.
     pub(super) broken: bool,
-    /// What the last step of the dialect produced.
+    /// The output of the last step of the dialect.
     pub(super) step: Outbox,
     pub(super) routes: SessionRoutes,
     /// Sessions that others opened in the runtime, and that wait to be opened here.
@@ -205,11 +205,11 @@ pub(super) struct Driver {
     /// Starting the runtime again would not help: it said so itself.
     pub(super) hopeless: bool,
     wake: Option<Instant>,
-    /// When it last sent something, as was shown.
+    /// The time when it last sent something, as was shown.
     heard: Option<Instant>,
 }
 
-/// What the driver does next.
+/// The next event of the driver.
 enum DriverEvent<E> {
     Close(CloseReason),
     Order(Option<RuntimeOrder>),
@@ -325,13 +325,13 @@ impl Driver {
         usize::try_from(self.offset.saturating_sub(self.acks.kept_up_to(self.offset))).unwrap_or(usize::MAX)
     }
 
-    /// What a stop is for.
+    /// Returns the reason of a stop.
     fn stopped(&self) -> CloseReason {
         let released = self.end.released.load(Ordering::Relaxed) && matches!(self.spec.connect, Connect::Endpoint(_));
         if released { CloseReason::Released } else { CloseReason::Stopped }
     }
 
-    /// Whether somebody can still order something.
+    /// Returns whether somebody can still order something.
     pub(super) fn is_used(&self) -> bool {
         self.stop != Some(CloseReason::Unused)
     }
@@ -557,7 +557,7 @@ impl Driver {
         self.end.info.send_replace(Arc::new(info));
     }
 
-    /// It sent something.
+    /// Records that the runtime sent something.
     pub(super) fn heard(&mut self) {
         if self.heard.is_none_or(|at| at.elapsed() >= HEARD_EVERY) {
             self.heard = Some(Instant::now());

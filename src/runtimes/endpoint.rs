@@ -35,22 +35,22 @@ use plexus_ledger::Ledger;
 use plexus_protocol::RuntimeId;
 use plexus_protocol::text::printable;
 
-/// How many messages that have arrived are taken at once, so that one commit stores them …
+/// Most messages that have arrived and are taken at once, so that one commit stores them …
 const BATCH: usize = 256;
 
 /// … and bytes, and one message: a session that does not read keeps 64 of these waiting.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// What is read of a connection at a time, in bytes; a message that is longer comes by several of these.
+/// Bytes that are read of a connection at a time; a message that is longer comes by several of these.
 pub(super) const READ: usize = 128 * 1024;
 
-/// How much of an answer that refuses us is shown, in bytes.
+/// Bytes of an answer that refuses us that are shown.
 const ANSWER_SHOWN: usize = 200;
 
 /// The user name for an HTTP endpoint with a password.
 const USER: &str = "opencode";
 
-/// Whether a secret can be sent at all.
+/// Returns whether a secret can be sent at all.
 pub(super) fn check_secret(secret: &str) -> Result<(), String> {
     let fine = !secret.is_empty() && bearer(secret).is_some();
     if fine { Ok(()) } else { Err("the secret is empty, or has characters that are not allowed in a header".into()) }
@@ -282,7 +282,7 @@ impl EndpointTarget {
     }
 }
 
-/// Whether two addresses name the same host and port, spelt alike.
+/// Returns whether two addresses name the same host and port, spelt alike.
 fn same_place(one: &str, other: &str) -> bool {
     let place = |text: &str| {
         let uri: http::Uri = text.parse().ok()?;
@@ -309,7 +309,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What a WebSocket runs over.
+/// The stream that a WebSocket runs over.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 
@@ -421,7 +421,7 @@ impl AsyncWrite for Metered {
 pub(super) struct Socket {
     stream: WebSocketStream<Metered>,
     waiting: VecDeque<Bytes>,
-    /// What waits, in bytes.
+    /// The size of what waits, in bytes.
     bytes: usize,
     write_max: usize,
     line_max: usize,
@@ -576,7 +576,7 @@ pub(super) struct Events {
     answer: reqwest::Response,
     sse: SseReader,
     watch: LivenessWatch,
-    /// When something came last, or could have.
+    /// The time when something came last, or could have.
     last: Instant,
     silence: Duration,
     /// The request that it is the answer to: another one is answered too, if its server lives.
@@ -584,7 +584,7 @@ pub(super) struct Events {
     probe: Option<Probe>,
 }
 
-/// Whether a request is answered, with whatever.
+/// `true` if a request is answered, with whatever.
 type Probe = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Events {
@@ -626,7 +626,7 @@ impl Events {
         }
     }
 
-    /// It is not read: that it says nothing is no silence.
+    /// Pauses the watch while the connection is not read: no silence is counted.
     fn pause(&mut self) {
         self.watch.pause();
         (self.last, self.probe) = (Instant::now(), None);

@@ -1,4 +1,4 @@
-//! What an endpoint or a linked agent sends.
+//! The messages of an endpoint or a linked agent.
 
 use super::sse::SseItem;
 

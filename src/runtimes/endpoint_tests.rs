@@ -182,7 +182,7 @@ impl Session {
         all
     }
 
-    /// How it ends.
+    /// Waits for the end of the runtime.
     async fn end(&mut self) -> RuntimeExit {
         loop {
             if let RuntimeMessage::Gone(exit) = self.batch().await {

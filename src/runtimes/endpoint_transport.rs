@@ -90,13 +90,13 @@ pub(super) struct EndpointTransport {
 /// The connection.
 enum ConnectionState {
     Connecting(Pin<Box<dyn Future<Output = Result<EndpointConnection, ConnectFailure>> + Send>>),
-    /// It is there; the dialect's handshake is over by then.
+    /// The connection is open; the dialect's handshake is over by then.
     Open(EndpointConnection, Instant),
     /// Another is made at this time.
     Resting(Instant),
 }
 
-/// Why there is no connection, and what the dialect wanted to know of what is there instead.
+/// The reason why there is no connection, and what the dialect wanted to know of what is there instead.
 pub(super) struct ConnectFailure {
     why: String,
     probed: Vec<Result<HttpReply, String>>,
@@ -254,7 +254,7 @@ fn dial(target: &EndpointTarget, driver: &Driver) -> ConnectionState {
     }))
 }
 
-/// What the connection brings next. Cancellation safe.
+/// Waits for the next event of the connection. Cancellation safe.
 async fn progress(connection: &mut ConnectionState, reading: bool) -> ConnectionEvent {
     match connection {
         ConnectionState::Connecting(connecting) => ConnectionEvent::Connected(connecting.await),

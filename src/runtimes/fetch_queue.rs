@@ -1,4 +1,4 @@
-//! Which HTTP request to an endpoint is made next.
+//! The order of HTTP requests to an endpoint.
 //!
 //! Requests about one session are made one after the other, in their order, and beside those about other sessions. A request
 //! about the whole endpoint is made when all before it are over, and those after it wait for it. A decision (an answer, a
@@ -22,7 +22,7 @@ pub(super) const DECIDING_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct FetchQueue {
     waiting: VecDeque<HttpRequest>,
-    /// How many of `waiting` are decisions.
+    /// The number of decisions in `waiting`.
     decisions: usize,
     under_way: Vec<UnderWay>,
     /// Nothing more can begin until something is pushed or over.
@@ -52,7 +52,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Whether a request is about one of these sessions, too.
+    /// Returns whether a request is about one of these sessions, too.
     fn shares(&self, fetch: &HttpRequest) -> bool {
         match &fetch.session {
             Some(session) => self.all || self.sessions.contains(session),
@@ -96,7 +96,7 @@ impl FetchQueue {
         Some(fetch)
     }
 
-    /// Where the first request is that may begin now.
+    /// Returns the place of the first request that may begin now.
     fn place(&self) -> Option<usize> {
         let deciding = self.under_way.iter().filter(|one| one.fetch.decides).count();
         let may_decide = self.decisions > 0 && deciding < DECIDING_MAX;
@@ -175,7 +175,7 @@ mod tests {
         queue
     }
 
-    /// What begins now.
+    /// Begins the requests that may begin now, and returns them.
     fn begun(queue: &mut FetchQueue) -> Vec<u64> {
         std::iter::from_fn(|| queue.next()).map(|fetch| fetch.id).collect()
     }

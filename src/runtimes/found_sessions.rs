@@ -18,7 +18,7 @@ pub(super) fn too_many() -> String {
     "it has more conversations than can be offered: the others are not shown".into()
 }
 
-/// What waits to be opened, in the order in which it was found.
+/// The sessions that wait to be opened, in the order in which they were found.
 #[derive(Default)]
 pub(super) struct FoundSessions {
     waiting: VecDeque<FoundSession>,
@@ -26,7 +26,7 @@ pub(super) struct FoundSessions {
     bytes: usize,
 }
 
-/// What one takes of [`OFFERS_BYTES_MAX`]; its name is kept twice.
+/// Returns the part of [`OFFERS_BYTES_MAX`] that a session takes; its name is kept twice.
 fn size(found: &FoundSession) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     2 * found.native.as_str().len() + text(&found.cwd) + text(&found.title)
@@ -48,7 +48,7 @@ impl FoundSessions {
         true
     }
 
-    /// Whether none waits.
+    /// Returns whether none waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -18,7 +18,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// … up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How connecting again ended.
+/// The result of connecting again.
 pub(super) enum Rejoined {
     /// The same holder, with the same runtime.
     Found(Box<(HolderClient, Welcome)>),

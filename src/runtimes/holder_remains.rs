@@ -1,4 +1,4 @@
-//! What earlier gateways left in the folder of holders: found, or ended.
+//! The remains of earlier gateways in the folder of holders: found, or ended.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use plexus_holder::{HolderClient, HolderNews, HolderNotFound};
 use plexus_protocol::{RuntimeId, RuntimeSpec};
 use plexus_sessions::{OrphanState, OrphanedRuntime};
 
-/// What an earlier gateway left in the folder of holders.
+/// The remains of an earlier gateway in the folder of holders.
 pub(super) enum HolderRemains {
     Survivor(Box<(RuntimeSpec, SurvivingProcess)>),
     /// A holder that has not answered yet.

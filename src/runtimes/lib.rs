@@ -65,38 +65,38 @@ pub use process::program_of;
 /// Longest line of a runtime that is passed on, in bytes; of a longer one the first MiB is kept and the rest counted.
 const LINE_MAX: usize = 64 * 1024 * 1024;
 
-/// What a holder keeps for a gateway that does not take it, beside the longest line, in bytes (16 MiB). With more the
+/// Most output that a holder keeps for a gateway that does not take it, beside the longest line, in bytes (16 MiB). With more the
 /// runtime waits.
 const SPOOL_MORE: usize = 16 * 1024 * 1024;
 
-/// What may wait in a holder for a runtime's stdin, in bytes (and one frame); with more, orders wait.
+/// Most input that may wait in a holder for a runtime's stdin, in bytes (and one frame); with more, orders wait.
 const WRITE_MAX: usize = 8 * 1024 * 1024;
 
-/// How long a runtime has to end by itself after its stdin was closed; then it gets SIGTERM.
+/// Time that a runtime has to end by itself after its stdin was closed; then it gets SIGTERM.
 const STOP_STDIN: Duration = Duration::from_secs(2);
 
-/// How long its holder has after SIGTERM, before holder and group are killed. The holder gives the family one second,
+/// Time that its holder has after SIGTERM, before holder and group are killed. The holder gives the family one second,
 /// then kills it and waits up to five for the kernel; killed earlier, it could leave somebody behind.
 const STOP_TERM: Duration = Duration::from_secs(7);
 
-/// How long a killed process may take to vanish; one that the kernel does not let go is then given up, and said to be.
+/// Time that a killed process may take to vanish; one that the kernel does not let go is then given up, and said to be.
 const STOP_KILL: Duration = Duration::from_secs(5);
 
-/// How long is waited for the rest of the output when the process is gone, for the process when its output is, and for
+/// Time that is waited for the rest of the output when the process is gone, for the process when its output is, and for
 /// either when it takes no input any more. Then somebody else holds the pipe, or it hangs: it is not waited for.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long an event stream may be silent whose server lives: OpenCode sends a heartbeat every 10 seconds.
+/// Time that an event stream may be silent whose server lives: OpenCode sends a heartbeat every 10 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// How long a gateway that starts waits for the holders that it finds, all at once. They take milliseconds.
+/// Time that a gateway that starts waits for the holders that it finds, all at once. They take milliseconds.
 const ANSWER_SOON: Duration = Duration::from_secs(3);
 
-/// How long a runtime may take none of its input while more waits for it than should ([`WRITE_MAX`]). Then it is stuck,
+/// Time that a runtime may take none of its input while more waits for it than should ([`WRITE_MAX`]). Then it is stuck,
 /// and stopped. Time without progress is what counts: however much waits, a runtime that reads is left alone.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// How long a handshake may take: agents need ten seconds on a busy machine, and more when they fetch something first.
+/// Time that a handshake may take: agents need ten seconds on a busy machine, and more when they fetch something first.
 /// A runtime that takes longer is stopped.
 const HANDSHAKE: Duration = Duration::from_secs(120);
 
@@ -112,20 +112,20 @@ const HEALTHY: Duration = Duration::from_secs(60);
 /// After this many early deaths in a row it is not started again.
 const GIVE_UP: u32 = 5;
 
-/// How long an endpoint may take to take a connection …
+/// Time that an endpoint may take to take a connection …
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// … and then to answer for the first time. One that is starting takes connections and answers none; it is tried again.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long the reply to one HTTP request may take; the dialect then hears that there was none. Work is not waited for in
+/// Time that the reply to one HTTP request may take; the dialect then hears that there was none. Work is not waited for in
 /// a reply: dialects ask for it and hear of it in events.
 const FETCH: Duration = Duration::from_secs(120);
 
-/// How long an endpoint may say nothing of a reply that changes nothing there: behind it others wait.
+/// Time that an endpoint may say nothing of a reply that changes nothing there: behind it others wait.
 const READ: Duration = Duration::from_secs(20);
 
-/// How long what was decided may take to leave when an endpoint is left.
+/// Time that what was decided may take to leave when an endpoint is left.
 const DECIDED: Duration = Duration::from_secs(5);
 
 /// The variable that names the folder of recordings.
@@ -144,9 +144,9 @@ pub struct RuntimeSettings {
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// Longest line passed on, in bytes. 64 MiB.
     pub line_max: usize,
-    /// What a holder keeps beside the longest line, in bytes. 16 MiB.
+    /// The most output that a holder keeps beside the longest line, in bytes. 16 MiB.
     pub spool_more: usize,
-    /// What may wait for a runtime's stdin, in bytes. 8 MiB.
+    /// The most input that may wait for a runtime's stdin, in bytes. 8 MiB.
     pub write_max: usize,
     /// From the end of stdin to SIGTERM. 2 s.
     pub stop_stdin: Duration,
@@ -166,7 +166,7 @@ pub struct RuntimeSettings {
     pub pause_min: Duration,
     /// The longest. 30 s.
     pub pause_max: Duration,
-    /// How long a runtime must have been ready for its death not to count as early. 60 s.
+    /// Time that a runtime must have been ready for its death not to count as early. 60 s.
     pub healthy: Duration,
     /// Early deaths in a row before it is left dead. 5.
     pub give_up: u32,
@@ -178,18 +178,18 @@ pub struct RuntimeSettings {
     pub fetch: Duration,
     /// For the next piece of a reply to a `GET`. 20 s.
     pub read: Duration,
-    /// How long an endpoint may say nothing before it is asked whether it lives, and how long it may take to answer. 5 s each.
+    /// Time that an endpoint may say nothing before it is asked whether it lives, and how long it may take to answer. 5 s each.
     pub patience: Patience,
-    /// How long an endpoint's event stream may be silent where the endpoint itself lives: that sends something every ten
+    /// Time that an endpoint's event stream may be silent where the endpoint itself lives: that sends something every ten
     /// seconds, so the stream is cut. 45 s.
     pub silence: Duration,
     /// For answers and cancels to leave when an endpoint is left. 5 s.
     pub decided: Duration,
     /// The folder of recordings, if what is said with runtimes is recorded. `PLEXUS_RECORD` of this process.
     pub record: Option<PathBuf>,
-    /// What agents make the gateway hold.
+    /// The account of the bytes that agents make the gateway hold.
     pub ledger: plexus_ledger::Ledger,
-    /// How runtimes reach the clients that do for agents what these ask their client.
+    /// The way of runtimes to the clients that perform tool calls for agents.
     pub clients: ClientRouter,
     /// The helpers of agents' own terminals.
     pub links: link::LinkHub,
@@ -465,7 +465,7 @@ fn check(spec: &RuntimeSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// How an endpoint is reached, and the state of its dialect.
+/// The address of an endpoint, and the state of its dialect.
 type EndpointDriver = (EndpointTarget, Box<dyn Dialect>);
 
 /// The endpoint of a spec, if it can be reached at all; `None` for a program.
@@ -491,7 +491,7 @@ fn reach(spec: &RuntimeSpec, make: MakeDialect, settings: &RuntimeSettings) -> R
     Ok(Some((EndpointTarget::new(&spec.id, at, spec.remote.as_deref(), spec.secret.as_deref(), settings)?, dialect)))
 }
 
-/// How an address of the first of these ways begins.
+/// Returns the beginning of an address of the first of these ways.
 fn prefix(ways: &[&str]) -> String {
     match ways.first() {
         Some(&"command") => "the pipes of a program (command = [PROGRAM, ARGS..])".into(),

@@ -12,10 +12,10 @@ const ROOM: usize = 4 * 1024;
 /// copies what came, and both copies are held meanwhile; memory that nothing is written to costs nothing.
 const LONG: usize = 1024 * 1024;
 
-/// How much of a line over the limit is kept, in bytes; the rest is dropped and counted.
+/// Bytes of a line over the limit that are kept; the rest is dropped and counted.
 pub(super) const LINE_KEPT: usize = 1024 * 1024;
 
-/// What was cut off the stream.
+/// A piece that was cut off the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CutLine {
     /// A line, without its end.
@@ -27,14 +27,14 @@ pub(super) enum CutLine {
         /// Bytes dropped.
         dropped: u64,
     },
-    /// What stood before the end of the stream, without an end of line.
+    /// The bytes before the end of the stream, without an end of line.
     Unfinished(Bytes),
 }
 
 /// The state between two reads. Holds at most the limit and one read.
 pub(super) struct LineReader {
     buf: BytesMut,
-    /// How much of `buf` is known to hold no newline.
+    /// The length of the part of `buf` that holds no newline.
     scanned: usize,
     /// Longest line that is passed on whole, in bytes.
     max: usize,
@@ -47,7 +47,7 @@ pub(super) struct LineReader {
 /// A line that is being skipped.
 #[derive(Clone)]
 pub(super) struct SkippedLine {
-    /// Its beginning.
+    /// The beginning.
     pub(super) head: Bytes,
     /// Bytes dropped so far.
     pub(super) dropped: u64,
@@ -63,7 +63,7 @@ impl LineReader {
         Self { over, offset, ..Self::new(max) }
     }
 
-    /// How much of the stream is over and done with: [`at`](Self::at) there goes on as this does.
+    /// Returns the offset up to which the stream was processed: a reader that starts [`at`](Self::at) there continues as this one.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -78,7 +78,7 @@ impl LineReader {
         self.over.as_ref()
     }
 
-    /// Where to read into; what was there stays.
+    /// Returns the buffer to read into; its content stays.
     pub(super) fn room(&mut self) -> &mut BytesMut {
         if self.buf.capacity() - self.buf.len() < ROOM {
             let rest = if self.buf.len() > LONG { self.max.saturating_sub(self.buf.len()) } else { 0 };
@@ -119,7 +119,7 @@ impl LineReader {
         }
     }
 
-    /// What is left when the stream has ended.
+    /// Returns the rest when the stream has ended.
     pub(super) fn finish(&mut self) -> Option<CutLine> {
         let rest = std::mem::take(&mut self.buf).freeze();
         self.scanned = 0;

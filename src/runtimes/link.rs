@@ -49,11 +49,11 @@ pub const MESSAGE_MAX: usize = 32 << 20;
 const WAITING_MAX: usize = 64 << 20;
 /// Requests that wait until a tunnel reads them; with one more it is hung up on, and connects again.
 const ASKED_MAX: usize = 256;
-/// How long a helper may take to say what it has to say, or to read what it is sent …
+/// Time that a helper may take to say what it has to say, or to read what it is sent …
 const SAY: Duration = Duration::from_secs(10);
 /// … and for how long the next one is kept waiting for that, so that helpers are heard in order.
 const IN_ORDER: Duration = Duration::from_millis(20);
-/// How often it is checked whether terminals live.
+/// Time between two checks that terminals live.
 const WATCH: Duration = Duration::from_millis(500);
 /// Most of a transcript that is read at a time, in bytes.
 const PART_MAX: u64 = 64 << 20;
@@ -61,8 +61,8 @@ const PART_MAX: u64 = 64 << 20;
 /// Starts the runtime of an agent that is heard for the first time.
 pub type LaunchLinked = Box<dyn Fn(&'static LinkedAgent) + Send + Sync>;
 
-/// Types in a shared terminal, as [`terminal_path`](plexus_dialects::link::terminal_path) says: the body of the request, and that of the reply.
-/// Blocks, for some seconds at most.
+/// Types in a shared terminal, as [`terminal_path`](plexus_dialects::link::terminal_path) says: the body of the request, and that of the
+/// reply. Blocks, for some seconds at most.
 pub type TypeInTerminal = Box<dyn Fn(&TerminalId, &[u8]) -> Result<Vec<u8>, String> + Send + Sync>;
 
 /// All helpers of all agents. Clones are the same.
@@ -105,7 +105,8 @@ struct Message {
 
 enum Content {
     Frame(Bytes),
-    /// The reply to a request by a tunnel. It comes in its place among the tunnel's events: after those that it followed, and before the others.
+    /// The reply to a request by a tunnel. It comes in its place among the tunnel's events: after those that it followed, and before the
+    /// others.
     Reply(AwaitedReply, Result<HttpReply, String>),
 }
 
@@ -472,7 +473,7 @@ impl LinkHub {
 /// The lines of a helper. What is held of one that is not whole takes room, too.
 struct LineReader {
     buffer: BytesMut,
-    /// How much of the buffer has no line feed.
+    /// The length of the part of the buffer that has no line feed.
     looked: usize,
     room: Arc<Semaphore>,
     /// The room that the buffer takes.
@@ -559,7 +560,7 @@ pub(super) struct LinkConnection {
 }
 
 impl LinkConnection {
-    /// What helpers said, at least one message, at most about `count` and `bytes` of them. Cancellation safe.
+    /// Waits for messages of helpers: at least one, at most about `count` and `bytes` of them. Cancellation safe.
     pub(super) async fn next(&mut self, count: usize, bytes: usize) -> Vec<EndpointEvent> {
         let (mut events, mut taken) = (Vec::new(), 0);
         while events.len() < count && taken < bytes {

@@ -11,7 +11,7 @@ pub(super) struct RuntimeMeter {
     account: Account,
     charge: Charge,
     exemption: Option<Exemption>,
-    /// What one read may bring, in bytes: this much is charged ahead.
+    /// The most that one read may bring, in bytes: this much is charged ahead.
     step: usize,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct RuntimeMeter {
 struct Exemption {
     /// The charge for the message.
     exempt: Exempt,
-    /// Whether the message is whole and being stored. Nothing more is read without room meanwhile.
+    /// `true` if the message is whole and being stored. Nothing more is read without room meanwhile.
     storing: bool,
 }
 
@@ -33,7 +33,7 @@ impl RuntimeMeter {
         Self { ledger: ledger.clone(), charge: account.nothing(), account, exemption: None, step }
     }
 
-    /// Whether more may be read, where `unstored` bytes are on their way to sessions and `beside` bytes are held besides.
+    /// Returns whether more may be read, where `unstored` bytes are on their way to sessions and `beside` bytes are held besides.
     pub(super) fn room(&mut self, unstored: usize, beside: usize) -> bool {
         let held = unstored.saturating_add(beside);
         if let Some(exemption) = &mut self.exemption {

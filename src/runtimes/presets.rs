@@ -1,4 +1,4 @@
-//! How to start the agents that people have.
+//! Commands that start the agents that people have.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,28 +10,28 @@ use plexus_protocol::{Connect, RuntimeId, RuntimeSpec};
 /// An agent that the gateway knows how to start.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name: `plexus run NAME`.
+    /// The name: `plexus run NAME`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in one line.
     pub about: &'static str,
     /// The dialect it speaks.
     pub dialect: &'static str,
-    /// Its program; for `demo` this is the gateway's own and always there.
+    /// The program; for `demo` this is the gateway's own and always there.
     pub program: &'static str,
-    /// Its arguments.
+    /// The arguments.
     pub args: &'static [&'static str],
-    /// How to install the program; nothing for `demo`.
+    /// The command that installs the program; nothing for `demo`.
     pub install: Option<&'static str>,
-    /// What to think of where it ends before it said anything of use.
+    /// The likely cause where the program ends before it said anything of use.
     ended: Option<&'static str>,
-    /// What to ask the program for its version; empty if it cannot say.
+    /// The arguments that print the program's version; empty if it cannot say.
     pub version_args: &'static [&'static str],
     /// Variables it gets from the gateway's environment besides the usual ones. A name ending in `*` stands for all that
     /// begin so.
     pub pass_env: &'static [&'static str],
     /// Variables set for it.
     env: &'static [(&'static str, &'static str)],
-    /// Which ACP authentication method each variable, where set, stands for; the first counts.
+    /// The ACP authentication method of each variable, where it is set; the first counts.
     auth: &'static [(&'static str, &'static str)],
     /// `_meta` of every new session, as JSON.
     session_meta: Option<&'static str>,
@@ -220,7 +220,7 @@ pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// Why there is no such spec.
+/// The reason why there is no such spec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
     /// No preset has this name.
@@ -270,7 +270,7 @@ pub fn preset(name: &str, exe: &Path, env: impl Fn(&str) -> Option<String>) -> R
     })
 }
 
-/// What a program gets of a shell's environment where a preset knows it, and how it signs in then: `env` as for [`preset`].
+/// Returns the part of a shell's environment that a program of a preset gets, and its way to sign in: `env` as for [`preset`].
 pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<String>, Option<String>) {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     let known = PRESETS.iter().find(|preset| preset.program == name && preset.install.is_some());
@@ -281,12 +281,12 @@ pub fn keys_of(program: &str, env: impl Fn(&str) -> Option<String>) -> (Vec<Stri
     })
 }
 
-/// How to install `program`, if a preset knows.
+/// Returns the command that installs `program`, if a preset knows.
 pub(super) fn install_of(program: &str) -> Option<&'static str> {
     PRESETS.iter().find(|preset| preset.program == program).and_then(|preset| preset.install)
 }
 
-/// What to think of where `program` ended before it was ready, if a preset knows.
+/// Returns the likely cause where `program` ended before it was ready, if a preset knows.
 pub(super) fn ended_early(program: &str) -> Option<&'static str> {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     PRESETS.iter().find(|preset| preset.program == name).and_then(|preset| preset.ended)

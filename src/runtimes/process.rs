@@ -13,13 +13,13 @@ use plexus_protocol::text::printable;
 use plexus_risk::masked;
 use plexus_sessions::StderrLog;
 
-/// How much of what a runtime writes to stderr is kept, in bytes; older text is forgotten.
+/// Bytes of a runtime's stderr that are kept; older text is forgotten.
 const STDERR_KEPT: usize = 64 * 1024;
 
 /// Longest line of it in the log, in bytes before escaping; a longer one is cut into several.
 const STDERR_LINE: usize = 1000;
 
-/// How much of it is shown, in bytes before escaping.
+/// Bytes of it that are shown, before escaping.
 const STDERR_SHOWN: usize = 4 * 1024;
 
 /// Variables that every runtime gets from the gateway's own environment: what a program needs to find its files, its
@@ -56,7 +56,7 @@ const ALLOWED: &[&str] = &[
 /// The gateway's own variables (its token, its home): no runtime ever gets one.
 pub(super) const OWN: &str = "PLEXUS_";
 
-/// Whether `name` is `pattern`, or begins with what stands before its `*`.
+/// Returns whether `name` is `pattern`, or begins with what stands before its `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
@@ -79,7 +79,7 @@ pub(super) fn environment(own: &BTreeMap<OsString, OsString>, spec: &RuntimeSpec
     env
 }
 
-/// What `argv` starts in the environment and the folder of `spec`.
+/// Returns the program that `argv` starts in the environment and the folder of `spec`.
 ///
 /// # Errors
 /// In words: no command, no such folder, no such program.
@@ -102,7 +102,7 @@ pub(super) async fn program(
     Ok(Program { path, args: args.to_vec(), env })
 }
 
-/// Where `program` is, as a shell in `cwd` would find it.
+/// Returns the path of `program`, as a shell in `cwd` would find it.
 ///
 /// # Errors
 /// In words, with how to install it if that is known.
@@ -133,7 +133,7 @@ pub(super) struct Stderr {
     /// The line that has no end yet.
     line: Vec<u8>,
     stderr_log: StderrLog,
-    /// How much of the text was there at the last [`mark`](Self::mark).
+    /// The length of the text at the last [`mark`](Self::mark).
     seen: usize,
 }
 
@@ -185,7 +185,7 @@ impl Stderr {
         self.seen = self.text.len();
     }
 
-    /// What was written since the last [`mark`](Self::mark), of it the last few lines, fit to be shown.
+    /// Returns the last few lines since the last [`mark`](Self::mark), fit to be shown.
     pub(super) fn since(&self) -> String {
         self.from(self.seen.max(self.text.len().saturating_sub(STDERR_SHOWN)))
     }

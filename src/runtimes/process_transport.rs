@@ -45,18 +45,18 @@ use plexus_holder::{HolderClient, HolderNews, WriteError, exit};
 use plexus_protocol::{Connect, ErrorBody, Kind, RuntimeSpec, RuntimeState, Timestamp};
 use plexus_sessions::{AckTracker, DriverEnd, RuntimeExit, RuntimeOrder};
 
-/// How often news on stderr is shown: a runtime that writes a lot there does not keep every client busy.
+/// Time between two reports of news on stderr: a runtime that writes a lot there does not keep every client busy.
 const STDERR_EVERY: Duration = Duration::from_secs(1);
 
 /// Output that is taken from the holder while sessions have no room for earlier events, in bytes. So a runtime's exit is
 /// seen although its sessions read nothing; with more, the holder is not read either.
 const STASH_MAX: usize = 1024 * 1024;
 
-/// How long sessions have to store what was passed on, when the gateway leaves a runtime to the next one. What is not
+/// Time that sessions have to store what was passed on, when the gateway leaves a runtime to the next one. What is not
 /// stored by then, the next gateway replays.
 const LEAVE_WAIT: Duration = Duration::from_secs(3);
 
-/// How a driver begins.
+/// The start of a driver.
 pub(super) enum StartMode {
     /// With a program to start.
     New,
@@ -160,34 +160,34 @@ pub(super) struct ProcessTransport {
     /// The dialect's handshake is over, in this gateway or an earlier one.
     greeted: bool,
     ending: Option<Ending>,
-    /// It is shown that the process is being ended.
+    /// Set once it is shown that the process is being ended.
     ending_shown: bool,
-    /// Why it was made to end.
+    /// The reason why it was made to end.
     reason: Option<String>,
-    /// Its exit code, or the signal that killed it, once it is gone.
+    /// The exit code, or the signal that killed it, once it is gone.
     status: Option<(Option<i32>, Option<String>)>,
-    /// It was killed, and the kernel does not let it go: it is not waited for.
+    /// Set if the process was killed, and the kernel does not let it go: nothing waits for it.
     given_up: bool,
-    /// It is left to the next gateway.
+    /// Set if the process is left to the next gateway.
     left: bool,
     /// Fires at the next of the deadlines that follow.
     timer: Pin<Box<Sleep>>,
     handshake: Option<Instant>,
-    /// How long it may take none of its input.
+    /// Time that it may take none of its input.
     stuck: Duration,
-    /// When it is made to end unless it ends by itself, and why.
+    /// The time when the process is made to end unless it ends by itself, with the reason.
     exit_deadline: Option<(Instant, &'static str)>,
     stderr_due: Option<Instant>,
     stderr_shown: Option<Instant>,
     ack_due: Option<Instant>,
     /// Since when it takes none of its input, as of this turn.
     stalled: Option<Instant>,
-    /// Its holder keeps so much state that none may be added, as of this turn.
+    /// The holder keeps so much state that none may be added, as of this turn.
     heavy: bool,
     /// Output that was taken from the holder and waits for room in the sessions, and its bytes.
     stash: VecDeque<Bytes>,
     stashed: usize,
-    /// It outlives the gateway: only then is what follows needed.
+    /// Set if the process outlives the gateway: only then is what follows needed.
     outlive: bool,
     saved: SavedOutput,
     replay: HandoverReplay,
@@ -197,10 +197,10 @@ pub(super) struct ProcessTransport {
 
 /// A process on its way out: its holder ends it.
 struct Ending {
-    /// When the gateway does more itself.
+    /// The time when the gateway takes the next step itself.
     until: Instant,
     killed: bool,
-    /// It and its holder are ended by their numbers.
+    /// Set once the process and its holder are ended by their numbers.
     forced: bool,
 }
 
@@ -407,7 +407,7 @@ impl ProcessTransport {
         Ok(process)
     }
 
-    /// Whether more is taken from the holder as soon as there is room for it.
+    /// Returns whether more is taken from the holder as soon as there is room for it.
     fn reads(&self) -> bool {
         self.status.is_none() && self.stashed < STASH_MAX && (!self.heavy || self.replay.until.is_some())
     }

@@ -26,12 +26,12 @@ use plexus_protocol::{Capabilities, Decision, RuntimeSpec, Ticket};
 const RECORDING_MAX: u64 = 64 << 20;
 /// The longest line that is recorded, in bytes (1 MiB). A longer one is left out, and a note stands in its place.
 const RECORDED_LINE_MAX: usize = 1 << 20;
-/// What may wait to be written, in bytes (16 MiB). With more, lines are left out, and a note says how many.
+/// Most bytes that may wait to be written (16 MiB). With more, lines are left out, and a note has their number.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 /// Lines that may wait to be written; as for their bytes.
 const WAITING_LINES_MAX: usize = 1 << 14;
 
-/// How long a gateway that stops waits for what is to be written yet.
+/// Time that a gateway that stops waits for what is to be written yet.
 const WRITTEN_IN: Duration = Duration::from_secs(1);
 
 /// Recordings that are being written.
@@ -51,7 +51,7 @@ pub(super) async fn written() {
 #[derive(Clone, Default)]
 pub(super) struct Recording(Option<Arc<OpenRecording>>);
 
-/// What is on its way to the file.
+/// The state of a recording that is being written.
 struct OpenRecording {
     lines: SyncSender<RecordedLine>,
     waiting: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ enum RecordedLine {
     Frame(Bytes),
     /// Lines are missing here.
     Missing(u64),
-    /// What is masked from now on.
+    /// A text that is masked from now on.
     Secret(String),
 }
 
@@ -153,7 +153,7 @@ fn create(dir: &Path, spec: &RuntimeSpec, generation: u64) -> std::io::Result<(F
     Ok((file, path))
 }
 
-/// What the thread of a recording owns.
+/// The state of the thread of a recording.
 struct RecordWriter {
     file: File,
     masks: RecordingMasks,

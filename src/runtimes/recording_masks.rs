@@ -15,10 +15,10 @@ use plexus_risk::masked_by;
 const KNOWN_MIN: usize = 6;
 /// Identifiers that are remembered; later ones that look like keys are masked.
 const IDS_MAX: usize = 1 << 16;
-/// What a name of a secret begins with.
+/// The beginning of the name of a secret.
 const MASK: &str = "•••";
 
-/// What is known of the secrets in one recording.
+/// The known secrets of one recording.
 #[derive(Default)]
 pub(super) struct RecordingMasks {
     /// Secrets whose value is known.
@@ -52,7 +52,7 @@ impl RecordingMasks {
         }
     }
 
-    /// What somebody typed, masked from now on.
+    /// Masks a text that somebody typed from now on.
     pub(super) fn learn_typed(&mut self, typed: &str) {
         self.learn(typed);
         self.typed.insert(typed.to_owned());
@@ -139,7 +139,7 @@ impl RecordingMasks {
         text
     }
 
-    /// What stands for a secret.
+    /// Returns the name that stands for a secret.
     fn name(&mut self, secret: &str) -> String {
         if secret.contains(MASK) {
             return secret.to_owned();
@@ -153,7 +153,7 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }
 
-/// Where a string literal ends, from its first quote; `None` if it does not.
+/// Returns the end of a string literal, from its first quote; `None` if it has none.
 fn string_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     let end = text.bytes().enumerate().skip(1).find(|(_, byte)| {
@@ -164,12 +164,12 @@ fn string_end(text: &str) -> Option<usize> {
     end.map(|(at, _)| at + 1)
 }
 
-/// Whether what has this name is an identifier.
+/// Returns whether what has this name is an identifier.
 fn is_id(key: &str) -> bool {
     matches!(key, "id" | "native" | "key") || key.ends_with("Id") || key.ends_with("ID") || key.ends_with("_id")
 }
 
-/// Whether what has this name is a secret.
+/// Returns whether what has this name is a secret.
 fn is_secret_name(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "apikey",

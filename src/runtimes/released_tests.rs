@@ -1,4 +1,4 @@
-//! What released versions left is read, and gone on with: see `tests/fixtures/released-0.1.0-7961eb0`.
+//! The state that released versions left is read and continued: see `tests/fixtures/released-0.1.0-7961eb0`.
 #![allow(clippy::unwrap_used)]
 
 use super::process_transport::HandoverState;

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use plexus_dialects::RuntimeCommand;
 use plexus_protocol::object;
 
-/// What a step begins with; a whole state begins with the length of its head, which is never so long.
+/// The beginning of a step; a whole state begins with the length of its head, which is never so long.
 const MARK: [u8; 4] = [0xff; 4];
 
 /// A step that was made.
@@ -24,7 +24,7 @@ pub(super) struct SavedStep {
     pub(super) entry: StepEntry,
 }
 
-/// What led to a step.
+/// The cause of a step.
 pub(super) enum StepEntry {
     /// The line of output that ends where the step stands.
     Frame,
@@ -32,7 +32,7 @@ pub(super) enum StepEntry {
     Command(RuntimeCommand),
 }
 
-/// Whether a blob is a step, and no whole state.
+/// Returns whether a blob is a step, and no whole state.
 pub(super) fn is_step(blob: &[u8]) -> bool {
     blob.starts_with(&MARK)
 }

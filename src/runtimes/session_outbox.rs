@@ -1,4 +1,4 @@
-//! What a driver has for sessions that they have not taken yet.
+//! The events of a driver that sessions have not taken yet.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 
 use plexus_sessions::{RuntimeMessage, SessionSender};
 
-/// What is on its way to sessions, in order.
+/// The events on their way to sessions, in order.
 #[derive(Default)]
 pub(super) struct SessionOutbox {
     now: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,

@@ -10,7 +10,7 @@ use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{NativeId, Ticket};
 use plexus_sessions::{ReattachedSession, RuntimeOrder, SessionSender};
 
-/// How many events of sessions that are not open yet are kept …
+/// Most events of sessions that are not open yet that are kept …
 const EARLY_MAX: usize = 1024;
 
 /// … and how many bytes of them. Beyond either the oldest are dropped, and the first session is told how many.
@@ -27,7 +27,7 @@ pub(super) struct SessionRoutes {
     natives: HashMap<NativeId, SessionSender>,
     /// Orders that have no outcome yet.
     tickets: HashMap<Ticket, SessionSender>,
-    /// Those of them that open a session.
+    /// The tickets that open a session.
     opening: HashSet<Ticket>,
     /// The session that each request was shown to.
     asks: HashMap<RequestKey, SessionSender>,
@@ -41,11 +41,11 @@ pub(super) struct SessionRoutes {
     abandoned: Vec<RequestKey>,
     /// Sessions that ended in the runtime, and why.
     closed: Vec<(SessionSender, String)>,
-    /// Where in the output the events that are routed now stand.
+    /// The position in the output of the events that are routed now.
     at: u64,
     /// Sessions that got a part of the output in an earlier gateway, and up to where.
     covered: Vec<(SessionSender, u64)>,
-    /// Whether an earlier gateway gave some of its orders.
+    /// `true` if an earlier gateway gave some of its orders.
     adopted: bool,
 }
 
@@ -96,12 +96,12 @@ impl SessionRoutes {
         }
     }
 
-    /// Whether a session knows this request.
+    /// Returns whether a session knows this request.
     pub(super) fn asked(&self, key: &RequestKey) -> bool {
         self.asks.keys().any(|kept| kept.means(key))
     }
 
-    /// Whether a session was opened, or is being opened.
+    /// Returns whether a session was opened, or is being opened.
     pub(super) fn taken(&self) -> bool {
         !self.sessions.is_empty() || !self.opening.is_empty()
     }
@@ -111,7 +111,7 @@ impl SessionRoutes {
         self.sessions.iter().any(|session| !session.is_closed()) || !self.opening.is_empty()
     }
 
-    /// Whether a session is open under this name.
+    /// Returns whether a session is open under this name.
     pub(super) fn knows(&self, native: &NativeId) -> bool {
         self.natives.get(native).is_some_and(|sender| !sender.is_closed())
     }
@@ -291,7 +291,7 @@ impl SessionRoutes {
         }
     }
 
-    /// Whether an event of `native` has to wait for a session to be opened.
+    /// Returns whether an event of `native` has to wait for a session to be opened.
     fn early_for(&self, native: Option<&NativeId>) -> bool {
         match native {
             // A session that was forgotten may be the one that is being opened: its past comes before the reply.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::line_reader::LINE_KEPT;
 
-/// What an event stream said.
+/// An item of an event stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SseItem {
     /// The data of an event, its lines joined by newlines.
@@ -131,7 +131,7 @@ impl SseReader {
 mod tests {
     use super::*;
 
-    /// What is told of a stream that comes in these pieces.
+    /// Returns the items of a stream that comes in these pieces.
     fn told(max: usize, pieces: &[&[u8]]) -> Vec<String> {
         let (mut sse, mut told) = (SseReader::new(max), Vec::new());
         for piece in pieces {

@@ -32,7 +32,7 @@ impl AnswerKey {
         if secret { format!("{key} {by} {UNTYPED}{untyped}") } else { format!("{key} {by} {answer}") }
     }
 
-    /// Whether the winning answer, stored as `row`, is this one.
+    /// Returns whether the winning answer, stored as `row`, is this one.
     ///
     /// # Errors
     /// [`SessionError::KeyReused`]: the winning answer is another one of the same device, under the same key.

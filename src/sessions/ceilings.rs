@@ -28,19 +28,19 @@ pub const OWN_CEILINGS_MAX: usize = 1000;
 const FILE: &str = "ceilings.json";
 const DAY_MILLIS: i64 = 86_400_000;
 
-/// What somebody said about the day's ceiling.
+/// An answer to the day's ceiling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct DayAnswer {
     /// The day.
     pub(super) day: i64,
     pub(super) at: Timestamp,
-    /// What was spent when it was said to go on.
+    /// The spending at the time of the answer.
     pub(super) allowed: Spending,
-    /// Whether it was said to stop.
+    /// `true` if it was said to stop.
     pub(super) stopped: bool,
 }
 
-/// What sessions decide by; replaced as a whole.
+/// The facts that sessions decide by; replaced as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CeilingFacts {
     /// The ceilings that count.
@@ -50,7 +50,7 @@ pub(super) struct CeilingFacts {
     /// The number of the day, and when it ends.
     pub(super) day: i64,
     pub(super) day_ends: Timestamp,
-    /// What was spent today.
+    /// The spending of today.
     pub(super) spent: Spending,
     /// The last answer of today.
     pub(super) answer: Option<DayAnswer>,
@@ -64,22 +64,22 @@ impl CeilingFacts {
         self.own.get(id).unwrap_or(&self.session_ceiling)
     }
 
-    /// Whether nothing is limited.
+    /// Returns whether nothing is limited.
     pub(super) fn is_free(&self) -> bool {
         self.day_ceiling.is_none() && self.session_ceiling.is_none() && self.own.is_empty()
     }
 
-    /// What was spent when somebody last said today to go on.
+    /// Returns the spending when somebody last allowed today to continue.
     pub(super) fn allowed(&self) -> Spending {
         self.answer.as_ref().map(|answer| answer.allowed.clone()).unwrap_or_default()
     }
 
-    /// Whether somebody said to stop today.
+    /// Returns whether somebody said to stop today.
     pub(super) fn stopped(&self) -> bool {
         self.answer.as_ref().is_some_and(|answer| answer.stopped)
     }
 
-    /// Whether today's ceiling is reached.
+    /// Returns whether today's ceiling is reached.
     pub(super) fn day_is_reached(&self) -> bool {
         !self.day_ceiling.is_none() && self.day_ceiling.reached(&self.spent, &self.allowed()).is_some()
     }
@@ -96,7 +96,7 @@ pub struct CeilingBook {
     changing: Mutex<()>,
     facts: ArcSwap<CeilingFacts>,
     settings: Mutex<(ConfiguredCeilings, CeilingSettings)>,
-    /// Where settings are kept; none in tests.
+    /// The path of the settings; none in tests.
     file: Mutex<Option<PathBuf>>,
     /// The clock that days are counted by: a step that nobody confirmed begins no day.
     clock: Arc<WallClock>,
@@ -123,7 +123,7 @@ impl CeilingBook {
         &self.clock
     }
 
-    /// What holds now. A day that is over makes place for the next one.
+    /// Returns the present facts. A day that is over makes place for the next one.
     pub(super) fn facts(&self, now: Timestamp) -> Arc<CeilingFacts> {
         let (facts, now) = (self.facts.load_full(), self.clock.steady(now));
         if now < facts.day_ends {
@@ -251,7 +251,7 @@ fn day_at(now: Timestamp) -> (i64, Timestamp) {
     (day.unwrap_or(utc), Timestamp::from_millis(ends))
 }
 
-/// When the day began by the clock of this machine.
+/// Returns the time when the day began by the clock of this machine.
 fn day_begins(now: Timestamp) -> Timestamp {
     let begins = zoned(now).and_then(|now| now.start_of_day().ok());
     let utc = now.as_millis().div_euclid(DAY_MILLIS) * DAY_MILLIS;
@@ -262,7 +262,7 @@ fn zoned(at: Timestamp) -> Option<jiff::Zoned> {
     Some(jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned(TimeZone::system()))
 }
 
-/// Why the ceilings that were set cannot be read.
+/// The reason why the ceilings that were set cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{path} cannot be read, and it says what agents may spend: {why}; mend it, or delete it for the ceilings of the configuration"

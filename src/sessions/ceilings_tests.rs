@@ -127,7 +127,7 @@ impl World {
         outcome
     }
 
-    /// What the tasks do after each step, until nothing is left to do.
+    /// Carries out the work of the tasks after each step, until nothing is left to do.
     fn settle(&mut self) {
         let mut changes = self.book.watch();
         for _ in 0..20 {
@@ -236,7 +236,7 @@ impl World {
         self.members[nth].state.info().queue.len()
     }
 
-    /// What must hold whenever nothing is left to do.
+    /// Checks the invariants that hold whenever nothing is left to do.
     fn check(&self) {
         let open = self.open();
         fn of(what: &'static str) -> impl Fn(&&(usize, Arc<Request>)) -> bool {

@@ -55,7 +55,7 @@ pub(super) struct Changes {
 struct SessionTurn {
     /// Held while a moment is noted, one at a time.
     noting: Arc<tokio::sync::Mutex<()>>,
-    /// Whether the agent sent anything in the run that is under way: its work may have begun.
+    /// `true` if the agent sent anything in the run that is under way: its work may have begun.
     acted: AtomicBool,
 }
 
@@ -284,7 +284,7 @@ pub struct UndoRequest {
     pub digest: String,
     /// The number of one hunk; all of the file if absent.
     pub hunk: Option<usize>,
-    /// Whether running runs are no obstacle.
+    /// `true` if running runs are no obstacle.
     pub during_run: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct SessionOwner {
 }
 
 impl SessionOwner {
-    /// Whether this program of this device is the owner. If the owner names no program, any program of the device is.
+    /// Returns whether this program of this device is the owner. If the owner names no program, any program of the device is.
     pub fn is(&self, device: &DeviceId, program: &str) -> bool {
         self.device == *device && self.program.as_deref().is_none_or(|owner| owner == program)
     }
@@ -37,7 +37,7 @@ pub struct ClientCall {
     pub session: SessionId,
     /// The session's runtime.
     pub runtime: RuntimeId,
-    /// Who opened the session; the call goes to no other client.
+    /// The owner of the session; the call goes to no other client.
     pub owner: SessionOwner,
     /// The method (`fs/read_text_file` …).
     pub method: String,

@@ -15,9 +15,9 @@ use plexus_store::{
 pub struct NewEvent {
     /// The run it belongs to.
     pub run_id: RunId,
-    /// Its number within the run.
+    /// The number within the run.
     pub seq: u64,
-    /// When it happened.
+    /// The time of the events.
     pub at: Timestamp,
     /// The kind.
     pub kind: Kind,
@@ -40,19 +40,19 @@ pub struct CommitRows {
     pub devices: Vec<DeviceChange>,
     /// Rows of the notifier.
     pub pushes: Vec<PushChange>,
-    /// How much of its runtime's output each session has stored.
+    /// The part of its runtime's output that each session has stored.
     pub marks: Vec<(SessionId, RuntimeMark)>,
     /// The content of queued prompts.
     pub prompts: Vec<PromptChange>,
     /// Changes to surfaces.
     pub surfaces: Vec<SurfaceChange>,
-    /// What was spent.
+    /// The spending.
     pub spent: Vec<SpendChange>,
 }
 
 /// One commit: all of it is stored, or nothing.
 pub struct CommitEntry {
-    /// Whose events these are.
+    /// The origin of these events.
     pub origin: Arc<Origin>,
     /// The events, in order; they get consecutive positions.
     pub events: Vec<NewEvent>,
@@ -62,9 +62,9 @@ pub struct CommitEntry {
     /// Runs once the entry is stored and before any reader can see it, with the same position: what readers may ask for
     /// beside an event (the session's view) is then never older than the event. Runs under the writer's lock, too.
     pub kept: Option<Box<dyn FnOnce(Position) + Send>>,
-    /// When the gateway received the first of it from a runtime: measures the time until every client has it.
+    /// The time when the gateway received the first of it from a runtime: measures the time until every client has it.
     pub heard: Option<Instant>,
-    /// Whether it must be on disk before the commit returns.
+    /// `true` if it must be on disk before the commit returns.
     pub sync: bool,
 }
 

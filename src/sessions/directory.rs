@@ -111,7 +111,7 @@ pub trait AgentTools: Send + Sync {
 /// Held while a conversation is opened. Holds the error if that failed, for those who wait for the same conversation.
 pub(super) type OpenTurn = Arc<tokio::sync::Mutex<Option<SessionError>>>;
 
-/// How long events are kept.
+/// Time that events are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RetentionRules {
     /// Greatest age of an event, in milliseconds.

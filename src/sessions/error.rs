@@ -8,7 +8,7 @@ use plexus_protocol::{Receipt, RequestId, RequestState, Risk, RuntimeId, Session
 use plexus_store::StoreError;
 use plexus_surfaces::{ActionError, SurfaceError};
 
-/// Why an operation was refused. A refused operation had no effect.
+/// The reason why an operation was refused. A refused operation had no effect.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SessionError {
     /// No such session.
@@ -52,10 +52,10 @@ pub enum SessionError {
     /// The answer does not fit the request.
     #[error("{message}")]
     BadAnswer {
-        /// A stable code: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`, `edit_not_offered`,
-        /// `bad_edit`, `answer_missing`, `answer_unfit`.
+        /// A stable code: `option_not_offered`, `remember_not_offered`, `reason_not_offered`, `answer_type`, `item_not_offered`,
+        /// `edit_not_offered`, `bad_edit`, `answer_missing`, `answer_unfit`.
         code: &'static str,
-        /// What is wrong, and what would fit.
+        /// The problem, and the values that would fit.
         message: String,
         /// The agent's form field that the error is about, if it is about one.
         field: Option<String>,
@@ -92,9 +92,9 @@ pub enum SessionError {
     ListingUnsupported {
         /// The runtime's identifier.
         runtime: RuntimeId,
-        /// What it cannot list.
+        /// The kind of list that is missing.
         what: &'static str,
-        /// Why, and what to do instead.
+        /// The reason, and the alternative.
         why: &'static str,
     },
     /// The prompt queue is full; the number is its length.
@@ -129,7 +129,7 @@ pub enum SessionError {
     /// A call of an agent's tools draws nothing; the text says what to do.
     #[error("{0}")]
     Surface(SurfaceError),
-    /// What was pressed on a surface does not stand there any more, or says something else.
+    /// The pressed item of a surface is not there any more, or has another text.
     #[error("{0}")]
     Action(ActionError),
     /// A call that draws in a session was made by the agent of another session.
@@ -181,7 +181,7 @@ pub enum Refused {
     Acting,
 }
 
-/// Why a device may not allow or do something, and who may.
+/// The reason why a device may not allow or do something, and who may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooRisky {
     /// The refused action.
@@ -233,7 +233,7 @@ impl std::fmt::Display for TooRisky {
     }
 }
 
-/// Why a request is closed.
+/// The reason why a request is closed.
 fn closed(state: RequestState) -> &'static str {
     match state {
         RequestState::Expired => "its deadline passed",

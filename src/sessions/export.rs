@@ -33,7 +33,7 @@ const SURFACES_MAX: usize = 8 << 20;
 /// Columns of a surface's text.
 const SURFACE_COLUMNS: usize = 100;
 
-/// How the file is written.
+/// The format of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Markdown. Messages stay Markdown, quoted: they can neither leave the quote nor contain HTML or images.
@@ -55,7 +55,7 @@ enum PartKind {
     Surface {
         name: String,
         title: String,
-        /// Its plain form; none before it is finished, or if its state is not known.
+        /// The plain form; none before it is finished, or if its state is not known.
         text: Option<String>,
         finished: bool,
     },
@@ -78,7 +78,7 @@ struct Part {
 }
 
 impl Part {
-    /// Whether later events no longer change it.
+    /// Returns whether later events no longer change it.
     fn finished(&self) -> bool {
         !matches!(self.kind, PartKind::Tool { finished: false, .. } | PartKind::Surface { finished: false, .. })
     }

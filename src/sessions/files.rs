@@ -18,9 +18,9 @@ const WALK_WAIT: Duration = Duration::from_secs(5);
 /// Files that fit a query.
 #[derive(Debug, Default)]
 pub struct FoundFiles {
-    /// Their paths below the session's folder, best first.
+    /// The paths below the session's folder, best first.
     pub paths: Vec<String>,
-    /// Whether the folder has more than was looked at.
+    /// `true` if the folder has more than was looked at.
     pub truncated: bool,
 }
 

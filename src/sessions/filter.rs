@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plexus_auth::Grant;
 use plexus_protocol::{Origin, Scope, SessionId};
 
-/// Which events a reader wants.
+/// The events that a reader wants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
     /// Only these sessions; all if absent.
@@ -26,7 +26,7 @@ impl Filter {
         Self { sessions: Some(BTreeSet::from([session])), grant: None }
     }
 
-    /// Whether events of this origin are wanted.
+    /// Returns whether events of this origin are wanted.
     pub fn takes(&self, origin: &Origin) -> bool {
         self.sessions.as_ref().is_none_or(|some| some.contains(&origin.session_id))
             && self.grant.as_ref().is_none_or(|grant| {

@@ -1,8 +1,8 @@
-//! Whether a path lies in a folder, with symbolic links resolved.
+//! The check that a path lies in a folder, with symbolic links resolved.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Whether `path` is `folder` or lies in it once links are resolved; a path that does not exist counts as where it would be
+/// Returns whether `path` is `folder` or lies in it once links are resolved; a path that does not exist counts as where it would be
 /// created. `None` if that cannot be told: the path is relative, a dangling link, or goes up (`..`) through a missing folder.
 pub fn leads_into(path: &Path, folder: &Path) -> Option<bool> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());

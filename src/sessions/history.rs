@@ -25,7 +25,7 @@ pub struct PageLimit {
     pub items: usize,
     /// Most bytes of items, about; a single larger event that is not a message's text comes whole.
     pub bytes: usize,
-    /// Whether the chunks of a message and the updates of a tool call are merged.
+    /// `true` if the chunks of a message and the updates of a tool call are merged.
     pub merge: bool,
     /// Most bytes of each member of a tool call in a merged page, about; longer ones are shortened. `usize::MAX`: none is.
     pub output: usize,
@@ -36,11 +36,11 @@ pub struct PageLimit {
 pub struct HistoryPage {
     /// The items, in the order of the log.
     pub items: Vec<PageItem>,
-    /// Where the page begins.
+    /// The start of the page.
     pub from: LogPlace,
-    /// Where the page ends.
+    /// The end of the page.
     pub to: LogPlace,
-    /// Whether the log has more: before the page if it was read backwards, after it if forwards.
+    /// `true` if the log has more: before the page if it was read backwards, after it if forwards.
     pub more: bool,
     /// Bytes of memory that the page's events and its serialized form take, about.
     pub bytes: usize,
@@ -52,7 +52,7 @@ impl PageLimit {
     }
 }
 
-/// Whether a page whose events hold `held` bytes may continue. Grows the charge with them; where the ledger has no room, the
+/// Returns whether a page whose events hold `held` bytes may continue. Grows the charge with them; where the ledger has no room, the
 /// page ends with the items it has.
 fn may_continue(charge: &mut Charge, held: usize, limit: PageLimit) -> bool {
     // The serialized page is no longer than its events.
@@ -140,7 +140,7 @@ impl Log {
         Ok(HistoryPage { items: merger.finish(), from, to, more, bytes })
     }
 
-    /// Where the page before `to` would begin, and whether the log has more before that. Holds no events in memory.
+    /// Returns the start of the page before `to`, and whether the log has more before that. Holds no events in memory.
     /// Cancellation safe.
     ///
     /// # Errors

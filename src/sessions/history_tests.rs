@@ -124,7 +124,7 @@ impl Folded {
     }
 }
 
-/// What stands under which tool call, as every screen has it: the run, the parent, and the words or the call with its output.
+/// Returns the entries under each tool call, as every screen has them: the run, the parent, and the words or the call with its output.
 fn nested<'a>(events: impl Iterator<Item = (&'a Event, Bytes)>) -> Vec<(String, Option<String>, String)> {
     let mut transcript = Transcript::default();
     for (event, body) in events {

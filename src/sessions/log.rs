@@ -25,7 +25,7 @@ pub struct Log {
     queue: CommitQueue,
 }
 
-/// Where a reader wants to begin.
+/// The requested start of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartAfter {
     /// From the oldest event kept.
@@ -39,7 +39,7 @@ pub enum StartAfter {
 /// The verdict on an attach.
 #[derive(Clone, Debug)]
 pub struct AttachVerdict {
-    /// Whether reading can resume at the cursor.
+    /// The verdict on the cursor: whether reading can resume there.
     pub resume: ResumeVerdict,
     /// Read on after this; only if `resume` is `Ok`, else after the snapshot's position.
     pub after: Position,
@@ -133,7 +133,7 @@ impl Log {
         self.queue.commit(entry).await
     }
 
-    /// What can be promised to a reader that begins at `after`.
+    /// Returns the promise for a reader that begins at `after`.
     pub fn attach(&self, filter: &Filter, after: &StartAfter) -> AttachVerdict {
         let head = self.head();
         let oldest = match &filter.sessions {
@@ -161,7 +161,7 @@ impl Log {
         AttachVerdict { resume, after, oldest, head }
     }
 
-    /// What comes after `after`, if it is all still in the ring: never blocks. `None`: ask [`read`](Self::read).
+    /// Returns the events after `after`, if they are all still in the ring: never blocks. `None`: ask [`read`](Self::read).
     pub fn read_hot(&self, filter: &Filter, after: Position, limit: ReadLimit) -> Option<EventPage> {
         let ring = self.shared.ring.read();
         if ring.events.is_empty() {
@@ -197,7 +197,7 @@ impl Log {
         Some(page)
     }
 
-    /// What comes after `after`: from the ring, else from the store on a thread that may block. Returns at once, with
+    /// Returns the events after `after`: from the ring, else from the store on a thread that may block. Returns at once, with
     /// no events if there are none. Cancellation safe.
     ///
     /// # Errors

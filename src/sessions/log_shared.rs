@@ -1,4 +1,4 @@
-//! What readers of the log share: the ring of the newest events, the head, and reads of older events from the store.
+//! The state that readers of the log share: the ring of the newest events, the head, and reads of older events from the store.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,12 +46,12 @@ pub(super) struct Ring {
     pub(super) first: Position,
     pub(super) events: VecDeque<Option<Arc<Event>>>,
     bytes: usize,
-    /// When the gateway received each group of runtime output, by the group's last position.
+    /// The time when the gateway received each group of runtime output, by the group's last position.
     heard: VecDeque<(Position, Instant)>,
 }
 
 impl Ring {
-    /// When the group with this position was received.
+    /// Returns the time when the group with this position was received.
     pub(super) fn heard_of(&self, position: Position) -> Option<Instant> {
         let at = self.heard.partition_point(|(last, _)| *last < position);
         self.heard.get(at).map(|(_, heard)| *heard)
@@ -65,7 +65,7 @@ pub struct EventPage {
     pub events: Vec<Arc<Event>>,
     /// Read on after this: everything up to it that the filter lets through is in `events`, or was before them.
     pub next: Position,
-    /// When the gateway received the first of them, if it is still in the ring.
+    /// The time when the gateway received the first of them, if it is still in the ring.
     pub heard: Option<Instant>,
 }
 

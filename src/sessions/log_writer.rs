@@ -39,7 +39,7 @@ pub(super) enum WriterJob {
     Retire { before: Option<Timestamp>, most: usize, done: CommitDone<bool> },
 }
 
-/// What follows once an entry is stored.
+/// The notices that follow once an entry is stored.
 struct CommitNotice {
     first: Position,
     kept: Option<Box<dyn FnOnce(Position) + Send>>,
@@ -135,7 +135,7 @@ fn run(writer: &Mutex<LogWriter>, mut jobs: mpsc::Receiver<WriterJob>) {
 /// The writer: one caller at a time, behind a lock.
 pub(super) struct LogWriter {
     shared: Arc<LogShared>,
-    /// Whether there may be bytes to remove.
+    /// `true` if there may be bytes to remove.
     sweeping: bool,
     /// Callers that wait until the bytes of a session are removed.
     waiting: Vec<(SessionId, oneshot::Sender<()>)>,

@@ -2,7 +2,7 @@
 
 use super::runtime_link::{OrphanState, OrphanedRuntime, ProcessStart};
 
-/// What to do with the processes of one runtime that earlier gateways left; the numbers are indices in their list.
+/// The decision on the processes of one runtime that earlier gateways left; the numbers are indices in their list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftoverChoice {
     /// The process to take over.
@@ -13,7 +13,7 @@ pub(super) struct LeftoverChoice {
     pub(super) unattended: Vec<usize>,
 }
 
-/// Whether a session runs in a process; `None` if that is not known yet.
+/// Returns whether a session runs in a process; `None` if that is not known yet.
 pub(super) fn belongs(orphan: &OrphanedRuntime, start: &ProcessStart) -> Option<bool> {
     match &orphan.known {
         OrphanState::All { instance, nameless, generation, .. } => {

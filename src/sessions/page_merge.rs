@@ -135,12 +135,12 @@ impl PageUnit {
         &self.event
     }
 
-    /// Where it begins.
+    /// Returns the start.
     pub(super) fn place(&self) -> LogPlace {
         LogPlace { position: self.event.position, part: self.part }
     }
 
-    /// Where it ends.
+    /// Returns the end.
     pub(super) fn end(&self) -> LogPlace {
         match self.part + 1 < self.parts {
             true => LogPlace { position: self.event.position, part: self.part + 1 },
@@ -171,7 +171,7 @@ impl PageUnit {
         INTERLEAVED.contains(&self.event.kind)
     }
 
-    /// Whether `later` continues the same message or tool call. Symmetric except for the order of parts.
+    /// Returns whether `later` continues the same message or tool call. Symmetric except for the order of parts.
     fn continues_with(&self, later: &Self) -> bool {
         let (a, b) = (&self.event, &later.event);
         if a.kind.is_tool() != b.kind.is_tool() || a.run_id != b.run_id || a.origin.session_id != b.origin.session_id {
@@ -283,7 +283,7 @@ fn cuts(body: &[u8], text: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// Whether two chunks are equal beside their text.
+/// Returns whether two chunks are equal beside their text.
 fn same_message(a: &[u8], one: &Range<usize>, b: &[u8], other: &Range<usize>) -> bool {
     if a[..one.start] == b[..other.start] && a[one.end..] == b[other.end..] {
         return true;
@@ -407,14 +407,14 @@ pub(super) struct Merger {
 }
 
 impl Merger {
-    /// Whether a page of `items` items and `bytes` bytes has room for the next unit. The first always fits.
+    /// Returns whether a page of `items` items and `bytes` bytes has room for the next unit. The first always fits.
     pub(super) fn fits(&self, unit: &PageUnit, items: usize, bytes: usize) -> bool {
         let count = self.done.len() + usize::from(self.open.is_some()) + self.interleaved.len();
         let more = if self.joins(unit) { unit.merged_weight() } else { unit.weight() };
         count == 0 || self.bytes + more <= bytes && (count < items || self.joins(unit))
     }
 
-    /// Whether the next unit continues the open item.
+    /// Returns whether the next unit continues the open item.
     fn joins(&self, unit: &PageUnit) -> bool {
         self.open.as_ref().is_some_and(|item| {
             let may_join = self.interleaved.is_empty() || matches!(unit.kind, UnitKind::Text(_));

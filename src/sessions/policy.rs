@@ -91,7 +91,7 @@ fn needed_scope(method: &str, params: Option<&RawValue>) -> Scope {
     POLICY.iter().find(|(pattern, _)| fits(pattern)).map_or(Scope::Admin, |(_, scope)| *scope)
 }
 
-/// Whether `model.set` concerns this session alone: any other scope changes the runtime's configuration.
+/// Returns whether `model.set` concerns this session alone: any other scope changes the runtime's configuration.
 fn sets_session_model(params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct Params {

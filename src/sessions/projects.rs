@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use plexus_protocol::Project;
 use plexus_risk::label;
 
-/// How long what was read counts as current for a list.
+/// Time that what was read counts as current for a list.
 const FRESH: Duration = Duration::from_secs(3);
-/// How long opening a session waits for its project; then the session has none until its next run or the next list.
+/// Time that opening a session waits for its project; then the session has none until its next run or the next list.
 const OPENING_WAIT: Duration = Duration::from_secs(2);
 /// Reads at a time; others wait. A file system that hangs keeps this many threads; then projects stay as they were.
 const READS: usize = 4;
-/// How long anybody waits for a read; then the project stays as it was.
+/// Time that anybody waits for a read; then the project stays as it was.
 const READ_WAIT: Duration = Duration::from_secs(10);
 /// Folders that are remembered; beyond it those that were read longest ago are forgotten, and read again when they are needed.
 const FOLDERS: usize = 4096;
@@ -34,7 +34,7 @@ const NAME_MAX: usize = 200;
 pub(super) struct Projects {
     known: Arc<RwLock<HashMap<String, KnownProject>>>,
     reads: Arc<Semaphore>,
-    /// When all sessions' folders were last looked at.
+    /// The time when all sessions' folders were last looked at.
     listed: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -59,7 +59,7 @@ impl Projects {
         self.known.read().get(cwd).is_some_and(|known| known.read_at.elapsed() < FRESH)
     }
 
-    /// Whether all sessions' folders are due to be looked at for a list; they count as looked at then.
+    /// Returns whether all sessions' folders are due to be looked at for a list; they count as looked at then.
     pub(super) fn list_is_due(&self) -> bool {
         let mut listed = self.listed.lock();
         if listed.is_some_and(|at| at.elapsed() < FRESH) {

@@ -47,7 +47,7 @@ impl PromptKey {
         self.stored
     }
 
-    /// Whether this is the `known` key.
+    /// Returns whether this is the `known` key.
     ///
     /// # Errors
     /// [`SessionError::KeyReused`]: the key is the same, the prompt is not.

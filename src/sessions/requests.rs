@@ -181,7 +181,7 @@ pub fn judge(request: &Request, answer: &Answer, up_to: Option<Risk>) -> Result<
     Ok(decision)
 }
 
-/// Whether a decision allows the agent nothing.
+/// Returns whether a decision allows the agent nothing.
 fn refuses(decision: &Decision) -> bool {
     match decision {
         Decision::Option { kind, .. } => kind.rejects(),
@@ -324,7 +324,7 @@ fn render_edit(text: &str) -> Display {
     )
 }
 
-/// Whether the answer changes the request's editable text.
+/// Returns whether the answer changes the request's editable text.
 fn is_edited(request: &Request, answer: &Answer) -> bool {
     answer.edited.is_some() && answer.edited.as_ref() != request.editable.as_ref().map(|editable| &editable.value)
 }

@@ -27,7 +27,7 @@ struct ListingDriver {
     stored: usize,
     /// The most conversations in one answer.
     answer: usize,
-    /// Whether it never answers.
+    /// `true` if it never answers.
     silent: bool,
     /// Counts the queries.
     queries: Arc<AtomicUsize>,

@@ -57,7 +57,7 @@ pub struct Ack {
     /// Offset in the output, in bytes from the runtime's start: all output before it is in this batch or an earlier one.
     /// Absent if no holder keeps the output for a later gateway.
     pub offset: Option<u64>,
-    /// When the driver had parsed the batch.
+    /// The time when the driver had parsed the batch.
     pub heard: Instant,
     from: u64,
     tracker: Arc<AckTracker>,
@@ -121,12 +121,12 @@ impl SessionSender {
         let _ = self.tx.send(batch).await;
     }
 
-    /// Whether the session's end is closed.
+    /// Returns whether the session's end is closed.
     pub fn is_closed(&self) -> bool {
         self.tx.is_closed()
     }
 
-    /// Whether both senders lead to the same session.
+    /// Returns whether both senders lead to the same session.
     pub fn same(&self, other: &Self) -> bool {
         self.tx.same_channel(&other.tx)
     }
@@ -141,14 +141,14 @@ pub struct RuntimeOrder {
     pub sender: SessionSender,
     /// The start of the runtime that the command is meant for; a later start ignores it.
     pub generation: u64,
-    /// When the gateway received the answer that the command carries, for the latency metrics.
+    /// The time when the gateway received the answer that the command carries, for the latency metrics.
     pub answered_at: Option<Instant>,
 }
 
 /// Conduct of a runtime, as its sessions learned it.
 #[derive(Debug, Default)]
 pub struct RuntimeConduct {
-    /// Whether a person allowed it something for good, so that it need not ask again.
+    /// `true` if a person allowed it something for good, so that it need not ask again.
     always: AtomicBool,
     /// The first thing that it did without asking.
     acted: OnceLock<String>,
@@ -167,7 +167,7 @@ impl RuntimeConduct {
         }
     }
 
-    /// Whether a person allowed it something for good.
+    /// Returns whether a person allowed it something for good.
     pub fn allowed_always(&self) -> bool {
         self.always.load(Ordering::Relaxed)
     }
@@ -218,21 +218,21 @@ pub struct DriverEnd {
     pub orders: mpsc::Receiver<RuntimeOrder>,
     /// Notified once when the runtime is to stop for good, or is released.
     pub stop: Arc<Notify>,
-    /// Whether it was released: see [`RuntimeLink::release`].
+    /// `true` if it was released: see [`RuntimeLink::release`].
     pub released: Arc<AtomicBool>,
-    /// Where the driver publishes the runtime's state.
+    /// The channel on which the driver publishes the runtime's state.
     pub info: watch::Sender<Arc<RuntimeInfo>>,
-    /// Where the driver reports sessions that other clients opened. When the queue is full, one is left out with a warning.
+    /// The channel on which the driver reports sessions that other clients opened. When the queue is full, one is left out with a warning.
     pub found: mpsc::Sender<FoundSession>,
     /// The runtime's stderr.
     pub stderr_log: StderrLog,
-    /// What the runtime was started with, set by the driver if the gateway does not know it.
+    /// The spec that the runtime was started with, set by the driver if the gateway does not know it.
     pub spec: Arc<OnceLock<RuntimeSpec>>,
     /// Conduct of the runtime, as its sessions learned it.
     pub conduct: Arc<RuntimeConduct>,
 }
 
-/// Why an order was not accepted.
+/// The reason why an order was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRejected {
     /// [`ORDERS`] are queued already.
@@ -299,12 +299,12 @@ impl RuntimeLink {
         Self { was_found: true, ..self }
     }
 
-    /// Whether an earlier gateway left the runtime.
+    /// Returns whether an earlier gateway left the runtime.
     pub fn was_found(&self) -> bool {
         self.was_found
     }
 
-    /// What the runtime was started with, if the driver had to find that out.
+    /// Returns the spec that the runtime was started with, if the driver had to find that out.
     pub fn spec(&self) -> Option<&RuntimeSpec> {
         self.spec.get()
     }
@@ -413,16 +413,16 @@ pub struct OrphanedRuntime {
     pub id: RuntimeId,
     /// Tells it from others with the same identifier.
     pub place: usize,
-    /// What is known of the process.
+    /// The known state of the process.
     pub known: OrphanState,
 }
 
-/// What is known of the process of an [`OrphanedRuntime`].
+/// The known state of the process of an [`OrphanedRuntime`].
 #[derive(Clone, Debug)]
 pub enum OrphanState {
-    /// Its holder answered.
+    /// The holder answered.
     All {
-        /// What the runtime was started with.
+        /// The spec that the runtime was started with.
         spec: Box<RuntimeSpec>,
         /// The start of the runtime that is alive.
         generation: u64,
@@ -432,12 +432,12 @@ pub enum OrphanState {
         nameless: bool,
         /// The process id.
         pid: u32,
-        /// When the process was started.
+        /// The time when the process was started.
         started_at: Timestamp,
     },
-    /// Its holder has not answered yet, and why. A gateway that takes the runtime over waits for the holder.
+    /// The holder has not answered yet, and why. A gateway that takes the runtime over waits for the holder.
     Late(String),
-    /// Its holder cannot be used, and why.
+    /// The holder cannot be used, and why.
     Unusable(String),
 }
 
@@ -453,7 +453,7 @@ pub struct ProcessStart {
 }
 
 impl ProcessStart {
-    /// Whether the session runs in this process.
+    /// Returns whether the session runs in this process.
     pub fn belongs(&self, instance: &str, nameless: bool, generation: u64) -> bool {
         match &self.instance {
             Some(known) => known == instance,

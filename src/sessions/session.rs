@@ -73,22 +73,22 @@ pub(super) struct Task {
     /// The charges for the content of queued prompts, and of the one that the runtime has not responded to yet.
     charges: Vec<(RunId, Charge)>,
     died: bool,
-    /// When the answer that is being decided on was received.
+    /// The time when the answer that is being decided on was received.
     answered_at: Option<Instant>,
     /// An answer that came while something before it could not be stored; it is next.
     answer: Option<SessionCommand>,
     drawing: DrawingQueue,
     /// Agents that wait for the end of a question by a surface.
     askers: Vec<(RequestId, AskReply)>,
-    /// Whether a run began or ended, so that the session's project is to be read again.
+    /// `true` if a run began or ended, so that the session's project is to be read again.
     project_stale: bool,
     /// Notes how the folder is when runs begin and end.
     pub(super) changes: Arc<Changes>,
-    /// Whether the agent sent anything in the run that is under way.
+    /// `true` if the agent sent anything in the run that is under way.
     acted: bool,
 }
 
-/// Whether an event is output of an agent, which may work on its folder from then on.
+/// Returns whether an event is output of an agent, which may work on its folder from then on.
 const fn is_output(kind: Kind) -> bool {
     matches!(
         kind,
@@ -118,7 +118,7 @@ async fn next_command(
     }
 }
 
-/// Whether the task goes on.
+/// The continuation of the task.
 #[derive(PartialEq, Eq)]
 enum TaskStep {
     GoOn,

@@ -51,7 +51,7 @@ pub(super) enum SessionCommand {
         /// The highest risk that the device may answer.
         up_to: Option<Risk>,
         key: Option<AnswerKey>,
-        /// When the gateway received it.
+        /// The time when the gateway received it.
         at: Instant,
         reply: oneshot::Sender<Result<Receipt, SessionError>>,
     },
@@ -104,7 +104,7 @@ pub(super) struct SessionSummary {
     pub(super) runs: Vec<RunInfo>,
     /// The device that opened it.
     pub(super) owner: Option<SessionOwner>,
-    /// Whether it asks about today's ceiling.
+    /// `true` if it asks about today's ceiling.
     pub(super) asks_day: bool,
     /// The content of the queued prompts.
     pub(super) waiting: Vec<(RunId, PromptContent)>,
@@ -122,7 +122,7 @@ pub(super) struct SessionHandle {
     /// The mailbox of its task; none for a session that ended.
     pub(super) commands: Option<mpsc::Sender<SessionCommand>>,
     pub(super) view: Arc<ArcSwap<SessionSummary>>,
-    /// When something last happened, in milliseconds. Updated more often than the view.
+    /// The time of the last event, in milliseconds. Updated more often than the view.
     pub(super) updated: Arc<AtomicI64>,
     /// The position of the event that started the current activity.
     pub(super) doing_at: Arc<AtomicU64>,
@@ -140,7 +140,7 @@ pub(super) struct SessionHandle {
 /// The state of an ended session: it continues from here if its runtime is started again.
 pub(super) struct EndedSession {
     pub(super) state: SessionStateMachine,
-    /// Its runtime exited while this gateway ran: the session is reopened with the runtime.
+    /// The runtime exited while this gateway ran: the session is reopened with the runtime.
     pub(super) died: bool,
 }
 

@@ -39,7 +39,7 @@ const LISTS: [(Kind, &str); 3] = [
 /// Bytes that a message or a tool call takes beside its text, about.
 const OVERHEAD: usize = 160;
 
-/// What a client that joins late must see of a session: the newest messages and tool calls, the latest of everything else,
+/// The view of a session for a client that joins late: the newest messages and tool calls, the latest of everything else,
 /// and the cursor at which this is exact. The messages and tools are those from `before` on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Snapshot {
@@ -52,8 +52,8 @@ pub struct Snapshot {
     /// The newest tool calls, in order, each with its latest state.
     pub tools: Arc<Vec<SnapshotTool>>,
     /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind. Of one that is longer than
-    /// 256 KiB a part is shown, or nothing: `_meta.plexus.left_out` is the number of bytes that are missing, and `_meta.plexus.position` the
-    /// position of the event that has them.
+    /// 256 KiB a part is shown, or nothing: `_meta.plexus.left_out` is the number of bytes that are missing, and `_meta.plexus.position`
+    /// the position of the event that has them.
     #[schema(value_type = BTreeMap<String, JsonObject>)]
     pub latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
     /// The open requests; long ones are cut.
@@ -63,15 +63,15 @@ pub struct Snapshot {
     /// again, so what follows the cursor leads to the same state.
     #[schema(value_type = Vec<JsonObject>)]
     pub surfaces: Vec<Box<RawValue>>,
-    /// Whether `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
+    /// `true` if `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
     /// `GET /v1/sessions/{id}/surfaces` has them. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub surfaces_omitted: bool,
-    /// Whether retention has removed older events.
+    /// `true` if retention has removed older events.
     pub trimmed: bool,
-    /// Whether the log has older messages and tools than these.
+    /// `true` if the log has older messages and tools than these.
     pub truncated: bool,
-    /// Where to page back from for older ones; absent unless `truncated`.
+    /// The cursor to page back from for older ones; absent unless `truncated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Cursor>,
 }
@@ -84,7 +84,7 @@ fn serialize_brief<S: serde::Serializer>(requests: &[Arc<Request>], serializer: 
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct SnapshotMessage {
-    /// Who wrote it.
+    /// The author.
     #[schema(schema_with = roles)]
     pub role: Role,
     /// The run it belongs to.
@@ -96,12 +96,12 @@ pub struct SnapshotMessage {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<JsonObject>)]
     pub content: Vec<serde_json::Value>,
-    /// Whether it is unfinished, or was cut off.
+    /// `true` if it is unfinished, or was cut off.
     pub partial: bool,
-    /// Whether this is the end of a message that began before the snapshot's window.
+    /// `true` if this is the end of a message that began before the snapshot's window.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continued: bool,
-    /// When it began.
+    /// The time when it began.
     pub at: Timestamp,
     /// The position of its first event.
     pub position: u64,
@@ -152,9 +152,9 @@ pub(super) struct SnapshotFold {
     window: VecDeque<Piece>,
     /// Bytes of the window, about.
     bytes: usize,
-    /// Where the window begins, once something was dropped from it.
+    /// The start of the window, once something was dropped from it.
     start: Option<Position>,
-    /// Whether the first message of the window began before it.
+    /// `true` if the first message of the window began before it.
     continued: bool,
     /// The last event of the fold.
     pub(super) at: Position,
@@ -180,7 +180,7 @@ struct Piece {
     bytes: usize,
 }
 
-/// Whether events of this kind are part of the window.
+/// Returns whether events of this kind are part of the window.
 const fn in_window(kind: Kind) -> bool {
     match EntryKind::of(kind) {
         EntryKind::Message(_) | EntryKind::Tool | EntryKind::Plan | EntryKind::RunStarted | EntryKind::RunEnded => true,
@@ -227,7 +227,7 @@ impl Piece {
         Some(Self { first: event.position, run_id: event.run_id.as_str().to_owned(), at: event.at, body, bytes })
     }
 
-    /// Whether `next` continues the same message. A chunk with a message id of its own continues only that message.
+    /// Returns whether `next` continues the same message. A chunk with a message id of its own continues only that message.
     fn continues_with(&self, next: &Self) -> bool {
         matches!((self.message(), next.message()), (Some(before), Some(next)) if next.goes_on_with(&before))
     }
@@ -436,9 +436,9 @@ pub(super) struct BackwardsFold {
     /// Events of the window, the oldest first.
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// Whether the window is full.
+    /// `true` if the window is full.
     full: bool,
-    /// Whether the window is full and the latest event of every kind in [`LATEST`] was found.
+    /// `true` if the window is full and the latest event of every kind in [`LATEST`] was found.
     pub(super) done: bool,
 }
 

@@ -92,7 +92,7 @@ pub(super) struct DecisionEnv<'a> {
     pub(super) ticket: &'a mut dyn FnMut() -> Ticket,
 }
 
-/// What a decision leads to. The events are stored before anything else of it is done.
+/// The result of a decision. The events are stored before anything else of it is done.
 #[derive(Default)]
 pub(super) struct Plan {
     /// Events to store, in order.
@@ -107,15 +107,15 @@ pub(super) struct Plan {
     pub(super) doing: Option<usize>,
     /// Rows of surfaces.
     pub(super) surfaces: Vec<SurfaceChange>,
-    /// What was spent, stored with the events.
+    /// The spending, stored with the events.
     pub(super) spent: Vec<SpendChange>,
-    /// Whether the events must be on disk (synced) before anything else is done.
+    /// `true` if the events must be on disk (synced) before anything else is done.
     pub(super) sync: bool,
-    /// Whether the session's row and summary changed.
+    /// `true` if the session's row and summary changed.
     pub(super) dirty: bool,
     /// Offset in the runtime's output up to which it was processed; stored with the events.
     pub(super) heard: Option<u64>,
-    /// When the driver parsed the first event of this plan, for the latency metrics.
+    /// The time when the driver parsed the first event of this plan, for the latency metrics.
     pub(super) heard_at: Option<Instant>,
 }
 
@@ -138,7 +138,7 @@ fn content_in_row<'de, D: serde::Deserializer<'de>>(row: D) -> Result<Option<Pro
 struct SessionCore {
     native_id: Option<NativeId>,
     title: Option<String>,
-    /// Whether a person set the title; the agent no longer changes it then.
+    /// `true` if a person set the title; the agent no longer changes it then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     named: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -156,7 +156,7 @@ struct SessionCore {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     project: Option<Project>,
     created_at: Timestamp,
-    /// When the last run began.
+    /// The time when the last run began.
     #[serde(default)]
     prompted_at: Option<Timestamp>,
     updated_at: Timestamp,
@@ -191,10 +191,10 @@ struct SessionCore {
     /// The last ended runs whose prompts had an idempotency key.
     #[serde(default)]
     keyed: VecDeque<KeyedRun>,
-    /// Whether the session was open in its endpoint when the gateway stopped; the next gateway opens it again.
+    /// `true` if the session was open in its endpoint when the gateway stopped; the next gateway opens it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     left: bool,
-    /// How far the endpoint's copy of the session was reported: see [`RuntimeEvent::Checkpoint`].
+    /// The reported part of the endpoint's copy of the session: see [`RuntimeEvent::Checkpoint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checkpoint: Option<String>,
 }
@@ -234,13 +234,13 @@ struct ActiveRun {
     by: Resolver,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     once: Option<StoredPromptKey>,
-    /// Whether a cancel was sent to the runtime.
+    /// `true` if a cancel was sent to the runtime.
     cancelling: bool,
     /// Unfinished tool calls; the value says whether the call's request was rejected.
     tools: Large<BTreeMap<String, bool>>,
     #[serde(default)]
     doing: RunActivity,
-    /// What it spent so far.
+    /// The spending so far.
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     spent: Spending,
     /// Unfinished calls of the gateway's own tools, where they are checked.
@@ -293,17 +293,17 @@ pub(super) struct SessionStateMachine {
     answered: VecDeque<(RequestKey, Arc<Request>)>,
     /// Runs whose prompts were in the store when the session was restored.
     stored_prompts: BTreeSet<RunId>,
-    /// Whether the session is being opened again.
+    /// `true` if the session is being opened again.
     reopening: bool,
-    /// Whether a person allowed the agent something for good.
+    /// `true` if a person allowed the agent something for good.
     allowed_always: bool,
     /// Tool calls in progress, while it is not known whether the agent asks.
     watched: BTreeMap<String, WatchedCall>,
-    /// Whether the session's process differs from the one in its row.
+    /// `true` if the session's process differs from the one in its row.
     process_changed: bool,
     /// The ceilings, as they were before this decision.
     ceilings: Arc<CeilingFacts>,
-    /// What was spent since then.
+    /// The spending since then.
     unbooked: Spending,
     /// The prompt of the run that an earlier gateway left unfinished.
     inherited_ticket: Option<Ticket>,
@@ -481,7 +481,7 @@ impl SessionStateMachine {
         RuntimeMark { generation: runtime_link::number(self.core.instance.as_deref(), self.core.generation), offset }
     }
 
-    /// Whether a run or an open request still needs the session's events; retention keeps them then.
+    /// Returns whether a run or an open request still needs the session's events; retention keeps them then.
     pub(super) fn unfinished(&self) -> bool {
         self.core.run.is_some() || !self.open.is_empty()
     }
@@ -598,7 +598,7 @@ impl SessionStateMachine {
         plan.surfaces = rows;
     }
 
-    /// When the conversation last changed.
+    /// Returns the time when the conversation last changed.
     pub(super) fn updated_at(&self) -> Timestamp {
         self.core.updated_at
     }
@@ -868,7 +868,7 @@ impl SessionStateMachine {
     }
 }
 
-/// Whether an event belongs to the conversation. Settings, lists and counters do not: the runtime repeats them when it is
+/// Returns whether an event belongs to the conversation. Settings, lists and counters do not: the runtime repeats them when it is
 /// attached again.
 fn is_conversation(kind: Kind) -> bool {
     !matches!(

@@ -18,7 +18,7 @@ impl<'a> StringSlices<'a> {
         Some(Self { rest, most: most.max(1) })
     }
 
-    /// Where the next slice ends.
+    /// Returns the end of the next slice.
     fn end(&self) -> usize {
         let bytes = self.rest.as_bytes();
         // A high surrogate with another escape after it.

@@ -50,7 +50,7 @@ pub enum SurfaceCall {
     Pin {
         /// The surface.
         surface: String,
-        /// Whether it stays in view.
+        /// `true` if it stays in view.
         pinned: bool,
     },
     /// Takes a surface down.
@@ -61,41 +61,41 @@ pub enum SurfaceCall {
 }
 
 impl SurfaceCall {
-    /// Whether it only makes room.
+    /// Returns whether it only makes room.
     pub(super) fn takes_down(&self) -> bool {
         matches!(self, Self::Close { .. })
     }
 }
 
-/// What a call did.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Drawn {
     /// The surface.
     pub surface: String,
-    /// Its revision now.
+    /// The revision now.
     pub rev: u64,
 }
 
 /// A pinned surface, without what is on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PinnedSurface {
-    /// Its session.
+    /// The session.
     pub session_id: SessionId,
-    /// Its name in the session.
+    /// The name in the session.
     pub surface: String,
-    /// Its revision.
+    /// The revision.
     pub rev: u64,
-    /// Its title.
+    /// The title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// When it last changed.
+    /// The time of the last change.
     pub at: Timestamp,
     /// The open request that is answered on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// What pressing something on a surface led to.
+/// The result of pressing something on a surface.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Acted {
     /// Always true; a refusal is an error.
@@ -115,7 +115,7 @@ pub struct Acted {
 pub struct AskCall {
     /// The surface.
     pub surface: String,
-    /// What it is to be, if it is new or replaced.
+    /// The kind of surface, if it is new or replaced.
     pub show: Option<Show>,
     /// The buttons that answer.
     pub submit: Vec<String>,
@@ -123,7 +123,7 @@ pub struct AskCall {
     pub question: Option<String>,
 }
 
-/// What a device may do on a surface.
+/// The permissions of a device on a surface.
 #[derive(Clone, Debug)]
 pub struct Presser {
     /// Press what tells the agent something.
@@ -155,10 +155,10 @@ pub(super) struct Press {
     pub(super) reply: oneshot::Sender<Result<Acted, SessionError>>,
 }
 
-/// Where the outcome of a question goes.
+/// The channel for the outcome of a question.
 pub(super) type AskReply = oneshot::Sender<Result<AskView, SessionError>>;
 
-/// What an agent's tools ask of a session: to open a question, or what became of one.
+/// A request of an agent's tools to a session: to open a question, or for its outcome.
 pub(super) enum AskWork {
     Open {
         call: Box<AskCall>,
@@ -189,14 +189,14 @@ pub(super) struct WaitingCall {
     pub(super) reply: oneshot::Sender<Result<Drawn, SessionError>>,
 }
 
-/// What changes lead to: one event a surface, and its rows.
+/// The result of changes: one event a surface, and its rows.
 #[derive(Default)]
 pub(super) struct Drawing {
     pub(super) bodies: Vec<Bytes>,
     pub(super) rows: Vec<SurfaceChange>,
 }
 
-/// Where the outcome of a call goes, with the outcome.
+/// The channel for the outcome of a call, with the outcome.
 pub(super) type DrawnReply = (oneshot::Sender<Result<Drawn, SessionError>>, Result<Drawn, SessionError>);
 
 /// The surfaces of a session, shared by its task and its readers.
@@ -224,7 +224,7 @@ struct Loaded {
     charge: Option<Charge>,
 }
 
-/// What was pressed on a surface. Who presses the same at that revision or an older one is too late: the first press wins.
+/// The presses on a surface. A device that presses the same at that revision or an older one is too late: the first press wins.
 #[derive(Default)]
 struct Presses {
     /// The revision at which each component of a list item was last pressed.
@@ -256,7 +256,7 @@ struct PressRow {
     rev: u64,
 }
 
-/// What is stored of one surface, in bytes.
+/// The stored data of one surface, in bytes.
 #[derive(Clone, Copy, Default)]
 struct StoredBytes {
     whole: usize,
@@ -515,7 +515,7 @@ pub(super) struct Pressed {
     pub(super) action: Action,
     /// The prompt for the agent.
     pub(super) text: String,
-    /// What it changed.
+    /// The change.
     pub(super) made: MadeChange,
     /// The surface's revision after it.
     pub(super) rev: u64,

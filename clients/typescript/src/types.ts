@@ -6,11 +6,11 @@ export interface Accepted {
   /** The number of runs before it. */
   ahead: number;
   /**
-   * How the run ended, if the prompt was sent before under the same key and its run is over. The run's last event is
+   * The end of the run, if the prompt was sent before under the same key and its run is over. The run's last event is
    * stored by then.
    */
   ended?: Ended;
-  /** Whether the prompt is queued. */
+  /** `true` if the prompt is queued. */
   queued: boolean;
   /** The run of the prompt. */
   run_id: RunId;
@@ -27,7 +27,7 @@ export interface AcpMessage {
   result?: Json | null;
 }
 
-/** What pressing something on a surface led to. */
+/** The result of pressing something on a surface. */
 export interface Acted {
   /** Always true; a refusal is an error. */
   accepted: boolean;
@@ -41,31 +41,31 @@ export interface Acted {
 
 /** An agent with a terminal of its own. */
 export interface AgentLink {
-  /** Its name for `plexus link`. */
+  /** The name for `plexus link`. */
   agent: string;
-  /** What is wrong, or what to do instead. */
+  /** The problem, or the alternative to linking. */
   detail?: string;
-  /** Why its version is not linked. */
+  /** The reason why its version is not linked. */
   gate?: string;
-  /** When its terminals were last heard of; absent if they were not since the gateway started. */
+  /** The time of the last message from its terminals; absent if there was none since the gateway started. */
   heard_at?: Timestamp;
-  /** What linking changes; absent if it cannot be linked, or is. */
+  /** The changes that linking makes; absent if the agent cannot be linked, or is linked. */
   link?: LinkOffer;
   /** Other settings that keep it from being seen. */
   notices: string[];
-  /** Where the program is; absent if it is not on PATH. */
+  /** The path of the program; absent if it is not on PATH. */
   path?: string;
-  /** Its program. */
+  /** The program. */
   program: string;
-  /** What is seen of its sessions. */
+  /** The part of its sessions that is seen. */
   seen: string;
-  /** Whether it is linked. */
+  /** The state of the link. */
   state: LinkStanding;
-  /** Its name for people. */
+  /** The name for people. */
   title: string;
-  /** What unlinking changes; absent if there is nothing of ours. */
+  /** The changes that unlinking makes; absent if the files have no entries of ours. */
   unlink?: LinkOffer;
-  /** What the program prints as its version. */
+  /** The version that the program prints. */
   version?: string;
 }
 
@@ -99,7 +99,7 @@ export interface Answer {
   option_id?: string | null;
   /** A reason for the agent to read. */
   reason?: string | null;
-  /** Whether to remember the choice. */
+  /** `true` to remember the choice. */
   remember?: boolean | null;
   /** The text; `null` means "cancelled". */
   value?: string | null;
@@ -112,7 +112,7 @@ export type AnswerParams = Said & {
   request_id: string;
 };
 
-/** Who gave an answer. */
+/** The kind of answerer. */
 export type AnsweredBy = 'person' | 'rule' | 'agent';
 
 /** Names of devices by the risk that they may answer. */
@@ -127,7 +127,7 @@ export interface AskView {
   answer?: Json;
   /** The request. */
   ask_id: RequestId;
-  /** Who answered. */
+  /** The author of the answer. */
   by?: string;
   /** `open`, `answered`, `expired`, `withdrawn` or `orphaned`. */
   state: RequestState;
@@ -198,7 +198,7 @@ export type Capabilities = Capability[];
 /** One thing that some runtimes can do. */
 export type Capability = 'load' | 'resume' | 'list' | 'fork' | 'close' | 'delete' | 'logout' | 'cancel' | 'requests' | 'reasons' | 'edits' | 'modes' | 'models' | 'images' | 'audio' | 'embedded_context' | 'mcp_http' | 'mcp_sse' | 'mcp_list' | 'skills_list' | 'permission_preflight_events' | 'context_inspect' | 'run_diagnostics' | 'shell_exec' | 'shell_tasks' | 'shell_detach' | 'tasks' | 'tool_call' | 'theme_set';
 
-/** How much may be spent. Each figure is a limit of its own: the first that is reached counts. Without figures there is no ceiling. */
+/** A limit of spending. Each figure is a limit of its own: the first that is reached counts. Without figures there is no ceiling. */
 export interface Ceiling {
   /** Money, at most one amount of each currency. Only what agents tell in the same currency counts. */
   costs?: Money[];
@@ -206,7 +206,7 @@ export interface Ceiling {
   tokens?: number | null;
 }
 
-/** What a ceiling limits. */
+/** The subject of a ceiling. */
 export type CeilingOf = 'day' | 'session';
 
 /** Ceilings as they are set. What is absent is as configured; a ceiling without figures is none. */
@@ -221,98 +221,98 @@ export interface CeilingSettings {
 
 /** The ceilings, as administrators see them. */
 export interface CeilingsView {
-  /** What had been spent when somebody last said today to go on: from there the ceiling counts again. */
+  /** The spending when somebody last allowed today to continue: from there the ceiling counts again. */
   allowed: Spending;
-  /** What the configuration file says. */
+  /** The ceiling in the configuration file. */
   configured: ConfiguredCeilings;
   /** The ceiling of a day that counts. */
   day: Ceiling;
-  /** When the day ends. */
+  /** The time when the day ends. */
   day_ends: Timestamp;
   /** The ceiling of each session that counts. */
   session: Ceiling;
-  /** What was set by `PUT`; it counts before the configuration. */
+  /** The ceiling that was set by `PUT`; it counts before the configuration. */
   set: CeilingSettings;
-  /** What was spent today, by the clock of the gateway's machine. */
+  /** The spending of today, by the clock of the gateway's machine. */
   today: Spending;
 }
 
-/** How a file is compared. */
+/** The comparison that was made of a file. */
 export type ChangeCompared = 'text' | 'binary' | 'large' | 'link' | 'unreadable';
 
 /** The diff of a file. */
 export interface ChangeDiff {
-  /** How it is compared. */
+  /** The comparison that was made of the file. */
   compared: ChangeCompared;
   /** A unified diff with three lines of context; empty where the file is not compared. */
   diff: string;
   /** Another text once the file changed again. */
   digest: string;
-  /** Its path before it was renamed. */
+  /** The path before it was renamed. */
   from?: string;
   /** The hunks that `diff` has. */
   hunks: ChangeHunk[];
-  /** Its path. */
+  /** The path. */
   path: string;
-  /** Why there is no diff. */
+  /** The reason why there is no diff. */
   reason?: string;
-  /** What happened to it. */
+  /** The change of the file. */
   status: ChangeStatus;
-  /** Whether hunks were left out at the end. */
+  /** `true` if hunks were left out at the end. */
   truncated: boolean;
 }
 
-/** Where a hunk is. */
+/** The lines of a hunk. */
 export interface ChangeHunk {
-  /** Its number, from 0. */
+  /** The number, from 0. */
   index: number;
-  /** Its lines now. */
+  /** The lines now. */
   new_lines: number;
-  /** Its first line now. */
+  /** The first line now. */
   new_start: number;
-  /** Its lines before. */
+  /** The lines before. */
   old_lines: number;
-  /** Its first line before. */
+  /** The first line before. */
   old_start: number;
 }
 
-/** What happened to a file. */
+/** The change of a file. */
 export type ChangeStatus = 'added' | 'modified' | 'deleted' | 'renamed';
 
-/** Who changed a file. */
+/** The author of a change, as far as the time tells. */
 export type ChangedBy = 'session' | 'others' | 'both';
 
 /** A file that changed. */
 export interface ChangedFile {
   /** Lines that came; absent where they are not compared. */
   added?: number;
-  /** Who changed it. */
+  /** The author of the change. */
   by: ChangedBy;
-  /** How it is compared. */
+  /** The comparison that was made of the file. */
   compared: ChangeCompared;
   /** Another text once the file changed again. */
   digest: string;
-  /** Its path before it was renamed. */
+  /** The path before it was renamed. */
   from?: string;
-  /** Its path below the session's folder; a name that is not UTF-8 as git quotes it. */
+  /** The path below the session's folder; a name that is not UTF-8 as git quotes it. */
   path: string;
-  /** Why there is no diff. */
+  /** The reason why there is no diff. */
   reason?: string;
   /** Lines that went; absent where they are not compared. */
   removed?: number;
   /** The runs in which it changed. */
   runs: RunId[];
-  /** What happened to it. */
+  /** The change of the file. */
   status: ChangeStatus;
 }
 
 /** A run, and how many files changed in it. */
 export interface ChangedRun {
-  /** When it began. */
+  /** The time when the run began. */
   at: Timestamp;
   /** Paths that changed in it; a renamed file has two. */
   files: number;
-  /** Whether its start was noted after it had begun: some of its changes may count as those of others. */
+  /** `true` if its start was noted after it had begun: some of its changes may count as those of others. */
   late?: boolean;
   /** The first 120 characters of its prompt; empty if it was prompted elsewhere. */
   prompt: string;
@@ -326,11 +326,11 @@ export interface ChangesBase {
   at: Timestamp;
 }
 
-/** What was left out of an answer. */
+/** A part that was left out of an answer. */
 export interface ChangesNote {
   /** A stable code. */
   code: string;
-  /** What it means. */
+  /** The note, for people. */
   text: string;
 }
 
@@ -338,7 +338,7 @@ export interface ChangesNote {
 export interface ChangesReview {
   /** The comments, at most 200, with at most 64 KiB of text. */
   comments: LineComment[];
-  /** What the prompt begins with. */
+  /** The beginning of the prompt. */
   text?: string | null;
 }
 
@@ -353,7 +353,7 @@ export interface ChangesView {
   files: ChangedFile[];
   /** Changed files that are not listed. */
   left_off: number;
-  /** What was left out, and why. */
+  /** The parts that were left out, with the reason. */
   notes: ChangesNote[];
   /** A digest of all other members. */
   rev: string;
@@ -363,17 +363,17 @@ export interface ChangesView {
   runs: ChangedRun[];
   /** The session. */
   session_id: SessionId;
-  /** Whether changes are known. */
+  /** The source of the changes; none if no changes are known. */
   source: ChangesSource;
 }
 
 /** A check and its result. */
 export interface Check {
-  /** What was found. */
+  /** The finding. */
   detail: string;
   /** The fix. */
   fix?: string;
-  /** What was checked. */
+  /** The subject of the check. */
   name: string;
   /** The severity of a check's result. */
   state: Verdict;
@@ -384,7 +384,7 @@ export interface Checks {
   checks: Check[];
 }
 
-/** What an option means, so that clients can draw it (ACP `PermissionOptionKind`). */
+/** The meaning of an option, so that clients can draw it (ACP `PermissionOptionKind`). */
 export type Choice = 'allow_once' | 'allow_always' | 'reject_once' | 'reject_always' | 'other';
 
 /** A piece of a message. */
@@ -423,7 +423,7 @@ export interface ClientServed {
 export interface Code {
   /** The secret; valid for one device. */
   code: string;
-  /** When the code expires. */
+  /** The time when the code expires. */
   expires_at: Timestamp;
 }
 
@@ -441,7 +441,7 @@ export interface Confirm {
   number: number;
 }
 
-/** How the gateway reaches a runtime. */
+/** The connection of the gateway to a runtime. */
 export type Connect = {
   /** Start this program and speak over its stdin and stdout: the program, then its arguments. */
   command: string[];
@@ -510,25 +510,25 @@ export interface Detached {
 
 /** A device without its secrets. */
 export type Device = Grant & {
-  /** When the device was enrolled. */
+  /** The time when the device was enrolled. */
   created_at: Timestamp;
   /** The identifier. */
   device_id: DeviceId;
-  /** When the device expires. */
+  /** The time when the device expires. */
   expires_at?: Timestamp;
   /** The kind of device. */
   kind: DeviceKind;
-  /** When the device last authenticated. */
+  /** The time when the device last authenticated. */
   last_seen_at?: Timestamp;
-  /** Whether this is the local administrator, which cannot be revoked. */
+  /** `true` if this is the local administrator, which cannot be revoked. */
   local: boolean;
-  /** Whether this is a browser of this user on this machine, which ends 30 days after its last use. */
+  /** `true` if this is a browser of this user on this machine, which ends 30 days after its last use. */
   local_browser: boolean;
   /** The name. */
   name: string;
-  /** Whether the device has an open stream, socket or long poll. */
+  /** `true` if the device has an open stream, socket or long poll. */
   online: boolean;
-  /** Whether this is the device that asks. */
+  /** `true` if this is the device that asks. */
   you: boolean;
 };
 
@@ -546,9 +546,9 @@ export interface Devices {
 /** A side of a diff. */
 export type DiffSide = 'new' | 'old';
 
-/** What a call did. */
+/** The result of a call. */
 export interface Drawn {
-  /** Its revision now. */
+  /** The revision now. */
   rev: number;
   /** The surface. */
   surface: string;
@@ -556,7 +556,7 @@ export interface Drawn {
 
 /** Changes to a session; absent members stay unchanged. */
 export interface EditSession {
-  /** Whether the session is archived. */
+  /** `true` if the session is archived. */
   archived?: boolean | null;
   /** The new title; the agent no longer changes it. */
   title?: string | null;
@@ -570,9 +570,9 @@ export interface Editable {
   value: string;
 }
 
-/** How a run ended. */
+/** The end of a run. */
 export interface Ended {
-  /** Why the run failed or never began, shortened. */
+  /** The reason why the run failed or never began, shortened. */
   message?: string;
   /** `completed`, `error` or `cancelled`. */
   status: RunStatus;
@@ -667,7 +667,7 @@ export interface Fetch {
 
 /** A file of a session's folder. */
 export interface FileMatch {
-  /** Its path below the session's folder. It may have any characters: escape control characters to show it. */
+  /** The path below the session's folder. It may have any characters: escape control characters to show it. */
   path: string;
 }
 
@@ -675,7 +675,7 @@ export interface FileMatch {
 export interface Files {
   /** The files whose paths fit, best first. */
   files: FileMatch[];
-  /** Whether the folder has more files than were looked at. */
+  /** `true` if the folder has more files than were looked at. */
   truncated: boolean;
 }
 
@@ -706,13 +706,13 @@ export interface Focus {
 
 /** A folder of the machine. */
 export interface FolderEntry {
-  /** Whether it has a git repository. */
+  /** `true` if it has a git repository. */
   git: boolean;
-  /** Whether it is a symbolic link to a folder. */
+  /** `true` if it is a symbolic link to a folder. */
   link: boolean;
-  /** Its name; any characters. */
+  /** The name; any characters. */
   name: string;
-  /** Its path. */
+  /** The path. */
   path: string;
 }
 
@@ -720,7 +720,7 @@ export interface FolderEntry {
 export interface Folders {
   /** The folders in it, by name, at most 500. A name that is not UTF-8 is left out. */
   folders: FolderEntry[];
-  /** Whether there are more. */
+  /** `true` if there are more. */
   more: boolean;
   /** The folder above it. */
   parent?: string;
@@ -746,7 +746,7 @@ export interface GatewayInfo {
 export interface Grant {
   /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk;
-  /** Whether the device may answer from a notification, without opening the request. */
+  /** `true` if the device may answer from a notification, without opening the request. */
   lock_screen?: boolean;
   /** If present, the device is limited to these runtimes. */
   runtimes?: RuntimeId[];
@@ -824,7 +824,7 @@ export interface Host {
 /** The identity of a device. */
 export type Identity = Grant & {
   device_id: DeviceId;
-  /** When the device expires. */
+  /** The time when the device expires. */
   expires_at?: Timestamp;
   kind: DeviceKind;
   name: string;
@@ -871,7 +871,7 @@ export interface Item {
   detail?: string;
   /** The runtime's own id of the item. */
   id: string;
-  /** Its name. */
+  /** The name. */
   label: string;
 }
 
@@ -883,11 +883,11 @@ export type JsonObject = { [member: string]: unknown };
 
 /** A patch that brings back what was undone. */
 export interface KeptPatch {
-  /** When the change was undone. */
+  /** The time when the change was undone. */
   at: Timestamp;
   /** The device that did it. */
   by: Resolver;
-  /** Its name. */
+  /** The name. */
   patch_id: string;
   /** The file. */
   path: string;
@@ -898,19 +898,19 @@ export type Kind = 'user_message_chunk' | 'agent_message_chunk' | 'agent_thought
 
 /** An agent that has a preset. */
 export interface KnownAgent {
-  /** What it is, in a line. */
+  /** A description in one line. */
   about: string;
   /** The dialect it speaks. */
   dialect: string;
-  /** How to install it; absent for what is built in. */
+  /** The command that installs it; absent for one that is built in. */
   install?: string;
-  /** Whether its program was found. */
+  /** `true` if its program was found. */
   installed: boolean;
   /** The variable of the gateway's environment that it signs in by. Without one it uses its own login. */
   key?: string;
   /** The name of its preset. */
   name: string;
-  /** Where its program was found. */
+  /** The path at which its program was found. */
   path?: string;
   /** The runtime that runs it, if one is ready or about to be. */
   runtime_id?: RuntimeId;
@@ -933,20 +933,20 @@ export interface LineComment {
   line: number;
   /** The file, by its path in the list. */
   path: string;
-  /** Which side the lines are of. */
+  /** The side that the lines are of. */
   side: DiffSide;
   /** The comment. */
   text: string;
 }
 
-/** What is to be done. */
+/** The action on a link. */
 export type LinkAction = 'link' | 'unlink';
 
 /** A file that linking or unlinking changes. */
 export interface LinkFile {
-  /** What is done to it: `add`, `edit` or `delete`. */
+  /** The change of the file: `add`, `edit` or `delete`. */
   action: string;
-  /** Where a copy of a file that is deleted is left, since somebody edited it. */
+  /** The path of the copy of a deleted file, which is kept because somebody edited the file. */
   copy?: string;
   /** The change as a unified diff. */
   diff: string;
@@ -954,11 +954,11 @@ export interface LinkFile {
   exact?: boolean;
   /** The file that it leads to, if it is a symbolic link. */
   leads_to?: string;
-  /** Where it is. */
+  /** The path of the file. */
   path: string;
 }
 
-/** What can be done to an agent's files. */
+/** A possible change of an agent's files. */
 export interface LinkOffer {
   /** Names exactly these changes: they are made by giving it back. */
   digest: string;
@@ -966,12 +966,12 @@ export interface LinkOffer {
   files: LinkFile[];
 }
 
-/** Whether an agent is linked. */
+/** The state of an agent's link. */
 export type LinkStanding = 'not_needed' | 'not_linked' | 'linked' | 'out_of_date' | 'damaged' | 'unknown';
 
 /** A change that somebody has seen and wants made. */
 export interface LinkWish {
-  /** What is to be done. */
+  /** The action to carry out. */
   action: LinkAction;
   /** The digest of the changes as they were shown. */
   digest: string;
@@ -1006,15 +1006,15 @@ export interface Live {
 
 /** A line of the runtime's stderr, or of the gateway about the runtime. */
 export interface LogLine {
-  /** When the gateway read it. */
+  /** The time when the gateway read it. */
   at: Timestamp;
-  /** Who wrote it. */
+  /** The writer of the line. */
   by: LogSource;
   /** The line, safe to show. */
   text: string;
 }
 
-/** Who wrote a line. */
+/** The writer of a line. */
 export type LogSource = 'runtime' | 'gateway';
 
 /** The latest stderr lines of a runtime. */
@@ -1073,15 +1073,15 @@ export type Me = Identity & {
 
 /** One message. The first one of a truncated snapshot may be the end of a longer message. */
 export interface Message {
-  /** When it began. */
+  /** The time when it began. */
   at: Timestamp;
   /** The content that is not text: ACP content blocks. */
   content?: JsonObject[];
-  /** Whether this is the end of a message that began before the snapshot's window. */
+  /** `true` if this is the end of a message that began before the snapshot's window. */
   continued?: boolean;
   /** The tool call that it stands under: these are a subagent's words. */
   parent_tool_call_id?: string;
-  /** Whether it is unfinished, or was cut off. */
+  /** `true` if it is unfinished, or was cut off. */
   partial: boolean;
   /** The position of its first event. */
   position: number;
@@ -1130,7 +1130,7 @@ export interface NewAsk {
 export interface NewCode {
   /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
-  /** Whether the device may answer from a notification. */
+  /** `true` if the device may answer from a notification. */
   lock_screen?: boolean;
   /** If present, limits the device to these runtimes. */
   runtimes?: RuntimeId[] | null;
@@ -1146,7 +1146,7 @@ export interface NewCode {
 export interface NewDevice {
   /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
-  /** Whether the device may answer from a notification. */
+  /** `true` if the device may answer from a notification. */
   lock_screen?: boolean;
   /** The device's name. */
   name: string;
@@ -1160,7 +1160,7 @@ export interface NewDevice {
 
 /** The changes to a device. */
 export interface NewName {
-  /** Whether the device may answer from a notification. */
+  /** `true` if the device may answer from a notification. */
   lock_screen?: boolean | null;
   /** The new name. */
   name?: string | null;
@@ -1170,7 +1170,7 @@ export interface NewName {
 export interface NewPairing {
   /** The highest risk of a request that the device may answer; any if absent. */
   approve_up_to?: Risk | null;
-  /** Whether the device may answer from a notification. */
+  /** `true` if the device may answer from a notification. */
   lock_screen?: boolean;
   /** The device's name; if absent, the one that it reports. */
   name?: string | null;
@@ -1263,7 +1263,7 @@ export type NewToken = Identity & {
 
 /** A worktree to make for a session. */
 export interface NewWorktree {
-  /** Where the branch begins: a branch, tag or commit; what is checked out in the session's folder if absent. */
+  /** The start of the branch: a branch, tag or commit; the checked-out commit of the session's folder if absent. */
   base?: string | null;
   /** The branch to make. */
   branch: string;
@@ -1288,7 +1288,7 @@ export interface OfSession {
 
 /** One of the options that the runtime offers. */
 export interface Offer {
-  /** Whether an option that allows from now on ends with the session, as the runtime's protocol defines it. */
+  /** `true` if an option that allows from now on ends with the session, as the runtime's protocol defines it. */
   for_session?: boolean;
   /** The runtime's own id of the option. */
   id: string;
@@ -1323,7 +1323,7 @@ export interface Pair {
   browser?: string | null;
   /** The code. */
   code: string;
-  /** Whether the device is a page of this gateway, which gets a cookie instead of a token. */
+  /** `true` if the device is a page of this gateway, which gets a cookie instead of a token. */
   cookie?: boolean;
   /** The name of the device. */
   name: string;
@@ -1333,7 +1333,7 @@ export interface Pair {
 export interface Pairing {
   /** The device that was enrolled. */
   device_id?: DeviceId;
-  /** When the pairing expires. */
+  /** The time when the pairing expires. */
   expires_at: Timestamp;
   /** The name of the device. */
   name?: string;
@@ -1356,17 +1356,17 @@ export interface Patience {
 
 /** A pinned surface, without what is on it. */
 export interface PinnedSurface {
-  /** When it last changed. */
+  /** The time of the last change. */
   at: Timestamp;
   /** The open request that is answered on it. */
   request_id?: string;
-  /** Its revision. */
+  /** The revision. */
   rev: number;
-  /** Its session. */
+  /** The session. */
   session_id: SessionId;
-  /** Its name in the session. */
+  /** The name in the session. */
   surface: string;
-  /** Its title. */
+  /** The title. */
   title?: string;
 }
 
@@ -1464,7 +1464,7 @@ export interface Project {
 /** The parts of an event that a subscriber gets. */
 export type Projection = 'canonical' | 'native';
 
-/** How other machines reach the gateway. */
+/** The addresses at which other machines reach the gateway. */
 export interface PublicAccess {
   /** The origin at which a proxy on this machine serves the gateway, if one was added. */
   proxy?: string;
@@ -1527,15 +1527,15 @@ export interface Question {
   field?: string;
   /** The bounds of the free text or of the number of choices. */
   fits?: Fits;
-  /** Whether free text is an answer. */
+  /** `true` if free text is an answer. */
   free_text: boolean;
   /** A heading of a word or two. */
   header?: string;
   /** The id that an answer refers to. */
   id: string;
-  /** Whether several options may be chosen. */
+  /** `true` if several options may be chosen. */
   multiple: boolean;
-  /** Whether the question may be left unanswered. */
+  /** `true` if the question may be left unanswered. */
   optional?: boolean;
   /** The answers to choose from. */
   options: QuestionOption[];
@@ -1563,7 +1563,7 @@ export interface Queued {
   ceiling?: CeilingOf;
   /** The run that it will start. */
   run_id: RunId;
-  /** Its text, shortened. */
+  /** The text, shortened. */
   text: string;
 }
 
@@ -1586,7 +1586,7 @@ export interface QuietHours {
 export interface RawBody {
   /** The frame, where it is JSON of reasonable depth. */
   message?: Json;
-  /** Why it was not understood. */
+  /** The reason why it was not understood. */
   reason: string;
   /** The frame as text, where it is not. */
   text?: string;
@@ -1600,11 +1600,11 @@ export interface Ready {
 
 /** The durable record of a request's outcome. */
 export interface Receipt {
-  /** Whether a person, a rule or the agent decided. Absent if nobody did, and where it was not recorded. */
+  /** The kind of answerer: a person, a rule or the agent. Absent if nobody answered, and where it was not recorded. */
   answered_by?: AnsweredBy;
   /** The answer to each question. */
   answers?: Record<string, string[]>;
-  /** When it was answered. */
+  /** The time of the answer. */
   at: Timestamp;
   /** The position of the `request_resolved` event in the log. */
   cursor?: Cursor;
@@ -1616,7 +1616,7 @@ export interface Receipt {
   edited_warnings?: string[];
   /** The ids of the picked items. */
   ids?: string[];
-  /** Whether the choice lets the agent proceed. */
+  /** `true` if the choice lets the agent proceed. */
   ok?: boolean;
   /** The option chosen. */
   option_id?: string;
@@ -1624,25 +1624,25 @@ export interface Receipt {
   reason?: string;
   /** The request. */
   request_id: RequestId;
-  /** Who decided. */
+  /** The client or rule that decided. */
   resolved_by: Resolver;
   /** The final state. */
   state: RequestState;
   /** The text given (never for a secret prompt). */
   value?: string;
-  /** Whether the reader of this receipt made the decision. */
+  /** `true` if the reader of this receipt made the decision. */
   won: boolean;
 }
 
 /** A folder that a session used. */
 export interface RecentFolder {
-  /** Whether it has a git repository. */
+  /** `true` if it has a git repository. */
   git: boolean;
   /** The last part of its path. */
   name: string;
-  /** Its path. */
+  /** The path. */
   path: string;
-  /** When a session in it last changed. */
+  /** The time when a session in it last changed. */
   used_at: Timestamp;
 }
 
@@ -1650,17 +1650,17 @@ export interface RecentFolder {
 export interface RedoChange {
   /** Bring it back although a run is under way. */
   during_run?: boolean;
-  /** What was undone. */
+  /** The identifier of the undone changes. */
   patch_id: string;
 }
 
 /** A worktree to remove. */
 export interface RemoveWorktree {
-  /** Whether its branch is deleted, too; it is kept if absent. */
+  /** `true` if its branch is deleted, too; it is kept if absent. */
   delete_branch?: boolean;
   /** The `digest` of what was shown that would be lost; without it nothing is lost. */
   lost?: string | null;
-  /** Its folder, as listed. */
+  /** The folder, as listed. */
   path: string;
 }
 
@@ -1671,13 +1671,13 @@ export interface RemoveWorktree {
  * deceptive character made visible.
  */
 export interface Request {
-  /** Whether the dialect can carry a reason. */
+  /** `true` if the dialect can carry a reason. */
   allow_reason: boolean;
-  /** Whether the dialect can carry "remember this". */
+  /** `true` if the dialect can carry "remember this". */
   allow_remember: boolean;
-  /** Whether the question has changed, so that a person has to read it again. */
+  /** `true` if the question has changed, so that a person has to read it again. */
   changed?: boolean;
-  /** Whether the runtime calls the action dangerous. */
+  /** `true` if the runtime calls the action dangerous. */
   danger?: boolean;
   /** The runtime's own `danger_level`, unchanged (UI protocol: `normal` or `danger`); the gateway's judgement is `risk`. */
   danger_level?: string;
@@ -1692,11 +1692,11 @@ export interface Request {
   display: string;
   /** The length of the whole `display` in bytes, if it is cut. */
   display_bytes?: number;
-  /** Whether `display` or `message` is cut here; fetch the whole request by its id. */
+  /** `true` if `display` or `message` is cut here; fetch the whole request by its id. */
   display_truncated?: boolean;
-  /** What may be edited before it is allowed: an answer that allows it once may carry `edited`. */
+  /** The part that may be edited before it is allowed: an answer that allows it once may carry `edited`. */
   editable?: Editable;
-  /** When the request expires. */
+  /** The time when the request expires. */
   expires_at?: Timestamp;
   /** The number of the runtime's start; an answer never reaches another one. */
   generation: number;
@@ -1704,25 +1704,25 @@ export interface Request {
   items?: Item[];
   /** The agent's text. */
   message?: string;
-  /** Whether several items may be picked. */
+  /** `true` if several items may be picked. */
   multi?: boolean;
-  /** Whether a prompt takes several lines. */
+  /** `true` if a prompt takes several lines. */
   multiline?: boolean;
   /** The runtime's message, unchanged. */
   native?: Json;
-  /** Whether the request is read-only here: its runtime takes the answer only elsewhere. */
+  /** `true` if the request is read-only here: its runtime takes the answer only elsewhere. */
   observe_only?: boolean;
-  /** When it was asked. */
+  /** The time when it was asked. */
   opened_at: Timestamp;
   /** The options to choose from. */
   options: Offer[];
   /** The outcome. */
   receipt?: Receipt;
-  /** Its identifier. */
+  /** The identifier. */
   request_id: RequestId;
-  /** How often the question has changed since it was asked. */
+  /** The number of changes of the question since it was asked. */
   revision: number;
-  /** How much harm an approval could do. */
+  /** The harm that an approval could do. */
   risk: Risk;
   /** The reasons for the risk. */
   risk_reasons: string[];
@@ -1730,7 +1730,7 @@ export interface Request {
   run_id: RunId;
   /** The runtime that asks. */
   runtime_id: RuntimeId;
-  /** Whether the typed text is secret. */
+  /** `true` if the typed text is secret. */
   secret?: boolean;
   /** The session of the request. */
   session_id: SessionId;
@@ -1742,7 +1742,7 @@ export interface Request {
   title: string;
   /** The tool call that waits for the answer. */
   tool_call_id?: string;
-  /** What sort of question. */
+  /** The kind of question. */
   type: RequestType;
   /** Warnings to read before answering. */
   warnings: string[];
@@ -1767,11 +1767,11 @@ export interface Requests {
 
 /** The outcome of a request: the body of `request_resolved`. */
 export interface Resolution {
-  /** Whether a person, a rule or the agent decided. */
+  /** The kind of answerer: a person, a rule or the agent. */
   answered_by?: AnsweredBy;
   /** The answer to each question. */
   answers?: Record<string, string[]>;
-  /** When it was answered. */
+  /** The time of the answer. */
   at: Timestamp;
   /** The edited text that was allowed in place of the requested one, unchanged. */
   edited?: string;
@@ -1781,7 +1781,7 @@ export interface Resolution {
   edited_warnings?: string[];
   /** The ids of the picked items. */
   ids?: string[];
-  /** Whether the choice lets the agent go ahead. */
+  /** `true` if the choice lets the agent go ahead. */
   ok?: boolean;
   /** The option chosen. */
   option_id?: string;
@@ -1789,7 +1789,7 @@ export interface Resolution {
   reason?: string;
   /** The request. */
   request_id: RequestId;
-  /** Who decided. */
+  /** The client or rule that decided. */
   resolved_by: Resolver;
   /** The session of the request. */
   session_id: SessionId;
@@ -1814,7 +1814,7 @@ export interface RestartParams {
   session_id?: SessionId | null;
 }
 
-/** What to do when a runtime exits without being stopped. */
+/** The reaction to an exit of a runtime that was not stopped. */
 export type RestartPolicy = 'never' | 'on-failure' | 'always';
 
 /** The run to repeat; if absent, the current run, else the last one. */
@@ -1825,27 +1825,27 @@ export interface RestartRun {
 
 /** A conversation that a runtime could resume. Members that the runtime does not report are null. */
 export interface Resumable {
-  /** Its folder. */
+  /** The folder. */
   cwd: string | null;
   /** The runtime's identifier: the `native_id` of a session to open. */
   native_id: NativeId;
   /** The session of the gateway in which it is open already. */
   session_id?: SessionId;
-  /** Its title or its beginning. */
+  /** The title or its beginning. */
   title: string | null;
-  /** When it last changed. */
+  /** The time of its last change. */
   updated_at: Timestamp | null;
 }
 
 /** A page of a runtime's resumable conversations, in the runtime's order. A conversation that changes meanwhile may come twice. */
 export interface ResumablePage {
-  /** Where the next page begins, to be given as `cursor`; absent if this is the last. */
+  /** The start of the next page, to be given as `cursor`; absent if this is the last. */
   next?: string;
   /** The conversations of the page. */
   resumable: Resumable[];
 }
 
-/** Whether reading can resume at a cursor. */
+/** The verdict on a cursor: whether reading can resume there. */
 export type Resume = 'ok' | 'gap' | 'reset' | 'ahead';
 
 /** An answer to one interrupt. */
@@ -1861,12 +1861,12 @@ export interface ResumeEntry {
 /** The client's decision on an interrupt. */
 export type ResumeStatus = 'resolved' | 'cancelled';
 
-/** How many devices were revoked. */
+/** The number of devices that were revoked. */
 export interface RevokedDevices {
   revoked: number;
 }
 
-/** How much harm an approval could do, as judged by the gateway from the request alone. */
+/** The harm that an approval could do, as judged by the gateway from the request alone. */
 export type Risk = 'low' | 'elevated' | 'danger';
 
 /** A run. */
@@ -1899,11 +1899,11 @@ export interface RunAgentInput {
 export interface RunBody {
   /** The device that prompted or cancels. */
   by?: Resolver;
-  /** Whether the run is being cancelled. */
+  /** `true` if the run is being cancelled. */
   cancelling?: boolean;
   /** The idempotency key of the prompt. */
   key?: string;
-  /** Why the run failed or is being cancelled. */
+  /** The reason why the run failed or is being cancelled. */
   message?: string;
   /** The run. */
   run_id: RunId;
@@ -1911,7 +1911,7 @@ export interface RunBody {
   status: RunStatus;
   /** The agent's own stop reason. */
   stop_reason?: string;
-  /** What the run spent, as far as the agent told: only of a run that ended. */
+  /** The spending of the run, as far as the agent reported it: only of a run that ended. */
   usage?: Spending;
 }
 
@@ -1929,9 +1929,9 @@ export type RunId = string;
 export interface RunInfo {
   /** The run. */
   run_id: RunId;
-  /** Its conversation. */
+  /** The conversation. */
   session_id: SessionId;
-  /** When it began. */
+  /** The time when it began. */
   started_at: Timestamp;
   /** The run's status. */
   status: RunStatus;
@@ -1962,43 +1962,43 @@ export interface Runtime {
   cwd: string;
   /** The dialect it speaks. */
   dialect: string;
-  /** Whether its commands run in `cwd`, whatever the folder of the session is. */
+  /** `true` if its commands run in `cwd`, whatever the folder of the session is. */
   fixed_folder?: boolean;
   /** The number of starts; 0 for a process of an earlier gateway until its number is known. */
   generation: number;
-  /** When it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry. */
+  /** The time when it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry. */
   heard_at?: Timestamp;
   /** A random name of this process, made for each start. None for endpoints, and before the first start. */
   instance?: string;
-  /** Whether it outlives the gateway. */
+  /** `true` if it outlives the gateway. */
   outlives?: boolean;
   /** The process id, while it runs. */
   pid?: number;
-  /** Why it is not ready. */
+  /** The reason why it is not ready. */
   problem?: string;
   /** The reviewer of its own that it asks instead of people ("Codex's reviewer"). */
   reviewer?: string;
-  /** Its name. */
+  /** The name. */
   runtime_id: RuntimeId;
   /** The runtime's state. */
   state: RuntimeState;
   /** The end of what it wrote to stderr. */
   stderr_tail?: string;
-  /** When it last changed. */
+  /** The time of its last change. */
   updated_at: Timestamp;
 }
 
-/** How a runtime's process ended. */
+/** The exit of a runtime's process. */
 export interface RuntimeExit {
-  /** Its exit code. */
+  /** The exit code. */
   code?: number;
-  /** What the gateway knows of the cause: "stopped by NAME", "cannot start: …", "took no orders for 10 s". */
+  /** The cause, as far as the gateway knows it: "stopped by NAME", "cannot start: …", "took no orders for 10 s". */
   reason?: string;
   /** The signal that killed it (`SIGKILL` …). */
   signal?: string;
   /** The end of what it wrote to stderr. */
   stderr_tail?: string;
-  /** Whether the runtime was asked to stop; absent unless the status is `exited`. */
+  /** `true` if the runtime was asked to stop; absent unless the status is `exited`. */
   stopped?: boolean;
 }
 
@@ -2024,7 +2024,7 @@ export type RuntimeStatus = RuntimeExit & {
   generation?: number;
   /** The cause, as text. */
   message?: string;
-  /** Whether the runtime resumes an earlier conversation. */
+  /** `true` if the runtime resumes an earlier conversation. */
   resumed?: boolean;
   /** The runtime. */
   runtime_id: RuntimeId;
@@ -2051,7 +2051,7 @@ export interface Said {
   value?: string | null;
 }
 
-/** What a device may do. */
+/** A permission of a device. */
 export type Scope = 'watch' | 'prompt' | 'approve' | 'admin' | 'type' | 'ui';
 
 /** The client tools that the gateway serves to an ACP agent, inside the session's folder. None by default. */
@@ -2070,9 +2070,9 @@ export interface Server {
 
 /** A session as clients see it. */
 export interface Session {
-  /** Whether the session is archived: stored and searchable, but left out of default lists. */
+  /** `true` if the session is archived: stored and searchable, but left out of default lists. */
   archived: boolean;
-  /** When it was opened. */
+  /** The time when it was opened. */
   created_at: Timestamp;
   /** The session's working directory. */
   cwd: string;
@@ -2082,7 +2082,7 @@ export interface Session {
   doing: string | null;
   /** The beginning of a person's latest message. */
   last_user_message?: string;
-  /** Whether the session is in a terminal of its own, which is open on this machine: its person can go on there at any time. */
+  /** `true` if the session is in a terminal of its own, which is open on this machine: its person can go on there at any time. */
   linked?: boolean;
   /** The number of messages of people and of the agent; absent in sessions stored before messages were counted. */
   message_count?: number;
@@ -2092,17 +2092,17 @@ export interface Session {
   open_requests: number;
   /** The project that the folder belongs to; absent while it is not known yet. A session that has ended keeps its last one. */
   project?: Project;
-  /** When a run last began; absent until the first run. */
+  /** The time when a run last began; absent until the first run. */
   prompted_at?: Timestamp;
   /** Queued prompts, next one first. */
   queue?: Queued[];
   /** The open requests. */
   requests?: RequestId[];
-  /** Whether the session ended with its runtime and resumes when the runtime is restarted. */
+  /** `true` if the session ended with its runtime and resumes when the runtime is restarted. */
   restartable?: boolean;
   /** The run under way. */
   run_id?: RunId;
-  /** Its runtime. */
+  /** The runtime. */
   runtime_id: RuntimeId;
   /** The conversation. */
   session_id: SessionId;
@@ -2110,7 +2110,7 @@ export interface Session {
   state: SessionState;
   /** The session's title. */
   title: string | null;
-  /** When the conversation last changed; starts and exits of its runtime do not count. */
+  /** The time when the conversation last changed; starts and exits of its runtime do not count. */
   updated_at: Timestamp;
 }
 
@@ -2206,11 +2206,11 @@ export interface Skills {
 }
 
 /**
- * What a client that joins late must see of a session: the newest messages and tool calls, the latest of everything else,
+ * The view of a session for a client that joins late: the newest messages and tool calls, the latest of everything else,
  * and the cursor at which this is exact. The messages and tools are those from `before` on.
  */
 export interface Snapshot {
-  /** Where to page back from for older ones; absent unless `truncated`. */
+  /** The cursor to page back from for older ones; absent unless `truncated`. */
   before?: Cursor;
   /** The snapshot covers the log up to here; reading on after it misses and repeats nothing. */
   cursor: Cursor;
@@ -2235,15 +2235,15 @@ export interface Snapshot {
    */
   surfaces: JsonObject[];
   /**
-   * Whether `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
+   * `true` if `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
    * `GET /v1/sessions/{id}/surfaces` has them. Absent if not.
    */
   surfaces_omitted?: boolean;
   /** The newest tool calls, in order, each with its latest state. */
   tools: Tool[];
-  /** Whether retention has removed older events. */
+  /** `true` if retention has removed older events. */
   trimmed: boolean;
-  /** Whether the log has older messages and tools than these. */
+  /** `true` if the log has older messages and tools than these. */
   truncated: boolean;
 }
 
@@ -2263,7 +2263,7 @@ export interface Spending {
   cached_read_tokens?: number;
   /** The part of `input_tokens` that was stored in the model's cache. */
   cached_write_tokens?: number;
-  /** What it cost, as the agent told it: an amount for each currency. */
+  /** The cost, as the agent reported it: an amount for each currency. */
   costs?: Money[];
   /** Tokens that the model read, with those from its cache. */
   input_tokens?: number;
@@ -2304,7 +2304,7 @@ export interface StartRuntime {
   env?: Record<string, string>;
   /** The runtime's name; made from the program's if absent. */
   id?: RuntimeId | null;
-  /** Whether a program outlives the gateway; true if absent. */
+  /** `true` if a program outlives the gateway; true if absent. */
   outlive?: boolean | null;
   /** Variables to pass through from the gateway's own environment. */
   pass_env?: string[];
@@ -2320,7 +2320,7 @@ export interface StartRuntime {
   serve?: Serve | null;
   /** `_meta` to send with every ACP `session/new`. */
   session_meta?: JsonObject | null;
-  /** Whether its agents get the tools to draw surfaces; true if absent. */
+  /** `true` if its agents get the tools to draw surfaces; true if absent. */
   ui?: boolean | null;
 }
 
@@ -2347,7 +2347,7 @@ export type Subject = {
   /** The address, cut to `ABOUT_MAX` bytes. */
   url: string;
 } | {
-  /** Its name, cut to `ABOUT_MAX` bytes; the arguments are in `display`. */
+  /** The name, cut to `ABOUT_MAX` bytes; the arguments are in `display`. */
   name: string;
   type: 'tool';
 } | {
@@ -2475,9 +2475,9 @@ export interface TargetWants {
   requests: boolean;
 }
 
-/** How a program ended: by one of the two, or unknown. */
+/** The end of a program: by one of the two, or unknown. */
 export interface TerminalExit {
-  /** Its exit code. */
+  /** The exit code. */
   code?: number;
   /** The signal that ended it. */
   signal?: number;
@@ -2486,7 +2486,7 @@ export interface TerminalExit {
 /** A shared terminal: `t_` and 8 characters, minted where it is started. */
 export type TerminalId = string;
 
-/** What a shared terminal is. All text in it is safe to print. */
+/** The description of a shared terminal. All text in it is safe to print. */
 export interface TerminalInfo {
   /** Screens that show it now, each window or page one. */
   attached: number;
@@ -2494,15 +2494,15 @@ export interface TerminalInfo {
   command: string[];
   /** The folder that it was started in. */
   cwd: string;
-  /** How the program ended; absent while it runs. */
+  /** The end of the program; absent while it runs. */
   exited?: TerminalExit;
   /** The program's process id. */
   pid: number;
-  /** Its size. */
+  /** The size. */
   size: TerminalSize;
-  /** When it was started. */
+  /** The time when it was started. */
   started_at: Timestamp;
-  /** Its identifier. */
+  /** The identifier. */
   terminal_id: TerminalId;
   /** The title that the program gave it; empty if it gave none. */
   title: string;
@@ -2524,7 +2524,7 @@ export interface Terminals {
 
 /** The ticket of a phone that joined. */
 export interface Ticket {
-  /** When the pairing expires. */
+  /** The time when the pairing expires. */
   expires_at: Timestamp;
   /** The number that the computer shows too. */
   number: number;
@@ -2543,7 +2543,7 @@ export type Timestamp = string;
 export interface TlsListenerView {
   /** The address that it listens on. */
   address: string;
-  /** Whether the configuration has it, and so it cannot be removed. */
+  /** `true` if the configuration has it, and so it cannot be removed. */
   configured: boolean;
   /** The names of its certificate. */
   names: string[];
@@ -2582,9 +2582,9 @@ export interface ToolCall {
 export interface Touched {
   /** The number of added lines, if counted. */
   added?: number;
-  /** Whether the whole file is overwritten. */
+  /** `true` if the whole file is overwritten. */
   new?: boolean;
-  /** Its path, cut to `ABOUT_MAX` bytes. */
+  /** The path, cut to `ABOUT_MAX` bytes. */
   path: string;
   /** The number of removed lines, if counted. */
   removed?: number;
@@ -2599,7 +2599,7 @@ export interface UiCapabilities {
 
 /** A change to undo. */
 export interface UndoChange {
-  /** Its digest in the list: nothing is undone if the file is another meanwhile. */
+  /** The digest in the list: nothing is undone if the file is another meanwhile. */
   digest: string;
   /** Undo although a run is under way. */
   during_run?: boolean;
@@ -2609,7 +2609,7 @@ export interface UndoChange {
   path: string;
 }
 
-/** What was undone. */
+/** A change that was undone. */
 export interface UndoneChange {
   /** The patch; empty for a file that is not compared by lines. */
   patch: string;
@@ -2619,7 +2619,7 @@ export interface UndoneChange {
   path: string;
 }
 
-/** What was undone. */
+/** The result of an undo. */
 export interface UndoneChanges {
   /** Newest first; at most 200. */
   undone: KeptPatch[];
@@ -2631,12 +2631,12 @@ export interface Update {
   [member: string]: unknown;
 }
 
-/** What rows are the sums of. */
+/** The subject of a sum: one row for each. */
 export type UsageBy = 'day' | 'runtime' | 'project' | 'session' | 'run';
 
 /** A sum. It has the names that belong to what it is the sum of. */
 export interface UsageRow {
-  /** When the last of it was told, to a quarter of an hour. */
+  /** The time of the last report, to a quarter of an hour. */
   at: Timestamp;
   /** The day. */
   day?: string;
@@ -2650,13 +2650,13 @@ export interface UsageRow {
   session_id?: SessionId;
   /** The session's title. */
   title?: string;
-  /** What was spent. */
+  /** The sum of the row. */
   usage: Spending;
 }
 
-/** What was spent, of what the caller may see. */
+/** The spending of the sessions that the caller may see. */
 export interface UsageSums {
-  /** What rows are the sums of. */
+  /** The subject of each row. */
   by: UsageBy;
   /** The first day. */
   from: string;
@@ -2668,9 +2668,9 @@ export interface UsageSums {
   to: string;
   /** The sum of all rows, also of those that are left out. */
   total: Spending;
-  /** Whether rows were left out by `limit`. */
+  /** `true` if rows were left out by `limit`. */
   truncated: boolean;
-  /** Where the days begin: minutes ahead of UTC. */
+  /** The offset of the days: minutes ahead of UTC. */
   utc_offset: number;
 }
 
@@ -2703,13 +2703,13 @@ export interface WorktreeLosses {
 export interface WorktreeView {
   /** The branch that was made with it. */
   branch: string;
-  /** When it was made. */
+  /** The time when it was made. */
   made_at: Timestamp;
-  /** Whether its folder is gone. */
+  /** `true` if its folder is gone. */
   missing: boolean;
-  /** Its folder. */
+  /** The folder. */
   path: string;
-  /** Why its state cannot be told. */
+  /** The reason why its state cannot be told. */
   problem?: string;
   /** The repository's main folder. */
   root: string;

@@ -36,13 +36,13 @@ impl RequestKey {
         &self.id
     }
 
-    /// Whether this key, as a session has it, means the question with the key `known`. A key without an occurrence means the current
-    /// question of its name.
+    /// Returns whether this key, as a session has it, means the question with the key `known`. A key without an occurrence means the
+    /// current question of its name.
     pub fn means(&self, known: &Self) -> bool {
         self.id == known.id && (self.occurrence == known.occurrence || self.occurrence == 0)
     }
 
-    /// Whether it has no occurrence.
+    /// Returns whether it has no occurrence.
     pub fn is_bare(&self) -> bool {
         self.occurrence == 0
     }

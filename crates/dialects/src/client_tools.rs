@@ -46,7 +46,7 @@ pub enum ClientToolWork {
         env: Vec<(String, String)>,
         /// The working directory, absolute; `None` is the session's folder.
         cwd: Option<String>,
-        /// How many bytes of its output to keep, from the end.
+        /// The number of bytes of its output to keep, from the end.
         keep: Option<u64>,
     },
     /// Read a command's output so far: [`ClientToolResult::Output`].
@@ -89,11 +89,11 @@ pub enum ClientToolResult {
     Fine,
     /// A command's output.
     Output {
-        /// Its last bytes, as text.
+        /// The last bytes, as text.
         text: String,
-        /// Whether older bytes were dropped.
+        /// `true` if older bytes were dropped.
         cut: bool,
-        /// How it ended, if it has.
+        /// The end of the command, once it has ended.
         end: Option<CommandEnd>,
     },
     /// A command ended.
@@ -102,21 +102,21 @@ pub enum ClientToolResult {
     Served {
         /// The client.
         by: Resolver,
-        /// Its result, as JSON, or its JSON-RPC error: code and message.
+        /// The result, as JSON, or its JSON-RPC error: code and message.
         outcome: Result<String, (i64, String)>,
     },
 }
 
-/// How a command ended: its code or its signal; neither if the system did not report it.
+/// The end of a command: its code or its signal; neither if the system did not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandEnd {
-    /// Its exit code.
+    /// The exit code.
     pub code: Option<i32>,
     /// The name of the signal that killed it.
     pub signal: Option<String>,
 }
 
-/// Why a client tool call failed, with a message.
+/// The reason why a client tool call failed, with a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientToolError {
     /// The file does not exist.

@@ -11,7 +11,7 @@ use plexus_protocol::text::clean;
 const DETAILS_MAX: usize = 1500;
 /// Bytes of an error's data that are read.
 const DATA_MAX: usize = 64 * 1024;
-/// How many nested errors are followed.
+/// Most nested errors that are followed.
 const CAUSES_MAX: usize = 8;
 /// Members that describe the error, best first.
 const MESSAGE_MEMBERS: &[&str] = &[
@@ -42,7 +42,7 @@ impl RuntimeError {
     }
 }
 
-/// Whether an error's message explains nothing.
+/// Returns whether an error's message explains nothing.
 pub fn says_nothing(words: &str) -> bool {
     let words = words.trim().trim_end_matches(['.', '!']).to_ascii_lowercase();
     let plain = ["", "error", "internal error", "internal server error", "server error", "unknown error", "failed"];

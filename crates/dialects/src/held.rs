@@ -13,7 +13,7 @@ pub(super) const SHARE: usize = 16;
 /// Questions that are open at once on a connection; beyond them each session has its share only.
 pub(super) const ASKS_MAX: usize = 256;
 
-/// Whether a session may open one more question, where it has `own` open, and its connection `all`.
+/// Returns whether a session may open one more question, where it has `own` open, and its connection `all`.
 pub(super) fn has_room(own: usize, all: usize) -> bool {
     own < SHARE || all < ASKS_MAX
 }
@@ -61,12 +61,12 @@ impl HeldQuestions {
         self.0.iter().map(|held| held.frame.len()).sum()
     }
 
-    /// Whether a question with this id waits.
+    /// Returns whether a question with this id waits.
     pub(super) fn has(&self, id: &str) -> bool {
         self.0.iter().any(|held| held.id == id)
     }
 
-    /// Whether a question of this session waits.
+    /// Returns whether a question of this session waits.
     pub(super) fn waits(&self, native: Option<&NativeId>) -> bool {
         self.0.iter().any(|held| held.native.as_ref() == native)
     }
@@ -113,7 +113,7 @@ impl HeldRequests {
         self.0.iter().map(|(_, ask)| ask.native.len()).sum()
     }
 
-    /// Whether a question of this session waits.
+    /// Returns whether a question of this session waits.
     pub(super) fn waits(&self, native: Option<&NativeId>) -> bool {
         self.0.iter().any(|(of, _)| of.as_ref() == native)
     }

@@ -17,7 +17,7 @@ pub struct HttpRequest {
     pub path: String,
     /// The JSON body.
     pub body: Option<Bytes>,
-    /// Whether it carries a decision, an answer or a cancel: it overtakes reads, and is sent before the connection is closed.
+    /// `true` if it carries a decision, an answer or a cancel: it overtakes reads, and is sent before the connection is closed.
     pub decides: bool,
     /// The session that it is about: requests of one session are sent one after the other, in parallel to those of other sessions. `None`:
     /// it is about the whole endpoint, and is sent alone.
@@ -25,12 +25,12 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// Whether it changes nothing, so that it may be retried.
+    /// Returns whether it changes nothing, so that it may be retried.
     pub fn reads(&self) -> bool {
         self.method == "GET"
     }
 
-    /// Whether it changes something and is no decision: later requests of the session wait for it.
+    /// Returns whether it changes something and is no decision: later requests of the session wait for it.
     pub fn acts(&self) -> bool {
         !self.reads() && !self.decides
     }

@@ -131,7 +131,7 @@ impl<'a> Fields<'a> {
         self.0.iter().find(|(key, value)| key == name && value.get() != "null").map(|(_, value)| *value)
     }
 
-    /// Whether two members have the same name, so that readers may disagree on the object.
+    /// Returns whether two members have the same name, so that readers may disagree on the object.
     pub fn ambiguous(&self) -> bool {
         let mut names: Vec<&str> = self.0.iter().map(|(key, _)| key.as_ref()).collect();
         names.sort_unstable();
@@ -161,13 +161,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// Whether `frame` nests no deeper than [`DEPTH_MAX`]. Most frames have fewer brackets than that: counting them is several times cheaper
-/// than skipping strings.
+/// Returns whether `frame` nests no deeper than [`DEPTH_MAX`]. Most frames have fewer brackets than that: counting them is several times
+/// cheaper than skipping strings.
 pub(super) fn shallow(frame: &[u8]) -> bool {
     frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= DEPTH_MAX || depth(frame) <= DEPTH_MAX
 }
 
-/// Whether the text has several lines.
+/// Returns whether the text has several lines.
 fn is_multiline(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'\r' | b'\n'))
 }

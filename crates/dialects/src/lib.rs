@@ -76,7 +76,7 @@ pub trait Dialect: Send {
         &[]
     }
 
-    /// What an endpoint without the event stream is, and how to fix it, from the replies to [`probes`](Self::probes); `None` if unknown.
+    /// Returns what an endpoint without the event stream is, and the fix, from the replies to [`probes`](Self::probes); `None` if unknown.
     fn mistaken(&self, _probed: &[Result<HttpReply, String>]) -> Option<&'static str> {
         None
     }
@@ -116,7 +116,7 @@ pub trait Dialect: Send {
     /// The capabilities of the runtime, as far as reported. Read once it is ready, and again when it has opened a session.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether commands run in the folder of the runtime's process, whatever the folder of the session is. Read once it is ready.
+    /// Returns whether commands run in the folder of the runtime's process, whatever the folder of the session is. Read once it is ready.
     fn fixed_folder(&self) -> bool {
         false
     }
@@ -126,7 +126,7 @@ pub trait Dialect: Send {
         None
     }
 
-    /// How its runtimes are reached: `command` for programs, and URL schemes of endpoints (`ws`, `unix`, `http`).
+    /// Returns the ways to reach its runtimes: `command` for programs, and URL schemes of endpoints (`ws`, `unix`, `http`).
     fn reached_by(&self) -> &'static [&'static str] {
         &["command"]
     }
@@ -158,7 +158,7 @@ pub struct Outbox {
     pub fetches: Vec<HttpRequest>,
     /// Client tool calls, to be run at once and in parallel.
     pub client_tools: Vec<ClientToolCall>,
-    /// When to call [`Dialect::wake`], from now; the driver keeps the earliest.
+    /// The time from now at which to call [`Dialect::wake`]; the driver keeps the earliest.
     pub wake_after: Option<Duration>,
 }
 
@@ -183,7 +183,7 @@ pub enum RuntimeEvent {
         native: NativeId,
         /// Events that come with the session (modes, models, options).
         drafts: Vec<EventDraft>,
-        /// Whether it is the requested conversation.
+        /// The conversation that was opened: the requested one or another.
         how: OpenedAs,
     },
     /// A session could not be opened.
@@ -229,7 +229,7 @@ pub enum RuntimeEvent {
         native: Option<NativeId>,
         /// The question's key.
         key: RequestKey,
-        /// Who answered it outside of the gateway, and with which option.
+        /// The answer from outside of the gateway, and its author.
         elsewhere: Option<AnsweredElsewhere>,
     },
     /// The gateway's answer came too late: somebody had answered outside of the gateway.
@@ -238,7 +238,7 @@ pub enum RuntimeEvent {
         native: Option<NativeId>,
         /// The question's key.
         key: RequestKey,
-        /// Who answered it, and with which option.
+        /// The answer, and its author.
         elsewhere: AnsweredElsewhere,
     },
     /// A run began that the gateway did not start: another client of the runtime prompted it. It ends with [`RuntimeEvent::Done`], not with
@@ -246,23 +246,23 @@ pub enum RuntimeEvent {
     Began {
         /// The session.
         native: NativeId,
-        /// Who prompted it, if known ("another client of Codex").
+        /// The author of the prompt, if known ("another client of Codex").
         by: String,
     },
     /// The run reported with [`RuntimeEvent::Began`] ended.
     Done {
         /// The session.
         native: NativeId,
-        /// How it ended.
+        /// The end of the run.
         end: RunEnd,
     },
     /// The runtime has a session that the gateway did not open; the gateway may open it with [`RuntimeCommand::Open`].
     Found {
         /// The session.
         native: NativeId,
-        /// Its working directory, if known.
+        /// The working directory, if known.
         cwd: Option<String>,
-        /// Its title, if known.
+        /// The title, if known.
         title: Option<String>,
     },
     /// The run started by [`RuntimeCommand::Prompt`] ended.
@@ -271,17 +271,17 @@ pub enum RuntimeEvent {
         native: NativeId,
         /// The prompt.
         ticket: Ticket,
-        /// How it ended.
+        /// The end of the run.
         end: RunEnd,
     },
     /// A session ended in the runtime, which goes on: the terminal that it was in was closed.
     Closed {
         /// The session.
         native: NativeId,
-        /// Why, in words.
+        /// The reason, in words.
         why: String,
     },
-    /// How much of an endpoint's session was reported, including this step: stored in one commit with those events. It comes back with
+    /// The reported part of an endpoint's session, including this step: stored in one commit with those events. It comes back with
     /// [`ResumeTarget::carried`] when the session is opened again, in this gateway or the next.
     Checkpoint {
         /// The session.
@@ -331,7 +331,7 @@ impl RuntimeEvent {
     }
 }
 
-/// Which conversation was opened.
+/// The conversation that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAs {
     /// A new one.
@@ -354,7 +354,7 @@ pub struct AnsweredElsewhere {
 pub struct AgentReview {
     /// The reviewer ("Codex's reviewer").
     pub by: String,
-    /// Whether the action was allowed.
+    /// `true` if the action was allowed.
     pub allowed: bool,
     /// The reviewer's reason, in its own words.
     pub reason: Option<String>,
@@ -400,9 +400,9 @@ impl EventDraft {
 pub struct ToolCallRef {
     /// The runtime's identifier of the tool call.
     pub id: String,
-    /// Whether the call is over (completed or failed).
+    /// `true` if the call is over (completed or failed).
     pub over: bool,
-    /// Which call of one of the gateway's own tools it is; only where the agent's server shares its tools among sessions.
+    /// The call of one of the gateway's own tools; only where the agent's server shares its tools among sessions.
     pub own: Option<CallDigest>,
 }
 
@@ -416,7 +416,7 @@ impl ToolCallRef {
 /// A question from a runtime, before the gateway makes a request of it.
 #[derive(Debug)]
 pub struct AgentRequest {
-    /// Its key.
+    /// The key.
     pub key: RequestKey,
     /// The type of the question.
     pub kind: RequestType,
@@ -430,25 +430,25 @@ pub struct AgentRequest {
     pub options: Vec<Offer>,
     /// The items to pick from.
     pub items: Vec<Item>,
-    /// Whether several items may be picked.
+    /// `true` if several items may be picked.
     pub multi: bool,
     /// The initial text of a prompt.
     pub default_value: Option<String>,
-    /// Whether a prompt takes several lines.
+    /// `true` if a prompt takes several lines.
     pub multiline: bool,
     /// The expected answer to a prompt or pick.
     pub expects: ExpectedAnswer,
-    /// Whether the typed text is secret.
+    /// `true` if the typed text is secret.
     pub secret: bool,
     /// The runtime's own word for the danger of the action.
     pub danger_level: Option<String>,
-    /// Whether a reason can be sent back.
+    /// `true` if a reason can be sent back.
     pub allow_reason: bool,
-    /// Whether "remember this" can be sent back.
+    /// `true` if "remember this" can be sent back.
     pub allow_remember: bool,
-    /// Whether no answer can be sent back: people see it here and answer it elsewhere.
+    /// `true` if no answer can be sent back: people see it here and answer it elsewhere.
     pub observe_only: bool,
-    /// What may be edited before it is allowed, if the dialect can send the edit.
+    /// The part that may be edited before it is allowed, if the dialect can send the edit.
     pub editable: Option<Editable>,
     /// The tool call that waits for the answer.
     pub tool_call_id: Option<String>,
@@ -500,13 +500,13 @@ impl AgentRequest {
 pub struct ExpectedAnswer {
     /// The agent's name of the field.
     pub field: Option<String>,
-    /// Whether an empty answer is allowed.
+    /// `true` if an empty answer is allowed.
     pub optional: bool,
     /// The bounds of the text, or of the number of choices.
     pub fits: Fits,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
     /// `Completed`, `Error` or `Cancelled`.
@@ -579,9 +579,9 @@ pub enum RuntimeCommand {
         native: Option<NativeId>,
         /// The method, as the client wrote it.
         method: String,
-        /// Its parameters, untouched.
+        /// The parameters, untouched.
         params: Option<Box<RawValue>>,
-        /// Whether it is a notification, which has no reply.
+        /// `true` if it is a notification, which has no reply.
         notify: bool,
     },
 }
@@ -591,7 +591,7 @@ pub enum RuntimeCommand {
 pub struct ResumeTarget {
     /// The runtime's own id of it.
     pub native: NativeId,
-    /// Whether the log has its history: then the runtime's replay is dropped, and if the runtime cannot resume it a new one is opened in
+    /// `true` if the log has its history: then the runtime's replay is dropped, and if the runtime cannot resume it a new one is opened in
     /// its place. Else the replay becomes events, and no new one is opened.
     pub known: bool,
     /// The state that an earlier connection to the endpoint left, if the log has it: then only later events are reported.
@@ -639,7 +639,7 @@ pub fn find(name: &str) -> Option<MakeDialect> {
     TABLE.iter().find(|(known, _)| *known == name).map(|(_, make)| *make)
 }
 
-/// How deep `json` nests, outside of strings. One pass, no allocation; the text may be invalid.
+/// Returns the nesting depth of `json`, outside of strings. One pass, no allocation; the text may be invalid.
 pub fn depth(json: &[u8]) -> usize {
     let (mut now, mut most, mut in_string, mut escaped) = (0usize, 0usize, false, false);
     for &byte in json {

@@ -1,13 +1,14 @@
-//! What agents' own terminals say to the gateway: the messages between a helper that an agent starts (a hook), the gateway's link
+//! The messages of agents' own terminals to the gateway: those between a helper that an agent starts (a hook), the gateway's link
 //! endpoint, and the dialect of that agent.
 //!
-//! A helper opens a connection, writes a [`HelperHello`] and then the agent's own JSON, each on one line. Most helpers end at once; one that
-//! waits is sent a [`HelperExit`] and ends as that says. The endpoint passes every message to the dialect as a [`LinkFrame`], and what the
-//! dialect sends as a [`LinkReply`] to the helper. Transcripts are read, and processes checked, by requests to the endpoint
+//! A helper opens a connection, writes a [`HelperHello`] and then the agent's own JSON, each on one line. Most helpers end at once; one
+//! that waits is sent a [`HelperExit`] and ends as that says. The endpoint passes every message to the dialect as a [`LinkFrame`], and what
+//! the dialect sends as a [`LinkReply`] to the helper. Transcripts are read, and processes checked, by requests to the endpoint
 //! ([`transcript_path`], [`process_path`]), as are keys typed in a shared terminal ([`terminal_path`]).
 //!
-//! A helper inside the agent's own process stays connected: a tunnel. After its [`HelperHello`] it writes any number of [`TunnelLine`]s: events,
-//! and the replies to requests, which the dialect makes by the endpoint ([`tunnel_path`]) and the tunnel is sent as [`TunnelRequest`]s.
+//! A helper inside the agent's own process stays connected: a tunnel. After its [`HelperHello`] it writes any number of [`TunnelLine`]s:
+//! events, and the replies to requests, which the dialect makes by the endpoint ([`tunnel_path`]) and the tunnel is sent as
+//! [`TunnelRequest`]s.
 
 use plexus_protocol::TerminalId;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use serde_json::value::RawValue;
 /// An agent whose own terminals are sessions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LinkedAgent {
-    /// Its name, as helpers give it.
+    /// The name, as helpers give it.
     pub name: &'static str,
     /// The dialect of its helpers, and the name of the runtime that has its sessions.
     pub dialect: &'static str,
@@ -31,7 +32,7 @@ pub const LINKED_AGENTS: &[LinkedAgent] = &[
     LinkedAgent { name: "gemini", dialect: "gemini-terminal" },
 ];
 
-/// Whether the sessions of a dialect are in terminals of their own.
+/// Returns whether the sessions of a dialect are in terminals of their own.
 pub fn in_terminal(dialect: &str) -> bool {
     LINKED_AGENTS.iter().any(|agent| agent.dialect == dialect)
 }
@@ -39,17 +40,17 @@ pub fn in_terminal(dialect: &str) -> bool {
 /// The version of the messages. A helper and a gateway of different versions ignore what they do not know.
 pub const LINK_VERSION: u32 = 1;
 
-/// What a helper is for.
+/// The purpose of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperRole {
-    /// It reports an event, and has ended.
+    /// The helper reports an event, and has ended.
     Event,
-    /// It waits for the answer to a question that the terminal shows beside it.
+    /// The helper waits for the answer to a question that the terminal shows beside it.
     Question,
-    /// It waits for a prompt, to wake the agent with.
+    /// The helper waits for a prompt, to wake the agent with.
     Inbox,
-    /// It stays connected: it reports what happens in its process, and makes requests there.
+    /// The helper stays connected: it reports what happens in its process, and makes requests there.
     Tunnel,
 }
 
@@ -60,7 +61,7 @@ pub struct HelperHello {
     pub link: u32,
     /// The agent, by the name of its [`LinkedAgent`].
     pub agent: String,
-    /// What the helper is for.
+    /// The purpose of the helper.
     pub role: HelperRole,
     /// A random name of the helper. It is the same after it has connected again.
     pub id: String,
@@ -71,7 +72,7 @@ pub struct HelperHello {
     pub terminal: Option<String>,
 }
 
-/// What a helper does at its end: as the gateway says, it decides nothing.
+/// The action of a helper at its end: as the gateway says, it decides nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelperExit {
     /// Text for its stdout.
@@ -80,7 +81,7 @@ pub struct HelperExit {
     /// Text for its stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
-    /// Its exit code.
+    /// The exit code.
     #[serde(default)]
     pub code: u8,
 }
@@ -90,7 +91,7 @@ pub struct HelperExit {
 pub struct LinkFrame<'a> {
     /// The connection of a helper; 0 for what is about a process.
     pub connection: u64,
-    /// When the process of the agent started.
+    /// The time when the process of the agent started.
     #[serde(default)]
     pub started: u64,
     /// The helper and its message, if this is one.
@@ -101,7 +102,7 @@ pub struct LinkFrame<'a> {
     pub ended: Option<u32>,
 }
 
-/// What a helper said.
+/// A message of a helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HelperMessage<'a> {
     /// The helper.
@@ -111,12 +112,12 @@ pub struct HelperMessage<'a> {
     pub event: &'a RawValue,
 }
 
-/// What a dialect has sent to a helper.
+/// A reply of a dialect to a helper.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LinkReply {
     /// The connection of the helper. A tunnel is hung up on.
     pub connection: u64,
-    /// How it ends.
+    /// The action of the helper at its end.
     pub exit: HelperExit,
 }
 
@@ -142,12 +143,12 @@ pub struct TunnelReply<'a> {
     /// The body, as JSON.
     #[serde(default, borrow)]
     pub body: Option<&'a RawValue>,
-    /// Why there is no reply, in words.
+    /// The reason why there is no reply, in words.
     #[serde(default)]
     pub error: Option<String>,
 }
 
-/// What a tunnel is asked to request in its process: written as `{"request": …}`.
+/// A request that a tunnel makes in its process: written as `{"request": …}`.
 #[derive(Debug, Serialize)]
 pub struct TunnelRequest<'a> {
     /// Comes back with the reply.
@@ -203,9 +204,9 @@ pub enum LinkRequest {
 pub struct TranscriptPart {
     /// The file.
     pub path: std::path::PathBuf,
-    /// Where the part begins.
+    /// The position of the part.
     pub offset: u64,
-    /// Its greatest length.
+    /// The greatest length.
     pub length: u64,
 }
 

@@ -26,18 +26,18 @@ const CODEX_MAX: usize = 100;
 pub struct ListedConversation {
     /// The runtime's own id of it.
     pub native: String,
-    /// Its title, or its first message, if reported: one line.
+    /// The title, or its first message, if reported: one line.
     pub title: Option<String>,
-    /// Its working directory, if reported.
+    /// The working directory, if reported.
     pub cwd: Option<String>,
-    /// When it last changed, if reported.
+    /// The time of its last change, if reported.
     pub updated_at: Option<Timestamp>,
 }
 
 /// A runtime's reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationList {
-    /// Its conversations, in its own order.
+    /// The conversations, in its own order.
     pub kept: Vec<ListedConversation>,
     /// The cursor of the next page, in the runtime's own form.
     pub next: Option<String>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// How long OpenCode waits for a call of a tool, in milliseconds: longer than any takes.
+/// Time that OpenCode waits for a call of a tool, in milliseconds: longer than any takes.
 const OPENCODE_TIMEOUT_MS: u32 = 120_000;
 
 /// An MCP server for the agent of one session.
@@ -16,13 +16,13 @@ pub enum McpServer {
     /// The gateway's own: a program that the agent starts and speaks to on stdio. Its tools need no approval, since the gateway asks
     /// people itself where they have to be asked.
     Own {
-        /// Its name, unlike that of any server of the agent's own configuration.
+        /// The name, unlike that of any server of the agent's own configuration.
         name: String,
         /// The program, absolute.
         command: String,
-        /// Its arguments; none is secret.
+        /// The arguments; none is secret.
         args: Vec<String>,
-        /// Its variables; none is secret.
+        /// The variables; none is secret.
         env: BTreeMap<String, String>,
     },
     /// One that a client named, in ACP's form.
@@ -53,7 +53,7 @@ impl McpServer {
         Some(json!({ "name": name, "config": config }))
     }
 
-    /// Its name; `None` for a server that a client named.
+    /// The name; `None` for a server that a client named.
     pub(crate) fn own_name(&self) -> Option<&str> {
         match self {
             Self::Own { name, .. } => Some(name),

@@ -17,16 +17,16 @@ pub use player::{Played, Player, frame_line, request_line};
 /// One line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordingEntry {
-    /// Who said it, or what it is.
+    /// The author or the kind of the line.
     pub dir: Direction,
     /// The number of the HTTP request or client tool call that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// What was said, as text.
+    /// The content, as text.
     pub line: String,
 }
 
-/// Who said a line of a recording, or what it is.
+/// The author or the kind of a line of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -36,16 +36,16 @@ pub enum Direction {
     Open,
     /// An earlier gateway's state was taken over: the state.
     Restored,
-    /// What the gateway was asked: a [`RuntimeCommand`](crate::RuntimeCommand) as JSON.
+    /// A command of the gateway: a [`RuntimeCommand`](crate::RuntimeCommand) as JSON.
     Command,
-    /// What the runtime was told: a frame, or an HTTP request as `METHOD PATH BODY`.
+    /// A message to the runtime: a frame, or an HTTP request as `METHOD PATH BODY`.
     In,
-    /// What the runtime said: a frame, or an event of its stream.
+    /// A message of the runtime: a frame, or an event of its stream.
     Out,
     /// The reply to an HTTP request as `STATUS BODY`; the status 0 and why where there was none. Without an `id` it is
     /// to the `in` before it.
     Reply,
-    /// What came of a client tool call, as JSON.
+    /// The outcome of a client tool call, as JSON.
     Done,
     /// The time that the dialect had asked for was over.
     Wake,
@@ -56,7 +56,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Its name in a recording.
+    /// The name in a recording.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::About => "about",
@@ -74,7 +74,7 @@ impl Direction {
     }
 }
 
-/// What the first line of a recording says.
+/// The content of the first line of a recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RecordingHead {
     /// The version of the gateway.
@@ -95,9 +95,9 @@ impl RecordingHead {
 /// A line of a recording that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingError {
-    /// Which, counting from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub why: String,
 }
 

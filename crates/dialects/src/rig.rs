@@ -28,7 +28,7 @@ pub struct Rig {
     pub wakes: usize,
     /// The last checkpoint.
     pub checkpoint: Option<String>,
-    /// What ACP says of the messages, where that is the dialect.
+    /// The check of messages against ACP's schema, where that is the dialect.
     schema: Option<SchemaCheck>,
 }
 

@@ -44,9 +44,9 @@ const AFTER: [&str; 7] = ["newstring", "newtext", "newstr", "new", "replace", "n
 const WHOLE: [&str; 5] = ["content", "contents", "text", "filetext", "body"];
 /// Members that hold an address.
 const ADDRESSES: [&str; 4] = ["url", "uri", "address", "href"];
-/// How many levels an input may be wrapped.
+/// Most levels that an input may be wrapped.
 const DEEP: usize = 3;
-/// How deep a command is searched for in an input; anything deeper could be one.
+/// Most levels of an input that are searched for a command; anything deeper could be one.
 const LOOKED: usize = 16;
 
 /// A member's name without case and separators: `commandLine`, `command_line`, `Command-Line`.
@@ -118,18 +118,18 @@ fn read(raw: &RawValue, deep: usize) -> Option<RequestSubject> {
     }
 }
 
-/// Whether a member has the name of a command.
+/// Returns whether a member has the name of a command.
 fn has_command(fields: &Input<'_>) -> bool {
     !fields.all(&COMMANDS).is_empty() || !fields.all(&LISTS).is_empty()
 }
 
-/// Whether a tool's input has a command, or could have one, readable or not.
+/// Returns whether a tool's input has a command, or could have one, readable or not.
 pub(super) fn may_run(raw: &RawValue) -> bool {
     Input::of(raw)
         .is_none_or(|fields| has_command(&fields) || fields.0.iter().any(|(_, value)| may_hold_command(value, LOOKED)))
 }
 
-/// Whether text somewhere in a value has the name of a command.
+/// Returns whether text somewhere in a value has the name of a command.
 fn may_hold_command(raw: &RawValue, deep: usize) -> bool {
     let nested = raw.get().starts_with(['{', '[']);
     if deep == 0 || !nested {

@@ -34,10 +34,10 @@ use crate::{exit, wire};
 use plexus_protocol::text::printable;
 use plexus_protocol::{RuntimeId, RuntimeSpec};
 
-/// How long a holder may take to start its program. It takes milliseconds, more on a busy machine.
+/// Time that a holder may take to start its program. It takes milliseconds, more on a busy machine.
 const READY_WAIT: Duration = Duration::from_secs(30);
 
-/// How long a holder may take to answer; one that does not is stopped, or stuck in the kernel.
+/// Time that a holder may take to answer; one that does not is stopped, or stuck in the kernel.
 const WELCOME_WAIT: Duration = Duration::from_secs(10);
 
 /// Most bytes queued for a holder; beyond that the connection is dropped and made again.
@@ -50,10 +50,10 @@ const DEPOSITS_MAX: usize = 16 * 1024 * 1024;
 /// Most bytes of input queued in the gateway for a runtime that does not read; beyond that the runtime is stuck.
 const BLOCKED_MAX: usize = 64 * 1024 * 1024;
 
-/// How long queued messages may take to be sent after the client was dropped.
+/// Time that queued messages may take to be sent after the client was dropped.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How much longer than the sum of its timeouts a holder may take to stop its runtime: killed processes may take a while to vanish.
+/// Time beyond the sum of its timeouts that a holder may take to stop its runtime: killed processes may take a while to vanish.
 const STOP_SLACK: Duration = Duration::from_secs(20);
 /// Interval at which [`stop`] checks whether the holder is gone.
 const GONE_POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -74,11 +74,11 @@ pub struct Program {
     pub path: PathBuf,
     /// The arguments, without the program's name.
     pub args: Vec<String>,
-    /// Its whole environment.
+    /// The whole environment.
     pub env: BTreeMap<OsString, OsString>,
 }
 
-/// Why input for a runtime was refused.
+/// The reason why input for a runtime was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
     /// Too much input is queued.
@@ -102,7 +102,7 @@ pub struct HolderClient {
     next: u64,
     /// Output before this offset was delivered over an earlier connection.
     delivered_to: u64,
-    /// Whether the last message was delivered.
+    /// `true` if the last message was delivered.
     ended: bool,
 }
 
@@ -143,7 +143,7 @@ pub enum HolderNews {
     /// The runtime ended, and all its output was delivered. The last message. Answer it with [`HolderClient::bye`] once everything is
     /// stored.
     Exited {
-        /// Its exit code, if it exited.
+        /// The exit code, if it exited.
         code: Option<i32>,
         /// The signal that killed it, if any. Both are `None` if the system did not report either.
         signal: Option<i32>,
@@ -494,7 +494,7 @@ impl HolderClient {
         Ok(())
     }
 
-    /// Whether the holder takes [steps](Self::step).
+    /// Returns whether the holder takes [steps](Self::step).
     pub fn takes_steps(&self) -> bool {
         self.version >= 2
     }
@@ -504,7 +504,7 @@ impl HolderClient {
         &self.instance
     }
 
-    /// Whether the holder's version has no instance ids.
+    /// Returns whether the holder's version has no instance ids.
     pub fn is_nameless(&self) -> bool {
         self.version < 2
     }
@@ -515,7 +515,7 @@ impl HolderClient {
         (!queue.blocked.is_empty()).then_some(queue.last_progress)
     }
 
-    /// Whether the holder keeps so much state that no more should be sent before some of it is acknowledged.
+    /// Returns whether the holder keeps so much state that no more should be sent before some of it is acknowledged.
     pub fn heavy(&self) -> bool {
         self.connection().is_some_and(|connection| connection.queue().deposits.heavy())
     }
@@ -525,7 +525,7 @@ impl HolderClient {
         self.processes
     }
 
-    /// Whether a holder is connected, and not only its file open.
+    /// Returns whether a holder is connected, and not only its file open.
     pub fn is_live(&self) -> bool {
         self.connection().is_some()
     }
@@ -674,7 +674,7 @@ fn instance(welcome: &Welcome) -> String {
     })
 }
 
-/// Why there is no connection to a holder.
+/// The reason why there is no connection to a holder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HolderNotFound {
     /// Nobody listens at the path: the holder is gone.

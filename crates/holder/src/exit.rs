@@ -4,7 +4,7 @@ use std::process::ExitStatus;
 
 use rustix::process::Signal;
 
-/// How a process ended: its exit code, or the name of the signal that killed it.
+/// Returns the exit code of a process, or the name of the signal that killed it.
 pub fn ended(status: ExitStatus) -> (Option<i32>, Option<String>) {
     use std::os::unix::process::ExitStatusExt;
     (status.code(), status.signal().map(signal_name))

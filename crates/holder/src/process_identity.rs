@@ -11,7 +11,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pid: Pid,
-    /// When it started, in the system's own units.
+    /// The time of its start, in the system's own units.
     start: u64,
 }
 
@@ -27,12 +27,12 @@ impl Process {
         self.pid.as_raw_pid().unsigned_abs()
     }
 
-    /// When it started, in the system's own units: with the pid it names the process, also to a later gateway.
+    /// Returns the time of its start, in the system's own units: with the pid it names the process, also to a later gateway.
     pub fn start(self) -> u64 {
         self.start
     }
 
-    /// Whether it still lives. A zombie does not.
+    /// Returns whether it still lives. A zombie does not.
     pub fn alive(self) -> bool {
         start_time(self.pid) == Some(self.start)
     }

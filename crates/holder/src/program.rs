@@ -37,14 +37,14 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-/// How long the process tree has to end after SIGTERM when the gateway died or asked for the end. Processes that remain are killed and lose
-/// unsaved data.
+/// Time that the process tree has to end after SIGTERM when the gateway died or asked for the end. Processes that remain are killed and
+/// lose unsaved data.
 pub const GRACE: Duration = Duration::from_secs(1);
 
 /// The same for processes that CMD left behind when it ended by itself. Shorter, since the gateway learns of the end only afterwards.
 pub const LEFTOVER_GRACE: Duration = Duration::from_millis(300);
 
-/// How long killed processes may take to vanish. One that is stuck in the kernel (a dead network disk) may take for ever; the holder then
+/// Time that killed processes may take to vanish. One that is stuck in the kernel (a dead network disk) may take for ever; the holder then
 /// ends, and the kill stays pending.
 pub const KILL_WAIT: Duration = Duration::from_secs(5);
 

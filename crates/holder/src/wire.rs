@@ -54,7 +54,7 @@ const READ: usize = 64 * 1024;
 /// A read with less room than this gets a new buffer.
 const ROOM: usize = 4 * 1024;
 
-/// Why a stream cannot be decoded any further.
+/// The reason why a stream cannot be decoded any further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// A payload of this many bytes was announced.
@@ -152,7 +152,7 @@ pub enum FromHolder {
     },
     /// The runtime's stdout is read again.
     Room,
-    /// How much input the runtime has read, or was discarded since its stdin is closed.
+    /// The amount of input that the runtime has read, or that was discarded since its stdin is closed.
     Taken {
         /// Bytes since the runtime was started.
         total: u64,
@@ -163,7 +163,7 @@ pub enum FromHolder {
     StdoutClosed,
     /// The runtime and its process tree ended, and all of its output was sent before this.
     Exited {
-        /// Its exit code, if it exited.
+        /// The exit code, if it exited.
         code: Option<i32>,
         /// The signal that killed it, if any. Both are `None` if the system did not report either.
         signal: Option<i32>,
@@ -184,7 +184,7 @@ pub struct Welcome {
     pub instance: Option<String>,
     /// The runtime's process id.
     pub pid: u32,
-    /// When it was started, to the millisecond.
+    /// The time when it was started, to the millisecond.
     pub started_at: SystemTime,
     /// Output before this offset was acknowledged and forgotten; output is sent from here on.
     pub acked: u64,
@@ -196,7 +196,7 @@ pub struct Welcome {
     pub taken: u64,
     /// Since when the spool is full, to the millisecond.
     pub full_since: Option<SystemTime>,
-    /// Whether the runtime's stdin is closed, by either side.
+    /// `true` if the runtime's stdin is closed, by either side.
     pub stdin_closed: bool,
     /// The saved states and steps that are still needed, oldest first, each with the end of the output that it covers.
     pub blobs: Vec<(u64, Bytes)>,

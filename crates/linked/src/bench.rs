@@ -1,4 +1,4 @@
-//! What the tests of the agents share: the link endpoint's side of a dialect, and its events in a few words.
+//! The shared part of the agents' tests: the link endpoint's side of a dialect, and its events in a few words.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;

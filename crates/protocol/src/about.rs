@@ -1,4 +1,4 @@
-//! What a request is about, in parts that are safe to show.
+//! The subject of a request, in parts that are safe to show.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -36,7 +36,7 @@ pub enum About {
     },
     /// A tool is called.
     Tool {
-        /// Its name, cut to [`ABOUT_MAX`] bytes; the arguments are in `display`.
+        /// The name, cut to [`ABOUT_MAX`] bytes; the arguments are in `display`.
         name: String,
     },
     /// A plan that waits for approval.
@@ -60,9 +60,9 @@ pub const ABOUT_FILES: usize = 100;
 /// A file that is to be changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Touched {
-    /// Its path, cut to [`ABOUT_MAX`] bytes.
+    /// The path, cut to [`ABOUT_MAX`] bytes.
     pub path: String,
-    /// Whether the whole file is overwritten.
+    /// `true` if the whole file is overwritten.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub new: bool,
     /// The number of added lines, if counted.
@@ -85,11 +85,11 @@ pub struct Question {
     pub text: String,
     /// The answers to choose from.
     pub options: Vec<QuestionOption>,
-    /// Whether several options may be chosen.
+    /// `true` if several options may be chosen.
     pub multiple: bool,
-    /// Whether free text is an answer.
+    /// `true` if free text is an answer.
     pub free_text: bool,
-    /// Whether the question may be left unanswered.
+    /// `true` if the question may be left unanswered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
     /// The agent's name of the field, where `id` is the gateway's own name.
@@ -152,7 +152,7 @@ pub enum Number {
     Integer,
 }
 
-/// Why an answer does not fit a [`Question`].
+/// The reason why an answer does not fit a [`Question`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Misfit {
     /// The answer is empty, and the question is not optional.
@@ -227,8 +227,8 @@ impl Fits {
     }
 }
 
-/// Whether `pattern` matches, or cannot be checked. The agent wrote the pattern: its size is bounded, and the search takes time linear in
-/// the text.
+/// Returns whether `pattern` matches, or cannot be checked. The agent wrote the pattern: its size is bounded, and the search takes time
+/// linear in the text.
 fn matches(pattern: &str, text: &str) -> bool {
     if pattern.len() > PATTERN_MAX {
         return true;
@@ -237,7 +237,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     built.map_or(true, |pattern| pattern.is_match(text))
 }
 
-/// Whether the text has the named format; every text has an unknown one.
+/// Returns whether the text has the named format; every text has an unknown one.
 fn has_form(format: &str, text: &str) -> bool {
     let solid = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     match format {

@@ -1,8 +1,8 @@
 //! The answers that a request takes: the verb, order, key and guards of each, and why a device may not give it. Pure.
 //!
 //! Every screen, command, notification and bridge takes the answers of a request from [`actions`] and their text from the table in
-//! [`AnswerRole::rule`]. The verb is the gateway's. The agent's own label is [`AnswerAction::label`]: a screen shows it quoted beside the verb, never in
-//! its place. [`data`] exports the tables for the page; `answers/cases.json` holds both implementations to the same results.
+//! [`AnswerRole::rule`]. The verb is the gateway's. The agent's own label is [`AnswerAction::label`]: a screen shows it quoted beside the
+//! verb, never in its place. [`data`] exports the tables for the page; `answers/cases.json` holds both implementations to the same results.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use super::{Answer, Choice, Offer, Request, RequestType, Risk};
 /// Longest agent's label beside a verb, in characters; the rest is cut.
 pub const LABEL_MAX: usize = 80;
 
-/// Time for which a request takes no answer after it appeared, moved, changed or got the focus, in milliseconds. With less, a press that was
-/// meant for what stood there before may answer it; with more, the next request is not ready half a second after an answer.
+/// Time for which a request takes no answer after it appeared, moved, changed or got the focus, in milliseconds. With less, a press that
+/// was meant for what stood there before may answer it; with more, the next request is not ready half a second after an answer.
 pub const GUARD_MS: u16 = 400;
 
 /// The meaning of an answer, in the order in which answers are listed and reached by Tab.
@@ -64,9 +64,9 @@ pub struct Rule {
     pub sense: Sense,
     /// Key of the first answer with this role; `None`: no letter.
     pub key: Option<char>,
-    /// Whether the answer is the primary action of its request.
+    /// `true` if the answer is the primary action of its request.
     pub primary: bool,
-    /// Whether the agent also applies the answer to later requests, so that a second press has to confirm it.
+    /// `true` if the agent also applies the answer to later requests, so that a second press has to confirm it.
     pub lasting: bool,
 }
 
@@ -129,7 +129,7 @@ impl AnswerRole {
 /// The device that would answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answerer {
-    /// Whether the device has the scope `approve`.
+    /// `true` if the device has the scope `approve`.
     pub may_approve: bool,
     /// Highest risk that the device may allow; `None`: any.
     #[serde(default)]
@@ -183,7 +183,7 @@ pub struct AnswerAction {
     pub label: String,
     /// Key that gives the answer while its request has the focus. A digit counts only where the screen shows it.
     pub key: Option<char>,
-    /// Whether the request is dangerous and the answer lets the agent continue: a screen asks for a long press or a typed word.
+    /// `true` if the request is dangerous and the answer lets the agent continue: a screen asks for a long press or a typed word.
     pub hold: bool,
     /// The reason why the device may not give the answer.
     pub unavailable: Option<Unavailable>,

@@ -24,13 +24,13 @@ pub struct RunBody<'a> {
     /// The agent's own stop reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<&'a str>,
-    /// Why the run failed or is being cancelled.
+    /// The reason why the run failed or is being cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
-    /// Whether the run is being cancelled.
+    /// `true` if the run is being cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelling: bool,
-    /// What the run spent, as far as the agent told: only of a run that ended.
+    /// The spending of the run, as far as the agent reported it: only of a run that ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<&'a Spending>,
 }
@@ -55,7 +55,7 @@ pub struct Resolution<'a> {
     /// The option chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub option_id: Option<&'a str>,
-    /// Whether the choice lets the agent go ahead.
+    /// `true` if the choice lets the agent go ahead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
     /// The text given (never for a secret prompt).
@@ -80,12 +80,12 @@ pub struct Resolution<'a> {
     /// Warnings about `edited`.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub edited_warnings: &'a [String],
-    /// Who decided.
+    /// The client or rule that decided.
     pub resolved_by: &'a Resolver,
-    /// Whether a person, a rule or the agent decided.
+    /// The kind of answerer: a person, a rule or the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AnsweredBy>,
-    /// When it was answered.
+    /// The time of the answer.
     pub at: Timestamp,
 }
 
@@ -101,22 +101,22 @@ pub struct RuntimeStatusBody<'a> {
     /// The number of the runtime's start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
-    /// Whether the runtime resumes an earlier conversation.
+    /// `true` if the runtime resumes an earlier conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// The cause, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
-    /// How the runtime's process ended.
+    /// The exit of the runtime's process.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = RuntimeExit)]
     pub exit: Option<&'a RuntimeExit>,
 }
 
-/// How a runtime's process ended.
+/// The exit of a runtime's process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RuntimeExit {
-    /// Its exit code.
+    /// The exit code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// The signal that killed it (`SIGKILL` …).
@@ -125,13 +125,13 @@ pub struct RuntimeExit {
     /// The end of what it wrote to stderr.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
-    /// What the gateway knows of the cause: "stopped by NAME", "cannot start: …", "took no orders for 10 s".
+    /// The cause, as far as the gateway knows it: "stopped by NAME", "cannot start: …", "took no orders for 10 s".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the runtime was asked to stop; absent unless the status is `exited`.
+    /// `true` if the runtime was asked to stop; absent unless the status is `exited`.
     #[schema(required = false)]
     pub stopped: bool,
-    /// Whether only the gateway stops: the runtime is an endpoint that keeps running, and the next gateway reconnects to it.
+    /// `true` if only the gateway stops: the runtime is an endpoint that keeps running, and the next gateway reconnects to it.
     #[serde(skip)]
     pub left: bool,
 }
@@ -166,7 +166,7 @@ impl<'a> ErrorBody<'a> {
 /// A frame that no dialect understood: the body of `raw`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RawBody<'a> {
-    /// Why it was not understood.
+    /// The reason why it was not understood.
     pub reason: &'a str,
     /// The frame, where it is JSON of reasonable depth.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Which call of a tool is meant, where an agent's server shares its list of tools among sessions.
+//! Digests of tool calls, which tell the calls apart where an agent's server shares its list of tools among sessions.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What a runtime can do, as far as it reports it.
+//! Capabilities of a runtime, as far as it reports them.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +101,7 @@ capabilities! {
 pub struct Capabilities(BTreeSet<Capability>);
 
 impl Capabilities {
-    /// Whether the capability is in the set.
+    /// Returns whether the capability is in the set.
     pub fn has(&self, one: Capability) -> bool {
         self.0.contains(&one)
     }

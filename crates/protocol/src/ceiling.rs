@@ -8,18 +8,18 @@ use crate::{CURRENCIES_MAX, Money, Spending, TOKENS_MAX};
 /// Amounts are compared up to this part of a currency's unit: sums of fractions are not exact.
 const TOLERANCE: f64 = 1e-9;
 
-/// What a ceiling limits.
+/// The subject of a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CeilingOf {
-    /// What all sessions spend in a day, by the clock of the gateway's machine.
+    /// The spending of all sessions in a day, by the clock of the gateway's machine.
     Day,
-    /// What one session spends.
+    /// The spending of one session.
     Session,
 }
 
 impl CeilingOf {
-    /// What a prompt waits for, in words.
+    /// Returns the thing that a prompt waits for, in words.
     pub const fn waits(self) -> &'static str {
         match self {
             Self::Day => "waits: the ceiling of today is reached",
@@ -28,7 +28,7 @@ impl CeilingOf {
     }
 }
 
-/// How much may be spent. Each figure is a limit of its own: the first that is reached counts. Without figures there is no ceiling.
+/// A limit of spending. Each figure is a limit of its own: the first that is reached counts. Without figures there is no ceiling.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ceiling {
@@ -66,12 +66,13 @@ pub enum CeilingReached {
 }
 
 impl Ceiling {
-    /// Whether it limits nothing.
+    /// Returns whether it limits nothing.
     pub fn is_none(&self) -> bool {
         self.tokens.is_none() && self.costs.is_empty()
     }
 
-    /// The first figure that is reached. `allowed`: what was spent when somebody last said to go on; from there the same may be spent again.
+    /// The first figure that is reached. `allowed`: what was spent when somebody last said to go on; from there the same may be spent
+    /// again.
     pub fn reached(&self, spent: &Spending, allowed: &Spending) -> Option<CeilingReached> {
         for Money { amount: step, currency } in &self.costs {
             let Some(told) = spent.cost_in(currency) else { continue };

@@ -25,7 +25,7 @@ pub mod close {
     /// The client read nothing for too long; it may come back with its cursor.
     pub const NO_PROGRESS: u16 = 4008;
 
-    /// Whether connecting again with the same token is of no use.
+    /// Returns whether connecting again with the same token is of no use.
     pub const fn is_final(code: u16) -> bool {
         matches!(code, REVOKED | SCOPE)
     }

@@ -16,7 +16,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// Whether this is a tool call or an update of one.
+            /// Returns whether this is a tool call or an update of one.
             pub const fn is_tool(self) -> bool {
                 matches!(self, Self::ToolCall | Self::ToolCallUpdate)
             }
@@ -101,7 +101,7 @@ kinds! {
 }
 
 impl Kind {
-    /// Whether this is one of ACP's kinds, so that the body is an ACP `update` object.
+    /// Returns whether this is one of ACP's kinds, so that the body is an ACP `update` object.
     pub const fn is_acp(self) -> bool {
         self.code() < 32
     }
@@ -121,17 +121,17 @@ pub struct Origin {
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its place in the log.
+    /// The place in the log.
     pub position: Position,
     /// The session, its runtime and its dialect.
     pub origin: Arc<Origin>,
     /// The run of the event; events between runs belong to the session's run zero.
     pub run_id: RunId,
-    /// Its number within the run: from 0, without a gap.
+    /// The number within the run: from 0, without a gap.
     pub seq: u64,
-    /// When the gateway received it.
+    /// The time when the gateway received it.
     pub at: Timestamp,
-    /// What sort of event.
+    /// The kind of the event.
     pub kind: Kind,
     /// The canonical body: one valid JSON object on one line (no raw CR or LF), nested at most 128 deep.
     pub body: Bytes,

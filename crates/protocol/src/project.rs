@@ -1,4 +1,4 @@
-//! Which project a session works in.
+//! The project that a session works in.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

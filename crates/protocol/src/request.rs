@@ -44,7 +44,7 @@ pub enum RequestState {
     Orphaned,
 }
 
-/// How much harm an approval could do, as judged by the gateway from the request alone.
+/// The harm that an approval could do, as judged by the gateway from the request alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -75,7 +75,7 @@ impl Risk {
     }
 }
 
-/// What an option means, so that clients can draw it (ACP `PermissionOptionKind`).
+/// The meaning of an option, so that clients can draw it (ACP `PermissionOptionKind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -93,12 +93,12 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Whether this option lets the agent proceed.
+    /// Returns whether this option lets the agent proceed.
     pub const fn allows(self) -> bool {
         matches!(self, Self::AllowOnce | Self::AllowAlways)
     }
 
-    /// Whether this option rejects the action.
+    /// Returns whether this option rejects the action.
     pub const fn rejects(self) -> bool {
         matches!(self, Self::RejectOnce | Self::RejectAlways)
     }
@@ -113,7 +113,7 @@ pub struct Offer {
     pub label: String,
     /// The meaning of the option.
     pub kind: Choice,
-    /// Whether an option that allows from now on ends with the session, as the runtime's protocol defines it.
+    /// `true` if an option that allows from now on ends with the session, as the runtime's protocol defines it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_session: bool,
 }
@@ -123,7 +123,7 @@ pub struct Offer {
 pub struct Item {
     /// The runtime's own id of the item.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub label: String,
     /// A longer description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ pub struct Editable {
 /// deceptive character made visible.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Request {
-    /// Its identifier.
+    /// The identifier.
     pub request_id: RequestId,
     /// The session of the request.
     pub session_id: SessionId,
@@ -155,7 +155,7 @@ pub struct Request {
     pub runtime_id: RuntimeId,
     /// The number of the runtime's start; an answer never reaches another one.
     pub generation: u64,
-    /// What sort of question.
+    /// The kind of question.
     #[serde(rename = "type")]
     pub kind: RequestType,
     /// The request's state.
@@ -171,7 +171,7 @@ pub struct Request {
     pub subject: About,
     /// The exact question, safe to show.
     pub display: String,
-    /// Whether `display` or `message` is cut here; fetch the whole request by its id.
+    /// `true` if `display` or `message` is cut here; fetch the whole request by its id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub display_truncated: bool,
     /// The length of the whole `display` in bytes, if it is cut.
@@ -179,7 +179,7 @@ pub struct Request {
     pub display_bytes: Option<usize>,
     /// Warnings to read before answering.
     pub warnings: Vec<String>,
-    /// How much harm an approval could do.
+    /// The harm that an approval could do.
     #[serde(default = "Risk::unjudged")]
     #[schema(required)]
     pub risk: Risk,
@@ -187,11 +187,11 @@ pub struct Request {
     #[serde(default)]
     #[schema(required)]
     pub risk_reasons: Vec<String>,
-    /// How often the question has changed since it was asked.
+    /// The number of changes of the question since it was asked.
     #[serde(default)]
     #[schema(required)]
     pub revision: u64,
-    /// Whether the question has changed, so that a person has to read it again.
+    /// `true` if the question has changed, so that a person has to read it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
     /// SHA-256 (hex) of the canonical request: it ties an answer to the question that was shown. Empty where `display` is cut, since the
@@ -204,32 +204,32 @@ pub struct Request {
     /// The items to pick from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Item>,
-    /// Whether several items may be picked.
+    /// `true` if several items may be picked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub multi: bool,
     /// The initial text of a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_value: Option<String>,
-    /// Whether a prompt takes several lines.
+    /// `true` if a prompt takes several lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub multiline: bool,
-    /// Whether the typed text is secret.
+    /// `true` if the typed text is secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
-    /// Whether the runtime calls the action dangerous.
+    /// `true` if the runtime calls the action dangerous.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub danger: bool,
     /// The runtime's own `danger_level`, unchanged (UI protocol: `normal` or `danger`); the gateway's judgement is `risk`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub danger_level: Option<String>,
-    /// Whether the dialect can carry a reason.
+    /// `true` if the dialect can carry a reason.
     pub allow_reason: bool,
-    /// Whether the dialect can carry "remember this".
+    /// `true` if the dialect can carry "remember this".
     pub allow_remember: bool,
-    /// Whether the request is read-only here: its runtime takes the answer only elsewhere.
+    /// `true` if the request is read-only here: its runtime takes the answer only elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe_only: bool,
-    /// What may be edited before it is allowed: an answer that allows it once may carry `edited`.
+    /// The part that may be edited before it is allowed: an answer that allows it once may carry `edited`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub editable: Option<Editable>,
     /// The tool call that waits for the answer.
@@ -239,10 +239,10 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Json>)]
     pub native: Option<Box<RawValue>>,
-    /// When the request expires.
+    /// The time when the request expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was asked.
+    /// The time when it was asked.
     pub opened_at: Timestamp,
     /// The outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -263,7 +263,7 @@ pub const NATIVE_MAX: usize = 64 << 10;
 pub const SINGLE_QUESTION: &str = "answer";
 
 impl Request {
-    /// Whether `display` or `message` is too long for events and lists.
+    /// Returns whether `display` or `message` is too long for events and lists.
     pub fn is_long(&self) -> bool {
         self.display.len() > SHOWN_MAX || self.message.as_ref().is_some_and(|message| message.len() > SHOWN_MAX)
     }
@@ -388,7 +388,7 @@ pub struct Answer {
     /// A reason for the agent to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether to remember the choice.
+    /// `true` to remember the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<bool>,
     /// The text to use instead of the request's `editable.value`; only with an option that allows it once.
@@ -397,7 +397,7 @@ pub struct Answer {
     /// The digest of the shown request; a stale one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Whether a `reason` or `remember` that was not offered is ignored, as in the UI protocol, instead of refused. Never on the wire.
+    /// `true` if a `reason` or `remember` that was not offered is ignored, as in the UI protocol, instead of refused. Never on the wire.
     #[serde(skip)]
     pub as_offered: bool,
     /// The revision that a client showed, where its protocol carries no digest. Never on the wire.
@@ -464,7 +464,7 @@ impl Resolver {
     }
 }
 
-/// Who gave an answer.
+/// The kind of answerer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
@@ -486,7 +486,7 @@ pub struct Receipt {
     /// The option chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option_id: Option<String>,
-    /// Whether the choice lets the agent proceed.
+    /// `true` if the choice lets the agent proceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
     /// The text given (never for a secret prompt).
@@ -511,17 +511,17 @@ pub struct Receipt {
     /// Warnings about `edited`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edited_warnings: Vec<String>,
-    /// Who decided.
+    /// The client or rule that decided.
     pub resolved_by: Resolver,
-    /// Whether a person, a rule or the agent decided. Absent if nobody did, and where it was not recorded.
+    /// The kind of answerer: a person, a rule or the agent. Absent if nobody answered, and where it was not recorded.
     #[serde(default, deserialize_with = "known_value", skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AnsweredBy>,
-    /// When it was answered.
+    /// The time of the answer.
     pub at: Timestamp,
     /// The position of the `request_resolved` event in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
-    /// Whether the reader of this receipt made the decision.
+    /// `true` if the reader of this receipt made the decision.
     #[serde(default)]
     #[schema(required)]
     pub won: bool,

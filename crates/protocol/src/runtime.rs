@@ -12,7 +12,7 @@ use super::{Capabilities, RuntimeId, Timestamp};
 /// Begins the address of a runtime whose sessions begin in terminals of their own: `link:AGENT`.
 pub const LINK_SCHEME: &str = "link:";
 
-/// How the gateway reaches a runtime.
+/// The connection of the gateway to a runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connect {
@@ -22,7 +22,7 @@ pub enum Connect {
     Endpoint(String),
 }
 
-/// What to do when a runtime exits without being stopped.
+/// The reaction to an exit of a runtime that was not stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestartPolicy {
@@ -39,11 +39,11 @@ pub enum RestartPolicy {
 /// fields have defaults.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RuntimeSpec {
-    /// Its name.
+    /// The name.
     pub id: RuntimeId,
     /// The dialect it speaks.
     pub dialect: String,
-    /// How to reach it.
+    /// The connection to the runtime.
     pub connect: Connect,
     /// The working directory, of the program and of new sessions.
     pub cwd: PathBuf,
@@ -53,7 +53,7 @@ pub struct RuntimeSpec {
     /// Names of variables passed through from the gateway's own environment, on top of the allow-list.
     #[serde(default)]
     pub pass_env: Vec<String>,
-    /// When to restart it.
+    /// The condition of a restart.
     #[serde(default)]
     pub restart: RestartPolicy,
     /// The ACP authentication method to use without asking.
@@ -62,7 +62,7 @@ pub struct RuntimeSpec {
     /// `_meta` to send with every ACP `session/new`.
     #[serde(default)]
     pub session_meta: Option<Box<RawValue>>,
-    /// Whether the program outlives the gateway in its holder, so that the next gateway can take it over.
+    /// `true` if the program outlives the gateway in its holder, so that the next gateway can take it over.
     #[serde(default = "yes")]
     pub outlive: bool,
     /// The password or token of an endpoint. Never shown.
@@ -71,7 +71,7 @@ pub struct RuntimeSpec {
     /// The remote control of a Gemini UI, which takes prompts beside the mirror.
     #[serde(default)]
     pub remote: Option<String>,
-    /// Whether its agents get the gateway's tools for surfaces and questions.
+    /// `true` if its agents get the gateway's tools for surfaces and questions.
     #[serde(default = "yes")]
     pub ui: bool,
     /// The client tools that the gateway serves to an ACP agent.
@@ -166,7 +166,7 @@ impl RuntimeState {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Runtime)]
 pub struct RuntimeInfo {
-    /// Its name.
+    /// The name.
     pub runtime_id: RuntimeId,
     /// The dialect it speaks.
     pub dialect: String,
@@ -176,7 +176,7 @@ pub struct RuntimeInfo {
     pub connect: Connect,
     /// The folder it runs in.
     pub cwd: String,
-    /// Whether its commands run in `cwd`, whatever the folder of the session is.
+    /// `true` if its commands run in `cwd`, whatever the folder of the session is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed_folder: bool,
     /// The first thing that it did without asking, in a session in which it has never asked and nobody has told it that it may.
@@ -199,22 +199,22 @@ pub struct RuntimeInfo {
     /// A random name of this process, made for each start. None for endpoints, and before the first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// Why it is not ready.
+    /// The reason why it is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The end of what it wrote to stderr.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr_tail: String,
-    /// Whether it was stopped on request: it is not restarted. Not on the wire.
+    /// `true` if it was stopped on request: it is not restarted. Not on the wire.
     #[serde(skip)]
     pub stopped: bool,
-    /// Whether it outlives the gateway.
+    /// `true` if it outlives the gateway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outlives: bool,
-    /// When it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry.
+    /// The time when it last sent anything; shown a few seconds late at most. A long silence is normal in agents that retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
-    /// When it last changed.
+    /// The time of its last change.
     pub updated_at: Timestamp,
 }
 
@@ -305,7 +305,7 @@ impl RuntimeInfo {
         known.then(|| self.cwd.clone())
     }
 
-    /// Whether the process runs without a connection to this gateway: it can only be stopped.
+    /// Returns whether the process runs without a connection to this gateway: it can only be stopped.
     pub fn unattended(&self) -> bool {
         self.state == RuntimeState::Exited && self.generation == 0
     }

@@ -7,7 +7,7 @@ use crate::known_items::known_value;
 
 use super::{CeilingOf, NativeId, Project, RequestId, Resolver, RunId, RuntimeId, SessionId, Timestamp};
 
-/// What a device may do.
+/// A permission of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -120,11 +120,11 @@ impl RunStatus {
 pub struct RunInfo {
     /// The run.
     pub run_id: RunId,
-    /// Its conversation.
+    /// The conversation.
     pub session_id: SessionId,
     /// The run's status.
     pub status: RunStatus,
-    /// When it began.
+    /// The time when it began.
     pub started_at: Timestamp,
 }
 
@@ -134,7 +134,7 @@ pub struct RunInfo {
 pub struct QueuedPrompt {
     /// The run that it will start.
     pub run_id: RunId,
-    /// Its text, shortened.
+    /// The text, shortened.
     pub text: String,
     /// The device that prompted.
     pub by: Resolver,
@@ -149,7 +149,7 @@ pub struct QueuedPrompt {
 pub struct SessionInfo {
     /// The conversation.
     pub session_id: SessionId,
-    /// Its runtime.
+    /// The runtime.
     pub runtime_id: RuntimeId,
     /// The dialect of that runtime.
     pub dialect: String,
@@ -173,7 +173,7 @@ pub struct SessionInfo {
     #[serde(default)]
     #[schema(required)]
     pub doing: Option<String>,
-    /// Whether the session is archived: stored and searchable, but left out of default lists.
+    /// `true` if the session is archived: stored and searchable, but left out of default lists.
     #[serde(default)]
     #[schema(required)]
     pub archived: bool,
@@ -185,12 +185,12 @@ pub struct SessionInfo {
     /// Queued prompts, next one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueuedPrompt>,
-    /// When it was opened.
+    /// The time when it was opened.
     pub created_at: Timestamp,
-    /// When a run last began; absent until the first run.
+    /// The time when a run last began; absent until the first run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompted_at: Option<Timestamp>,
-    /// When the conversation last changed; starts and exits of its runtime do not count.
+    /// The time when the conversation last changed; starts and exits of its runtime do not count.
     pub updated_at: Timestamp,
     /// The number of messages of people and of the agent; absent in sessions stored before messages were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,10 +198,10 @@ pub struct SessionInfo {
     /// The beginning of a person's latest message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_user_message: Option<String>,
-    /// Whether the session is in a terminal of its own, which is open on this machine: its person can go on there at any time.
+    /// `true` if the session is in a terminal of its own, which is open on this machine: its person can go on there at any time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub linked: bool,
-    /// Whether the session ended with its runtime and resumes when the runtime is restarted.
+    /// `true` if the session ended with its runtime and resumes when the runtime is restarted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restartable: bool,
 }

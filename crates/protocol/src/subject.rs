@@ -48,9 +48,9 @@ pub enum RequestSubject {
     },
     /// A tool is called.
     Tool {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its arguments, as JSON.
+        /// The arguments, as JSON.
         arguments: String,
     },
     /// A plan that waits for approval.

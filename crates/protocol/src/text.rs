@@ -90,7 +90,7 @@ impl Cleaner {
     }
 }
 
-/// Whether a character has no glyph of its own, or changes how others are drawn.
+/// Returns whether a character has no glyph of its own, or changes how others are drawn.
 pub fn hides(c: char, before: Option<char>) -> bool {
     if (' '..='~').contains(&c) {
         return false;

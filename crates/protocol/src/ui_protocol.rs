@@ -33,9 +33,9 @@ const RUNS_MAX: usize = 64;
 /// A notification of a runtime of this protocol.
 #[derive(Debug, Deserialize)]
 pub struct RuntimeNotification {
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Its parameters.
+    /// The parameters.
     pub params: Members,
 }
 
@@ -50,7 +50,7 @@ impl RuntimeNotification {
         serde_json::from_str(self.params.get(name)?.get()).ok()
     }
 
-    /// Whether it says more than that a run has a status.
+    /// Returns whether it says more than that a run has a status.
     pub fn is_status_with_more(&self) -> bool {
         self.method == "run.status" && self.params.keys().any(|name| name != "run_id" && name != "status")
     }
@@ -146,7 +146,7 @@ fn message(request: &Request, title: &str) -> String {
     format!("{display}\n\n{sent}")
 }
 
-/// Whether a text has control characters that a terminal may obey.
+/// Returns whether a text has control characters that a terminal may obey.
 fn controls(text: &str) -> bool {
     text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
 }

@@ -1,4 +1,4 @@
-//! What agents spend: tokens, and money where they tell it.
+//! Spending of agents: tokens, and money where they report it.
 //!
 //! There is one meaning of each count, whatever the agent's own protocol calls it: `input` is everything that the model read, with what
 //! came from its cache; `output` is everything that it wrote, with its reasoning. A count that the agent does not tell is absent, never 0.
@@ -97,7 +97,7 @@ pub struct Spending {
     /// The part of `output_tokens` that was reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// What it cost, as the agent told it: an amount for each currency.
+    /// The cost, as the agent reported it: an amount for each currency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<Money>,
 }
@@ -131,7 +131,7 @@ impl Spending {
         self.input_tokens.unwrap_or(0).saturating_add(self.output_tokens.unwrap_or(0))
     }
 
-    /// Whether nothing was spent: every figure is absent or 0.
+    /// Returns whether nothing was spent: every figure is absent or 0.
     pub fn is_nothing(&self) -> bool {
         self.counts().iter().flatten().all(|count| *count == 0) && self.costs.iter().all(|cost| cost.amount <= 0.0)
     }
@@ -141,7 +141,7 @@ impl Spending {
         self.costs.iter().find(|cost| cost.currency == currency).map(|cost| cost.amount)
     }
 
-    /// Whether nothing is known: every figure is absent.
+    /// Returns whether nothing is known: every figure is absent.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -167,15 +167,15 @@ impl Spending {
     }
 }
 
-/// What a runtime told of its spending, in one message.
+/// A report of spending, in one message of a runtime.
 ///
 /// A figure is told as what a step spent (a model call or a turn, told once), or as the sum since the conversation began. A sum is turned
 /// into what was spent since the last one by whoever keeps the last one; a step beside it is used only if there is none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpendReport {
-    /// What the step spent.
+    /// The spending of the step.
     pub step: Spending,
-    /// What the conversation spent so far, with the step.
+    /// The spending of the conversation, with the step.
     pub total: Spending,
 }
 

@@ -8,7 +8,7 @@ use crate::shell::{ShellLine, ShellText, parse};
 use crate::tables::*;
 use crate::verdict::RiskVerdict;
 
-/// How deep shells within shells are parsed; deeper ones are dangerous.
+/// Most levels of shells within shells that are parsed; deeper ones are dangerous.
 pub(super) const DEPTH_MAX: usize = 6;
 
 /// The risk of a shell line.
@@ -71,7 +71,7 @@ fn judge_line(line: &ShellLine, text: &ShellText<'_>, depth: usize) -> RiskVerdi
 pub(super) struct SimpleCommand<'a> {
     pub(super) words: &'a [String],
     pub(super) text: &'a ShellText<'a>,
-    /// How many more levels of shells within shells may be parsed.
+    /// The number of further levels of shells within shells that may be parsed.
     pub(super) depth: usize,
 }
 
@@ -92,7 +92,7 @@ fn program_name(word: &str) -> String {
     }
 }
 
-/// Whether a word is a program of the tables, as written in a command, or a path of a program.
+/// Returns whether a word is a program of the tables, as written in a command, or a path of a program.
 pub(super) fn is_known(program: &str) -> bool {
     let name = program_name(program);
     let name = name.as_str();
@@ -131,7 +131,7 @@ impl<'a> SimpleCommand<'a> {
         Self { words, ..*self }
     }
 
-    /// Whether it runs one of these programs, directly or through a wrapper or shell.
+    /// Returns whether it runs one of these programs, directly or through a wrapper or shell.
     pub(super) fn runs_any(&self, programs: &[&str]) -> bool {
         let words = self.bare();
         let Some(first) = words.first() else { return false };
@@ -143,7 +143,7 @@ impl<'a> SimpleCommand<'a> {
             })
     }
 
-    /// Whether it runs its input or a file of the folder.
+    /// Returns whether it runs its input or a file of the folder.
     pub(super) fn runs_code(&self) -> bool {
         let Some(first) = self.bare().first() else { return false };
         self.runs_any(SHELLS) || self.runs_any(RUNNERS) || program_name(first) == "chmod" || first.starts_with("./")
@@ -228,7 +228,7 @@ impl<'a> SimpleCommand<'a> {
         if self.depth == 0 { RiskVerdict::danger("is wrapped too deep to be read") } else { self.verdict() }
     }
 
-    /// Whether it only reads and searches, and only inside the folder.
+    /// Returns whether it only reads and searches, and only inside the folder.
     fn only_reads(&self, program: &str, rest: &[String]) -> bool {
         if let [only] = rest
             && VERSIONED.iter().any(|(known, words)| *known == program && words.contains(&only.as_str()))
@@ -431,7 +431,7 @@ impl<'a> SimpleCommand<'a> {
     }
 }
 
-/// Whether a word is one of these options, with its value or without.
+/// Returns whether a word is one of these options, with its value or without.
 fn is_one_of(word: &str, options: &[&str]) -> bool {
     options.contains(&word.split('=').next().unwrap_or(word)) || options.contains(&word)
 }
@@ -461,7 +461,7 @@ fn recursive(word: &str) -> bool {
     word == "--recursive" || (word.starts_with('-') && !word.starts_with("--") && word.contains(['r', 'R']))
 }
 
-/// Whether all options of a reader are among those with which it only reads.
+/// Returns whether all options of a reader are among those with which it only reads.
 fn reader_options(program: &str, rest: &[String]) -> bool {
     let Some(reader) = READERS.iter().find(|reader| reader.name == program) else { return false };
     let mut words = rest.iter();
@@ -569,7 +569,7 @@ fn git_harms(rest: &[String]) -> RiskVerdict {
     all
 }
 
-/// Whether the options of a fetcher make it send.
+/// Returns whether the options of a fetcher make it send.
 fn sends(rest: &[String]) -> bool {
     let long =
         ["--data", "--form", "--upload-file", "--post", "--json", "--request=P", "--request=D", "--method", "--body"];
@@ -592,7 +592,7 @@ fn sed_prints(rest: &[String]) -> bool {
     option == "-n" && prints && files.iter().all(|file| !file.starts_with('-'))
 }
 
-/// Whether a sed script has the command or flag `e`, which runs a line as a command.
+/// Returns whether a sed script has the command or flag `e`, which runs a line as a command.
 fn sed_runs(word: &str) -> bool {
     let flags = word.rsplit(['/', '|', '#', ',', '!']).next().unwrap_or_default();
     let substitutes = word.starts_with('s') || word.contains(";s");

@@ -85,7 +85,7 @@ impl DeceptiveCharacters {
         true
     }
 
-    /// Whether the text has characters that no ordinary command has. Tabs and carriage returns are ordinary.
+    /// Returns whether the text has characters that no ordinary command has. Tabs and carriage returns are ordinary.
     pub(super) fn any_hidden(&self) -> bool {
         self.bidirectional + self.invisible + self.spaces + self.other + self.hostile > 0
     }

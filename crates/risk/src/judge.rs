@@ -16,8 +16,8 @@ use crate::verdict::RiskVerdict;
 /// Longest argument of a tool that is checked for commands, in bytes.
 const ARGUMENT_MAX: usize = 4 << 10;
 
-/// Judges a request. `action` is the folder of its action and `folder` the session's folder; `danger`: the runtime itself calls it dangerous;
-/// `deceptive`: it has deceptive characters; `cut`: it is not shown whole.
+/// Judges a request. `action` is the folder of its action and `folder` the session's folder; `danger`: the runtime itself calls it
+/// dangerous; `deceptive`: it has deceptive characters; `cut`: it is not shown whole.
 pub(super) fn judge(
     subject: &RequestSubject,
     (action, folder): (&ActionFolder, &str),

@@ -145,7 +145,7 @@ const LOW: &[&str] = &[
     "bash -lc 'git status'",
 ];
 
-/// It does more, and says what.
+/// Requests that do more, and say so.
 const ELEVATED: &[(&str, &str)] = &[
     ("", "no command"),
     ("touch a.txt", "writes files in the folder (touch"),

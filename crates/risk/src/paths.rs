@@ -31,7 +31,7 @@ pub(super) fn written(path: &str, text: &ShellText<'_>) -> RiskVerdict {
     RiskVerdict::elevated("writes files in the folder")
 }
 
-/// Whether a word names nothing outside the folder.
+/// Returns whether a word names nothing outside the folder.
 pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
     // A shell expands braces, and `.?` to `..`.
     let expands = |part: &str| part.starts_with('.') && part.contains(['*', '?', '[']);
@@ -52,7 +52,7 @@ pub(super) fn stays(word: &str, text: &ShellText<'_>) -> bool {
     (!path.contains('/') && path != "..") || inside(path, text.cwd, text.folder)
 }
 
-/// Whether `path`, relative to `cwd`, lies in `folder`, by their text.
+/// Returns whether `path`, relative to `cwd`, lies in `folder`, by their text.
 pub(super) fn inside(path: &str, cwd: &str, folder: &str) -> bool {
     if !folder.starts_with('/') {
         return false;
@@ -81,13 +81,13 @@ fn rooted(path: &str) -> String {
     format!("/{}", path.trim_start_matches("./").trim_start_matches('/'))
 }
 
-/// Whether a file at this path takes effect later without a request: it runs by itself, or grants access.
+/// Returns whether a file at this path takes effect later without a request: it runs by itself, or grants access.
 pub(super) fn acts_later(path: &str) -> bool {
     let path = rooted(path);
     AUTORUN_PATHS.iter().any(|place| path.contains(place)) || SYSTEM_PATHS.iter().any(|place| path.starts_with(place))
 }
 
-/// Whether the file at this path is secret.
+/// Returns whether the file at this path is secret.
 pub(super) fn secret(path: &str) -> bool {
     let path = rooted(path.trim_start_matches(['@', '<']));
     // A path after an option or a field name: `-d@.env`, `file=@.env`.

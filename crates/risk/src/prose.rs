@@ -70,7 +70,7 @@ const SEARCHED_MAX: usize = 16 << 10;
 /// Longest part of a line that is read as a command, in bytes.
 const COMMAND_MAX: usize = 4 << 10;
 
-/// Whether a whole text is a shell command: it parses to its end, all its programs are known, and it is no sentence.
+/// Returns whether a whole text is a shell command: it parses to its end, all its programs are known, and it is no sentence.
 pub(super) fn is_command(text: &str) -> bool {
     let line = parse(text);
     let known = |words: &Vec<String>| words.first().is_some_and(|word| is_known(word));
@@ -87,7 +87,7 @@ pub(super) fn is_command(text: &str) -> bool {
         || classify(&ShellText { line: text, cwd: "", folder: "" }).risk > Risk::Elevated
 }
 
-/// Whether the last word ends a sentence.
+/// Returns whether the last word ends a sentence.
 fn ends_sentence(text: &str) -> bool {
     let text = text.trim_end();
     text.ends_with(['?', '!', ':', '…', ','])
@@ -116,7 +116,7 @@ pub(super) fn mentioned(text: &str, folder: &str) -> RiskVerdict {
     RiskVerdict::low()
 }
 
-/// Whether a text begins with a known program and an argument that belongs to no sentence.
+/// Returns whether a text begins with a known program and an argument that belongs to no sentence.
 fn begins_command(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(program), Some(next)) = (words.next(), words.next()) else { return false };

@@ -127,7 +127,8 @@ pub fn masked_by(text: &str, mask: &mut dyn FnMut(&str) -> String) -> String {
     }
 }
 
-/// Whether a value is the name of a variable, as `--pass-env NAME` takes it: the option names where the secret is, and not the secret.
+/// Returns whether a value is the name of a variable, as `--pass-env NAME` takes it: the option names where the secret is, and not the
+/// secret.
 fn names_variable(before: &str, value: &str) -> bool {
     let option = before.trim_end_matches([' ', '=', '\t', '\n']);
     // A name in quotes or in running text, or the beginning of several names.
@@ -136,7 +137,7 @@ fn names_variable(before: &str, value: &str) -> bool {
     option.ends_with("-env") && name.starts_with(|first: char| !first.is_ascii_digit()) && name.bytes().all(is_name)
 }
 
-/// Whether a run of characters is more likely a key than a name: it mixes letters of both cases and digits.
+/// Returns whether a run of characters is more likely a key than a name: it mixes letters of both cases and digits.
 fn is_random(run: &str) -> bool {
     let class = |c: char| match c {
         'a'..='z' => 0,

@@ -20,9 +20,9 @@ pub(super) struct ShellLine {
     pub(super) effects: Vec<&'static str>,
     /// Targets of output redirections.
     pub(super) written: Vec<String>,
-    /// Whether it could not be parsed to its end.
+    /// `true` if it could not be parsed to its end.
     pub(super) broken: bool,
-    /// Whether it writes ordinary characters as numbers.
+    /// `true` if it writes ordinary characters as numbers.
     pub(super) disguised: bool,
 }
 
@@ -48,7 +48,7 @@ struct ShellParser {
     line: ShellLine,
     words: Vec<String>,
     word: String,
-    /// Whether there is a word, even an empty one.
+    /// `true` if there is a word, even an empty one.
     has_word: bool,
     redirect: Redirect,
     /// The open substitutions and subshells, the innermost last.

@@ -39,7 +39,7 @@ pub(super) struct Damaged;
 pub(super) struct Group<'a> {
     /// The session.
     pub(super) session_id: &'a SessionId,
-    /// Its events, in order.
+    /// The events, in order.
     pub(super) events: Vec<&'a Arc<Event>>,
 }
 
@@ -103,8 +103,8 @@ impl Budget {
         Self { limit, events: 0, bytes: 0, full: false }
     }
 
-    /// Whether the budget is exhausted: an event did not fit, or none fits. A smaller event after that is refused, too, so that a page has
-    /// no gap.
+    /// Returns whether the budget is exhausted: an event did not fit, or none fits. A smaller event after that is refused, too, so that a
+    /// page has no gap.
     pub(super) fn spent(&self) -> bool {
         self.full || self.events > 0 && (self.events >= self.limit.events || self.bytes >= self.limit.bytes)
     }
@@ -298,7 +298,7 @@ fn read_block(
     (index.0.is_empty() && payload == block.len()).then_some(())
 }
 
-/// Where an event's bytes are in the payload.
+/// The position of an event's bytes in the payload.
 #[derive(Clone, Copy)]
 enum Shape {
     /// The body alone.

@@ -35,17 +35,17 @@ pub struct Batch {
     pub devices: Vec<DeviceChange>,
     /// Rows of the notifier to write or delete.
     pub pushes: Vec<PushChange>,
-    /// How much of its runtime's output each session has stored. A session's row comes with or before its first mark.
+    /// The part of its runtime's output that each session has stored. A session's row comes with or before its first mark.
     pub marks: Vec<(SessionId, RuntimeMark)>,
     /// Queued prompts to write, or to delete once they are reported or cancelled. A session's row comes with or before its first prompt.
     pub prompts: Vec<PromptChange>,
     /// Changes to the surfaces of sessions. A session's row comes with or before its first surface.
     pub surfaces: Vec<SurfaceChange>,
-    /// What runs spent, to be added. A session's row comes with or before its first spending.
+    /// The spending of runs, to be added. A session's row comes with or before its first spending.
     pub spent: Vec<SpendChange>,
-    /// Whether the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
+    /// `true` if the batch must be on disk (fsync) before [`Store::commit`] returns, whatever the store's durability.
     pub sync: bool,
-    /// Whether the batch may use the space that is reserved for answers, if the disk is full.
+    /// `true` if the batch may use the space that is reserved for answers, if the disk is full.
     pub reserved: bool,
 }
 
@@ -125,7 +125,7 @@ impl Batch {
 pub struct SessionRow {
     /// The session.
     pub session_id: SessionId,
-    /// Its runtime.
+    /// The runtime.
     pub runtime_id: RuntimeId,
     /// The dialect of that runtime.
     pub dialect: String,
@@ -158,11 +158,11 @@ pub struct SurfaceChange {
     pub surface: String,
     /// The surface's revision after the change; rising.
     pub rev: u64,
-    /// What is written.
+    /// The change to write.
     pub write: SurfaceWrite,
 }
 
-/// What a [`SurfaceChange`] writes.
+/// The content of a [`SurfaceChange`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SurfaceWrite {
     /// The whole state as JSON, in place of everything stored of the surface.
@@ -173,16 +173,16 @@ pub enum SurfaceWrite {
     Closed,
 }
 
-/// What a run spent, as of one report.
+/// The spending of a run, as of one report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpendChange {
     /// The session.
     pub session_id: SessionId,
     /// The run.
     pub run_id: RunId,
-    /// When it was told.
+    /// The time of the report.
     pub at: Timestamp,
-    /// What was spent since the report before.
+    /// The spending since the report before.
     pub spending: Spending,
 }
 
@@ -191,7 +191,7 @@ pub const SPAN_MILLIS: i64 = 15 * 60 * 1000;
 /// A day.
 pub const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// Which sums of spending are wanted. They are kept by spans of [`SPAN_MILLIS`]: `from`, `to` and `offset_millis` are multiples of it.
+/// A query for sums of spending. They are kept by spans of [`SPAN_MILLIS`]: `from`, `to` and `offset_millis` are multiples of it.
 #[derive(Clone, Copy, Debug)]
 pub struct SpendQuery<'a> {
     /// Only what was told at or after this time.
@@ -200,13 +200,13 @@ pub struct SpendQuery<'a> {
     pub to: Timestamp,
     /// Only of this session.
     pub session: Option<&'a SessionId>,
-    /// What a row is the sum of, beside its session.
+    /// The subject of a row, beside its session.
     pub by: SpendGroup,
-    /// How far the reader's clock is ahead of UTC: where a day begins.
+    /// The offset of the reader's clock from UTC: a day begins there.
     pub offset_millis: i64,
 }
 
-/// What a [`SpendRow`] is the sum of.
+/// The subject of a [`SpendRow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpendGroup {
     /// A session.
@@ -232,7 +232,7 @@ pub struct SpendRow {
     pub spending: Spending,
 }
 
-/// How much of its runtime's output a session has stored: the output up to here is in the session's events, and nothing after it.
+/// The part of its runtime's output that a session has stored: the output up to here is in the session's events, and nothing after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuntimeMark {
     /// The number of the runtime's process, assigned by the sessions.
@@ -252,7 +252,7 @@ pub struct SessionEntry {
     pub trimmed: Position,
     /// The [`Trim::base`] of the last trim.
     pub base: Option<Vec<u8>>,
-    /// How much of its runtime's output is stored.
+    /// The part of its runtime's output that is stored.
     pub mark: Option<RuntimeMark>,
 }
 
@@ -269,7 +269,7 @@ pub struct RequestRow {
     pub body: Vec<u8>,
     /// The `Idempotency-Key` of the answer that won.
     pub answer_key: Option<String>,
-    /// When it was resolved, by the gateway's clock; `None` while it is open.
+    /// The time when it was resolved, by the gateway's clock; `None` while it is open.
     pub closed_at: Option<Timestamp>,
 }
 
@@ -326,14 +326,14 @@ pub struct SearchHit {
 pub enum DeviceChange {
     /// Writes the device's row.
     Put {
-        /// Its identifier.
+        /// The identifier.
         device_id: String,
         /// The device, JSON.
         body: Vec<u8>,
     },
     /// Deletes it.
     Delete {
-        /// Its identifier.
+        /// The identifier.
         device_id: String,
     },
 }
@@ -356,7 +356,7 @@ pub struct ReadLimit {
     pub bytes: usize,
 }
 
-/// What retention removes from one session.
+/// The events that retention removes from one session.
 #[derive(Clone, Debug)]
 pub struct Trim {
     /// The session.
@@ -372,9 +372,9 @@ pub struct Trim {
 pub struct BlockInfo {
     /// The session.
     pub session_id: SessionId,
-    /// Its first event.
+    /// The first event.
     pub first: Position,
-    /// Its last event.
+    /// The last event.
     pub last: Position,
     /// The time of the last event.
     pub at: Timestamp,
@@ -398,13 +398,13 @@ pub struct EventsAcross {
 pub struct DamagedBlock {
     /// The origin of its events.
     pub origin: Arc<Origin>,
-    /// Its first requested event.
+    /// The first requested event.
     pub position: Position,
-    /// Its last event.
+    /// The last event.
     pub last: Position,
 }
 
-/// How much the store holds.
+/// The size of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of events.
@@ -415,7 +415,7 @@ pub struct Usage {
     pub blocks_read: u64,
 }
 
-/// Why an operation of the store failed.
+/// The reason why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// No space is left. Nothing of the batch was stored; the same batch may be retried later.
@@ -476,7 +476,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError`]; then nothing of the batch was stored and the store remains usable.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
 
-    /// Whether the next commit of a small batch without [`Batch::sync`] only copies memory: it waits neither for the disk nor
+    /// Returns whether the next commit of a small batch without [`Batch::sync`] only copies memory: it waits neither for the disk nor
     /// for readers, so that an async task may make it. Reads nothing.
     fn commit_is_quick(&self) -> bool;
 
@@ -518,7 +518,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn session(&self, session: &SessionId) -> Result<Option<SessionEntry>, StoreError>;
 
-    /// Whether a session has a row and is not being deleted. Does no I/O.
+    /// Returns whether a session has a row and is not being deleted. Does no I/O.
     fn holds(&self, session: &SessionId) -> bool;
 
     /// The queued prompts of a session, with their runs.
@@ -527,7 +527,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn prompts(&self, session: &SessionId) -> Result<Vec<(RunId, Vec<u8>)>, StoreError>;
 
-    /// What is stored of a session's surfaces: for each surface, by name, its whole state and then the changes since, by revision.
+    /// Returns the stored surfaces of a session: for each, by name, its whole state and then the changes since, by revision.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -540,7 +540,7 @@ pub trait Store: Send + Sync + 'static {
     /// As [`commit`](Store::commit).
     fn mark_for_deletion(&self, session: &SessionId) -> Result<bool, StoreError>;
 
-    /// Whether a session was deleted and its bytes are not all removed yet.
+    /// Returns whether a session was deleted and its bytes are not all removed yet.
     fn is_being_deleted(&self, session: &SessionId) -> bool;
 
     /// One small step of removing the data behind [`mark_for_deletion`](Store::mark_for_deletion) and [`trim`](Store::trim), and then of
@@ -605,8 +605,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn pushes(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
-    /// Sums of what was spent, in no order. Reads the rows of the time asked for, and no events; a sum outlives the events that told it, and
-    /// is deleted with its session.
+    /// Sums of what was spent, in no order. Reads the rows of the time asked for, and no events; a sum outlives the events that told it,
+    /// and is deleted with its session.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -629,7 +629,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Io`].
     fn oldest(&self, after: Position, limit: usize) -> Result<Vec<BlockInfo>, StoreError>;
 
-    /// How much the store holds.
+    /// Returns the size of the store.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -19,7 +19,7 @@ pub(super) fn random_epoch() -> Result<String, StoreError> {
     Ok(data_encoding::BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
 }
 
-/// Whether a character is part of a word, as SQLite's `unicode61` sees it: letters, numbers, private use.
+/// Returns whether a character is part of a word, as SQLite's `unicode61` sees it: letters, numbers, private use.
 pub(super) fn is_word(c: char) -> bool {
     use Category::{
         DecimalNumber, LetterNumber, LowercaseLetter, ModifierLetter, OtherLetter, OtherNumber, PrivateUse,

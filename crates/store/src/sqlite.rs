@@ -48,7 +48,7 @@ const SESSION_NO_MAX: i64 = (1 << 23) - 1;
 const POSITION_BITS: u32 = 40;
 /// Commits between two writes of the head and the bytes of events. Opening the store counts the events since, so this bounds that work.
 const TALLY_EVERY: u32 = 256;
-/// What a commit adds to the write-ahead log beside its events, at least: two pages.
+/// Bytes that a commit adds to the write-ahead log beside its events, at least: two pages.
 const COMMIT_BYTES: u64 = 16 << 10;
 /// Bytes of the encoding buffer kept between commits; a larger buffer is freed.
 const SCRATCH_KEPT: usize = 1 << 20;
@@ -58,13 +58,13 @@ const SNIPPET_WORDS: u32 = 24;
 /// No limit.
 const UNLIMITED: ReadLimit = ReadLimit { events: usize::MAX, bytes: usize::MAX };
 
-/// When a commit counts as done.
+/// The moment at which a commit counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the kernel has it: it survives `kill -9` of the gateway, but not a power cut. [`Batch::sync`] overrides it.
+    /// The kernel has the commit: it survives `kill -9` of the gateway, but not a power cut. [`Batch::sync`] overrides it.
     #[default]
     Process,
-    /// When the disk has confirmed it (one fsync a commit).
+    /// The disk has confirmed the commit (one fsync each).
     Power,
 }
 
@@ -133,13 +133,13 @@ struct Writer {
     commits_since_tally: u32,
     /// Bytes committed since the last checkpoint.
     bytes_since_checkpoint: u64,
-    /// Whether removed bytes may still be in the write-ahead log.
+    /// `true` if removed bytes may still be in the write-ahead log.
     truncate_wal: bool,
     /// Pending removals, next one first.
     sweeps: VecDeque<Sweep>,
-    /// Whether there may be free pages to return to the disk.
+    /// `true` if there may be free pages to return to the disk.
     return_free_pages: bool,
-    /// Whether an fsync failed: the kernel may then report unwritten data as written, so further commits are refused.
+    /// `true` if an fsync failed: the kernel may then report unwritten data as written, so further commits are refused.
     sync_failed: bool,
 }
 
@@ -767,7 +767,7 @@ fn session_gone(session: &SessionId) -> Failure {
     Failure::Refused(StoreError::Gone(session.clone()))
 }
 
-/// Why a transaction was rolled back.
+/// The reason why a transaction was rolled back.
 enum Failure {
     Sqlite(rusqlite::Error),
     Refused(StoreError),

@@ -21,14 +21,14 @@ use super::size::{Size, may_stand};
 use super::stand::{BoundPath, Stand, is_shown, stands};
 use super::surface::Surface;
 
-/// What a screen sends when something is pressed.
+/// The message of a screen when something is pressed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct ActionRequest {
     /// The revision that the screen shows.
     pub rev: u64,
     /// The component.
     pub component: String,
-    /// Its event.
+    /// The event.
     pub event: String,
     /// The values of the inputs that the person changed, by the pointer that each is bound to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -52,7 +52,7 @@ pub struct Action {
     pub component: String,
     /// The event's context, resolved from the surface's own data.
     pub context: Map<String, Value>,
-    /// What the person changed, by pointer.
+    /// The values that the person changed, by pointer.
     pub inputs: BTreeMap<String, Value>,
     /// The selected row or path.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct Action {
     /// The context as it is with [`NOT_KEPT`] in those inputs.
     #[serde(skip)]
     kept_context: Map<String, Value>,
-    /// What the other inputs changed in the surface.
+    /// The changes of the surface by the other inputs.
     #[serde(skip)]
     pub change: Option<Change>,
 }
@@ -98,7 +98,7 @@ struct Input<'a> {
 struct Typed {
     path: Pointer,
     value: Value,
-    /// Whether it was typed blind.
+    /// `true` if it was typed blind.
     secret: bool,
 }
 
@@ -185,7 +185,7 @@ impl Surface {
         Ok(declared.get("context").and_then(Value::as_object).cloned().unwrap_or_default())
     }
 
-    /// Where the paths of the context begin: at the selected row, if there is one.
+    /// Returns the base of the paths of the context: the selected row, if there is one.
     fn selected(&self, component: &Component, item: Option<&Value>, base: &Pointer) -> Result<Pointer, ActionError> {
         let key = match component.kind.as_str() {
             "Table" => "rows",
@@ -299,7 +299,7 @@ impl Surface {
         inputs
     }
 
-    /// Whether a value is one that an input gives.
+    /// Returns whether a value is one that an input gives.
     fn fits(&self, input: &Input<'_>, value: &Value) -> Result<(), String> {
         let raw = &input.component.raw;
         let literal = |key: &str| raw.get(key).and_then(Value::as_f64);
@@ -432,7 +432,7 @@ pub(crate) fn failed_check(component: &Component, scope: Scope<'_>, budget: &mut
     Some(message(failed.get("message").and_then(Value::as_str).unwrap_or("a check does not hold")))
 }
 
-/// Whether text is a date, a time or both, between two others of the same form.
+/// Returns whether text is a date, a time or both, between two others of the same form.
 fn date_fits(text: &str, min: Option<String>, max: Option<String>) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());

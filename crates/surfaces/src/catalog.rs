@@ -58,7 +58,7 @@ pub(crate) struct Spec {
     pub(crate) props: &'static [Prop],
 }
 
-/// What a function gives.
+/// The result type of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gives {
     Text,
@@ -89,7 +89,7 @@ const FEW: usize = 256;
 const ROWS: usize = super::limits::ROWS_MAX;
 const NO_LIMIT: usize = usize::MAX;
 
-/// What every component may have.
+/// The properties that every component may have.
 #[rustfmt::skip]
 pub(crate) const COMMON: &[Prop] = &[
     needs("id", Type::Text),
@@ -248,7 +248,7 @@ pub(crate) const PLEXUS: &[Spec] = &[
     ] },
 ];
 
-/// What `Progress.state` may be.
+/// The values of `Progress.state`.
 pub(crate) const STATES: &[&str] = &["running", "done", "failed", "waiting"];
 
 const TEXT_ARG: Prop = needs("value", Type::DynText);

@@ -25,7 +25,7 @@ pub struct Ask {
 pub struct Change {
     /// The surface.
     pub surface: String,
-    /// Its revision after the change.
+    /// The revision after the change.
     pub rev: u64,
     /// The revision that the change applies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,16 +33,16 @@ pub struct Change {
     /// The title, where it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether it is pinned, where that changed.
+    /// `true` if it is pinned, where that changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
-    /// When it changed.
+    /// The time of the change.
     #[serde(default)]
     pub at: Timestamp,
     /// The question on it, where that changed; `Some(None)` is none any more.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub ask: Option<Option<Ask>>,
-    /// Whether the surface is gone.
+    /// `true` if the surface is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
     /// The messages that changed it.
@@ -153,7 +153,7 @@ impl TryFrom<RawMessage> for Message {
     }
 }
 
-/// What an item of `data` says.
+/// Returns the operation of an item of `data`.
 pub(crate) fn data_op(value: Option<Value>, append: Option<Vec<Value>>) -> Result<DataOp, String> {
     match (value, append) {
         (Some(value), None) => Ok(DataOp::Set(value)),
@@ -228,7 +228,7 @@ impl Serialize for MessageRef<'_> {
     }
 }
 
-/// What a message says.
+/// The body of a message.
 struct Body<'a>(&'a MessageRef<'a>);
 
 impl Serialize for Body<'_> {

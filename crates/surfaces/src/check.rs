@@ -20,7 +20,7 @@ pub(crate) struct Link {
     pub(crate) template: Option<String>,
 }
 
-/// What is wrong, and where in the component.
+/// A fault, with its place in the component.
 struct Fault {
     at: String,
     why: String,
@@ -119,7 +119,7 @@ pub(crate) fn component(
     Ok(self::links(catalog, raw))
 }
 
-/// What a component names as its children; what does not fit is left out.
+/// Returns the children that a component names; a reference that does not fit is left out.
 pub(crate) fn links(catalog: Catalog, raw: &Map<String, Value>) -> Vec<Link> {
     let mut links = Vec::new();
     let kind = raw.get("component").and_then(Value::as_str).unwrap_or_default();
@@ -167,7 +167,7 @@ fn beyond_types(kind: &str, raw: &Map<String, Value>) -> Checked {
     }
 }
 
-/// Whether a component may have this id.
+/// Returns whether a component may have this id.
 pub(crate) fn component_id(id: &str) -> Result<(), String> {
     if id.is_empty() || id.chars().count() > NAME_MAX {
         return Err(format!("{:?} has to have 1 to {NAME_MAX} characters", shown(id)));
@@ -376,7 +376,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a function gives what is needed there.
+/// Returns whether a function gives what is needed there.
 fn gives(function: &Function, ty: Option<Type>) -> Result<(), String> {
     let name = function.name;
     match (function.gives, ty) {
@@ -397,7 +397,7 @@ fn binding(members: &Map<String, Value>, place: &Place<'_>) -> Checked {
     }
 }
 
-/// Which of several types a value is meant to be.
+/// Returns whether a value is meant to be of this type, of several types.
 fn looks_like(ty: Type, value: &Value) -> bool {
     match (ty, value) {
         (Type::List(..), Value::Array(_)) | (Type::OneOf(_) | Type::Text, Value::String(_)) => true,
@@ -442,7 +442,7 @@ fn wanted(ty: Type) -> String {
     words.to_owned()
 }
 
-/// What a value is, in words.
+/// Returns the name of a value's type, in words.
 fn is(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

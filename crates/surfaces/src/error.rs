@@ -1,8 +1,8 @@
-//! What can be wrong with what an agent or a screen sent. Each message says in one line what to do.
+//! Faults in the input of an agent or a screen. Each message gives the fix in one line.
 
 use thiserror::Error;
 
-/// Why a command of an agent was refused. Nothing has changed then.
+/// The reason why a command of an agent was refused. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SurfaceError {
@@ -34,7 +34,7 @@ pub enum SurfaceError {
     NotInCatalog {
         /// The place in what was sent.
         at: String,
-        /// What is not known, and what is.
+        /// The unknown name, and the known ones.
         what: String,
     },
     /// A component that does not fit the catalogue.
@@ -42,7 +42,7 @@ pub enum SurfaceError {
     Component {
         /// The place in what was sent.
         at: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// Children that lead back to themselves, too deep, or nowhere.
@@ -50,7 +50,7 @@ pub enum SurfaceError {
     Tree {
         /// The place in what was sent.
         at: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// Data that cannot be put where its path says.
@@ -58,7 +58,7 @@ pub enum SurfaceError {
     Data {
         /// The path.
         path: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A message that is none of A2UI 0.9.
@@ -66,17 +66,17 @@ pub enum SurfaceError {
     Message {
         /// The place in what was sent.
         at: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// More than a surface or a session may hold.
     #[error("{what}: {max} at most; {hint}")]
     Limit {
-        /// What there is too much of.
+        /// The part that is too large or too many.
         what: String,
         /// The limit.
         max: usize,
-        /// How to do with less.
+        /// The way to use less.
         hint: &'static str,
     },
     /// A call that says nothing.
@@ -112,7 +112,7 @@ impl SurfaceError {
     }
 }
 
-/// Why an action of a screen was refused. Nothing has changed then.
+/// The reason why an action of a screen was refused. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ActionError {
@@ -144,7 +144,7 @@ pub enum ActionError {
     Input {
         /// The pointer.
         path: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A check of the surface does not hold.
@@ -182,7 +182,7 @@ const SHOWN_CHARS: usize = 80;
 /// Characters of a message that an agent wrote, or that repeats what it sent, at most.
 const MESSAGE_CHARS: usize = 400;
 
-/// What an agent sent, fit for one line.
+/// Returns a text of an agent, fit for one line.
 pub(crate) fn shown(text: &str) -> String {
     first_chars(text, SHOWN_CHARS)
 }

@@ -16,7 +16,7 @@ use super::size::Size;
 /// Bytes that compiling an expression counts as.
 const COMPILING: usize = 32 << 10;
 
-/// What a resolution may still cost. Past it, values are empty.
+/// The remaining cost of a resolution. Past it, values are empty.
 #[derive(Debug)]
 pub(crate) struct Budget {
     calls: usize,
@@ -59,7 +59,7 @@ impl Regexes for Budget {
     }
 }
 
-/// Where values are looked up: a data model, and the list item that relative paths begin at.
+/// The values of a lookup: a data model, and the list item that relative paths begin at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'m> {
     pub(crate) data: &'m Value,

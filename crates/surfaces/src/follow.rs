@@ -4,7 +4,7 @@ use super::change::Change;
 use super::set::{Fold, SurfaceSet};
 use super::surface::Surface;
 
-/// What a change did to the surfaces that somebody follows.
+/// The effect of a change on followed surfaces.
 #[derive(Debug)]
 pub enum Followed {
     /// The surface is as the change left it.

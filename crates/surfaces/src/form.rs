@@ -28,7 +28,7 @@ pub struct FormField {
     pub label: String,
     /// The value that it takes.
     pub kind: FieldKind,
-    /// Its value now.
+    /// The value now.
     pub value: Value,
 }
 
@@ -37,7 +37,7 @@ pub struct FormField {
 pub enum FieldKind {
     /// A string; `secret`: it is typed blind.
     Text {
-        /// Whether what is typed is shown nowhere.
+        /// `true` if what is typed is shown nowhere.
         secret: bool,
     },
     /// True or false.
@@ -53,7 +53,7 @@ pub enum FieldKind {
     Choice {
         /// The values, each with its label.
         options: Vec<(String, String)>,
-        /// Whether several may be chosen.
+        /// `true` if several may be chosen.
         multiple: bool,
     },
 }
@@ -63,7 +63,7 @@ pub enum FieldKind {
 pub struct FormButton {
     /// The component.
     pub component: String,
-    /// Its event.
+    /// The event.
     pub event: String,
     /// The text on it, else its id.
     pub label: String,

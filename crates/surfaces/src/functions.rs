@@ -24,7 +24,7 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-/// Whether an address may be opened by a press: http or https, with nothing that hides where it leads.
+/// Returns whether an address may be opened by a press: http or https, with nothing that hides where it leads.
 pub fn is_http(url: &str) -> bool {
     let lower = url.get(..8).unwrap_or(url).to_ascii_lowercase();
     let plain = !url.chars().any(|c| c.is_control() || c.is_whitespace());
@@ -32,7 +32,7 @@ pub fn is_http(url: &str) -> bool {
     plain && rest.is_some() && url.len() > "https://".len()
 }
 
-/// What a function gives; an argument that does not fit gives nothing.
+/// Evaluates a function; an argument that does not fit gives nothing.
 pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Regexes) -> Option<Value> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let bound = |key: &str| args.get(key).and_then(number);
@@ -80,7 +80,7 @@ pub(crate) fn call(name: &str, args: &Map<String, Value>, regexes: &mut impl Reg
 
 /// Compiled expressions of one resolution.
 pub(crate) trait Regexes {
-    /// Whether a pattern matches; nothing if it does not compile, or has cost too much already.
+    /// Returns whether a pattern matches; nothing if it does not compile, or has cost too much already.
     fn matches(&mut self, pattern: &str, text: &str) -> Option<bool>;
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Whether JavaScript takes a value as true.
+/// Returns whether JavaScript takes a value as true.
 pub(crate) fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

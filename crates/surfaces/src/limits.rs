@@ -1,4 +1,4 @@
-//! What a surface may hold and what reading it may cost. Beyond these, a call of an agent fails and says what to do.
+//! Limits of a surface and of the cost of reading it. Beyond these, a call of an agent fails, and the message gives the fix.
 
 /// Surfaces of a session at most.
 pub const SURFACES_MAX: usize = 16;

@@ -10,7 +10,7 @@ use super::pointer::Pointer;
 use super::surface::Surface;
 
 impl Change {
-    /// This change and the one after it, as one. Two that do not follow each other are given back.
+    /// Merges this change with the one after it. Two that do not follow each other are returned.
     pub fn merge(self, later: Self) -> Result<Self, Box<(Self, Self)>> {
         if self.surface != later.surface || later.rev <= self.rev {
             return Err(Box::new((self, later)));
@@ -94,8 +94,8 @@ fn add(data: &mut Vec<(Pointer, DataOp)>, path: Pointer, op: DataOp) {
     }
 }
 
-/// What is done at or below `path` before is lost when `path` is set, so it is left out. The value is set where the first of these stood,
-/// since it made the place, and what came in between may need that. Only what is above `path` cannot be moved over.
+/// Sets `path` to a value. Earlier operations at or below `path` have no effect any more and are left out. The value is set where the first
+/// of these stood, since it made the place, and what came in between may need that. Only what is above `path` cannot be moved over.
 fn set(data: &mut Vec<(Pointer, DataOp)>, path: Pointer, value: Value) {
     if path.is_root() {
         data.clear();

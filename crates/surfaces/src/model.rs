@@ -7,7 +7,7 @@ use super::limits::{DATA_MAX, VALUES_MAX};
 use super::pointer::{Pointer, index};
 use super::size::{Size, data_may_stand};
 
-/// What is done at one place of a data model.
+/// An operation at one place of a data model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DataOp {
     /// Replaces or creates the value there.

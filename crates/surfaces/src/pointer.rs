@@ -63,12 +63,12 @@ impl Pointer {
         Self(self.0[..len.min(self.0.len())].to_vec())
     }
 
-    /// Whether `other` is this place or inside of it.
+    /// Returns whether `other` is this place or inside of it.
     pub(crate) fn contains(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
 
-    /// Whether one of the two is inside of the other, or both are the same.
+    /// Returns whether one of the two is inside of the other, or both are the same.
     pub(crate) fn touches(&self, other: &Self) -> bool {
         self.contains(other) || other.contains(self)
     }

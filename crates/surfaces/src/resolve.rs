@@ -15,15 +15,15 @@ use super::surface::Surface;
 /// A component as it is drawn.
 #[derive(Debug)]
 pub struct Resolved<'a> {
-    /// Its id.
+    /// The id.
     pub id: &'a str,
-    /// Its type, such as `Text`.
+    /// The type, such as `Text`.
     pub kind: &'a str,
-    /// Its properties with values in place of paths and calls; null where there is none. Actions and checks are as the agent gave them.
+    /// The properties with values in place of paths and calls; null where there is none. Actions and checks are as the agent gave them.
     pub props: BTreeMap<&'a str, Cow<'a, Value>>,
     /// The JSON Pointer that its `value` is bound to, from the root of the data: what an action names an input by.
     pub bound: Option<String>,
-    /// Its children, in order: those of a `Tabs` one for each tab, of a `Modal` the trigger and the content.
+    /// The children, in order: those of a `Tabs` one for each tab, of a `Modal` the trigger and the content.
     pub children: Vec<ChildSlot>,
     /// Items of a template that are not among the children, since there are too many.
     pub more: usize,
@@ -58,7 +58,7 @@ impl<'a> ComponentResolver<'a> {
         Some(self.surface.resolve_with(component, &base, &mut self.budget))
     }
 
-    /// Whether the limit was reached.
+    /// Returns whether the limit was reached.
     pub fn is_exhausted(&self) -> bool {
         self.visits == 0
     }
@@ -138,7 +138,7 @@ fn bound(component: &Component, base: &Pointer) -> Option<String> {
     Pointer::parse(path, base).ok().map(|pointer| pointer.to_string())
 }
 
-/// Whether there is a path or a call anywhere in a property.
+/// Returns whether there is a path or a call anywhere in a property.
 fn holds_dynamic(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(holds_dynamic),

@@ -26,18 +26,18 @@ use super::surface::{Surface, Undo};
 pub struct Show {
     /// The surface.
     pub surface: String,
-    /// Its title.
+    /// The title.
     #[serde(default)]
     pub title: Option<String>,
     /// The identifier of its catalogue; without it Plexus's own.
     #[serde(default)]
     pub catalog: Option<String>,
-    /// Its components; one has the id `root`.
+    /// The components; one has the id `root`.
     pub components: Vec<Map<String, Value>>,
-    /// Its data model.
+    /// The data model.
     #[serde(default)]
     pub data: Option<Map<String, Value>>,
-    /// Whether it is pinned; without it as before.
+    /// `true` if it is pinned; without it as before.
     #[serde(default)]
     pub pin: Option<bool>,
 }
@@ -51,7 +51,7 @@ pub struct Update {
     /// Components that are new or replace those of the same id.
     #[serde(default)]
     pub components: Vec<Map<String, Value>>,
-    /// What changes in the data model, in order.
+    /// The changes of the data model, in order.
     #[serde(default)]
     pub data: Vec<DataChange>,
     /// The revision that the surface has to be at.
@@ -82,30 +82,30 @@ pub struct DataChange {
 pub struct Html {
     /// The surface.
     pub surface: String,
-    /// Its title.
+    /// The title.
     #[serde(default)]
     pub title: Option<String>,
     /// The page.
     pub html: String,
-    /// What is shown where no page can be.
+    /// The text that is shown where no page can be.
     pub text: String,
     /// The events that the page may send.
     #[serde(default)]
     pub actions: Option<Vec<String>>,
-    /// Its height in pixels.
+    /// The height in pixels.
     #[serde(default)]
     pub height: Option<u32>,
-    /// Whether it is pinned; without it as before.
+    /// `true` if it is pinned; without it as before.
     #[serde(default)]
     pub pin: Option<bool>,
 }
 
-/// What a change did to state that follows it.
+/// The effect of a change on a following state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// It was applied.
+    /// The change was applied.
     Applied,
-    /// It was known already.
+    /// The change was known already.
     Known,
     /// A change before it is missing: ask for the state again.
     Gap,
@@ -140,7 +140,7 @@ impl SurfaceSet {
         self.surfaces.values()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.surfaces.is_empty()
     }
@@ -357,7 +357,7 @@ struct Work {
 /// A surface before the first message of a call that is for it.
 struct Before {
     rev: Option<u64>,
-    /// Whether a message created it.
+    /// `true` if a message created it.
     created: bool,
     messages: Vec<Message>,
 }

@@ -1,4 +1,4 @@
-//! What a JSON value takes, added up so that a part can be added or taken off without looking at the rest.
+//! The size of a JSON value, added up so that a part can be added or taken off without reading the rest.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +10,12 @@ const OBJECT: usize = 8;
 /// Bytes that a fraction counts as.
 const FRACTION: usize = 18;
 
-/// What a value takes.
+/// The size of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     /// About its bytes as JSON.
     pub(crate) bytes: usize,
-    /// How many values it is.
+    /// The number of values.
     pub(crate) values: usize,
 }
 
@@ -40,12 +40,12 @@ impl Size {
         })
     }
 
-    /// What an empty array takes.
+    /// Returns the size of an empty array.
     pub(crate) const fn of_array() -> Self {
         Self { bytes: 2, values: 1 }
     }
 
-    /// What a key takes beside its value.
+    /// Returns the size of a key beside its value.
     pub(crate) fn of_key(key: &str) -> Self {
         Self { bytes: quoted(key) + 2, values: 0 }
     }
@@ -75,7 +75,7 @@ fn quoted(text: &str) -> usize {
     text.len() + 2 + escapes.sum::<usize>()
 }
 
-/// Whether a value may stand `above` levels deep: its depth, its strings, its keys.
+/// Returns whether a value may stand `above` levels deep: its depth, its strings, its keys.
 pub(crate) fn may_stand(value: &Value, above: usize) -> Result<(), String> {
     if above > DEPTH_MAX {
         return Err(format!("the JSON is more than {DEPTH_MAX} levels deep: make it flatter"));

@@ -1,4 +1,4 @@
-//! Where components of a surface stand: the list items of the templates around them.
+//! The list items of the templates around components of a surface.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ impl Surface {
     }
 }
 
-/// Where a component stands: the list item that its relative paths begin at. Inside of templates an index is left open.
+/// The list item that the relative paths of a component begin at. Inside of templates an index is left open.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stand {
     /// Segments; none is any index of the list before it.
@@ -59,7 +59,7 @@ impl Stand {
 #[derive(Clone, Debug)]
 pub(crate) struct BoundPath {
     segments: Vec<Option<String>>,
-    /// How many of the segments are the list item.
+    /// The number of segments that are the list item.
     base: usize,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn stands(surface: &Surface) -> Vec<(&Component, Stand)> {
     out
 }
 
-/// Whether a component is shown at a list item.
+/// Returns whether a component is shown at a list item.
 pub(crate) fn is_shown(surface: &Surface, id: &str, instance: &Pointer) -> bool {
     let mut seen: HashSet<(&str, Pointer)> = HashSet::new();
     let mut todo = vec![("root", Pointer::default())];

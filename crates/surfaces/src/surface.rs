@@ -186,7 +186,7 @@ impl Surface {
         Ok(())
     }
 
-    /// It is new, at this revision.
+    /// Marks the surface as new, at this revision.
     pub(crate) fn begin_at(&mut self, rev: u64) {
         self.rev = rev;
         self.components.iter_mut().for_each(|component| component.changed = rev);
@@ -241,7 +241,7 @@ impl Surface {
         }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.create.surface
     }
@@ -252,22 +252,22 @@ impl Surface {
         self.bytes + bytes + values * size_of::<Value>()
     }
 
-    /// How many changes made it.
+    /// Returns the number of changes that made it.
     pub fn rev(&self) -> u64 {
         self.rev
     }
 
-    /// Its title; else its name is shown.
+    /// The title; else its name is shown.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// Whether it has a place of its own, beyond the run that drew it.
+    /// Returns whether it has a place of its own, beyond the run that drew it.
     pub fn pinned(&self) -> bool {
         self.pinned
     }
 
-    /// When it last changed.
+    /// Returns the time of the last change.
     pub fn at(&self) -> Timestamp {
         self.at
     }
@@ -282,12 +282,12 @@ impl Surface {
         &self.create.catalog
     }
 
-    /// Its data model.
+    /// The data model.
     pub fn data(&self) -> &Value {
         self.model.root()
     }
 
-    /// Its components as the agent gave them, in the order in which they were first named.
+    /// The components as the agent gave them, in the order in which they were first named.
     pub fn components(&self) -> impl Iterator<Item = &Map<String, Value>> {
         self.components.iter().map(|component| &component.raw)
     }
@@ -297,7 +297,7 @@ impl Surface {
         self.bytes + self.model.size().bytes
     }
 
-    /// Whether it needs nothing beyond the basic catalogue of A2UI.
+    /// Returns whether it needs nothing beyond the basic catalogue of A2UI.
     pub fn is_basic(&self) -> bool {
         self.catalog != Catalog::Other
             && self.components.iter().all(|component| Catalog::Basic.spec(&component.kind).is_some())

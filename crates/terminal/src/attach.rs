@@ -34,7 +34,7 @@ const TYPED_QUEUE: usize = 64 << 10;
 /// Bytes read from the holder at once.
 const READ: usize = 64 << 10;
 
-/// How an attachment ended.
+/// The end of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachEnd {
     /// The program ended.
@@ -47,7 +47,7 @@ pub enum AttachEnd {
     Lost(String),
 }
 
-/// Why nothing was attached.
+/// The reason why nothing was attached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The terminal cannot be used.
@@ -117,11 +117,11 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// What the two threads of an attachment share.
+/// The state that the two threads of an attachment share.
 struct Shared<'a> {
     stream: UnixStream,
     raw: &'a RawTerminal,
-    /// How it ended, if this side ended it.
+    /// The end, if this side caused it.
     end: OnceLock<AttachEnd>,
     /// The screen is drawn from what viewers get.
     cropped: AtomicBool,
@@ -224,9 +224,9 @@ fn session(
     Ok(end)
 }
 
-/// What this window shows.
+/// The content of this window.
 struct Shown {
-    /// What was set on the terminal by output that was passed on.
+    /// The modes that were set on the terminal by output that was passed on.
     tracker: ModeTracker,
     /// The screen, where it is drawn.
     crop: Option<(Model, Crop)>,
@@ -244,7 +244,7 @@ impl Drop for Shown {
 }
 
 impl Shown {
-    /// What makes the terminal as it was before anything was shown.
+    /// Returns the output that restores the terminal as it was before anything was shown.
     fn undo(&self) -> String {
         if self.crop.is_some() {
             return "\x1b[?1l\x1b>\x1b[?2004l\x1b[?25h\x1b[0m".into();
@@ -423,7 +423,7 @@ fn enqueue(queue: &mut Vec<u8>, typed: &[u8]) {
     }
 }
 
-/// What signals ask for.
+/// Carries out what signals ask for.
 fn signalled(shared: &Shared<'_>, queue: &mut Vec<u8>) -> Option<AttachEnd> {
     let Signals { window, resumed, ends, .. } = &shared.signals;
     if let Some((signal, _)) = ends.iter().find(|(_, came)| came.load(Ordering::SeqCst)) {
@@ -444,7 +444,7 @@ fn signalled(shared: &Shared<'_>, queue: &mut Vec<u8>) -> Option<AttachEnd> {
     None
 }
 
-/// What may be done without waiting.
+/// The operations that are possible without waiting.
 struct Ready {
     pipe: bool,
     typed: bool,

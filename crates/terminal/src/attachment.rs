@@ -19,10 +19,10 @@ use crate::wire::{
 };
 use plexus_protocol::TerminalId;
 
-/// How long input may wait for a program that reads none; then it is refused.
+/// Time that input may wait for a program that reads none; then it is refused.
 pub const INPUT_WAIT: Duration = Duration::from_secs(30);
 
-/// Why input was not taken.
+/// The reason why input was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum InputRefused {
     /// The program reads nothing.
@@ -33,14 +33,14 @@ pub enum InputRefused {
     Gone(io::Error),
 }
 
-/// What the gateway reads of a terminal.
+/// The gateway's reading side of a terminal.
 #[derive(Debug)]
 pub struct TerminalReader {
     read: OwnedReadHalf,
     decoder: MessageDecoder,
 }
 
-/// What the gateway writes to it. Cheap to clone; what is written keeps its order.
+/// The gateway's writing side of a terminal. Cheap to clone; messages keep their order.
 #[derive(Clone, Debug)]
 pub struct TerminalWriter(Arc<Mutex<OwnedWriteHalf>>);
 
@@ -129,7 +129,7 @@ impl TerminalWriter {
     }
 }
 
-/// How long a holder may take with [`type_if`]: it waits for its moment, and then until what was typed is taken.
+/// Time that a holder may take with [`type_if`]: it waits for its moment, and then until what was typed is taken.
 const OUTCOME_WAIT: Duration = Duration::from_secs(5 * TYPE_IF_WAIT.as_secs() + 2);
 
 /// Has the holder of a terminal type keys if its screen shows what they are for. Blocks, for some seconds at most.

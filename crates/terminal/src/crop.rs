@@ -7,7 +7,7 @@ use vt100::{Cell, Color, Screen};
 
 use crate::model::TerminalSize;
 
-/// What is drawn in a window.
+/// The part of a screen that is drawn in a window.
 #[derive(Debug)]
 pub(crate) struct Crop {
     window: TerminalSize,
@@ -68,7 +68,7 @@ impl Crop {
     }
 }
 
-/// Where the part begins that has the cursor in it; it moves no further than it must.
+/// Returns the start of the part that has the cursor in it; it moves no further than it must.
 fn part(first: u16, cursor: u16, window: u16, whole: u16) -> u16 {
     let last = whole.saturating_sub(window);
     let least = cursor.saturating_sub(window.saturating_sub(1));
@@ -140,7 +140,7 @@ mod tests {
         TerminalSize { rows, cols }
     }
 
-    /// What a window of this size shows after each of these pieces of output.
+    /// Returns the content of a window of this size after each of these pieces of output.
     fn shown(program: TerminalSize, window: TerminalSize, pieces: &[&str]) -> Model {
         let (mut model, mut looks) = (Model::new(program, 0), Model::new(window, 0));
         let mut crop = Crop::new(window, true);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long the first key waits for the second; then it is the program's.
+/// Time that the first key waits for the second; then it is the program's.
 pub(crate) const SECOND_KEY_WAIT: Duration = Duration::from_millis(1000);
 
 /// Keys of one sequence at most.
@@ -80,12 +80,12 @@ fn control(key: u8) -> Vec<Vec<u8>> {
     ]
 }
 
-/// What is to be done with what was typed.
+/// The handling of typed input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// The program's.
     Pass(Vec<u8>),
-    /// It may be the beginning of the keys: it waits up to [`SECOND_KEY_WAIT`].
+    /// The input may be the beginning of the keys: it waits up to [`SECOND_KEY_WAIT`].
     Wait,
     /// The keys are complete.
     Detach,
@@ -97,7 +97,7 @@ pub(crate) struct DetachFinder {
     keys: DetachKeys,
     /// Keys that were found.
     found: usize,
-    /// What was typed for them.
+    /// The input that was typed for them.
     held: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl DetachFinder {
         Self { keys, found: 0, held: Vec::new() }
     }
 
-    /// Whether a key waits for the next one.
+    /// Returns whether a key waits for the next one.
     pub(crate) fn waits(&self) -> bool {
         self.found > 0
     }

@@ -1,4 +1,4 @@
-//! What viewers get of a program's sequences, and the answers of a terminal that nobody sits at. Pure.
+//! The sequences of a program that viewers get, and the answers of a terminal that nobody sits at. Pure.
 //!
 //! A program may ask its terminal what it is and where its cursor stands; the answer comes as if it were typed. Exactly one terminal may
 //! answer: the owner's, or, while the owner is none, the holder. So viewers are not shown the question.
@@ -11,15 +11,15 @@ const LINK_MAX: usize = 2048;
 /// A question of a program to its terminal that the holder answers while no terminal of a person is the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// Whether it works.
+    /// The report that it works.
     Status,
-    /// Where its cursor stands.
+    /// The position of its cursor.
     Cursor,
     /// The same, in the form with `?`.
     CursorPrivate,
-    /// What it is.
+    /// The kind of the terminal.
     Attributes,
-    /// Its version.
+    /// The version.
     AttributesSecondary,
 }
 
@@ -62,13 +62,13 @@ const PRIVATE_MODES: [u16; 34] = [
     1036, 1039, 1045, 1047, 1048, 1049, 2004, 2026, 2027,
 ];
 
-/// Whether viewers get a private mode.
+/// Returns whether viewers get a private mode.
 pub(crate) fn is_mode_shown(mode: u16) -> bool {
     PRIVATE_MODES.contains(&mode)
 }
 
-/// Whether viewers get a sequence: it is known to draw, move, or set a mode. None is that makes a terminal answer, print, notify, write to
-/// a clipboard or change its window; of links only those to pages.
+/// Returns whether viewers get a sequence: it is known to draw, move, or set a mode. None is that makes a terminal answer, print, notify,
+/// write to a clipboard or change its window; of links only those to pages.
 pub(crate) fn shown(sequence: &Sequence<'_>) -> bool {
     match sequence {
         Sequence::Csi { private, parameters, intermediate, last } => {
@@ -87,7 +87,7 @@ pub(crate) fn shown(sequence: &Sequence<'_>) -> bool {
     }
 }
 
-/// Whether viewers get a control sequence.
+/// Returns whether viewers get a control sequence.
 fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Option<u8>, last: u8) -> bool {
     // Further modes than are read may be any.
     let are_all =
@@ -112,7 +112,7 @@ fn is_control_shown(private: Option<u8>, parameters: &[u16], intermediate: Optio
     }
 }
 
-/// Whether a link (`PARAMETERS;ADDRESS`) leads to a page, or ends one.
+/// Returns whether a link (`PARAMETERS;ADDRESS`) leads to a page, or ends one.
 fn link_is_safe(text: &[u8]) -> bool {
     let Some(at) = text.iter().position(|byte| *byte == b';') else { return false };
     let address = &text[at + 1..];

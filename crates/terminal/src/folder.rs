@@ -22,7 +22,7 @@ pub const TERMINALS: &str = "terminals";
 /// Most terminals that are listed; further ones are left out.
 pub const LISTED_MAX: usize = 256;
 
-/// How long a holder may take to say what it holds; one that does not is left out of lists.
+/// Time that a holder may take to say what it holds; one that does not is left out of lists.
 const INFO_WAIT: Duration = Duration::from_secs(2);
 
 /// Longest path of a socket, in bytes: the smallest `sun_path` of the supported systems.
@@ -34,26 +34,26 @@ const STDERR_MAX: u64 = 16 << 10;
 /// Age at which a socket under a temporary name is left over from a crash, and removed.
 const TEMPORARY_AGE: Duration = Duration::from_secs(60);
 
-/// Why a terminal cannot be used.
+/// The reason why a terminal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
     /// No terminal has this identifier.
     #[error("there is no terminal {0}: `plexus term` lists those that there are")]
     NotFound(String),
-    /// It is not safe to talk to, or does not answer.
+    /// The terminal is not safe to talk to, or does not answer.
     #[error("{path}: {why}", path = .path.display())]
     Unusable {
-        /// Its socket.
+        /// The socket.
         path: PathBuf,
-        /// What is wrong, and what helps.
+        /// The problem and the fix.
         why: String,
     },
-    /// It could not be started.
+    /// The terminal could not be started.
     #[error("{message}")]
     NotStarted {
         /// The shells' code for it: 127 if there is no such program, 126 if it cannot be started.
         code: u8,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
 }
@@ -183,7 +183,7 @@ pub fn list(dir: &Path) -> Vec<TerminalInfo> {
     all
 }
 
-/// What the terminal is.
+/// Returns the description of a terminal.
 ///
 /// # Errors
 /// [`TerminalError`].
@@ -193,7 +193,7 @@ pub fn info(dir: &Path, id: &TerminalId) -> Result<TerminalInfo, TerminalError> 
     greet(&stream, &path, Hello::new(AttachmentRole::Info, None)).map(|(info, _)| info)
 }
 
-/// Whose sockets are in the folder.
+/// Returns the identifiers of the terminals whose sockets are in the folder.
 fn identifiers(dir: &Path) -> Vec<TerminalId> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut ids: Vec<TerminalId> = entries.filter_map(|entry| identifier(&entry.ok()?.path())).collect();
@@ -242,9 +242,9 @@ pub struct NewTerminal<'a> {
     pub exe: &'a Path,
     /// The program to run, and its arguments.
     pub command: &'a [OsString],
-    /// Its size.
+    /// The size.
     pub size: TerminalSize,
-    /// Where the cursor of the terminal that starts it stands (line and column, from 1), if one waits to show it.
+    /// The position of the cursor of the terminal that starts it (line and column, from 1), if one waits to show it.
     pub cursor: Option<(u16, u16)>,
 }
 

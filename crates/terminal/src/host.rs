@@ -54,25 +54,25 @@ const EVENTS: usize = 64;
 /// Bytes that may wait for the owner's terminal before the program has to wait for it.
 const OWNER_QUEUE: usize = 256 << 10;
 
-/// How long the program waits for the owner's terminal while that takes nothing; then the owner is treated like every viewer.
+/// Time that the program waits for the owner's terminal while that takes nothing; then the owner is treated like every viewer.
 pub const OWNER_WAIT: Duration = Duration::from_secs(2);
 
-/// How long the output waits for the terminal that started the program.
+/// Time that the output waits for the terminal that started the program.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 
 /// Time between two changes of the size. Windows that are dragged report many, of which the last counts.
 const RESIZE_INTERVAL: Duration = Duration::from_millis(30);
 
-/// How long output of processes that a program left behind is still read.
+/// Time that output of processes that a program left behind is still read.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// How long the end of a program is kept for the first who asks.
+/// Time that the end of a program is kept for the first who asks.
 pub const KEPT: Duration = Duration::from_secs(600);
 
-/// How long an attachment may take to leave once it was told of the end.
+/// Time that an attachment may take to leave once it was told of the end.
 const LEAVE_WAIT: Duration = Duration::from_secs(10);
 
-/// How long a program has to end after it was hung up on; then it is killed.
+/// Time that a program has to end after it was hung up on; then it is killed.
 pub const KILL_GRACE: Duration = Duration::from_secs(3);
 
 /// Interval at which a holder without attachments looks for its socket.
@@ -90,7 +90,7 @@ pub struct HostOrders {
     pub socket: PathBuf,
     /// The first size.
     pub size: TerminalSize,
-    /// Where the cursor of the terminal that starts it stands, which its output waits for.
+    /// The position of the cursor of the terminal that starts it, which its output waits for.
     pub cursor: Option<(u16, u16)>,
     /// The program, then its arguments.
     pub cmd: Vec<OsString>,
@@ -156,7 +156,7 @@ fn prepare(
     Ok((runtime, host, listener))
 }
 
-/// What connections report.
+/// The reports of connections.
 #[derive(Debug)]
 enum Event {
     /// A connection said hello.
@@ -174,7 +174,7 @@ struct Attached {
     role: AttachmentRole,
     /// The size of its window.
     size: Option<TerminalSize>,
-    /// What it knows of how it stands.
+    /// The last standing that was sent to it.
     standing: Option<AttachmentStanding>,
     outgoing: Arc<Outgoing>,
     tasks: [tokio::task::JoinHandle<()>; 2],
@@ -187,15 +187,15 @@ struct Host {
     pty: Pty,
     attached: BTreeMap<u64, Attached>,
     next_id: u64,
-    /// Who wanted to be the owner, in this order. The last one that is still attached is.
+    /// The attachments that wanted to be the owner, in this order. The last one that is still attached is.
     claims: Vec<u64>,
     /// Output waits for the terminal that started the program until then.
     first_until: Option<Instant>,
-    /// When the size was set last.
+    /// The time when the size was set last.
     resized_at: Instant,
-    /// When the program wrote last.
+    /// The time when the program wrote last.
     last_output: Instant,
-    /// What people type.
+    /// The typing of people.
     typing: Typing,
     /// Keys that wait until the screen shows what they are for.
     pending_keys: Vec<PendingKeys>,
@@ -203,15 +203,15 @@ struct Host {
     answered_dialog: Option<AnsweredDialog>,
     /// The output is read to its end, or not any more; from now on only attachments count.
     over: bool,
-    /// Whether the pseudo-terminal gave an end of its output.
+    /// `true` if the pseudo-terminal gave an end of its output.
     output_ended: bool,
     /// Until when output is still read after the program's end.
     linger_until: Option<Instant>,
-    /// When the program is killed.
+    /// The time when the program is killed.
     kill_at: Option<Instant>,
-    /// When the holder ends.
+    /// The time when the holder ends.
     end_at: Option<Instant>,
-    /// Whether anybody was told of the end.
+    /// `true` if anybody was told of the end.
     told: bool,
     events: mpsc::Sender<Event>,
     event_queue: mpsc::Receiver<Event>,
@@ -308,7 +308,7 @@ impl Host {
         let _ = std::fs::remove_file(&self.socket);
     }
 
-    /// Whether nothing is left to do.
+    /// Returns whether nothing is left to do.
     fn is_done(&self) -> bool {
         let ended = self.end_at.is_some_and(|end| Instant::now() >= end);
         self.over && (ended || self.told && self.attached.is_empty()) || ended && self.attached.is_empty()
@@ -542,7 +542,7 @@ impl Host {
         }
     }
 
-    /// When a change of the size is due; `None` if there is none.
+    /// Returns the time when a change of the size is due; `None` if there is none.
     fn resize_due(&self) -> Option<Instant> {
         let wanted = self.owner().and_then(|owner| self.attached.get(&owner)?.size);
         let changes = wanted.is_some_and(|size| size != self.model.size()) && !self.over;
@@ -589,12 +589,12 @@ impl Host {
 }
 
 impl AttachmentRole {
-    /// Whether it gets the screen.
+    /// Returns whether it gets the screen.
     fn sees(self) -> bool {
         matches!(self, Self::Watch | Self::Type | Self::Terminal)
     }
 
-    /// Whether it may type.
+    /// Returns whether it may type.
     fn types(self) -> bool {
         matches!(self, Self::Type | Self::Terminal)
     }

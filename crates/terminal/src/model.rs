@@ -1,4 +1,4 @@
-//! What stands on the screen of a program: for whoever joins later. Pure.
+//! The screen of a program: for whoever joins later. Pure.
 //!
 //! It is fed text and whole sequences only ([`segment`](crate::segment)), so that a snapshot of it, and then whatever comes, is the same
 //! as everything from the beginning.
@@ -54,10 +54,10 @@ impl TerminalSize {
     }
 }
 
-/// What became of output.
+/// The result of output.
 #[derive(Debug, Default)]
 pub struct Fed {
-    /// What viewers get of it.
+    /// The output for viewers.
     pub viewers: Vec<u8>,
     /// Questions of the program to its terminal.
     pub queries: Vec<Query>,
@@ -121,7 +121,7 @@ impl Model {
         fed
     }
 
-    /// What the owner's terminal must get after a snapshot and before the next output.
+    /// Returns the output that the owner's terminal must get after a snapshot and before the next output.
     pub fn tail(&self) -> Vec<u8> {
         self.segments.tail()
     }
@@ -132,7 +132,7 @@ impl Model {
         query.answer((row.saturating_add(1), column.saturating_add(1).min(self.size().cols)))
     }
 
-    /// What draws this screen on an empty terminal of the same size without modes, with the lines that scrolled off it.
+    /// Returns the output that draws this screen on an empty terminal of the same size without modes, with the lines that scrolled off it.
     pub fn snapshot(&self) -> Vec<u8> {
         let drawn = catch_unwind(AssertUnwindSafe(|| {
             let screen = self.drawing();
@@ -178,7 +178,7 @@ impl Model {
         out
     }
 
-    /// What draws the screen itself.
+    /// Returns the output that draws the screen itself.
     fn drawing(&self) -> String {
         let mut out = String::new();
         self.modes.write_shared(&mut out);
@@ -261,7 +261,7 @@ fn region(screen: &vt100::Screen) -> (u16, u16) {
     (top, probe.screen().cursor_position().0)
 }
 
-/// Whether lines are counted from the region's first.
+/// Returns whether lines are counted from the region's first.
 fn has_origin(screen: &vt100::Screen) -> bool {
     probe(screen, b"\x1b[2;3r\x1b[H").screen().cursor_position().0 == 1
 }

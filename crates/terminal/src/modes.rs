@@ -25,15 +25,15 @@ const EXCLUSIVE: [&[u16]; 2] = [&[9, 1000, 1001, 1002, 1003], &[1005, 1006, 1015
 /// Modes that a terminal has set from the beginning: wrapping, and repeated keys.
 const SET_AT_FIRST: [u16; 2] = [7, 8];
 
-/// What a program has set.
+/// The modes that a program has set.
 #[derive(Clone, Debug, Default)]
 pub struct Modes {
     /// Private modes and whether they are set, in the order in which they were changed last.
     private: Vec<(u16, bool)>,
     keypad: bool,
-    /// What G0 and G1 designate; 0 is the terminal's own.
+    /// The character sets that G0 and G1 designate; 0 is the terminal's own.
     charsets: [u8; 2],
-    /// Whether G1 is in use.
+    /// `true` if G1 is in use.
     shifted: bool,
     /// The stacks of keyboard modes, of the main and of the alternate screen.
     keyboard: [Vec<u16>; 2],
@@ -41,7 +41,7 @@ pub struct Modes {
     cursor_style: Option<u16>,
     alternate: bool,
     cursor_hidden: bool,
-    /// Whether a scroll region was set, colours were changed, a link is open, drawing is held back, or attributes were set.
+    /// `true` if a scroll region was set, colours were changed, a link is open, drawing is held back, or attributes were set.
     region: bool,
     colours: bool,
     link: bool,
@@ -56,17 +56,17 @@ impl Modes {
         &self.title
     }
 
-    /// Whether the alternate screen is shown.
+    /// Returns whether the alternate screen is shown.
     pub fn is_alternate(&self) -> bool {
         self.alternate
     }
 
-    /// Whether the characters in use are those for drawing lines.
+    /// Returns whether the characters in use are those for drawing lines.
     pub(crate) fn draws_lines(&self) -> bool {
         self.charsets[usize::from(self.shifted)] == b'0'
     }
 
-    /// Whether any set of characters in use or waiting is the one for drawing lines.
+    /// Returns whether any set of characters in use or waiting is the one for drawing lines.
     pub(crate) fn has_line_set(&self) -> bool {
         self.charsets.contains(&b'0')
     }
@@ -155,8 +155,8 @@ impl Modes {
         }
     }
 
-    /// Writes what sets the modes on a terminal that has none set, without those that viewers do not get; of the alternate screen only what it
-    /// has of its own.
+    /// Writes what sets the modes on a terminal that has none set, without those that viewers do not get; of the alternate screen only what
+    /// it has of its own.
     pub(crate) fn write_shared(&self, out: &mut String) {
         for (mode, on) in self.private.iter().filter(|(mode, _)| is_mode_shown(*mode)) {
             let _ = write!(out, "\x1b[?{mode}{}", if *on { 'h' } else { 'l' });
@@ -194,7 +194,7 @@ impl Modes {
         }
     }
 
-    /// What undoes everything that is set, so that a terminal is again as it was before the program. Empty if nothing is.
+    /// Returns the output that resets every mode, so that a terminal is as it was before the program. Empty if nothing is set.
     pub fn undo(&self) -> String {
         let mut out = String::new();
         if self.synchronized {
@@ -257,7 +257,7 @@ impl ModeTracker {
         });
     }
 
-    /// Whether a sequence is not whole yet: what is written to the terminal now would be taken for its rest.
+    /// Returns whether a sequence is not whole yet: what is written to the terminal now would be taken for its rest.
     pub fn in_sequence(&self) -> bool {
         !self.segments.tail().is_empty()
     }

@@ -8,7 +8,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 
 use crate::model::TerminalSize;
 
-/// How long a terminal may take to say where its cursor stands.
+/// Time that a terminal may take to say where its cursor stands.
 const CURSOR_WAIT: Duration = Duration::from_secs(1);
 
 /// Most that may be typed meanwhile, in bytes; the question is then given up.

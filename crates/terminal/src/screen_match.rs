@@ -1,4 +1,4 @@
-//! Whether a screen still shows what an answer is for. Pure.
+//! The check that a screen still shows what an answer is for. Pure.
 //!
 //! A screen is read as *sections*: what stands between two lines that are edges of boxes. White space and box drawing is left out of them,
 //! so that it does not matter where lines are broken. What is looked for has to be the last thing on the screen: text that an agent wrote
@@ -6,16 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a section of a screen has to be: all that is given holds. Written without white space and box drawing.
+/// The conditions of a section of a screen: all that are given hold. Written without white space and box drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreenSection {
     /// All of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is: Option<String>,
-    /// Its beginning.
+    /// The beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
-    /// Its end.
+    /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,
     /// A part of it.
@@ -36,7 +36,7 @@ fn draws_boxes(c: char) -> bool {
     ('\u{2500}'..='\u{257f}').contains(&c)
 }
 
-/// Whether a line is the edge of a box, or a rule across the screen.
+/// Returns whether a line is the edge of a box, or a rule across the screen.
 fn is_edge(line: &str) -> bool {
     line.matches('─').nth(1).is_some() && line.chars().all(|c| c.is_whitespace() || draws_boxes(c))
 }
@@ -54,7 +54,7 @@ pub fn sections<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     all
 }
 
-/// Whether a screen ends with these sections. It never does with none.
+/// Returns whether a screen ends with these sections. It never does with none.
 pub fn ends_with(screen: &[String], wanted: &[ScreenSection]) -> bool {
     let Some(first) = screen.len().checked_sub(wanted.len()) else { return false };
     !wanted.is_empty() && screen[first..].iter().zip(wanted).all(|(section, wanted)| wanted.is_met(section))

@@ -36,9 +36,9 @@ enum State {
 #[derive(Clone, Debug, Default)]
 pub struct Segmenter {
     state: State,
-    /// What has come of a piece that is not whole yet.
+    /// The part of a piece that is not complete yet.
     held: Vec<u8>,
-    /// Whether the piece is too long, and only its end is looked for.
+    /// `true` if the piece is too long, and only its end is looked for.
     skipping: bool,
 }
 
@@ -181,7 +181,7 @@ impl Segmenter {
     }
 }
 
-/// How many bytes at the end of a text are an incomplete character.
+/// Returns the number of bytes at the end of a text that are an incomplete character.
 pub(crate) fn incomplete(text: &[u8]) -> usize {
     let tail = &text[text.len().saturating_sub(3)..];
     (1..=tail.len())

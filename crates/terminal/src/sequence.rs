@@ -1,4 +1,4 @@
-//! What a whole escape sequence says. Pure.
+//! The meaning of a whole escape sequence. Pure.
 
 /// Parameters of a control sequence that are read; further ones have no meaning here.
 pub(crate) const PARAMETERS_MAX: usize = 16;
@@ -12,23 +12,23 @@ pub(crate) enum Sequence<'a> {
         private: Option<u8>,
         /// The parameters; of one with parts, the first.
         parameters: Vec<u16>,
-        /// What stands between parameters and end.
+        /// The byte between parameters and end.
         intermediate: Option<u8>,
-        /// Its end.
+        /// The end.
         last: u8,
     },
     /// ESC and one letter, with what stands between.
     Escape {
-        /// What stands between.
+        /// The byte in between.
         intermediate: Option<u8>,
-        /// Its end.
+        /// The end.
         last: u8,
     },
     /// `ESC ]`: a command with its text, both without the terminator.
     Osc {
         /// The number; `None` if it has none.
         code: Option<u32>,
-        /// What follows its semicolon.
+        /// The text after its semicolon.
         text: &'a [u8],
     },
     /// Another control string: DCS, APC, PM, SOS.

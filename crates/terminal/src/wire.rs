@@ -33,7 +33,7 @@ const TEXT_MAX: usize = 400;
 /// Most arguments of a [`TerminalInfo`]; further ones are left out.
 const ARGUMENTS_MAX: usize = 64;
 
-/// What an attachment may do.
+/// The permissions of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentRole {
@@ -58,12 +58,12 @@ pub struct Hello {
     pub oldest: u8,
     /// The newest.
     pub newest: u8,
-    /// What it wants to do.
+    /// The requested role.
     pub role: AttachmentRole,
-    /// Its size, if it has one.
+    /// The size, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<TerminalSize>,
-    /// Whether it shows the program's output from the first byte on, on the screen as it is: the terminal that started it. No snapshot
+    /// `true` if it shows the program's output from the first byte on, on the screen as it is: the terminal that started it. No snapshot
     /// is then needed.
     #[serde(default)]
     pub first: bool,
@@ -76,10 +76,10 @@ impl Hello {
     }
 }
 
-/// How a program ended: by one of the two, or unknown.
+/// The end of a program: by one of the two, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TerminalExit {
-    /// Its exit code.
+    /// The exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// The signal that ended it.
@@ -87,10 +87,10 @@ pub struct TerminalExit {
     pub signal: Option<i32>,
 }
 
-/// What a shared terminal is. All text in it is safe to print.
+/// The description of a shared terminal. All text in it is safe to print.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TerminalInfo {
-    /// Its identifier.
+    /// The identifier.
     pub terminal_id: TerminalId,
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -100,13 +100,13 @@ pub struct TerminalInfo {
     pub title: String,
     /// The program's process id.
     pub pid: u32,
-    /// When it was started.
+    /// The time when it was started.
     pub started_at: Timestamp,
-    /// Its size.
+    /// The size.
     pub size: TerminalSize,
     /// Screens that show it now, each window or page one.
     pub attached: usize,
-    /// How the program ended; absent while it runs.
+    /// The end of the program; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exited: Option<TerminalExit>,
 }
@@ -128,18 +128,18 @@ impl TerminalInfo {
 pub struct TerminalWelcome {
     /// The version that is spoken.
     pub version: u8,
-    /// What it holds.
+    /// The terminal that it holds.
     pub terminal: TerminalInfo,
 }
 
-/// How an attachment stands.
+/// The standing of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachmentStanding {
     /// The terminal's size.
     pub size: TerminalSize,
-    /// Whether this attachment is the owner.
+    /// `true` if this attachment is the owner.
     pub owner: bool,
-    /// Whether it gets the output as it comes, which only the owner's terminal does; else what viewers get.
+    /// `true` if it gets the output as it comes, which only the owner's terminal does; else what viewers get.
     pub raw: bool,
 }
 
@@ -153,7 +153,7 @@ pub struct TypeIf {
     /// Further keys, once the program has taken these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<ThenKeys>,
-    /// Whether the keys answer a dialog: then answers of people that come a moment later are left out.
+    /// `true` if the keys answer a dialog: then answers of people that come a moment later are left out.
     #[serde(default)]
     pub answers: bool,
 }
@@ -167,12 +167,12 @@ pub struct ThenKeys {
     pub keys: String,
 }
 
-/// What became of a [`TypeIf`].
+/// The outcome of a [`TypeIf`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeIfOutcome {
-    /// Whether keys were typed: all of them, or only the first ones if there is a reason below.
+    /// `true` if keys were typed: all of them, or only the first ones if there is a reason below.
     pub typed: bool,
-    /// Why not.
+    /// The reason why nothing was typed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -184,11 +184,11 @@ pub enum ToHost {
     Hello(Hello),
     /// Keys.
     Input(Bytes),
-    /// Its window has another size now.
+    /// The window has another size now.
     Resize(TerminalSize),
-    /// It wants to be the owner, with this size.
+    /// The attachment wants to be the owner, with this size.
     Own(TerminalSize),
-    /// It needs a snapshot.
+    /// The attachment needs a snapshot.
     Refresh,
     /// Keys that are typed if the screen shows what they are for.
     TypeIf(TypeIf),
@@ -199,13 +199,13 @@ pub enum ToHost {
 pub enum FromHost {
     /// The first.
     Welcome(Box<TerminalWelcome>),
-    /// How the attachment stands from here on.
+    /// The standing of the attachment from here on.
     Standing(AttachmentStanding),
-    /// What draws the screen on an empty terminal. Everything before it is void.
+    /// The output that draws the screen on an empty terminal. Everything before it is void.
     Snapshot(Bytes),
     /// Output.
     Output(Bytes),
-    /// What became of keys.
+    /// The outcome of keys.
     TypeIf(TypeIfOutcome),
     /// The program ended, and all its output was sent. The last message.
     Exited(TerminalExit),
@@ -213,16 +213,16 @@ pub enum FromHost {
     Bye(String),
 }
 
-/// What was read is no message. The connection is of no use any more.
+/// The read bytes are no message. The connection is of no use any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadMessage {
-    /// It is longer than any message.
+    /// The message is longer than any.
     #[error("a message of {0} bytes, which is longer than any: another program's, or a damaged one")]
     TooLong(usize),
-    /// It has no kind, or one that is not known.
+    /// The message has no kind, or one that is not known.
     #[error("a message of an unknown kind: use the plexus that started the terminal")]
     UnknownKind,
-    /// Its content does not fit.
+    /// The content does not fit.
     #[error("a message that is not understood ({0}): use the plexus that started the terminal")]
     Content(String),
 }
@@ -345,7 +345,7 @@ impl MessageDecoder {
         Self { buffer: BytesMut::new(), max: FROM_MAX }
     }
 
-    /// Where the next bytes are read to.
+    /// Returns the buffer for the next bytes.
     pub fn room(&mut self) -> &mut BytesMut {
         self.buffer.reserve(INPUT_MAX);
         &mut self.buffer

@@ -39,7 +39,7 @@ pub struct RunChanges {
     pub at: i64,
     /// The text that the caller gave with its start.
     pub note: String,
-    /// Whether its start was noted after it had begun.
+    /// `true` if its start was noted after it had begun.
     pub late: bool,
     /// The number of paths that differ between its start and its end, or now. A renamed file has two.
     pub files: usize,
@@ -50,7 +50,7 @@ pub struct RunChanges {
 pub struct SessionChanges {
     /// The time of the base.
     pub base_at: i64,
-    /// Whether the base was noted after the session had begun.
+    /// `true` if the base was noted after the session had begun.
     pub late: bool,
     /// The tree before.
     pub old: ObjectName,
@@ -62,7 +62,7 @@ pub struct SessionChanges {
     pub left_off: usize,
     /// The runs, oldest first.
     pub runs: Vec<RunChanges>,
-    /// Whether authors may be missing, because a step changed more files than are noted.
+    /// `true` if authors may be missing, because a step changed more files than are noted.
     pub authors_bounded: bool,
 }
 

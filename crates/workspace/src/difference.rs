@@ -34,7 +34,7 @@ const DIFF_TREE: [&str; 6] = ["diff-tree", "-r", "-M", "-l100", "--no-ext-diff",
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePatch {
     bytes: Vec<u8>,
-    /// Whether hunks were left out at the end.
+    /// `true` if hunks were left out at the end.
     pub truncated: bool,
 }
 

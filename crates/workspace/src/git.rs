@@ -61,7 +61,7 @@ pub(crate) struct Limits {
 pub(crate) struct GitOutput {
     pub(crate) success: bool,
     pub(crate) stdout: Vec<u8>,
-    /// Whether the child had more output than the limit.
+    /// `true` if the child had more output than the limit.
     pub(crate) cut: bool,
     pub(crate) stderr: Vec<u8>,
 }

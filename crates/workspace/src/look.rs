@@ -371,7 +371,7 @@ impl Gathered {
     }
 }
 
-/// Whether opening a path may wait for another process.
+/// Returns whether opening a path may wait for another process.
 fn is_blocked(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())
 }

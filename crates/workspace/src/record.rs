@@ -31,7 +31,7 @@ pub struct NewMoment<'a> {
     pub at: i64,
     /// A text of the caller that is kept with the moment.
     pub note: &'a str,
-    /// Whether the look came after the work that it was to precede had begun.
+    /// `true` if the look came after the work that it was to precede had begun.
     pub late: bool,
 }
 

@@ -50,7 +50,7 @@ const KEPT_BYTES: usize = 32 << 20;
 pub struct WalkedFiles {
     /// The paths below the folder, the nearest first, in alphabetical order at each depth.
     pub paths: Vec<String>,
-    /// Whether a limit ended the walk, or left files out.
+    /// `true` if a limit ended the walk, or left files out.
     pub truncated: bool,
     bytes: usize,
 }

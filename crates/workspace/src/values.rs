@@ -169,7 +169,8 @@ pub struct FolderLook {
     pub tree: ObjectName,
     /// For each reason, the number of files that are not kept and the first 20 of their paths.
     pub not_kept: Vec<(NotKept, usize, Vec<String>)>,
-    /// Folders below that could not be listed, and files of ignore rules whose folders could not, at most 20. Files below them count as unknown, never as absent.
+    /// Folders below that could not be listed, and files of ignore rules whose folders could not, at most 20. Files below them count as
+    /// unknown, never as absent.
     pub unlisted: Vec<String>,
 }
 
@@ -211,12 +212,12 @@ pub struct Moment {
     pub note: String,
     /// The tree.
     pub tree: ObjectName,
-    /// Whether the look came after the work that it was to precede had begun; true for ever then.
+    /// `true` if the look came after the work that it was to precede had begun; true for ever then.
     #[serde(default)]
     pub late: bool,
     /// The paths that differ from the moment before, as [`shown_path`](crate::shown_path) writes them.
     pub paths: Vec<String>,
-    /// Whether there were more paths than are kept.
+    /// `true` if there were more paths than are kept.
     #[serde(default)]
     pub left_off: bool,
     /// Folders that could not be listed.

@@ -107,7 +107,7 @@ pub struct WorktreeEntry {
     pub at: i64,
     /// The commit at which the branch began.
     begins: String,
-    /// Whether a session began in it.
+    /// `true` if a session began in it.
     kept: bool,
 }
 
@@ -131,7 +131,7 @@ pub struct WorktreeRisk {
     pub ahead: usize,
     /// The first lines of the newest of them, at most 20.
     pub commits: Vec<String>,
-    /// Whether no branch is checked out, so that commits are lost even if the branch stays.
+    /// `true` if no branch is checked out, so that commits are lost even if the branch stays.
     pub detached: bool,
     /// A name of the content: another one as soon as a file or a commit is another.
     pub consent: String,

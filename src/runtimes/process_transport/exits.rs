@@ -10,19 +10,19 @@ use crate::presets;
 use plexus_protocol::{Connect, RestartPolicy, RuntimeState};
 use plexus_sessions::RuntimeExit;
 
-/// How much of a runtime's last output goes into its problem, in bytes.
+/// Bytes of a runtime's last output that go into its problem.
 const WORDS_SHOWN: usize = 500;
 
-/// How a start ended.
+/// The end of a start.
 pub(super) struct ExitReport {
     pub(super) exit: RuntimeExit,
     /// There was no process at all.
     pub(super) never_started: bool,
-    /// It was ready for long enough.
+    /// Set if it was ready for long enough.
     pub(super) healthy: bool,
 }
 
-/// What follows an exit.
+/// The decision after an exit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RestartDecision {
     /// Another start, after a pause.
@@ -58,7 +58,7 @@ impl ProcessTransport {
     }
 }
 
-/// Whether the program is started again after an exit that `early_exits` others came before.
+/// Returns whether the program is started again after an exit that `early_exits` others came before.
 pub(super) fn decide(driver: &Driver, report: &ExitReport, early_exits: u32) -> RestartDecision {
     let again = match driver.spec.restart {
         RestartPolicy::Never => false,
@@ -145,7 +145,7 @@ async fn deliver(driver: &mut Driver, pause: Option<Instant>) {
     }
 }
 
-/// How a process ended, in words.
+/// Returns the end of a process, in words.
 fn describe(exit: &RuntimeExit) -> String {
     match (exit.code, &exit.signal) {
         (Some(code), _) => format!("exited with code {code}"),

@@ -1,4 +1,4 @@
-//! What the holder is given for the next gateway: whole states, steps between them, and up to where output may be forgotten.
+//! The data that the holder gets for the next gateway: whole states, steps between them, and up to where output may be forgotten.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::driver::{Driver, StepCause};
 use crate::saved_steps;
 use plexus_protocol::RuntimeSpec;
 
-/// How long output waits at most, once it is stored, before its holder is told to forget it …
+/// Time that output waits at most, once it is stored, before its holder is told to forget it …
 const ACK_EVERY: Duration = Duration::from_millis(500);
 
 /// … and how much of it, in bytes; or as much as a whole state takes, if that is more: so states cost no more than output.
 const ACK_BYTES: u64 = 256 * 1024;
 
-/// How much steps may weigh until a whole state is given to the holder in their place, in bytes; or as much as such a
+/// Most bytes of steps until a whole state is given to the holder in their place; or as much as such a
 /// state, if that is more: so states cost no more than steps.
 const STEPS_BYTES: usize = 64 * 1024;
 
-/// What the next gateway is left: the holder keeps it with the output it knows of. The dialect's own state follows it. The
+/// The data for the next gateway: the holder keeps it with the output it knows of. The dialect's own state follows it. The
 /// next gateway may be of another version: what it does not know it ignores, what is missing has its default.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct HandoverState {
@@ -64,17 +64,17 @@ impl HandoverState {
     }
 }
 
-/// What the holder has been given.
+/// The data that the holder has.
 #[derive(Default)]
 pub(super) struct SavedOutput {
-    /// It leads to the dialect's state of now, as far as lines and commands alone do.
+    /// Set if the data leads to the dialect's state of now, as far as lines and commands alone do.
     based: bool,
     /// The size of the last whole state, and of the steps since, in bytes.
     whole: usize,
     steps: usize,
     /// Up to where in the output the holder has a whole state.
     pub(super) stated: u64,
-    /// Where the whole states stand that it has, but the one it goes back to.
+    /// The offsets of its whole states, but the one it goes back to.
     pub(super) states: VecDeque<u64>,
 }
 
@@ -88,7 +88,7 @@ impl SavedOutput {
         }
     }
 
-    /// Whether so much output came since the last state that another is due.
+    /// Returns whether so much output came since the last state that another is due.
     pub(super) fn is_due(&self, offset: u64) -> bool {
         offset - self.stated >= ACK_BYTES.max(self.whole as u64)
     }
@@ -100,7 +100,7 @@ impl ProcessTransport {
         self.ack_due.get_or_insert_with(|| Instant::now() + ACK_EVERY);
     }
 
-    /// What the next gateway needs, as of now; the holder is given it next.
+    /// Returns the present data for the next gateway; the holder gets it next.
     fn whole_state(&mut self, driver: &Driver) -> Bytes {
         let over = self.lines.over();
         let state = HandoverState {

@@ -23,7 +23,7 @@ use plexus_holder::{HolderClient, HolderNotFound};
 use plexus_protocol::{Decision, RuntimeInfo, RuntimeState};
 use plexus_sessions::{DriverEnd, ReattachedSession, RuntimeExit, RuntimeMessage, SessionSender};
 
-/// How often a holder that did not answer is asked again.
+/// Time until a holder that did not answer is asked again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A runtime that outlived an earlier gateway, as its holder and its last state tell of it.
@@ -111,7 +111,7 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
     }
 }
 
-/// What an earlier gateway left, on the way to its state of now.
+/// The data of an earlier gateway, on the way to its state of now.
 pub(super) struct HandoverReplay {
     /// States and steps that are still to be taken over, with where they stand in the output.
     states: VecDeque<(u64, Bytes)>,

@@ -33,7 +33,7 @@ pub(super) struct StartLook {
     look: FolderLook,
     prompt: String,
     at: i64,
-    /// Whether the agent's work may have begun before the look ended.
+    /// `true` if the agent's work may have begun before the look ended.
     late: bool,
     kept_since: Instant,
 }

@@ -19,7 +19,7 @@ const LINE: usize = 300;
 pub struct ReviewComment {
     /// The file.
     pub path: String,
-    /// Whether the lines are those from before.
+    /// `true` if the lines are those from before.
     pub old: bool,
     /// The first line, from 1.
     pub line: usize,

@@ -1,4 +1,4 @@
-//! What changed, as clients see it.
+//! Changes, as clients see them.
 
 use plexus_protocol::api::changes::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase, ChangesNote,

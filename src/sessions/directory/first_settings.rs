@@ -27,7 +27,7 @@ pub struct FirstSettings {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OfferedSettings {
     modes: Vec<String>,
-    /// Whether the agent has a mode; one that was set later may be told without the list of them.
+    /// `true` if the agent has a mode; one that was set later may be told without the list of them.
     has_mode: bool,
     /// The modes of an agent that has them as a configuration option.
     mode_options: Vec<String>,
@@ -123,8 +123,8 @@ fn not_offered(what: &'static str, message: String) -> SessionError {
 }
 
 impl Directory {
-    /// As [`open_session`](Self::open_session), with a mode and a model. If one of them cannot be set, no session stays behind, unless it was
-    /// there before.
+    /// As [`open_session`](Self::open_session), with a mode and a model. If one of them cannot be set, no session stays behind, unless it
+    /// was there before.
     ///
     /// # Errors
     /// Those of `open_session` and of [`call`](Self::call); [`SessionError::NotOffered`].

@@ -24,22 +24,22 @@ use plexus_protocol::{NativeId, Origin, Resolver, RuntimeId, RuntimeState, Sessi
 pub(super) const CWD_MAX: usize = 4096;
 /// Longest native id of a session, in bytes.
 const NATIVE_MAX: usize = 1024;
-/// How long a runtime may be silent while it opens a session; then opening fails. Every message about the session (a sign-in
+/// Time that a runtime may be silent while it opens a session; then opening fails. Every message about the session (a sign-in
 /// request, for example) restarts the time.
 const OPEN_SILENCE: Duration = Duration::from_secs(150);
 /// As [`OPEN_SILENCE`], for a runtime that an earlier gateway left: it is ready already.
 const FOUND_SILENCE: Duration = Duration::from_secs(15);
 /// Sessions reopened at a time in one runtime.
 const REOPEN_AT_ONCE: usize = 8;
-/// How long one reopening blocks the next ones; it goes on afterwards until the runtime answers.
+/// Time that one reopening blocks the next ones; it goes on afterwards until the runtime answers.
 const REOPEN_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for the path of a session's folder without symbolic links; after it the folder counts as having none.
 const RESOLVE_WAIT: Duration = Duration::from_secs(1);
 
-/// Which sessions that have ended are reopened with their runtime.
+/// The ended sessions that are reopened with their runtime.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reopening {
-    /// Those with pending work, and those that were left open in an endpoint.
+    /// The sessions with pending work, and those that were left open in an endpoint.
     Left,
     /// Only those with pending work; others when the runtime reports them.
     Pending,
@@ -334,7 +334,7 @@ impl Directory {
         turn.lock_owned().await
     }
 
-    /// Whether the conversation to open is open already.
+    /// Returns whether the conversation to open is open already.
     pub(super) fn is_open(&self, open: &OpenSession) -> bool {
         let is_known =
             |native| self.in_open_terminal(native).is_some() || self.session_of(&open.runtime_id, native).is_some();

@@ -6,7 +6,7 @@ use super::*;
 use crate::projects::Projects;
 use plexus_protocol::{Project, SessionState};
 
-/// How long a list waits for what is read for it; then it shows what is known, and clients are told of changes later.
+/// Time that a list waits for what is read for it; then it shows what is known, and clients are told of changes later.
 const LIST_WAIT: Duration = Duration::from_millis(500);
 
 impl Directory {

@@ -30,8 +30,8 @@ impl DirectoryRequests {
         open
     }
 
-    /// Answers a request. The first answer that fits wins; it is on disk before anyone sees it. `key`: 1 to [`KEY_MAX`](crate::KEY_MAX) visible
-    /// ASCII characters; the same answer of the same device again under the key gets its own receipt again.
+    /// Answers a request. The first answer that fits wins; it is on disk before anyone sees it. `key`: 1 to [`KEY_MAX`](crate::KEY_MAX)
+    /// visible ASCII characters; the same answer of the same device again under the key gets its own receipt again.
     ///
     /// # Errors
     /// [`SessionError::BadKey`], [`SessionError::KeyReused`] (the key came with another answer that won),

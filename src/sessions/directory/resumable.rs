@@ -25,9 +25,9 @@ use plexus_protocol::{Capability, RuntimeId, RuntimeState, SessionId};
 
 /// Most conversations of one page.
 pub const RESUMABLE_MAX: usize = 1000;
-/// How long a caller waits for a runtime's answer.
+/// Time that a caller waits for a runtime's answer.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How long a query may stay pending before another one may be sent.
+/// Time that a query may stay pending before another one may be sent.
 const LOST: Duration = Duration::from_secs(300);
 /// Longest list cursor of a runtime, in bytes: it is a part of URLs.
 const CURSOR_MAX: usize = 2048;

@@ -17,9 +17,9 @@ use plexus_ledger::{Charge, Ledger};
 use plexus_protocol::{CallDigest, RequestId, SessionId};
 use plexus_surfaces::ActionRequest;
 
-/// How long the agent's message of a call may come after the call itself: they go different ways.
+/// Time that the agent's message of a call may come after the call itself: they go different ways.
 const CALL_SEEN: Duration = Duration::from_secs(10);
-/// How often it is looked for.
+/// Time between two looks for it.
 const CALL_LOOK: Duration = Duration::from_millis(25);
 
 /// The surfaces that agents draw in their sessions.
@@ -95,7 +95,7 @@ impl DirectorySurfaces {
         send_command(&commands, open).await
     }
 
-    /// What became of a question by a surface; waits for its end for at most `wait`. Once it has ended, the agent has it by this.
+    /// Returns the outcome of a question by a surface; waits for its end for at most `wait`. Once it has ended, the agent has it by this.
     ///
     /// # Errors
     /// [`SessionError::NoSession`], [`SessionError::NoRequest`], [`SessionError::RuntimeGone`], [`SessionError::Storage`].

@@ -9,7 +9,7 @@ use crate::session_handle::{EndedSession, SessionHandle};
 use crate::state::{Plan, SessionStateMachine};
 use plexus_protocol::{RuntimeId, SessionId};
 
-/// How long an endpoint may stay unattached after the gateway's start, and after it was let go of; then the pending runs of its sessions
+/// Time that an endpoint may stay unattached after the gateway's start, and after it was let go of; then the pending runs of its sessions
 /// end.
 const UNATTACHED_WAIT: Duration = Duration::from_secs(60);
 

@@ -50,7 +50,7 @@ fn unlinked(text: &str, out: &mut String) {
     }
 }
 
-/// Whether a link target is surely a web page, a mail address or a relative file. Other schemes may run code when the link is
+/// Returns whether a link target is surely a web page, a mail address or a relative file. Other schemes may run code when the link is
 /// opened, and escapes and entities can hide a scheme.
 fn is_safe_target(rest: &str) -> bool {
     let rest = rest.trim_start_matches([' ', '\t']);

@@ -22,7 +22,7 @@ use plexus_surfaces::{Action, ActionRequest, Ask, SurfaceError, SurfaceSet};
 /// The shortest time between two commits of what is drawn in a session.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long surfaces that nobody changes stay in memory; then they are read from the store again.
+/// Time that surfaces that nobody changes stay in memory; then they are read from the store again.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// The calls that wait for the next tick.
@@ -32,12 +32,12 @@ pub(super) struct DrawingQueue {
     bytes: usize,
     /// The end of the tick of the last commit.
     quiet_until: Option<Instant>,
-    /// When the surfaces were last used, if they may be in memory.
+    /// The time when the surfaces were last used, if they may be in memory.
     used_at: Option<Instant>,
 }
 
 impl DrawingQueue {
-    /// When there is something to do: the waiting calls are due, or the surfaces have been idle for [`IDLE`].
+    /// Returns the time of the next work: the waiting calls are due, or the surfaces have been idle for [`IDLE`].
     pub(super) fn due(&self) -> Option<Instant> {
         match self.waiting.is_empty() {
             false => Some(self.quiet_until.unwrap_or_else(Instant::now)),
@@ -181,7 +181,7 @@ impl Task {
         Ok(Acted { accepted: true, rev, run_id: None, request_id: Some(id) })
     }
 
-    /// Whether a question that a surface has is open: it may have ended with its run, or expired.
+    /// Returns whether a question that a surface has is open: it may have ended with its run, or expired.
     fn is_open(&self, ask: &Ask) -> bool {
         self.state.is_open(&RequestId::trusted(ask.request_id.clone()))
     }

@@ -1,4 +1,4 @@
-//! What a session's task decided, stored and shown.
+//! The decisions of a session's task, stored and shown.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ pub(crate) struct Persister {
     since_row: usize,
     /// The first event that an unfinished run or an open request needs.
     pub(super) busy_since: Option<Position>,
-    /// What agents may spend; told what this session spent once that is stored.
+    /// The ceilings on spending; they learn the session's spending once that is stored.
     pub(super) ceilings: Arc<CeilingBook>,
     /// The prompts whose content is stored.
     prompts: BTreeSet<RunId>,
@@ -45,7 +45,7 @@ pub(crate) struct Persister {
 struct SessionCounts {
     events: IntCounter,
     first_chunk: Histogram,
-    /// When the runtime was last given a prompt that it has not responded to yet.
+    /// The time when the runtime was last given a prompt that it has not responded to yet.
     prompted: Option<Instant>,
 }
 
@@ -115,7 +115,7 @@ impl Persister {
         self
     }
 
-    /// Which prompts' content to write and to delete: each is written once, and deleted when no longer needed.
+    /// Returns the content of prompts to write and to delete: each is written once, and deleted when no longer needed.
     fn prompt_changes(&self, state: &SessionStateMachine) -> (Vec<PromptChange>, BTreeSet<RunId>) {
         let session_id = &state.origin.session_id;
         let mut changes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a session does about ceilings: which prompts wait, when it asks, and what an answer lets go. Pure.
+//! The handling of ceilings in a session: which prompts wait, when it asks, and what an answer releases. Pure.
 //!
 //! A reached ceiling never stops a run. It holds the next prompts of the queue, each of which says so. As soon as there is something to
 //! decide the session asks: at the moment that its own spending reached the ceiling, or when a prompt waits. After "stop" the prompts stay
@@ -18,19 +18,19 @@ const SUBJECT: &str = "ceiling";
 /// Longest wait until a session looks again whether the day is over: clocks are set, and machines sleep.
 const DAY_LOOK: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// What a session knows of ceilings; stored in its row.
+/// The knowledge of a session about ceilings; stored in its row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct CeilingMemory {
-    /// What the session spent since gateways count it.
+    /// The spending of the session since gateways count it.
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     spent: Spending,
-    /// What it had spent when somebody last said to go on.
+    /// The spending when somebody last allowed it to continue.
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     allowed: Spending,
-    /// Whether somebody said to stop.
+    /// `true` if somebody said to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
-    /// Whether its own ceiling was reached, and nobody was asked yet.
+    /// `true` if its own ceiling was reached, and nobody was asked yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     crossed: bool,
     /// The day whose ceiling it reached, if nobody was asked yet.
@@ -39,13 +39,13 @@ pub(super) struct CeilingMemory {
     /// The open requests about ceilings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     asks: BTreeMap<RequestId, CeilingAsk>,
-    /// What somebody said here about a day.
+    /// The answer that somebody gave here about a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     day: Option<DayAnswer>,
 }
 
 impl CeilingMemory {
-    /// Whether there is nothing to store.
+    /// Returns whether there is nothing to store.
     pub(super) fn is_new(&self) -> bool {
         *self == Self::default()
     }
@@ -65,22 +65,22 @@ impl SessionStateMachine {
         self.unbooked = Spending::default();
     }
 
-    /// What somebody said here about a day.
+    /// Returns the answer that somebody gave here about a day.
     pub(crate) fn day_answer(&self) -> Option<&DayAnswer> {
         self.core.ceilings.day.as_ref()
     }
 
-    /// Whether it has an open request about today's ceiling.
+    /// Returns whether it has an open request about today's ceiling.
     pub(crate) fn asks_about_day(&self) -> bool {
         self.core.ceilings.asks.values().any(|ask| ask.of == CeilingOf::Day)
     }
 
-    /// Whether this is an open request about a ceiling: the gateway's own, of which no runtime knows.
+    /// Returns whether this is an open request about a ceiling: the gateway's own, of which no runtime knows.
     pub(crate) fn is_ceiling_ask(&self, id: &RequestId) -> bool {
         self.core.ceilings.asks.contains_key(id)
     }
 
-    /// What was spent today.
+    /// Returns the spending of today.
     fn spent_today(&self) -> Spending {
         let mut spent = self.ceilings.spent.clone();
         spent.add(&self.unbooked);
@@ -107,7 +107,7 @@ impl SessionStateMachine {
         [CeilingOf::Session, CeilingOf::Day].into_iter().find(|of| self.reached(*of).is_some())
     }
 
-    /// Whether somebody said that this session is to stop.
+    /// Returns whether somebody said that this session is to stop.
     #[cfg(test)]
     pub(crate) fn is_stopped(&self) -> bool {
         self.core.ceilings.stopped
@@ -140,7 +140,7 @@ impl SessionStateMachine {
         }
     }
 
-    /// Whether there is something to ask about this ceiling.
+    /// Returns whether there is something to ask about this ceiling.
     fn wants(&self, of: CeilingOf) -> bool {
         let memory = &self.core.ceilings;
         let (stopped, crossed) = match of {
@@ -151,7 +151,7 @@ impl SessionStateMachine {
         !stopped && !asks && (crossed || !self.core.queue.is_empty()) && self.reached(of).is_some()
     }
 
-    /// Whether it has to ask about today's ceiling, unless another session does.
+    /// Returns whether it has to ask about today's ceiling, unless another session does.
     pub(crate) fn wants_day(&self) -> bool {
         !self.ceilings.is_free() && self.core.exited.is_none() && self.wants(CeilingOf::Day)
     }
@@ -164,7 +164,7 @@ impl SessionStateMachine {
         self.core.ceilings.asks.iter().filter(|(_, ask)| settled(ask)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Whether [`follow_ceilings`](Self::follow_ceilings) would do anything. `asks_day`: this is the session that asks about today.
+    /// Returns whether [`follow_ceilings`](Self::follow_ceilings) would do anything. `asks_day`: this is the session that asks about today.
     pub(crate) fn ceilings_are_due(&self, asks_day: bool) -> bool {
         let memory = &self.core.ceilings;
         let marked = self.core.queue.iter().any(|queued| queued.ceiling.is_some());
@@ -214,7 +214,7 @@ impl SessionStateMachine {
         self.start_next(env, plan);
     }
 
-    /// When to look again, because the day may be over.
+    /// Returns the time until the next look, because the day may be over.
     pub(crate) fn day_look(&self, now: Timestamp) -> Option<std::time::Duration> {
         let waits =
             self.asks_about_day() || self.core.queue.iter().any(|queued| queued.ceiling == Some(CeilingOf::Day));

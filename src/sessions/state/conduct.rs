@@ -1,4 +1,4 @@
-//! Whether the agent acts without asking. Reported once, and only where no person of the gateway has told it that it may.
+//! Detects an agent that acts without asking. Reported once, and only where no person of the gateway has allowed it.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ const WORDS_MAX: usize = 120;
 /// Conduct of the agent, in a session's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Conduct {
-    /// Whether the agent has asked, or a person has changed its mode.
+    /// `true` if the agent has asked, or a person has changed its mode.
     #[serde(default)]
     asks: bool,
     /// The action that was not asked about.
@@ -96,7 +96,7 @@ impl SessionStateMachine {
         self.core.conduct.acted.as_deref()
     }
 
-    /// Whether a person allowed the agent something for good in this session.
+    /// Returns whether a person allowed the agent something for good in this session.
     pub(crate) fn allowed_always(&self) -> bool {
         self.allowed_always
     }
@@ -112,7 +112,7 @@ impl SessionStateMachine {
         self.watched.clear();
     }
 
-    /// Whether an action of the agent would be reported.
+    /// Returns whether an action of the agent would be reported.
     fn watches_conduct(&self) -> bool {
         let Conduct { asks, acted } = &self.core.conduct;
         let own = self.core.run.as_ref().is_some_and(|run| run.ticket.is_some());

@@ -25,7 +25,7 @@ impl SessionStateMachine {
         self.core.decided = undelivered;
     }
 
-    /// Whether an open request is the gateway's own, of which no runtime knows: a question by a surface, or about a ceiling.
+    /// Returns whether an open request is the gateway's own, of which no runtime knows: a question by a surface, or about a ceiling.
     pub(super) fn is_own_request(&self, id: &RequestId) -> bool {
         self.core.surface_asks.contains_key(id) || self.is_ceiling_ask(id)
     }
@@ -192,12 +192,12 @@ impl SessionStateMachine {
         }
     }
 
-    /// Whether the session goes on in its endpoint without the gateway, and has to be opened there again.
+    /// Returns whether the session goes on in its endpoint without the gateway, and has to be opened there again.
     pub(crate) fn continues_in_endpoint(&self) -> bool {
         self.core.exited.is_some() && self.core.left && !self.core.archived
     }
 
-    /// Whether a run, an open request or a queued prompt is pending.
+    /// Returns whether a run, an open request or a queued prompt is pending.
     pub(crate) fn has_pending_work(&self) -> bool {
         self.unfinished() || !self.core.queue.is_empty()
     }
@@ -238,7 +238,7 @@ impl SessionStateMachine {
         self.resolve(id, &decision, by, key, true, env, plan).ok_or_else(|| SessionError::NoRequest(id.clone()))
     }
 
-    /// Whether a request is open.
+    /// Returns whether a request is open.
     pub(crate) fn is_open(&self, id: &RequestId) -> bool {
         self.open.contains_key(id)
     }

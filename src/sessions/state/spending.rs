@@ -1,4 +1,4 @@
-//! What a session's runs spend: the runtime's figures become differences here, and nowhere else.
+//! The spending of a session's runs: the runtime's figures become differences here, and nowhere else.
 //!
 //! A step counts in the run that it was told in; outside of a run it may be a replay of the past, and is left out. Of a sum, what came
 //! since the last one counts, whenever it is told: the same sum told twice adds nothing. Where counting began is known for a conversation
@@ -13,16 +13,16 @@ use plexus_store::SpendChange;
 pub(super) struct SpendMeter {
     #[serde(default, skip_serializing_if = "Spending::is_unknown")]
     last: Spending,
-    /// Whether the conversation was made here, so that its sums began at 0.
+    /// `true` if the conversation was made here, so that its sums began at 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     from_zero: bool,
-    /// Whether the runtime was started again: it may sum from 0, too.
+    /// `true` if the runtime was started again: it may sum from 0, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     again: bool,
 }
 
 impl SpendMeter {
-    /// Whether there is nothing to store.
+    /// Returns whether there is nothing to store.
     pub(super) fn is_new(&self) -> bool {
         *self == Self::default()
     }
@@ -37,7 +37,7 @@ impl SpendMeter {
         self.again = true;
     }
 
-    /// What a report adds. `running`: whether a run is under way.
+    /// Returns the spending that a report adds. `running`: whether a run is under way.
     pub(super) fn spent(&mut self, report: &SpendReport, running: bool) -> Spending {
         let (last, total, step) = (self.last.counts(), report.total.counts(), report.step.counts());
         let mut known = last;
@@ -130,7 +130,7 @@ mod tests {
         SpendReport { step: Spending::default(), total }
     }
 
-    /// What each report adds, as input, output and dollars.
+    /// Returns the spending that each report adds, as input, output and dollars.
     fn added(meter: &mut SpendMeter, reports: &[(SpendReport, bool)]) -> Vec<(u64, u64, f64)> {
         let one = |(report, running): &(SpendReport, bool)| {
             let spent = meter.spent(report, *running);

@@ -16,23 +16,23 @@ pub(crate) struct SurfaceAsk {
     /// The idempotency key of the call that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
-    /// Whether its surface still names it as the question that is open.
+    /// `true` if its surface still names it as the question that is open.
     #[serde(default)]
     marked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<AskOutcome>,
 }
 
-/// How a question by a surface ended.
+/// The end of a question by a surface.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AskOutcome {
     state: RequestState,
-    /// What the agent gets; none if nobody answered.
+    /// The answer for the agent; none if nobody answered.
     answer: Option<AskAnswer>,
     by: Resolver,
-    /// When it ended.
+    /// The time when it ended.
     at: Timestamp,
-    /// Whether the agent has it.
+    /// `true` if the agent has it.
     #[serde(default)]
     told: bool,
 }
@@ -64,13 +64,13 @@ pub struct AskView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<plexus_protocol::schema::Json>)]
     pub answer: Option<Value>,
-    /// Who answered.
+    /// The author of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl SessionStateMachine {
-    /// Whether this is a question by a surface, open or closed.
+    /// Returns whether this is a question by a surface, open or closed.
     pub(crate) fn surface_of_ask(&self, id: &RequestId) -> Option<&str> {
         self.core.surface_asks.get(id).map(|ask| ask.surface.as_str())
     }
@@ -81,7 +81,7 @@ impl SessionStateMachine {
         known.and_then(|(id, _)| self.ask_view(id))
     }
 
-    /// Whether a question by a surface has ended, and its agent was not told.
+    /// Returns whether a question by a surface has ended, and its agent was not told.
     pub(crate) fn is_untold(&self, id: &RequestId) -> bool {
         self.core.surface_asks.get(id).and_then(|ask| ask.outcome.as_ref()).is_some_and(|outcome| !outcome.told)
     }
@@ -111,7 +111,7 @@ impl SessionStateMachine {
         self.open.get(id).map(|open| &open.request)
     }
 
-    /// What became of a question by a surface so far.
+    /// Returns the outcome of a question by a surface so far.
     pub(crate) fn ask_view(&self, id: &RequestId) -> Option<AskView> {
         let outcome = self.core.surface_asks.get(id)?.outcome.as_ref();
         Some(AskView {
@@ -140,7 +140,7 @@ impl SessionStateMachine {
         self.open_as(ask, Some(SurfaceAsk { surface, key, marked: true, outcome: None }), env, plan)
     }
 
-    /// What became of a question by a surface. Once it is closed, its agent has the outcome by this.
+    /// Takes the outcome of a question by a surface. Once it is closed, its agent has the outcome by this.
     pub(crate) fn fetch_ask(&mut self, id: &RequestId, plan: &mut Plan) -> Option<AskView> {
         let view = self.ask_view(id);
         if let Some(outcome) = self.core.surface_asks.get_mut(id).and_then(|ask| ask.outcome.as_mut())

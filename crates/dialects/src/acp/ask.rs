@@ -24,7 +24,7 @@ pub(super) enum PendingRequest {
     Permission {
         native: NativeId,
         options: Vec<String>,
-        /// What it said, to be read again when more is known of its tool call.
+        /// The details of the question, to be read again when more is known of its tool call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait: Option<PermissionDetails>,
     },
@@ -47,7 +47,7 @@ pub(super) struct CommandRun {
     pub(super) keep: Option<u64>,
 }
 
-/// What a permission request said, to be read again with later updates of its tool call.
+/// The details of a permission request, to be read again with later updates of its tool call.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PermissionDetails {
     tool: Option<String>,
@@ -162,7 +162,7 @@ struct PermissionOption<'a> {
 }
 
 impl Acp {
-    /// Whether another request may be opened under this key now; if it is a double of one, logs that.
+    /// Returns whether another request may be opened under this key now; if it is a double of one, logs that.
     pub(super) fn room(
         &mut self,
         frame: &Bytes,

@@ -20,7 +20,7 @@ const OWNED: [&str; 6] =
 /// Session methods that name no session.
 const SESSIONLESS: [&str; 1] = ["session/list"];
 
-/// What a call changes in its session; reported to everybody once the agent accepts it.
+/// A change of a session's setting by a call; reported to everybody once the agent accepts it.
 #[derive(Serialize, Deserialize)]
 pub(super) enum SettingChange {
     /// The mode with this identifier.
@@ -31,7 +31,7 @@ pub(super) enum SettingChange {
     Option,
     /// The agent closes or deletes the session.
     End,
-    /// Whether somebody is signed in.
+    /// `true` if somebody is signed in.
     SignedIn(bool),
 }
 
@@ -91,7 +91,7 @@ impl Acp {
         }
     }
 
-    /// Whether the agent offers an optional method.
+    /// Returns whether the agent offers an optional method.
     fn offers(&self, method: &str) -> bool {
         match method {
             "session/list" => self.can.list,
@@ -258,7 +258,7 @@ impl Acp {
     }
 }
 
-/// What follows from a call.
+/// The next step of a call.
 enum CallStep {
     Send { method: String, params: Box<RawValue>, sets: Option<SettingChange> },
     Reply(Box<RawValue>),

@@ -120,7 +120,7 @@ fn text_of(path: PathBuf) -> String {
 }
 
 impl Acp {
-    /// Whether the gateway serves this method.
+    /// Returns whether the gateway serves this method.
     pub(super) fn serves(&self, method: &str) -> bool {
         match method {
             "fs/read_text_file" | "fs/write_text_file" => self.serve.fs,

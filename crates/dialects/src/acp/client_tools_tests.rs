@@ -72,7 +72,7 @@ impl Bench {
         self.out.client_tools.remove(0)
     }
 
-    /// What a client is asked for.
+    /// Returns the client tool call of a client.
     fn errand(&mut self) -> (u64, String, Value) {
         assert_eq!(self.out.client_tools.len(), 1, "{:?}", self.out);
         match self.out.client_tools.remove(0) {
@@ -101,7 +101,7 @@ impl Bench {
         }
     }
 
-    /// What the log keeps of an errand.
+    /// Returns the log entry of a client tool call.
     fn kept(&mut self) -> Value {
         match self.out.events.remove(0) {
             RuntimeEvent::Event { native: Some(_), draft } => {

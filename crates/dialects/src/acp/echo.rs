@@ -20,11 +20,11 @@ const BLOCKS: usize = 16;
 /// The rest of a prompt that was not echoed yet.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Echo {
-    /// Which prompt.
+    /// The ticket of the prompt.
     ticket: Ticket,
-    /// Its text without white space: agents trim it, and split it anywhere.
+    /// The text without white space: agents trim it, and split it anywhere.
     text: String,
-    /// How many characters follow.
+    /// The number of characters that follow.
     beyond: usize,
     /// The types of its other blocks.
     blocks: Vec<String>,
@@ -67,7 +67,7 @@ impl Echo {
         echo
     }
 
-    /// Whether a block continues the echo.
+    /// Returns whether a block continues the echo.
     fn takes(&mut self, block: &RawValue) -> bool {
         match read(block) {
             Some((_, Some(text))) => {

@@ -1,5 +1,5 @@
-//! The form of an elicitation (`elicitation/create`) as a request to people, and their answer as the content that the agent wants. Pure, and
-//! used by every dialect whose agent sends such forms.
+//! The form of an elicitation (`elicitation/create`) as a request to people, and their answer as the content that the agent wants. Pure,
+//! and used by every dialect whose agent sends such forms.
 //!
 //! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. An answer that does not fit the
 //! form is not sent: the request is opened again, and says why. Schema: <https://agentclientprotocol.com/protocol/v1/elicitation>.
@@ -13,7 +13,7 @@ use super::super::jsonrpc::{self, Fields, object, pretty};
 use super::super::{AgentRequest, ExpectedAnswer, RequestKey, RequestSubject};
 use plexus_protocol::{Answers, Choice, Decision, Fits, Item, Number, Offer, Question, QuestionOption, RequestType};
 
-/// What an elicitation asks for.
+/// The content of an elicitation.
 #[derive(Clone, Serialize, Deserialize)]
 pub enum ElicitationForm {
     /// A confirmation: a form without fields.
@@ -183,7 +183,7 @@ impl Field {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// What fits the field, in words.
+    /// Returns the values that fit the field, in words.
     fn wants(&self) -> String {
         fn within<T: std::fmt::Display>(least: Option<T>, most: Option<T>) -> String {
             match (least, most) {
@@ -382,7 +382,7 @@ pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json
     }
 }
 
-/// What the `params` of an elicitation ask for; `None` where that cannot be shown.
+/// Returns the form that the `params` of an elicitation ask for; `None` where it cannot be shown.
 pub fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     let asked: Elicitation<'_> = object(params)?;
     match (asked.mode.as_deref(), asked.requested_schema, asked.url) {

@@ -55,7 +55,7 @@ fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
 }
 
 impl AuthMethod {
-    /// Whether `authenticate` does it; otherwise people do it in a terminal.
+    /// Returns whether `authenticate` does it; otherwise people do it in a terminal.
     fn here(&self) -> bool {
         self.sort.as_deref() != Some("terminal")
     }
@@ -342,7 +342,7 @@ impl Acp {
         out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
     }
 
-    /// Whether there is such a way to sign in, without a terminal.
+    /// Returns whether there is such a way to sign in, without a terminal.
     pub(super) fn has_method(&self, id: &str) -> bool {
         self.methods.iter().any(|method| method.here() && method.id == id)
     }

@@ -119,7 +119,7 @@ enum Phase {
     Failed,
 }
 
-/// What a request of ours is for.
+/// The purpose of a request of ours.
 #[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
@@ -174,8 +174,8 @@ struct Acp {
     /// Sessions with a run in which a request was withdrawn, and whether the run was cancelled after that.
     #[serde(default)]
     withdrawn: HashMap<NativeId, bool>,
-    /// How many requests of the agent were given a key: the occurrence of the next one. Counted where a request is read, so that it is
-    /// the same when the agent's output is read again.
+    /// The number of requests of the agent that were given a key: the occurrence of the next one. Counted where a request is read, so that
+    /// it is the same when the agent's output is read again.
     #[serde(default)]
     asked: u64,
     /// The open sessions; saved separately.
@@ -205,7 +205,7 @@ struct Acp {
     /// Tool calls in progress that clients were told of.
     #[serde(default)]
     seen: HashSet<(NativeId, String)>,
-    /// What is known of tool calls in progress.
+    /// The known state of tool calls in progress.
     #[serde(default, skip_serializing_if = "KnownToolCalls::is_empty")]
     known: KnownToolCalls,
     /// The prompts in progress, which the agent may echo.
@@ -415,7 +415,7 @@ impl Acp {
         out.frames.push(jsonrpc::call(Some(&id), method, params));
     }
 
-    /// Whether a prompt of the session has no reply yet.
+    /// Returns whether a prompt of the session has no reply yet.
     pub(super) fn prompted(&self, native: &NativeId) -> bool {
         self.pending.values().any(|pending| matches!(pending, Pending::Prompt { native: at, .. } if at == native))
     }

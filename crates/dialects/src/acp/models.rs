@@ -23,7 +23,7 @@ pub(super) struct SessionModels {
     pub(super) current: Option<String>,
     /// The configuration option that sets it; none where the agent has `session/set_model`.
     pub(super) option: Option<String>,
-    /// Whether there are modes as well; copied to the capabilities of the agent once.
+    /// `true` if there are modes as well; copied to the capabilities of the agent once.
     pub(super) modes: bool,
 }
 

@@ -16,9 +16,9 @@ use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
 /// The unit of all waits here. Only one wake-up is requested at a time: however early the first one comes (a gateway that took over may
 /// wake us at once), a wait is shortened by one tick at most.
 const TICK: Duration = Duration::from_secs(1);
-/// How long an agent must have replayed nothing before it is prompted, in ticks.
+/// Time that an agent must have replayed nothing before it is prompted, in ticks.
 const QUIET: u32 = 2;
-/// How long a replay may delay a prompt, in ticks; what is replayed after it counts as a part of the run.
+/// Time that a replay may delay a prompt, in ticks; what is replayed after it counts as a part of the run.
 const QUIET_MAX: u32 = 60;
 
 /// A conversation to be opened.
@@ -29,7 +29,7 @@ pub(super) struct PendingOpen {
     pub(super) resume: Option<ResumeTarget>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) mcp_servers: Vec<McpServer>,
-    /// Why a new one is opened in its place.
+    /// The reason why a new one is opened in its place.
     pub(super) instead: Option<String>,
 }
 
@@ -68,9 +68,9 @@ impl DeferredLoad {
 /// some agents respond first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PastReplay {
-    /// Whether the log has the past already, so that the replay is left out.
+    /// `true` if the log has the past already, so that the replay is left out.
     known: bool,
-    /// Whether any of it was replayed.
+    /// `true` if any of it was replayed.
     #[serde(default)]
     began: bool,
     /// The prompt that waits for the replay to end.
@@ -85,7 +85,7 @@ impl PastReplay {
     }
 }
 
-/// Whether a replay repeats this kind of update: messages and tool calls, not the current settings.
+/// Returns whether a replay repeats this kind of update: messages and tool calls, not the current settings.
 fn repeats(kind: Kind) -> bool {
     matches!(
         kind,
@@ -248,7 +248,7 @@ impl Acp {
         }
     }
 
-    /// Whether an update is a replay; `None` if the log has it already.
+    /// Returns whether an update is a replay; `None` if the log has it already.
     pub(super) fn is_past(&mut self, native: &NativeId, kind: Kind) -> Option<bool> {
         if self.past.is_empty() || !repeats(kind) {
             return Some(false);

@@ -16,16 +16,16 @@ pub(super) struct Quirk {
     /// The versions that were seen to do it.
     #[cfg(test)]
     pub(super) versions: &'static str,
-    /// What it does.
+    /// The behavior of the agent.
     #[cfg(test)]
     pub(super) what: &'static str,
-    /// Why the dialect cares, or why the agent does it.
+    /// The reason why the dialect cares, or why the agent does it.
     #[cfg(test)]
     pub(super) why: &'static str,
     /// The test, in `acp/open_tests.rs`, `acp/reading_tests.rs` or `acp/usage_tests.rs`.
     #[cfg(test)]
     pub(super) test: &'static str,
-    /// What the dialect does about it.
+    /// The treatment by the dialect.
     pub(super) then: Treatment,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum CommandField {
     Title,
 }
 
-/// What the dialect does about a quirk.
+/// The treatment of a quirk by the dialect.
 pub(super) enum Treatment {
     /// Reads the command from these fields, in this order.
     Commands {
@@ -55,9 +55,9 @@ pub(super) enum Treatment {
     AllowedTools(AllowedTools),
     /// Waits before it loads a conversation.
     LoadLater {
-        /// How long, in seconds.
+        /// The time to wait, in seconds.
         ticks: u32,
-        /// What people are shown meanwhile.
+        /// The message for people meanwhile.
         told: &'static str,
     },
     /// Waits for the beginning of a replay that comes after the response, in seconds at most.
@@ -72,25 +72,25 @@ pub(super) enum Treatment {
     FixedFolder,
     /// Logs none of these notifications: messages of ACP have their content, or they are for the agent's own screen.
     Repeats {
-        /// Their methods.
+        /// The methods.
         methods: &'static [&'static str],
         /// The method whose `update` has a type as in `session/update`.
         update_method: &'static str,
-        /// Those types.
+        /// The types of updates.
         updates: &'static [&'static str],
     },
 }
 
-/// How an agent is told that all tools of an MCP server are allowed.
+/// The way to tell an agent that all tools of an MCP server are allowed.
 #[derive(Clone, Copy)]
 pub(super) struct AllowedTools {
     /// The list of allowed tools in `_meta`: the members that lead to it.
     pub(super) place: &'static [&'static str],
-    /// What stands before the server's name.
+    /// The text before the server's name.
     pub(super) prefix: &'static str,
 }
 
-/// Where an agent itself says which MCP server a tool call is for. Titles are of the model's making and say nothing.
+/// The field in which an agent itself names the MCP server of a tool call. Titles are of the model's making and say nothing.
 #[derive(Clone, Copy)]
 pub(super) enum ServerField {
     /// `_meta.serverId` of the tool call, in the request or where it was announced.
@@ -300,44 +300,44 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
     of(agent).find_map(|quirk| if let Treatment::Commands { places, .. } = quirk.then { Some(places) } else { None })
 }
 
-/// How long a load waits for an agent that would lose the conversation, in seconds, and what people are shown.
+/// Time that a load waits for an agent that would lose the conversation, in seconds, and what people are shown.
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
     of(agent).find_map(
         |quirk| if let Treatment::LoadLater { ticks, told } = quirk.then { Some((ticks, told)) } else { None },
     )
 }
 
-/// How long the beginning of a replay is waited for after the response to a load, in seconds, if the agent replays only then.
+/// Time that the beginning of a replay is waited for after the response to a load, in seconds, if the agent replays only then.
 pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
     of(agent).find_map(|quirk| if let Treatment::ReplaysLate { ticks } = quirk.then { Some(ticks) } else { None })
 }
 
-/// Where an agent says which MCP server a tool call is for, if the gateway answers for its own.
+/// Returns the field in which an agent names the MCP server of a tool call, if the gateway answers for its own.
 pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
     of(agent).find_map(|quirk| if let Treatment::OwnTools(field) = quirk.then { Some(field) } else { None })
 }
 
-/// How an agent is told which tools are allowed.
+/// Returns the way to tell an agent which tools are allowed.
 pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
     of(agent).find_map(|quirk| if let Treatment::AllowedTools(how) = quirk.then { Some(how) } else { None })
 }
 
-/// Whether the tokens in the response to a prompt are the sum of the session, and not of the turn.
+/// Returns whether the tokens in the response to a prompt are the sum of the session, and not of the turn.
 pub(super) fn sums_usage(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::SumsUsage))
 }
 
-/// Whether conversations are reopened by `session/load` alone.
+/// Returns whether conversations are reopened by `session/load` alone.
 pub(super) fn loads_only(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::LoadsOnly))
 }
 
-/// Whether commands run in the folder of the agent's process, whatever the folder of the session is.
+/// Returns whether commands run in the folder of the agent's process, whatever the folder of the session is.
 pub(super) fn fixed_folder(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::FixedFolder))
 }
 
-/// Whether a notification is not logged, because messages of ACP have its content.
+/// Returns whether a notification is not logged, because messages of ACP have its content.
 pub(super) fn repeats(agent: Option<&str>, method: &str, params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -357,7 +357,7 @@ pub(super) fn repeats(agent: Option<&str>, method: &str, params: Option<&RawValu
     })
 }
 
-/// Whether the tokens of each model call are in a chunk of the agent's message.
+/// Returns whether the tokens of each model call are in a chunk of the agent's message.
 pub(super) fn spends_in_chunks(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::SpendsInChunks))
 }

@@ -1,4 +1,4 @@
-//! What a tool call will do, read from all that is known of it. Pure.
+//! The effect of a tool call, read from all that is known of it. Pure.
 //!
 //! The fields in which an agent says the command are in [`quirks`]; the general rules read every other agent, and a command that is in
 //! none of these fields. What cannot be read for certain is [`RequestSubject::Unreadable`].
@@ -85,7 +85,7 @@ pub(super) fn message(told: &ToolCallState) -> Option<String> {
     Some(texts(&blocks).collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
 }
 
-/// What a tool call will do. `announced` is what was known before the request, `told` includes the request; `agent` is its name.
+/// Returns the effect of a tool call. `announced` is what was known before the request, `told` includes the request; `agent` is its name.
 pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, agent: Option<&str>) -> RequestSubject {
     let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&told.json()) };
     if told.lost() || announced.is_some_and(ToolCallState::lost) {
@@ -146,7 +146,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
     }
 }
 
-/// What an input says: an object by the general rules, a command line, or a program with its arguments.
+/// Returns the subject of an input: an object by the general rules, a command line, or a program with its arguments.
 fn of_input(raw: &RawValue) -> Option<RequestSubject> {
     if let Some(text) = string(raw) {
         let text = text.trim();
@@ -192,7 +192,7 @@ fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> Re
     RequestSubject::Command { argv, cwd }
 }
 
-/// Whether a tool call is a plan that waits for approval.
+/// Returns whether a tool call is a plan that waits for approval.
 pub(super) fn is_plan(told: &ToolCallState, agent: Option<&str>) -> bool {
     matches!(about(None, told, agent), RequestSubject::Plan(_))
 }

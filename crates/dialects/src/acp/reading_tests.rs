@@ -1,4 +1,4 @@
-//! What a question is about, however an agent words it, and with what it said before and says later.
+//! The subject of a question, in the wordings of all agents, and with earlier and later updates.
 
 use serde_json::json as j;
 

@@ -1,4 +1,5 @@
-//! What the dialect sends, held to the published types of ACP: every message of every unit test of the dialect goes through here.
+//! The messages of the dialect, checked against the published types of ACP: every message of every unit test of the dialect goes through
+//! here.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -81,7 +82,7 @@ fn holds_as<T: DeserializeOwned + Serialize>(sent: &Value) {
     assert!(has(&written, sent), "{sent} is not of the schema, which makes {written} of it");
 }
 
-/// Whether `whole` has every member of `part`. What is null or an empty list may be absent.
+/// Returns whether `whole` has every member of `part`. What is null or an empty list may be absent.
 fn has(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (_, Value::Null) => true,

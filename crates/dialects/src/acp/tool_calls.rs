@@ -1,4 +1,4 @@
-//! What is known of the tool calls in progress: announcements and updates, merged field by field, so that a permission request is judged
+//! The known state of the tool calls in progress: announcements and updates, merged field by field, so that a permission request is judged
 //! with its tool call. Bounded for each session; what is over is removed.
 
 use std::collections::{HashMap, VecDeque};
@@ -66,7 +66,7 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawPart>, 
     RawPart::deserialize(deserializer).map(Some)
 }
 
-/// What is known of one tool call: the latest of each member.
+/// The known state of one tool call: the latest of each member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ToolCallState {
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,7 @@ impl ToolCallState {
         })
     }
 
-    /// This, and what was said later on top of it.
+    /// Returns this state with a later update applied.
     pub(super) fn with(&self, later: &Self) -> Self {
         let latest = |later: &Option<RawPart>, before: &Option<RawPart>| later.clone().or_else(|| before.clone());
         Self {
@@ -154,7 +154,7 @@ impl ToolCallState {
         ]
     }
 
-    /// Whether a part of it was too long to be saved.
+    /// Returns whether a part of it was too long to be saved.
     pub(super) fn lost(&self) -> bool {
         self.parts().iter().any(|(_, part)| part.is_some_and(|part| part.0.is_empty()))
     }
@@ -217,7 +217,7 @@ impl KnownToolCalls {
         self.0.remove(native);
     }
 
-    /// What is known of a tool call.
+    /// Returns the known state of a tool call.
     pub(super) fn get(&self, native: &NativeId, id: &str) -> Option<&ToolCallState> {
         self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, told)| told)
     }

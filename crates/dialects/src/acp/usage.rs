@@ -1,4 +1,4 @@
-//! What an agent tells of its spending: the cost so far in `usage_update`, the tokens of a turn in the response to `session/prompt` (in
+//! The spending that an agent reports: the cost so far in `usage_update`, the tokens of a turn in the response to `session/prompt` (in
 //! `usage`, in `_meta.usage` or as Gemini CLI tells them in `_meta.quota`), and Qwen Code's tokens of a model call in an empty chunk.
 
 use serde::Deserialize;
@@ -47,7 +47,7 @@ impl TurnTokens {
     }
 }
 
-/// What `usage_update` tells beside the context window: the cost of the session so far.
+/// Returns the spending in `usage_update`: the cost of the session so far.
 pub(super) fn of_update(update: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
     struct Update<'a> {
@@ -63,7 +63,7 @@ pub(super) fn of_update(update: &RawValue) -> Option<SpendReport> {
     SpendReport::total(Spending::money(Money::told(cost.amount, &cost.currency)))
 }
 
-/// What the response to a prompt tells.
+/// Returns the spending in the response to a prompt.
 pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
     struct Turn<'a> {
@@ -101,7 +101,7 @@ pub(super) fn of_turn(agent: Option<&str>, result: &RawValue) -> Option<SpendRep
     SpendReport::step(Spending::of([input_tokens, output_tokens, None, None, None], Vec::new()))
 }
 
-/// What a chunk of an agent's message tells, for agents that tell it there: the tokens of one model call.
+/// Returns the spending in a chunk of an agent's message, for agents that report it there: the tokens of one model call.
 pub(super) fn of_chunk(update: &RawValue) -> Option<SpendReport> {
     #[derive(Deserialize)]
     struct Chunk<'a> {

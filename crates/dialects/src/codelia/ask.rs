@@ -220,7 +220,7 @@ impl Codelia {
     }
 }
 
-/// Whether a text has one of the texts of a tool's input.
+/// Returns whether a text has one of the texts of a tool's input.
 fn names(input: &RawValue, named: impl Fn(&str) -> bool) -> bool {
     let Ok(serde_json::Value::Object(members)) = serde_json::from_str(input.get()) else { return false };
     let mut texts = members.values().filter_map(serde_json::Value::as_str).map(str::trim);

@@ -25,7 +25,7 @@ pub(super) struct RunContext {
     text: String,
     /// The start of its last piece.
     piece: usize,
-    /// Whether another event followed, so that more text is a new message.
+    /// `true` if another event followed, so that more text is a new message.
     closed: bool,
     /// Tool calls: tool and arguments.
     tools: HashMap<String, (String, Box<RawValue>)>,
@@ -34,7 +34,7 @@ pub(super) struct RunContext {
     /// The unfinished tool calls, the latest last.
     #[serde(default)]
     open: Vec<OpenCall>,
-    /// Whether the latest of them was announced by the event before.
+    /// `true` if the latest of them was announced by the event before.
     #[serde(default)]
     pub(super) just_called: bool,
     /// The tool call that an immediately following confirm is about.
@@ -330,12 +330,12 @@ fn sort_of(tool: &str) -> &'static str {
     }
 }
 
-/// Whether the tool's input is a command to run.
+/// Returns whether the tool's input is a command to run.
 pub(super) fn runs_commands(tool: &str) -> bool {
     sort_of(tool) == "execute"
 }
 
-/// Whether an agent event completes the turn.
+/// Returns whether an agent event completes the turn.
 pub(super) fn is_final(raw: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Sort<'a> {

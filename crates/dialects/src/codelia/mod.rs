@@ -19,9 +19,9 @@
 //! - `run.status` is optional: `final` completes a turn, and an accepted cancel may be the last message of a run. After enough silence such
 //!   a run ends (`quiet`), so that none runs for ever.
 //! - An unanswered call of a client's tool (`client.tool.call`) blocks the run and its cancel. Tools come with `run.start`, and the gateway
-//!   declares none, so a call is answered "no such tool" at once. To support them, a prompt would carry its client's tools, the call would go
-//!   to that client alone, and the gateway would answer when that client leaves, the time is up (`client.tool.cancel`), or the run is
-//!   cancelled.
+//!   declares none, so a call is answered "no such tool" at once. To support them, a prompt would carry its client's tools, the call would
+//! go   to that client alone, and the gateway would answer when that client leaves, the time is up (`client.tool.cancel`), or the run is
+//! cancelled.
 
 mod ask;
 mod events;
@@ -154,7 +154,7 @@ struct Session {
     cwd: String,
     /// The conversation that the next `run.start` resumes.
     load: Option<String>,
-    /// Whether the log has its history, so that a new conversation may replace it.
+    /// `true` if the log has its history, so that a new conversation may replace it.
     known: bool,
 }
 
@@ -166,9 +166,9 @@ struct Run {
     input: Box<RawValue>,
     /// The runtime's id of the run, once known.
     id: Option<String>,
-    /// Whether it is being cancelled.
+    /// `true` if it is being cancelled.
     cancel: bool,
-    /// Whether the cancel came before the runtime had named the run: then it counts as never begun.
+    /// `true` if the cancel came before the runtime had named the run: then it counts as never begun.
     #[serde(default)]
     unnamed: bool,
     /// The client's reason for the cancel.
@@ -177,20 +177,20 @@ struct Run {
     /// The client's metadata of the prompt.
     #[serde(default)]
     around: events::PromptContext,
-    /// How often `run.start` was refused as busy.
+    /// The number of times that `run.start` was refused as busy.
     tries: u32,
-    /// Whether `run.start` is still to be sent: at the next wake, or once the history is replayed.
+    /// `true` if `run.start` is still to be sent: at the next wake, or once the history is replayed.
     waits: bool,
     /// The text of the run's `final`.
     #[serde(default)]
     last_words: Option<String>,
-    /// Whether the runtime was told to cancel it, and has not refused.
+    /// `true` if the runtime was told to cancel it, and has not refused.
     #[serde(default)]
     stopping: bool,
     /// Units of silence since the last message of the run.
     #[serde(default)]
     quiet: u32,
-    /// Whether a numbered event of the run was received.
+    /// `true` if a numbered event of the run was received.
     #[serde(default)]
     counted: bool,
 }
@@ -214,7 +214,7 @@ impl Run {
         }
     }
 
-    /// Whether it sent its `final`.
+    /// Returns whether it sent its `final`.
     fn complete(&self) -> bool {
         self.id.is_some() && self.id == self.last_words
     }
@@ -237,7 +237,7 @@ struct Replay {
     /// The replayed events: they come with the session, which is opened once the replay is complete.
     #[serde(skip)]
     drafts: Vec<EventDraft>,
-    /// Their size, in bytes.
+    /// The size of the texts, in bytes.
     #[serde(skip)]
     weight: usize,
 }
@@ -253,13 +253,13 @@ struct Codelia {
     pending: HashMap<String, Pending>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// How many questions have a key: the next occurrence.
+    /// The number of questions with a key: the next occurrence.
     #[serde(default)]
     asked: u64,
     session: Option<Session>,
     run: Option<Run>,
     early: Option<Early>,
-    /// Whether the runtime sends `run.status`.
+    /// `true` if the runtime sends `run.status`.
     #[serde(default)]
     tells: bool,
     /// For the latest runs: id, and the expected number of the next event.
@@ -269,7 +269,7 @@ struct Codelia {
     context: RunContext,
     /// Set while the history is replayed.
     replay: Option<Replay>,
-    /// Whether a wake was requested and has not come. A gateway that takes over has requested none.
+    /// `true` if a wake was requested and has not come. A gateway that takes over has requested none.
     #[serde(skip)]
     armed: bool,
 }
@@ -403,7 +403,7 @@ fn error_event(code: &str, message: &str, frame: Option<&Bytes>) -> EventDraft {
 }
 
 impl Codelia {
-    /// Whether the runtime reports the capability. One without `server_capabilities` can cancel and ask.
+    /// Returns whether the runtime reports the capability. One without `server_capabilities` can cancel and ask.
     fn reports(&self, one: Capability) -> bool {
         match &self.can {
             Some(can) => can.has(one),
@@ -454,7 +454,7 @@ impl Codelia {
         }
     }
 
-    /// Whether silence ends the run: it sent its `final` or was cancelled, and has no open question.
+    /// Returns whether silence ends the run: it sent its `final` or was cancelled, and has no open question.
     fn ends_by_silence(&self, run: &Run) -> bool {
         !run.waits && (run.complete() || run.stopping) && self.asks.is_empty()
     }

@@ -25,7 +25,7 @@ const EVENTS: usize = 10_000;
 /// Bytes of history collected before the session is opened; beyond that it is opened at once, the rest follows as events, and prompts wait.
 const PAST_MAX: usize = 16 << 20;
 
-/// Whether the session is in the reply to `session.list`; assumed if the reply is an error.
+/// Returns whether the session is in the reply to `session.list`; assumed if the reply is an error.
 pub(super) fn listed(reply: Result<&RawValue, RuntimeError>, native: &str) -> bool {
     #[derive(Deserialize)]
     struct List {

@@ -19,7 +19,7 @@ use plexus_protocol::{Choice, Decision, Fits, Item, NativeId, Number, Offer, Req
 
 /// Unconfirmed answers that are kept; a further one may be lost with its connection.
 const ANSWERS_MAX: usize = 256;
-/// How many levels of helper threads are followed up to the thread that people see.
+/// Most levels of helper threads that are followed up to the thread that people see.
 const HELPERS_DEEP: usize = 8;
 /// The id of the choice for free text.
 const SOMETHING_ELSE: &str = "plexus:something-else";
@@ -40,7 +40,7 @@ pub(super) struct PendingRequest {
     pub(super) reply: Option<String>,
 }
 
-/// How a question is answered.
+/// The way to answer a question.
 #[derive(Clone, Serialize, Deserialize)]
 enum AnswerRoute {
     /// By one of these options: id and answer. With a form, `accept` continues with its fields.
@@ -87,7 +87,7 @@ enum FieldKind {
     Boolean,
 }
 
-/// What follows from an answer.
+/// The next step after an answer.
 enum AnswerStep {
     Reply(Value),
     Ask,
@@ -152,7 +152,7 @@ impl Form {
 }
 
 impl PendingRequest {
-    /// Whether its answers are secret and must not be stored.
+    /// Returns whether its answers are secret and must not be stored.
     pub(super) fn secret(&self) -> bool {
         let (AnswerRoute::Fields(form) | AnswerRoute::Choice { form: Some(form), .. }) = &self.way else {
             return false;
@@ -674,7 +674,8 @@ impl Codex {
         seen
     }
 
-    /// Whether the question was asked already; then a given answer is sent again. Another question with its id means that it is closed.
+    /// Returns whether the question was asked already; then a given answer is sent again. Another question with its id means that it is
+    /// closed.
     fn asked_before(&mut self, id: &str, about: &str, out: &mut Outbox) -> bool {
         let keys: Vec<_> = self.state.asks.iter().filter(|(_, ask)| ask.id == id).map(|(key, _)| key.clone()).collect();
         let mut same = false;

@@ -34,7 +34,7 @@ const OF_SERVER: [&str; 8] = [
     "collaborationMode/list",
 ];
 
-/// How a reply is translated.
+/// The translation of a reply.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum ReplyHandling {
     /// Unchanged.

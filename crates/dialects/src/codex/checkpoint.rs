@@ -21,11 +21,11 @@ const CHECKPOINT_MAX: usize = 64 * 1024;
 struct Checkpoint {
     thread: Thread,
     asks: Vec<(RequestKey, PendingRequest)>,
-    /// How many questions have a key: no key is reused, even by another gateway.
+    /// The number of questions with a key: no key is reused, even by another gateway.
     asked: u64,
 }
 
-/// Whether it is one of a thread in which nobody had written.
+/// Returns whether it is one of a thread in which nobody had written.
 pub(super) fn is_unwritten(carried: &CarriedState) -> bool {
     serde_json::from_str::<Checkpoint>(&carried.checkpoint).is_ok_and(|checkpoint| checkpoint.thread.unwritten)
 }

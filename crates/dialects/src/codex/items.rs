@@ -77,23 +77,23 @@ const DOINGS: [&str; 42] = [
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Items(BTreeMap<String, Item>);
 
-/// How much of an item was reported.
+/// The reported part of an item.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Item {
-    /// Whether it was reported completely.
+    /// `true` if it was reported completely.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     done: bool,
-    /// Whether it is a tool call, which may end after its turn.
+    /// `true` if it is a tool call, which may end after its turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tool: bool,
-    /// Whether some of it may have been missed.
+    /// `true` if some of it may have been missed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     torn: bool,
-    /// Its texts.
+    /// The texts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     texts: BTreeMap<String, ShownText>,
-    /// Its file changes.
+    /// The file changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     edits: Option<Vec<FileEdit>>,
 }
@@ -101,7 +101,7 @@ struct Item {
 /// A change to a file: path, text before, text after.
 pub(super) type FileEdit = (String, Option<String>, String);
 
-/// How much of a text was reported.
+/// The reported part of a text.
 #[derive(Serialize, Deserialize)]
 struct ShownText {
     kind: TextRole,
@@ -110,7 +110,7 @@ struct ShownText {
     hash: u64,
     /// The text held back.
     held: Option<String>,
-    /// Whether a gap stays: the end adds nothing.
+    /// `true` if a gap stays: the end adds nothing.
     loose: bool,
 }
 
@@ -121,7 +121,7 @@ enum TextRole {
 }
 
 impl Item {
-    /// Whether another text of the item was reported, and nothing of this one.
+    /// Returns whether another text of the item was reported, and nothing of this one.
     fn another(&self, name: &str) -> bool {
         let shown = |name: &str| self.texts.get(name).is_some_and(|shown| shown.bytes > 0);
         !shown(name) && self.texts.keys().any(|other| other != name && shown(other))
@@ -433,7 +433,7 @@ impl Items {
         self.0.entry(id.to_owned()).or_default()
     }
 
-    /// Whether the item is known.
+    /// Returns whether the item is known.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.0.contains_key(id)
     }
@@ -452,7 +452,7 @@ impl Items {
         Self(self.0.iter().map(|(id, item)| (id.clone(), brief(item))).collect())
     }
 
-    /// Whether the item was reported, but not to its end.
+    /// Returns whether the item was reported, but not to its end.
     pub(super) fn goes_on(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|item| !item.done)
     }

@@ -58,7 +58,7 @@ fn turns<'a>(joined: &ThreadJoined<'a>, head: &ThreadHead<'a>) -> (Vec<TurnHead<
     (raw.into_iter().filter_map(object).collect(), more)
 }
 
-/// Whether the turn contains the prompt with this mark.
+/// Returns whether the turn contains the prompt with this mark.
 fn contains_prompt(turn: &TurnHead<'_>, mark: &str) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -69,7 +69,7 @@ fn contains_prompt(turn: &TurnHead<'_>, mark: &str) -> bool {
     turn.items().iter().any(marked)
 }
 
-/// Whether a listed item is complete; items of a finished turn are.
+/// Returns whether a listed item is complete; items of a finished turn are.
 fn is_complete(item: &RawValue, over: bool) -> bool {
     #[derive(Deserialize)]
     struct Standing {

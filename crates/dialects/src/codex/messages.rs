@@ -68,7 +68,7 @@ impl<'a> TurnHead<'a> {
         self.items.and_then(|items| plexus_protocol::object::from_str(items.get()).ok()).unwrap_or_default()
     }
 
-    /// How it ended; `None` while it runs.
+    /// Returns the end of the turn; `None` while it runs.
     pub(super) fn end(&self, frame: Option<&Bytes>) -> Option<End> {
         let word = self.status.and_then(string)?;
         let status = match word.as_ref() {
@@ -127,7 +127,7 @@ impl ThreadHead<'_> {
         text(self.parent_thread_id).or_else(|| text(self.attached_to_thread_id))
     }
 
-    /// Whether it is no conversation of a person's, and no client can join it: an ephemeral thread (Codex's terminal UI names each
+    /// Returns whether it is no conversation of a person's, and no client can join it: an ephemeral thread (Codex's terminal UI names each
     /// conversation in such a one, of the source `thread_title`), or a helper thread without a parent.
     pub(super) fn hidden(&self) -> bool {
         let helper = self.source.is_some_and(|source| source.get().contains("\"subAgent\""));

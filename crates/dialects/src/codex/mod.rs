@@ -96,7 +96,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
 }
 
 struct Codex {
-    /// Whether the server is the gateway's own, so that no other client answers it.
+    /// `true` if the server is the gateway's own, so that no other client answers it.
     alone: bool,
     state: State,
     /// The thread whose turn got its id in this step: that changes the checkpoint, although it is no event.
@@ -115,13 +115,13 @@ struct State {
     sent: BTreeMap<u64, Sent>,
     #[serde(default)]
     asks: BTreeMap<RequestKey, PendingRequest>,
-    /// Whether a reviewer of Codex answers in place of people.
+    /// `true` if a reviewer of Codex answers in place of people.
     #[serde(default)]
     reviewed: bool,
     /// Questions beyond the share of their thread.
     #[serde(default, skip_serializing_if = "HeldQuestions::is_empty")]
     held: HeldQuestions,
-    /// How many questions have a key: the next occurrence.
+    /// The number of questions with a key: the next occurrence.
     #[serde(default)]
     asked: u64,
     #[serde(default)]
@@ -156,7 +156,7 @@ struct Sent {
     /// The frame, for a retry.
     frame: String,
     tries: u32,
-    /// Whether it is to be sent at the next wake.
+    /// `true` if it is to be sent at the next wake.
     waits: bool,
 }
 
@@ -218,19 +218,19 @@ struct Thread {
     model: Option<String>,
     provider: Option<String>,
     items: Items,
-    /// Whether it is unknown which items of the current turn were reported: see [`checkpoint`].
+    /// `true` if it is unknown which items of the current turn were reported: see [`checkpoint`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    /// Whether nobody has written in it: it is not joined yet.
+    /// `true` if nobody has written in it: it is not joined yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unwritten: bool,
-    /// Whether it has no title: the first message becomes it.
+    /// `true` if it has no title: the first message becomes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     untitled: bool,
     /// Requests to join it that were refused.
     #[serde(skip)]
     joins: u8,
-    /// How often the current turn was read as interrupted without a cancel; and whether it is to be read again.
+    /// The number of times that the current turn was read as interrupted without a cancel; and whether it is to be read again.
     #[serde(skip)]
     doubts: u8,
     #[serde(skip)]
@@ -241,7 +241,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Whether any event of the turn was reported.
+    /// Returns whether any event of the turn was reported.
     fn knows(&self, turn: &str) -> bool {
         self.told.contains(&items::hash(turn))
     }
@@ -263,19 +263,19 @@ impl Thread {
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Turn {
-    /// Its id, once known.
+    /// The id, once known.
     id: Option<String>,
     /// The prompt, if it is ours.
     ticket: Option<u64>,
-    /// Whether it was reported as another client's.
+    /// `true` if it was reported as another client's.
     began: bool,
-    /// Whether `turn/start` is unanswered, so that a turn that starts now may or may not be ours.
+    /// `true` if `turn/start` is unanswered, so that a turn that starts now may or may not be ours.
     starting: bool,
     /// A turn that ended meanwhile: its id and its end.
     early: Option<(String, End)>,
-    /// Whether it is being cancelled.
+    /// `true` if it is being cancelled.
     cancel: bool,
-    /// Whether our own prompt was echoed in it.
+    /// `true` if our own prompt was echoed in it.
     echoed: bool,
     /// The last error that is not retried.
     fault: Option<String>,
@@ -691,7 +691,7 @@ impl Codex {
         self.request(Pending::Look { native }, "thread/read", &params, out);
     }
 
-    /// Whether a thread is to be reported; it counts as reported from now on.
+    /// Returns whether a thread is to be reported; it counts as reported from now on.
     fn remember_found(&mut self, native: &NativeId) -> bool {
         if self.state.threads.contains_key(native) || self.state.helpers.contains_key(native) {
             return false;
@@ -721,7 +721,7 @@ impl Codex {
         out.events.push(RuntimeEvent::Found { native: native.clone(), cwd: head.cwd(), title: head.title() });
     }
 
-    /// Whether it is a helper thread: its work is reported in the thread that it works for, and its questions are asked there.
+    /// Returns whether it is a helper thread: its work is reported in the thread that it works for, and its questions are asked there.
     fn helper(&mut self, head: &ThreadHead<'_>) -> bool {
         let Some(parent) = head.parent() else { return false };
         if self.state.helpers.len() >= HELPERS_MAX {

@@ -36,18 +36,18 @@ impl From<Refusal> for RuntimeError {
     }
 }
 
-/// Whether the server works on the thread.
+/// Returns whether the server works on the thread.
 pub(super) fn is_active(status: Option<&RawValue>) -> bool {
     status.is_some_and(|status| status.get().contains("\"active\""))
 }
 
-/// Whether the server has the thread in memory.
+/// Returns whether the server has the thread in memory.
 fn is_loaded(status: Option<&RawValue>) -> bool {
     status.is_some_and(|status| !status.get().contains("\"notLoaded\""))
 }
 
 impl Codex {
-    /// Whether a thread that cannot be resumed may be one in which nobody has written. A server of the gateway's own has no others.
+    /// Returns whether a thread that cannot be resumed may be one in which nobody has written. A server of the gateway's own has no others.
     pub(super) fn may_be_unwritten(&self, want: &OpenRequest) -> bool {
         let Some((_, known)) = &want.resume else { return false };
         !self.alone && (!known || want.carried.as_ref().is_some_and(|carried| super::checkpoint::is_unwritten(carried)))
@@ -138,7 +138,8 @@ impl Codex {
         }
     }
 
-    /// Whether a thread that could not be joined is to be joined a tick later, or when it is active again: nothing of it is lost yet.
+    /// Returns whether a thread that could not be joined is to be joined a tick later, or when it is active again: nothing of it is lost
+    /// yet.
     pub(super) fn joins_later(&mut self, native: &NativeId) -> bool {
         let Some(thread) = self.state.threads.get_mut(native).filter(|thread| thread.unwritten) else { return false };
         thread.joins += 1;

@@ -74,7 +74,7 @@ impl FrameReader {
     }
 }
 
-/// Whether the bytes are one complete JSON object.
+/// Returns whether the bytes are one complete JSON object.
 fn object(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii();
     text.first() == Some(&b'{') && text.last() == Some(&b'}') && serde_json::from_slice::<&RawValue>(text).is_ok()

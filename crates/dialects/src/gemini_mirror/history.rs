@@ -66,7 +66,7 @@ impl Turns {
         }
     }
 
-    /// Whether it holds as many messages as were requested, so that there may be older ones.
+    /// Returns whether it holds as many messages as were requested, so that there may be older ones.
     pub(super) fn full(&self) -> bool {
         self.read >= TURNS_MAX
     }
@@ -142,7 +142,7 @@ impl Turns {
         }
     }
 
-    /// How many bytes at the end of `old` are the beginning of the first turn here: all of its pieces, or the first few.
+    /// Returns the number of bytes at the end of `old` that are the beginning of the first turn here: all of its pieces, or the first few.
     fn overlap(&self, old: &str) -> usize {
         let Some(first) = self.turns.front() else { return 0 };
         let ends = |end: &usize| first.text.get(..*end).is_some_and(|begin| old.ends_with(begin));
@@ -150,14 +150,14 @@ impl Turns {
     }
 }
 
-/// Whether a turn of the history equals a known one, or begins like it.
+/// Returns whether a turn of the history equals a known one, or begins like it.
 fn begins(turn: &Turn, known: &Turn) -> bool {
     turn.role == known.role
         && (same(&turn.text, &known.text)
             || (turn.role == Role::Model && !known.text.is_empty() && turn.text.starts_with(known.text.as_str())))
 }
 
-/// Whether two texts are equal except for white space, which a UI may trim or fold.
+/// Returns whether two texts are equal except for white space, which a UI may trim or fold.
 pub(super) fn same(a: &str, b: &str) -> bool {
     let black = |text: &'_ str| -> Vec<char> { text.chars().filter(|c| !c.is_whitespace()).collect() };
     a == b || (a.len().abs_diff(b.len()) <= a.len().max(b.len()) / 2 + 16 && black(a) == black(b))

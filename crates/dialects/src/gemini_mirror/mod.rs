@@ -67,10 +67,10 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
 
 #[derive(Default)]
 struct Mirror {
-    /// Whether there is a remote control.
+    /// `true` if there is a remote control.
     remote: bool,
     connected: bool,
-    /// Whether the session is open.
+    /// `true` if the session is open.
     opened: bool,
     frames: FrameReader,
     /// Messages held until the session is open and the history is known.
@@ -83,7 +83,7 @@ struct Mirror {
     run: Option<Run>,
     doubt: Option<Doubt>,
     asks: BTreeMap<RequestKey, Shown>,
-    /// How many questions have a key: the next occurrence.
+    /// The number of questions with a key: the next occurrence.
     asked: u64,
     calls: BTreeMap<String, ToolUnderWay>,
     /// The id of the last request.
@@ -98,7 +98,7 @@ struct Catching {
     tries: u32,
 }
 
-/// Which part may be missing.
+/// The part that may be missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     /// The whole history.
@@ -507,7 +507,7 @@ impl Mirror {
         }
     }
 
-    /// Whether this is our prompt, shown for the first time.
+    /// Returns whether this is our prompt, shown for the first time.
     fn is_own_prompt(&mut self, said: &str) -> bool {
         match &mut self.run {
             Some(Run::Ours { text, shown, .. }) if !*shown && same(text, said) => {

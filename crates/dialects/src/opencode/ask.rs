@@ -17,7 +17,7 @@ use plexus_protocol::{Choice, Decision, Item, NativeId, Offer, RequestType};
 
 /// The author of an answer if it is unknown whether there was one.
 pub(super) const NOBODY: &str = "nobody: OpenCode no longer waits for it";
-/// How many waits the stream has to report who answered first. Two, since the first one may already be running.
+/// Waits for the stream to report who answered first. Two, since the first one may already be running.
 const WAITS: u8 = 2;
 /// The reason sent if nobody decided.
 pub(super) const EXPIRED: &str = "expired, not a user decision";
@@ -37,11 +37,11 @@ pub(super) enum AnswerRoute {
 pub(super) struct PendingRequest {
     pub(super) native: NativeId,
     pub(super) what: RequestKind,
-    /// Whether people see it: it is not beyond the share of its session.
+    /// `true` if people see it: it is not beyond the share of its session.
     pub(super) shown: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<PendingAnswer>,
-    /// Whether it was asked since the last re-read began.
+    /// `true` if it was asked since the last re-read began.
     pub(super) fresh: bool,
     /// Another client's answer, as the stream reported it.
     pub(super) replied: Option<Option<String>>,
@@ -508,7 +508,7 @@ impl OpenCode {
         }
     }
 
-    /// Whether all questions of the key's set are answered.
+    /// Returns whether all questions of the key's set are answered.
     fn is_answered(&self, key: &RequestKey) -> bool {
         self.group(key).iter().all(|key| self.asks.get(key).is_some_and(|asked| asked.answer.is_some()))
     }

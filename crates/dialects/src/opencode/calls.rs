@@ -66,7 +66,7 @@ impl Models {
         Self { offered, default: None }
     }
 
-    /// Whether the model is offered.
+    /// Returns whether the model is offered.
     pub(super) fn has(&self, id: &str) -> bool {
         self.offered.iter().any(|(known, ..)| known == id)
     }

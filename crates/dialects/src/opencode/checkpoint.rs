@@ -27,7 +27,7 @@ struct Checkpoint {
     aborted: bool,
     error: Option<String>,
     model: Option<(String, String)>,
-    /// Whether the progress of unfinished messages was left out.
+    /// `true` if the progress of unfinished messages was left out.
     partial: bool,
     reverted: Option<Revert>,
 }

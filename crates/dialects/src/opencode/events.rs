@@ -29,7 +29,7 @@ const NAMED: usize = 256;
 /// The last of those whose parts are in a checkpoint, beside unfinished messages.
 const DETAILED: usize = 8;
 
-/// How much of one session's messages was reported.
+/// The reported part of one session's messages.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Telling {
@@ -39,7 +39,7 @@ pub(super) struct Telling {
     parts: HashMap<String, Part>,
     /// The id of the assistant's last message.
     last: Option<String>,
-    /// What the steps reported since the last call of [`take_spent`](Self::take_spent) spent.
+    /// The spending that the steps reported since the last call of [`take_spent`](Self::take_spent).
     #[serde(skip)]
     spent: Spending,
 }
@@ -52,10 +52,10 @@ struct Message {
     /// For a user's message: whether it is the gateway's own prompt; unknown until its text comes.
     #[serde(skip_serializing_if = "Option::is_none")]
     ours: Option<bool>,
-    /// Whether the message is complete.
+    /// `true` if the message is complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     complete: bool,
-    /// Whether its parts were dropped: their updates are ignored.
+    /// `true` if its parts were dropped: their updates are ignored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     forgotten: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,16 +72,16 @@ struct Part {
     /// Bytes of its text that were reported, and their checksum.
     said: usize,
     sum: u64,
-    /// Whether deltas cannot be reported, since the text before them is unknown.
+    /// `true` if deltas cannot be reported, since the text before them is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     held: bool,
-    /// Whether that gap was reported.
+    /// `true` if that gap was reported.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     gap: bool,
-    /// Whether the part is complete.
+    /// `true` if the part is complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     over: bool,
-    /// Whether it is reasoning.
+    /// `true` if it is reasoning.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
     /// A tool's last reported state: its name, and a checksum of the output.
@@ -285,23 +285,23 @@ impl Telling {
         self.messages.last_key_value().map(|(id, _)| id.as_str())
     }
 
-    /// Whether nothing was reported before this connection.
+    /// Returns whether nothing was reported before this connection.
     pub(super) fn is_new(&self) -> bool {
         self.before.is_empty()
     }
 
-    /// Whether a message was fully reported before this connection.
+    /// Returns whether a message was fully reported before this connection.
     pub(super) fn told_before(&self, message: &str) -> bool {
         !self.messages.contains_key(message) && self.before.contains(&hash(message))
     }
 
-    /// How many of the last reported messages, up to `newest`, are missing in `there`.
+    /// Returns the number of the last reported messages, up to `newest`, that are missing in `there`.
     pub(super) fn gone<'a>(&self, there: impl Iterator<Item = &'a str>, newest: Option<&str>) -> usize {
         let there: HashSet<u64> = there.map(hash).collect();
         self.named(newest).iter().rev().take_while(|name| !there.contains(name)).count()
     }
 
-    /// How many messages were reported from this one on.
+    /// Returns the number of messages that were reported from this one on.
     pub(super) fn since(&self, message: &str) -> usize {
         let (names, first) = (self.named(None), hash(message));
         names.iter().position(|name| *name == first).map_or(0, |at| names.len() - at)
@@ -329,7 +329,7 @@ impl Telling {
         }
     }
 
-    /// Whether a message is before the known ones: OpenCode still changes stored tool output there.
+    /// Returns whether a message is before the known ones: OpenCode still changes stored tool output there.
     fn is_past(&self, message: &str) -> bool {
         !self.messages.contains_key(message) && self.newest().is_some_and(|newest| newest > message)
     }
@@ -365,22 +365,22 @@ impl Telling {
         }
     }
 
-    /// Whether a message is known.
+    /// Returns whether a message is known.
     pub(super) fn knows(&self, message: &str) -> bool {
         self.messages.contains_key(message) || self.before.contains(&hash(message))
     }
 
-    /// Whether a message is a person's.
+    /// Returns whether a message is a person's.
     pub(super) fn is_user(&self, message: &str) -> bool {
         self.messages.get(message).is_some_and(|message| message.user)
     }
 
-    /// Whether a message is complete.
+    /// Returns whether a message is complete.
     pub(super) fn is_complete(&self, message: &str) -> bool {
         self.messages.get(message).is_some_and(|message| message.complete)
     }
 
-    /// Whether the assistant's last message is not complete.
+    /// Returns whether the assistant's last message is not complete.
     pub(super) fn in_the_middle(&self) -> bool {
         self.last.as_ref().is_some_and(|last| !self.is_complete(last))
     }
@@ -390,12 +390,12 @@ impl Telling {
         self.last.as_deref()
     }
 
-    /// Whether the last message is a person's.
+    /// Returns whether the last message is a person's.
     pub(super) fn awaits_reply(&self) -> bool {
         self.messages.last_key_value().is_some_and(|(_, message)| message.user)
     }
 
-    /// Why the assistant's last message ended.
+    /// The reason why the assistant's last message ended.
     pub(super) fn finish(&self) -> Option<&str> {
         self.messages.get(self.last.as_ref()?)?.finish.as_deref()
     }
@@ -405,7 +405,7 @@ impl Telling {
         self.messages.get(self.last.as_ref()?)?.model.as_deref()
     }
 
-    /// Whether all of a part was received so far.
+    /// Returns whether all of a part was received so far.
     pub(super) fn follows(&self, part: &str) -> bool {
         self.parts.get(part).is_some_and(|part| !part.held)
     }
@@ -424,8 +424,8 @@ impl Telling {
         self.remember(part.id.clone(), known);
     }
 
-    /// Whether a part is complete. Its own end decides: OpenCode may report a message as complete before its parts, because it sends
-    /// messages in their latest state.
+    /// Returns whether a part is complete. Its own end decides: OpenCode may report a message as complete before its parts, because it
+    /// sends messages in their latest state.
     pub(super) fn complete(part: &PartIn<'_>) -> bool {
         match part.sort.as_str() {
             "text" | "reasoning" => part.time.as_ref().is_some_and(|time| time.end.is_some()),
@@ -549,7 +549,7 @@ impl Telling {
         SpendReport::step(std::mem::take(&mut self.spent))
     }
 
-    /// Whether a part is new.
+    /// Returns whether a part is new.
     fn first(&mut self, part: &PartIn<'_>) -> bool {
         let first = !self.parts.contains_key(&part.id);
         if first {
@@ -663,7 +663,7 @@ impl Telling {
     }
 }
 
-/// Which call of one of the gateway's own tools it is, if it is one.
+/// Returns the digest of a call of one of the gateway's own tools; `None` for another tool.
 fn own_call(name: &str, input: Option<&RawValue>) -> Option<CallDigest> {
     let input = input.filter(|_| name.starts_with(OWN_SERVER_PREFIX))?;
     Some(CallDigest::of(name, &serde_json::from_str(input.get()).ok()?))
@@ -703,7 +703,7 @@ fn written(tool: &str, input: &RawValue) -> Option<(String, String)> {
     Some((file.path, file.content?))
 }
 
-/// What a step spent. OpenCode counts the cache's part and the reasoning beside the rest; it always tells dollars.
+/// Returns the spending of a step. OpenCode counts the cache's part and the reasoning beside the rest; it always reports dollars.
 fn spending(part: &PartIn<'_>) -> Spending {
     let Some(tokens) = &part.tokens else { return Spending::money(part.cost.and_then(in_dollars)) };
     let cache = tokens.cache.as_ref();
@@ -713,7 +713,7 @@ fn spending(part: &PartIn<'_>) -> Spending {
     )
 }
 
-/// What a step of either version spent, of what it tells: input, output, reasoning, read from the cache, written to it.
+/// Returns the spending of a step of either version from its figures: input, output, reasoning, read from the cache, written to it.
 pub(super) fn step_spending(told: [Option<f64>; 5], cost: Option<f64>) -> Spending {
     let [input, output, reasoning, read, write] = told.map(|count| count.and_then(tokens_told));
     let with = |own: Option<u64>, beside: [Option<u64>; 2]| own.map(|own| own + beside.iter().flatten().sum::<u64>());

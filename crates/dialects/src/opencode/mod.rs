@@ -8,8 +8,8 @@
 //! - The stream has no replay: after each connection everything is read again, and only unreported parts are reported. Events received
 //!   meanwhile are queued, and handled afterwards.
 //! - A connection sends `server.connected` before OpenCode listens to its own events: under load, events of the next half second are lost.
-//!   So everything is read twice, and once more after the first event, which shows that it listens; the heartbeat comes after ten seconds at
-//!   the latest.
+//!   So everything is read twice, and once more after the first event, which shows that it listens; the heartbeat comes after ten seconds
+//! at   the latest.
 //! - The status is read before the messages, and work may begin in between: a run is taken for ended if the messages hold the complete
 //!   reply, or if a second read finds the same state.
 //! - OpenCode has other clients (its own TUI): their prompts are foreign runs, their answers are answers from elsewhere, and the first
@@ -78,13 +78,13 @@ const QUEUE_BYTES: usize = 16 * 1024 * 1024;
 const OVER_MAX: usize = 4096;
 /// The pause before a re-read.
 const AGAIN: Duration = Duration::from_secs(2);
-/// How long OpenCode may take for its own steps: to start after a person's message, to tidy up after an abort.
+/// Time that OpenCode may take for its own steps: to start after a person's message, to tidy up after an abort.
 const SOON: Duration = Duration::from_secs(3);
 
-/// How many reads must find a session idle with an incomplete reply before no more is expected.
+/// Most reads that find a session idle with an incomplete reply; after them no more is expected.
 const DOUBTS_MAX: u8 = 2;
 
-/// How many pauses until a prompt that OpenCode reported but never began counts as over: half a minute on a machine under load.
+/// Pauses until a prompt that OpenCode reported but never began counts as over: half a minute on a machine under load.
 const UNBEGUN_MAX: u8 = 10;
 
 /// Creates a connection's state.
@@ -93,10 +93,10 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(OpenCode { secret: spec.secret.is_some(), ..OpenCode::new(folder, ServerPlace::Endpoint) })
 }
 
-/// Where a server is, and so what of it is read and who its other client is.
+/// The place of a server: it decides what is read of the server and who its other client is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ServerPlace {
-    /// It listens: sessions of all its folders are read.
+    /// The server listens: sessions of all its folders are read.
     Endpoint,
     /// In the process of a terminal: only the sessions of its own folder are read, since OpenCode starts an instance for each folder.
     Terminal,
@@ -182,7 +182,7 @@ enum Pending {
     AddServer {
         native: NativeId,
     },
-    /// Which tools a session has.
+    /// The tools that a session has.
     Permit {
         native: NativeId,
     },
@@ -209,7 +209,7 @@ enum Pending {
 /// A part of the list of sessions.
 #[derive(Clone, Copy)]
 enum Page {
-    /// This many sessions, most recently used before this time in milliseconds.
+    /// Some sessions, those used most recently before this time in milliseconds.
     Recent { before: Option<u64>, limit: usize },
     /// The whole list of the older route.
     Old,
@@ -244,7 +244,7 @@ struct OpenCode {
     secret: bool,
     phase: Phase,
     connected: bool,
-    /// Whether this connection was reported as ready.
+    /// `true` if this connection was reported as ready.
     greeted: bool,
     agent: Option<String>,
     models: Models,
@@ -260,23 +260,23 @@ struct OpenCode {
     resync_state: Option<Resync>,
     /// Sessions to find at the next read, also if they are idle.
     named: Vec<NativeId>,
-    /// Whether another read is due.
+    /// `true` if another read is due.
     again: bool,
-    /// Whether an event came on this connection: OpenCode listens to its own events.
+    /// `true` if an event came on this connection: OpenCode listens to its own events.
     listens: bool,
-    /// Whether the server sends `session.status`; older ones send only `session.idle`.
+    /// `true` if the server sends `session.status`; older ones send only `session.idle`.
     tells_status: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It was active before the gateway was ready.
+    /// The session was active before the gateway was ready.
     Seen,
     /// The gateway was told of it.
     Found,
-    /// It is being opened.
+    /// The session is being opened.
     Opening { ticket: Ticket, known: bool, goes_on: bool },
-    /// It is open here.
+    /// The session is open here.
     Open,
 }
 
@@ -286,33 +286,33 @@ struct Session {
     title: Option<String>,
     /// The MCP server with the gateway's own tools.
     server: Option<McpServer>,
-    /// Whether its messages are being read, so that events are queued.
+    /// `true` if its messages are being read, so that events are queued.
     reading: bool,
     queue: Vec<RuntimeEvent>,
     queued: usize,
     telling: Telling,
     busy: bool,
-    /// Whether the stream reported the status since it was requested: a pending reply is older.
+    /// `true` if the stream reported the status since it was requested: a pending reply is older.
     status_is_newer: bool,
-    /// Whether it was busy while it was not open, or was being read.
+    /// `true` if it was busy while it was not open, or was being read.
     worked: bool,
-    /// Whether its creation was seen: in a terminal, that comes with its first prompt.
+    /// `true` if its creation was seen: in a terminal, that comes with its first prompt.
     created: bool,
-    /// Whether [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
+    /// `true` if [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
     began: bool,
     prompt: Option<Prompt>,
     /// Another client's prompt, until it is known whether work follows.
     words: Vec<EventDraft>,
-    /// Whether the run was cancelled here.
+    /// `true` if the run was cancelled here.
     cancelled: bool,
-    /// Whether a question of the run was withdrawn, which OpenCode takes for a rejection that ends its turn.
+    /// `true` if a question of the run was withdrawn, which OpenCode takes for a rejection that ends its turn.
     withdrawn: bool,
-    /// Whether OpenCode reported it as aborted.
+    /// `true` if OpenCode reported it as aborted.
     aborted: bool,
     error: Option<String>,
-    /// Whether it is idle, but has not tidied up.
+    /// `true` if it is idle, but has not tidied up.
     ending: bool,
-    /// How many pauses of [`SOON`] are left until OpenCode has to begin with the prompt; none once it did.
+    /// The number of pauses of [`SOON`] that are left until OpenCode has to begin with the prompt; none once it did.
     unbegun: u8,
     /// The model of the next prompts: provider and model.
     model: Option<(String, String)>,
@@ -322,19 +322,19 @@ struct Session {
     asks: Vec<ask::ParsedRequests>,
     /// Questions shown by an earlier gateway, until it is known whether OpenCode still waits for them.
     carried: ask::CarriedAsks,
-    /// Whether the progress of unfinished messages is unknown.
+    /// `true` if the progress of unfinished messages is unknown.
     partial: bool,
     /// The reverted state that people were told of.
     reverted: Option<Revert>,
-    /// Whether messages of it are gone, so that it cannot be undone.
+    /// `true` if messages of it are gone, so that it cannot be undone.
     committed: bool,
     /// The revert that was read, reported together with its messages.
     reread: bool,
-    /// What was read.
+    /// The revert that was read.
     reverts: Option<Revert>,
     /// The last message known when its messages were requested.
     newest: Option<String>,
-    /// How many reads found it idle with an incomplete reply.
+    /// The number of reads that found it idle with an incomplete reply.
     doubts: u8,
 }
 
@@ -343,9 +343,9 @@ struct Prompt {
     ticket: Ticket,
     /// The checksum of its first text, to recognize it.
     text: Option<u64>,
-    /// Whether OpenCode reported it as a message.
+    /// `true` if OpenCode reported it as a message.
     seen: bool,
-    /// Whether the request was answered.
+    /// `true` if the request was answered.
     taken: bool,
     /// The assistant's last message before it: a later one shows that OpenCode works on it.
     #[serde(default)]
@@ -390,7 +390,7 @@ impl Session {
         }
     }
 
-    /// Whether its events are reported at once.
+    /// Returns whether its events are reported at once.
     fn live(&self) -> bool {
         self.stage == Stage::Open && !self.reading
     }
@@ -477,7 +477,7 @@ struct Revert {
 }
 
 impl SessionInfo {
-    /// When it was last used, in milliseconds.
+    /// Returns the time of its last use, in milliseconds.
     fn updated(&self) -> f64 {
         self.time.as_ref().and_then(|time| time.updated).unwrap_or_default()
     }
@@ -758,7 +758,7 @@ fn reply_body(reply: &Result<HttpReply, String>) -> Option<&Bytes> {
     }
 }
 
-/// Whether a request succeeded; else a message.
+/// Returns whether a request succeeded; else a message.
 fn done(reply: &Result<HttpReply, String>) -> Result<(), String> {
     match reply {
         Ok(HttpReply { status: 204, .. }) => Ok(()),

@@ -258,8 +258,9 @@ impl OpenCode {
         }
     }
 
-    /// Whether an event is of a followed session; a session that begins to work becomes one. In a terminal it does once it is created, since
-    /// that comes with its first prompt and OpenCode takes a second or more until it works; subagents' sessions only once they work.
+    /// Returns whether an event is of a followed session; a session that begins to work becomes one. In a terminal it does once it is
+    /// created, since that comes with its first prompt and OpenCode takes a second or more until it works; subagents' sessions only once
+    /// they work.
     pub(super) fn follows(
         &mut self,
         native: &NativeId,
@@ -378,7 +379,7 @@ impl OpenCode {
         self.emit_all(native, reverted.into_iter().collect(), out);
     }
 
-    /// Whether a removed message belongs to the revert, which then cannot be undone any more.
+    /// Returns whether a removed message belongs to the revert, which then cannot be undone any more.
     fn makes_revert_final(&mut self, native: &NativeId, message: Option<&str>) -> bool {
         let Some(session) = self.sessions.get_mut(native) else { return false };
         let makes_revert_final =
@@ -518,7 +519,7 @@ impl Session {
     }
 }
 
-/// Whether a person's message is the prompt that was sent and not reported yet.
+/// Returns whether a person's message is the prompt that was sent and not reported yet.
 pub(super) fn is_ours(prompt: &mut Option<Prompt>, text: Option<&str>) -> bool {
     let Some(prompt) = prompt.as_mut().filter(|prompt| !prompt.seen) else { return false };
     prompt.seen = prompt.text.is_none() || prompt.text == text.map(events::hash);

@@ -742,7 +742,7 @@ impl Session {
         (!there.any(|(_, parts)| parts.iter().any(ours))).then_some(prompt.ticket)
     }
 
-    /// What the read messages show about the time without a connection: more messages than are read, or fewer than were reported.
+    /// Reports what the read messages show about the time without a connection: more messages than are read, or fewer than were reported.
     fn missed(&mut self, read: &[MessageRead<'_>]) -> Option<EventDraft> {
         let newest = self.newest.as_deref();
         let gone = self.telling.gone(read.iter().map(|(info, _)| info.id.as_str()), newest);

@@ -27,7 +27,7 @@ use plexus_protocol::{Capabilities, Capability, NativeId, RuntimeSpec, Ticket};
 
 /// The unit of all waits. The dialect is woken so often while anything waits.
 const TICK: Duration = Duration::from_millis(500);
-/// How many ticks a tunnel may stay away before its sessions end. A plugin connects again twice a second.
+/// Ticks that a tunnel may stay away before its sessions end. A plugin connects again twice a second.
 pub(super) const ABSENT_MAX: u32 = 20;
 /// Tunnels at a time; a further one is hung up on, and tries again.
 const TUNNELS_MAX: usize = 256;
@@ -38,11 +38,11 @@ const SESSIONS_MAX: usize = 16 * 1024;
 /// Sessions that a tunnel names at its beginning; of further ones nothing is shown until something happens in them.
 const NAMED_MAX: usize = 256;
 
-/// Why a session ends with its terminal.
+/// The reason why a session ends with its terminal.
 const CLOSED: &str = "its terminal was closed";
-/// Why a session ends whose terminal lives and says nothing.
+/// The reason why a session ends whose terminal lives and says nothing.
 const UNREACHED: &str = "its terminal no longer answers";
-/// Why a session ends in one terminal when another one works on it.
+/// The reason why a session ends in one terminal when another one works on it.
 const MOVED: &str = "it goes on in another terminal";
 /// The session of requests that are about no terminal that is connected.
 const PROCESSES: &str = "processes";
@@ -68,10 +68,10 @@ struct OpenCodeTerminals {
 struct LinkedTerminal {
     /// The connection of its tunnel, while there is one.
     connection: Option<u64>,
-    /// Its process, and when that started.
+    /// The process, and when that started.
     process: (u32, u64),
     server: OpenCode,
-    /// Whether the server was read, so that sessions can be opened.
+    /// `true` if the server was read, so that sessions can be opened.
     ready: bool,
     /// Ticks since the tunnel was lost.
     absent: u32,
@@ -86,12 +86,12 @@ struct HeldOpen {
     resume: ResumeTarget,
     /// The terminal that had it, as its checkpoint says.
     terminal: Option<String>,
-    /// Whether its terminal was told.
+    /// `true` if its terminal was told.
     told: bool,
     ticks: u32,
 }
 
-/// Who waits for the reply to a request.
+/// The purpose of a request.
 enum FetchFor {
     /// A terminal, with the server's own number of the request.
     Terminal(String, u64),
@@ -99,7 +99,7 @@ enum FetchFor {
     Process(Ticket),
 }
 
-/// What a session's checkpoint has beside the server's.
+/// The part of a session's checkpoint beside the server's.
 #[derive(Serialize, Deserialize)]
 struct TerminalCheckpoint<S> {
     terminal: String,
@@ -111,7 +111,7 @@ struct TerminalCheckpoint<S> {
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum TunnelOpening {
-    /// Its folder, and the sessions that something happened in so far.
+    /// The folder, and the sessions that something happened in so far.
     #[serde(rename = "plexus.hello")]
     Hello {
         directory: String,
@@ -451,7 +451,7 @@ impl OpenCodeTerminals {
         out.events.push(RuntimeEvent::NotOpened { ticket, error });
     }
 
-    /// What follows from a step: sessions that can be opened now, the next wake.
+    /// Carries out what follows from a step: sessions that can be opened now, the next wake.
     fn after(&mut self, out: &mut Outbox) {
         let ready = |id: &String| self.terminals.get(id).is_some_and(|terminal| terminal.ready);
         let mut now = Vec::new();

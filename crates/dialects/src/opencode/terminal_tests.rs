@@ -17,9 +17,9 @@ struct Bench {
     replies: BTreeMap<String, String>,
     /// The requests that terminals made.
     made: Vec<String>,
-    /// Whether the process of the terminals lives.
+    /// `true` if the process of the terminals lives.
     lives: bool,
-    /// Whether replies have yet to come.
+    /// `true` if replies have yet to come.
     slow: bool,
 }
 

@@ -1526,7 +1526,7 @@ fn opencode_reused_tool_call_id_is_two_tool_calls() {
     assert_eq!(stage.reported(), ["taken back per_1", "taken back per_2", "ended 7 Completed"]);
 }
 
-/// It is written with each chunk: its cost grows neither with the conversation nor with its texts.
+/// A checkpoint is written with each chunk: its cost grows neither with the conversation nor with its texts.
 #[test]
 fn opencode_checkpoint_does_not_grow_with_the_conversation() {
     let mut sizes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a dialect says, for people and programs that look at a recording.
+//! The outputs of a dialect in words, for people and programs that look at a recording.
 
 use serde_json::{Value, json};
 

@@ -21,14 +21,14 @@ pub struct Player {
     shown: Option<u64>,
 }
 
-/// What came of a line.
+/// The result of a line.
 #[derive(Debug, Default)]
 pub struct Played {
-    /// What the dialect says to the gateway.
+    /// The events of the dialect for the gateway.
     pub events: Vec<RuntimeEvent>,
-    /// What it sends to the runtime, as the `in` lines that follow have it.
+    /// The messages to the runtime, as the `in` lines that follow have them.
     pub orders: Vec<String>,
-    /// What it wants done outside of it.
+    /// The client tool calls of the dialect.
     pub calls: Vec<ClientToolCall>,
     /// For an `in` line that is not what the dialect sends now: what it sends instead, if anything.
     pub instead: Option<Option<String>>,
@@ -46,7 +46,7 @@ impl Player {
         self.dialect.as_ref()
     }
 
-    /// What the dialect sent and no `in` line has shown.
+    /// Returns the messages of the dialect that no `in` line has shown.
     pub fn unshown(&self) -> Vec<String> {
         let requests = self.requests.iter().filter(|(_, shown)| !shown).map(|(request, _)| request_line(request));
         self.frames.iter().cloned().chain(requests).collect()

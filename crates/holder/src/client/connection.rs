@@ -16,7 +16,7 @@ pub(super) struct Queue {
     /// Messages that wait until the runtime has read more of its input, and the bytes of input in them.
     pub(super) blocked: VecDeque<Message>,
     pub(super) blocked_bytes: usize,
-    /// When the runtime last read input, or when input was first queued.
+    /// The time when the runtime last read input, or when input was first queued.
     pub(super) last_progress: Instant,
     /// Input that the runtime has not read, as far as is known: its end offset, and its bytes.
     pub(super) unconfirmed: VecDeque<(u64, Bytes)>,
@@ -25,7 +25,7 @@ pub(super) struct Queue {
     pub(super) pieces: VecDeque<Bytes>,
     /// Bytes of `pieces`.
     pub(super) queued_bytes: usize,
-    /// Whether the last piece is an acknowledgement that may still be replaced.
+    /// `true` if the last piece is an acknowledgement that may still be replaced.
     pub(super) ack_last: bool,
     pub(super) acked: u64,
     /// Bytes of input sent since the runtime was started.
@@ -33,11 +33,11 @@ pub(super) struct Queue {
     /// Bytes of input that no longer wait.
     pub(super) taken: u64,
     pub(super) write_max: u64,
-    /// Whether the runtime takes no more input.
+    /// `true` if the runtime takes no more input.
     pub(super) closed: bool,
-    /// Whether the client was dropped.
+    /// `true` if the client was dropped.
     pub(super) dropped: bool,
-    /// Whether the connection failed: messages are discarded. The reader reports it.
+    /// `true` if the connection failed: messages are discarded. The reader reports it.
     pub(super) failed: bool,
 }
 
@@ -173,7 +173,7 @@ impl HolderConnection {
 }
 
 impl Queue {
-    /// Whether the holder may get more input, beside the queue and `new` bytes that are already counted in `put`.
+    /// Returns whether the holder may get more input, beside the queue and `new` bytes that are already counted in `put`.
     fn has_room(&self, new: usize) -> bool {
         let sent = self.put.saturating_sub(self.blocked_bytes as u64 + new as u64);
         sent.saturating_sub(self.taken) < self.write_max

@@ -25,9 +25,9 @@ pub(super) fn socket(dir: &Path, runtime: &RuntimeId) -> Result<PathBuf, String>
 pub struct FoundHolder {
     /// The id of its runtime, from the file's name.
     pub runtime: String,
-    /// Its socket, or the file that it left.
+    /// The socket, or the file that it left.
     pub path: PathBuf,
-    /// Whether it is a file: the runtime has ended, and no gateway has read the end.
+    /// `true` if it is a file: the runtime has ended, and no gateway has read the end.
     pub left: bool,
 }
 

@@ -39,20 +39,20 @@ use super::{
     detach_stdio, fail, signals,
 };
 
-/// How long the holder waits for the rest of the output once the process tree is gone and another process holds the pipe.
+/// Time that the holder waits for the rest of the output once the process tree is gone and another process holds the pipe.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Most bytes read from a dead runtime's pipe: what the kernel can buffer. More can only come from another process. They are read even if
 /// the spool is full.
 const DEAD_PIPE_MAX: usize = 1024 * 1024;
 
-/// How long a gateway may read no byte of the remaining messages, and not say goodbye, until it counts as lost.
+/// Time that a gateway may read no byte of the remaining messages, and not say goodbye, until it counts as lost.
 const BYE_WAIT: Duration = Duration::from_secs(10);
 
-/// How long the end is kept in memory for the first gateway to connect.
+/// Time that the end is kept in memory for the first gateway to connect.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 
-/// How long a peer may take to send `Hello`.
+/// Time that a peer may take to send `Hello`.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
 
 /// Most peers that have not sent `Hello`; more wait in the backlog.
@@ -194,7 +194,7 @@ pub fn run(orders: HolderOrders) -> ! {
     std::process::exit(0)
 }
 
-/// Why the holder could not detach from the process that started it.
+/// The reason why the holder could not detach from the process that started it.
 enum DetachError {
     NoSession(rustix::io::Errno),
     #[cfg(target_os = "linux")]
@@ -236,21 +236,21 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Running,
-    /// Its stdin is closed; at `until` its process tree gets SIGTERM, and `term` to end.
+    /// The stdin is closed; at `until` its process tree gets SIGTERM, and `term` to end.
     Stdin {
         until: Instant,
         term: Duration,
     },
-    /// Its process tree got SIGTERM; at `until` it is killed.
+    /// The process tree got SIGTERM; at `until` it is killed.
     Term {
         until: Instant,
     },
-    /// Its process tree was killed, next at `next_kill`; what is left at `until` is stuck in the kernel.
+    /// The process tree was killed, next at `next_kill`; what is left at `until` is stuck in the kernel.
     Kill {
         until: Instant,
         next_kill: Instant,
     },
-    /// Its process tree is gone; reading stops at `until`.
+    /// The process tree is gone; reading stops at `until`.
     Over {
         until: Instant,
     },
@@ -268,16 +268,16 @@ struct HolderLoop {
     /// SIGTERM came.
     term: Arc<AtomicBool>,
     parent: Option<Parent>,
-    /// Whether the parent is gone.
+    /// `true` if the parent is gone.
     orphaned: bool,
-    /// Whether undelivered messages are stored in a file at the end.
+    /// `true` if undelivered messages are stored in a file at the end.
     outlives: bool,
     tree: ProcessTree,
     phase: Phase,
     stdin: Option<ChildStdin>,
-    /// Whether the runtime closed its stdin.
+    /// `true` if the runtime closed its stdin.
     stdin_broken: bool,
-    /// Whether stdin is to be closed after the queued input.
+    /// `true` if stdin is to be closed after the queued input.
     stdin_ends: bool,
     input: VecDeque<Bytes>,
     /// Bytes of input received.
@@ -436,7 +436,7 @@ impl HolderLoop {
         }
     }
 
-    /// Whether the socket still exists.
+    /// Returns whether the socket still exists.
     fn socket_exists(&self) -> bool {
         !matches!(std::fs::symlink_metadata(&self.socket), Err(why) if why.kind() == io::ErrorKind::NotFound)
     }
@@ -476,7 +476,7 @@ impl HolderLoop {
         self.phase = Phase::Over { until: if all { now } else { now + LINGER } };
     }
 
-    /// Whether the holder may end.
+    /// Returns whether the holder may end.
     fn done(&mut self, now: Instant) -> bool {
         let Some(ended_at) = self.ended_at else { return false };
         if let Some(gateway) = &self.gateway {
@@ -566,7 +566,7 @@ impl HolderLoop {
 
     // === the runtime's pipes ===
 
-    /// Whether stdout is to be read.
+    /// Returns whether stdout is to be read.
     fn wants_stdout(&mut self) -> bool {
         if matches!(self.phase, Phase::Over { .. }) {
             return self.stdout.is_some();
@@ -870,7 +870,7 @@ fn read_into(mut stream: &UnixStream, decoder: &mut Decoder, buf: &mut [u8]) -> 
     }
 }
 
-/// Whether the error is temporary.
+/// Returns whether the error is temporary.
 fn is_temporary(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-/// How CMD ended.
+/// The end of CMD.
 #[derive(Clone, Copy)]
 pub(super) enum CommandOutcome {
     Code(i32),
@@ -40,7 +40,7 @@ impl ProcessTree {
         }
     }
 
-    /// Whether no process of the tree is left.
+    /// Returns whether no process of the tree is left.
     pub(super) fn is_empty(&mut self) -> bool {
         let children = self.reap();
         if cfg!(target_os = "linux") {

@@ -1,4 +1,4 @@
-//! What a holder keeps for gateways: unacknowledged output, saved state, the end of stderr.
+//! The data that a holder keeps for gateways: unacknowledged output, saved state, the end of stderr.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,7 +22,7 @@ pub(super) struct Spool {
     end: u64,
     /// The limit in bytes.
     max: usize,
-    /// Whether it was full, and a quarter of it is not free yet: see [`Self::full`].
+    /// `true` if it was full, and a quarter of it is not free yet: see [`Self::full`].
     full: bool,
     /// The buffer of the next read.
     spare: Vec<u8>,
@@ -60,15 +60,15 @@ impl Spool {
         (self.end - self.acked) as usize + self.records.len() * RECORD_COST
     }
 
-    /// Whether reading has to stop. Once full, the spool stays full until a quarter of it is free, so that a waiting runtime is not woken
-    /// for every line.
+    /// Returns whether reading has to stop. Once full, the spool stays full until a quarter of it is free, so that a waiting runtime is not
+    /// woken for every line.
     pub(super) fn full(&mut self) -> bool {
         let limit = if self.full { self.max - self.max / 4 } else { self.max };
         self.full = self.held() >= limit;
         self.full
     }
 
-    /// How many bytes fit.
+    /// Returns the number of bytes that fit.
     pub(super) fn room(&self) -> usize {
         self.max.saturating_sub(self.held())
     }
@@ -183,7 +183,7 @@ impl SavedStates {
         }
     }
 
-    /// Whether there are steps, which version 1 does not know.
+    /// Returns whether there are steps, which version 1 does not know.
     pub(super) fn has_steps(&self) -> bool {
         self.blobs.iter().any(|blob| blob.step)
     }

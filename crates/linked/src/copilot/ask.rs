@@ -38,7 +38,8 @@ pub(super) enum CopilotQuestion {
     },
 }
 
-/// The content of Copilot's permission dialog, as far as it is used. The kinds of `permissionRequest` are among them: `shell` is `commands`.
+/// The content of Copilot's permission dialog, as far as it is used. The kinds of `permissionRequest` are among them: `shell` is
+/// `commands`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Prompted<'a> {

@@ -1,5 +1,5 @@
-//! What the extension passes on: Copilot's events, and its replies. Pure. The shapes are those of Copilot 1.0.102; members that are not used
-//! are left out.
+//! The messages of the extension: Copilot's events, and its replies. Pure. The shapes are those of Copilot 1.0.102; members that are not
+//! used are left out.
 
 use std::borrow::Cow;
 
@@ -154,7 +154,7 @@ pub(super) struct ToolText {
     pub(super) content: Option<String>,
 }
 
-/// Why a tool failed.
+/// The reason why a tool failed.
 #[derive(Deserialize)]
 pub(super) struct ToolError {
     pub(super) message: Option<String>,

@@ -24,13 +24,13 @@ const RECENT_MAX: usize = 2 * HELD_MAX;
 pub(super) struct Reported {
     /// All up to here. None before the first read.
     cursor: Option<String>,
-    /// Those after it that are reported (FNV-1a of their ids).
+    /// The events after it that are reported (FNV-1a of their ids).
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     seen: VecDeque<u64>,
-    /// Those of the last reads.
+    /// The events of the last reads.
     #[serde(skip)]
     recent: VecDeque<u64>,
-    /// Those of the read under way.
+    /// The events of the read under way.
     #[serde(skip)]
     page: Vec<u64>,
     /// The past is not to be shown.

@@ -33,9 +33,9 @@ use plexus_protocol::{Capability, Decision, Kind, NativeId, RunStatus, SpendRepo
 const BY_AGENT: &str = "Copilot";
 /// The reason for an event that is passed on as it is.
 const UNREADABLE: &str = "an event of Copilot that could not be read";
-/// Why a session ends whose terminal lives and says nothing.
+/// The reason why a session ends whose terminal lives and says nothing.
 const UNREACHED: &str = "its terminal no longer answers";
-/// Why a session ends whose terminal has another one now.
+/// The reason why a session ends whose terminal has another one now.
 const LEFT: &str = "another session began in its terminal";
 
 /// Most of an error that is kept, in characters.

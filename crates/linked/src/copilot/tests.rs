@@ -22,7 +22,7 @@ struct Bench {
     replies: BTreeMap<String, String>,
     /// The requests that the extension was asked to make, but for reads.
     made: Vec<String>,
-    /// Whether the process of the terminals lives.
+    /// `true` if the process of the terminals lives.
     lives: bool,
 }
 
@@ -64,7 +64,7 @@ impl Bench {
         event
     }
 
-    /// It happens, and is told.
+    /// Reports an event of the session.
     fn happens(&mut self, sort: &str, data: Value) {
         let event = self.kept(sort, data);
         self.say(1, "s", &event);

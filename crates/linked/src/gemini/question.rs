@@ -1,4 +1,4 @@
-//! What Gemini CLI asks in its terminal, as the hook `Notification` tells it, and by what its dialog is recognized on a screen. Pure.
+//! Questions of Gemini CLI in its terminal, as the hook `Notification` reports them, and the marks of their dialogs on a screen. Pure.
 //!
 //! The dialogs are those of Gemini CLI 0.61.0. One that looks different is not recognized, and so not answered by keys.
 
@@ -28,7 +28,7 @@ const WORDS_MAX: usize = 8_192;
 /// Most bytes of a question that a checkpoint has. A longer one can only be answered at the terminal anyway.
 const STORED_MAX: usize = 32 << 10;
 
-/// Why a question can only be answered in its terminal, and what helps.
+/// The reason why a question can only be answered in its terminal, and what helps.
 const NO_TERMINAL: &str = "It can only be answered in its terminal. A Gemini that is started by `plexus term -- gemini` can be answered here.";
 const TOO_LONG: &str = "It can only be answered in its terminal: it is too long to be wholly on its screen.";
 const UNKNOWN: &str = "It can only be answered in its terminal: Plexus does not know this dialog.";
@@ -70,7 +70,7 @@ struct FollowingKeys {
 pub(super) struct KeysOutcome {
     /// Set if any were typed.
     pub(super) typed: bool,
-    /// Why not all were.
+    /// The reason why the holder did not type all of them.
     pub(super) refused: Option<String>,
 }
 
@@ -297,8 +297,8 @@ impl Question {
     }
 }
 
-/// A change as the dialog shows it, without white space: each line of a diff by its number, its sign and its text; of a new file all lines by
-/// number and text.
+/// A change as the dialog shows it, without white space: each line of a diff by its number, its sign and its text; of a new file all lines
+/// by number and text.
 fn shown_change(diff: &str) -> String {
     let numbers = |header: &str| -> Option<(u64, u64)> {
         let mut words = header.strip_prefix("@@ -")?.split_whitespace();

@@ -80,7 +80,7 @@ pub(crate) struct GeminiTerminal {
     /// Ended tool calls whose hook has not come: it may yet.
     unannounced: VecDeque<CallDigest>,
     pub(super) questions: BTreeMap<RequestKey, OpenQuestion>,
-    /// Why the prompt was not typed at the last try.
+    /// The reason why the prompt was not typed at the last try.
     prompt_refusal: String,
     /// No hook began the turn, or an earlier gateway had its hook: none may be left that ends it.
     unsure: bool,

@@ -133,7 +133,7 @@ impl Bench {
         self.keys.iter().map(keys).collect()
     }
 
-    /// What the holder says of the first keys that wait.
+    /// Reports the holder's outcome of the first keys that wait.
     fn outcome(&mut self, typed: bool, refused: Option<&str>) {
         let fetch = self.keys.remove(0);
         let outcome = json!({ "typed": typed, "refused": refused }).to_string();
@@ -173,7 +173,7 @@ fn cancelled() -> Value {
     json!({ "id": "i", "type": "info", "content": "Request cancelled." })
 }
 
-/// What Gemini CLI remembers, written once more.
+/// Returns the history of Gemini CLI, written once more.
 fn rewritten() -> Vec<Value> {
     let context = json!({ "text": "<session_context>\nThis is the Gemini CLI." });
     vec![

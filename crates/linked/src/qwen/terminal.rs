@@ -85,7 +85,7 @@ struct TerminalFiles {
     /// The folder that has the chat files.
     #[serde(default)]
     projects: String,
-    /// When the terminal was started, as the chat file writes times.
+    /// The time when the terminal was started, as the chat file writes times.
     #[serde(default)]
     since: String,
 }

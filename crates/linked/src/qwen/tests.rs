@@ -23,7 +23,7 @@ struct Bench {
     /// The lines that the tunnel has written, and how many prompts are among them.
     input: Vec<String>,
     submits: u64,
-    /// Whether the tunnel replies.
+    /// `true` if the tunnel replies.
     replies: bool,
     lives: bool,
 }

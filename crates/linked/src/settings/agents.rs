@@ -12,34 +12,34 @@ use crate::settings::version::{AgentVersion, VersionGate};
 /// An agent whose own terminal can appear in Plexus.
 #[derive(Debug)]
 pub struct LinkAgent {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
     /// The words after `plexus link` that link it.
     pub words: &'static str,
-    /// Its name for people.
+    /// The name for people.
     pub title: &'static str,
-    /// Its program.
+    /// The program.
     pub program: &'static str,
     /// The versions that are linked; none where nothing is edited.
     pub gate: Option<VersionGate>,
-    /// What is seen in Plexus of a session in its terminal.
+    /// The part of a session in its terminal that is seen in Plexus.
     pub seen: &'static str,
-    /// Why nothing is edited, and what to do instead.
+    /// The reason why nothing is edited, and what to do instead.
     pub without: Option<&'static str>,
-    /// Its files.
+    /// The files.
     pub(crate) targets: &'static [Target],
 }
 
 /// A file of an agent.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// Where it is.
+    /// The place of the file.
     pub(crate) place: TargetPlace,
-    /// What is put there.
+    /// The content that is added.
     pub(crate) kind: TargetKind,
 }
 
-/// Where an agent looks for a file.
+/// The place where an agent looks for a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetPlace {
     /// The variable that names a folder.
@@ -200,16 +200,16 @@ const GEMINI_PLACE: TargetPlace = TargetPlace {
 const COPILOT_PLACE: TargetPlace =
     TargetPlace { variable: "COPILOT_HOME", below_variable: "", below_home: ".copilot", file: "settings.json" };
 
-/// What each agent's own reader takes, tried with the real programs: Claude Code 2.1.330, Gemini CLI 0.61.0, Copilot 1.0.102.
+/// The syntax that each agent's own reader takes, tried with the real programs: Claude Code 2.1.330, Gemini CLI 0.61.0, Copilot 1.0.102.
 const CLAUDE_SYNTAX: Syntax = Syntax { comments: false, trailing_commas: false, bom: true };
 const GEMINI_SYNTAX: Syntax = Syntax { comments: true, trailing_commas: false, bom: false };
 const COPILOT_SYNTAX: Syntax = Syntax { comments: true, trailing_commas: true, bom: true };
 
-/// How long Claude Code lets a question wait for an answer, in seconds; afterwards its dialog alone is left.
+/// Time that Claude Code lets a question wait for an answer, in seconds; afterwards its dialog alone is left.
 const CLAUDE_ANSWER: u32 = 86_400;
-/// How long Claude Code waits for a line of text to be taken, in seconds; afterwards it is missing.
+/// Time that Claude Code waits for a line of text to be taken, in seconds; afterwards it is missing.
 const CLAUDE_TEXT: u32 = 10;
-/// How long Gemini CLI waits for a hook, in milliseconds; afterwards it goes on, and the event is missing.
+/// Time that Gemini CLI waits for a hook, in milliseconds; afterwards it goes on, and the event is missing.
 const GEMINI_WAIT: u32 = 5_000;
 
 /// The command that waits for a prompt from elsewhere, and wakes the idle agent with it.

@@ -6,7 +6,7 @@ use crate::settings::hooks::own_command;
 use crate::settings::target::{TargetError, TargetKind};
 use crate::settings::target_state::TargetState;
 
-/// Who reads a file: those that are not named refuse it, and so does linking.
+/// The agents that read a file: those that are not named refuse it, and so does linking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
     All,
@@ -181,7 +181,7 @@ fn syntax(kind: &TargetKind) -> Syntax {
     }
 }
 
-/// Whether all of `part` is in `whole`, in its order: whether `whole` came from it by putting text in.
+/// Returns whether all of `part` is in `whole`, in its order: whether `whole` came from it by putting text in.
 pub(crate) fn is_within(part: &str, whole: &str) -> bool {
     let mut bytes = whole.bytes();
     part.bytes().all(|one| bytes.any(|other| other == one))

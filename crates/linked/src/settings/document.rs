@@ -16,7 +16,7 @@ pub(crate) const BOM: &str = "\u{feff}";
 /// The largest settings file that is read, in bytes; a larger one is refused.
 pub(crate) const SETTINGS_MAX: u64 = 1 << 20;
 
-/// What an agent's own reader takes beside plain JSON. A file that it does not take is refused: what is added to it would have
+/// The syntax that an agent's own reader takes beside plain JSON. A file that it does not take is refused: an addition would have
 /// no effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Syntax {
@@ -28,7 +28,7 @@ pub(crate) struct Syntax {
     pub(crate) bom: bool,
 }
 
-/// Why the text of a settings file is not edited.
+/// The reason why the text of a settings file is not edited.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// The text is not what the agent reads.
@@ -41,7 +41,7 @@ pub enum SettingsError {
         /// The mistake.
         what: String,
     },
-    /// It begins with a byte order mark, and the agent stops there.
+    /// The file begins with a byte order mark, and the agent stops there.
     #[error("it begins with a byte order mark, which the agent cannot read; save it as UTF-8 without one")]
     ByteOrderMark,
     /// The outermost value is no object.
@@ -80,9 +80,9 @@ pub enum SettingsError {
 /// A piece of text that takes the place of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Splice {
-    /// What is taken out; empty to put something between two bytes.
+    /// The bytes that are removed; empty for a mere insertion.
     pub(crate) at: Range<usize>,
-    /// What is put there.
+    /// The text that is inserted.
     pub(crate) put: String,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Container {
     close: usize,
     /// The children: `"key": value`, or a value.
     children: Vec<Range<usize>>,
-    /// Whether what it stands in is one line.
+    /// `true` if what it stands in is one line.
     within_line: bool,
 }
 
@@ -114,13 +114,13 @@ impl Container {
 /// A child to put into a container.
 #[derive(Clone, Debug)]
 pub(crate) struct NewChild<'v> {
-    /// Its key, in an object.
+    /// The key, in an object.
     pub(crate) key: Option<&'v str>,
-    /// Its value.
+    /// The value.
     pub(crate) value: &'v Value,
 }
 
-/// How the file is written.
+/// The layout of the file.
 #[derive(Clone, Debug)]
 struct Style {
     newline: &'static str,
@@ -132,7 +132,7 @@ struct Style {
     comma: &'static str,
     /// Inside the braces of one line.
     pad: &'static str,
-    /// Whether the whole file is one line.
+    /// `true` if the whole file is one line.
     one_line: bool,
 }
 
@@ -223,7 +223,7 @@ impl<'a> Document<'a> {
         &self.value
     }
 
-    /// Whether the file has comments.
+    /// Returns whether the file has comments.
     pub(crate) fn has_remarks(&self) -> bool {
         !self.remarks.is_empty()
     }
@@ -376,7 +376,7 @@ impl<'a> Document<'a> {
 
     // === taking out ===
 
-    /// Whether a comment stands in the container, outside of the children that are marked.
+    /// Returns whether a comment stands in the container, outside of the children that are marked.
     pub(crate) fn remarks_beside(&self, of: &Container, marked: &[bool]) -> bool {
         let ours = |remark: &Remark| {
             let children = of.children.iter().zip(marked).filter(|(_, marked)| **marked);
@@ -462,7 +462,7 @@ impl<'a> Document<'a> {
         self.commas.get(from).copied().filter(|comma| *comma < within.end)
     }
 
-    /// Where the space before a place begins.
+    /// Returns the start of the space before a place.
     fn space_before(&self, at: usize) -> usize {
         self.body[..at].trim_end_matches([' ', '\t', '\n', '\r']).len()
     }

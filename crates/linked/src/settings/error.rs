@@ -1,11 +1,11 @@
-//! Why an agent is not linked: what, why, and the fix.
+//! The reason why an agent is not linked: what, why, and the fix.
 
 use std::path::PathBuf;
 
 use crate::settings::document::{SETTINGS_MAX, SettingsError};
 use crate::settings::version::GateError;
 
-/// Why nothing is written.
+/// The reason why nothing is written.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The text of a settings file is not edited.
@@ -24,11 +24,11 @@ pub enum LinkError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried, as a participle.
+        /// The failed operation, as a participle.
         what: &'static str,
         /// The system's reason.
         why: std::io::Error,
-        /// What to do about it.
+        /// The fix.
         fix: &'static str,
     },
     /// There is something else than a file.
@@ -60,7 +60,7 @@ pub enum LinkError {
     OutsideHome {
         /// The path of the settings.
         path: PathBuf,
-        /// Where it leads.
+        /// The target of the link.
         real: PathBuf,
     },
     /// A symbolic link leads nowhere.
@@ -108,7 +108,7 @@ pub enum LinkError {
     NotAbsolute {
         /// The variable.
         variable: &'static str,
-        /// Its value.
+        /// The value.
         value: String,
     },
     /// Another `plexus link` runs.

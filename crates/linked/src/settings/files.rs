@@ -19,7 +19,7 @@ const RECORD_MAX: u64 = 1 << 20;
 const NEW_FILE: u32 = 0o600;
 const NEW_FOLDER: u32 = 0o700;
 
-/// Where a settings file really is.
+/// The real place of a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The path that the agent uses.
@@ -28,7 +28,7 @@ pub(crate) struct Place {
     pub(crate) real: PathBuf,
 }
 
-/// What a settings file holds.
+/// The content of a settings file.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     /// The text.
@@ -205,7 +205,7 @@ pub(crate) fn change(place: &Place, before: Option<&Content>, after: Option<&str
     }
 }
 
-/// Whether the file is what was read.
+/// Returns whether the file is what was read.
 fn same(place: &Place, before: Option<&Content>) -> Result<(), LinkError> {
     let changed = || LinkError::Changed { path: place.path.clone() };
     // A link may have been put there, or lead elsewhere now.
@@ -275,7 +275,7 @@ fn sync_folder(of: &Path) {
     }
 }
 
-/// Whether a program can be started.
+/// Returns whether a program can be started.
 pub(crate) fn runs(program: &Path) -> bool {
     std::fs::metadata(program).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
 }

@@ -13,11 +13,11 @@ const HOOKS: &str = "hooks";
 pub struct HookLine {
     /// The agent's event.
     pub event: &'static str,
-    /// What follows `plexus hook AGENT`.
+    /// The arguments after `plexus hook AGENT`.
     pub words: &'static str,
-    /// When the agent stops waiting for the command, in the agent's own unit.
+    /// The time after which the agent stops waiting for the command, in the agent's own unit.
     pub timeout: Option<u32>,
-    /// Whether the command runs beside the agent and wakes it by its exit code.
+    /// `true` if the command runs beside the agent and wakes it by its exit code.
     pub wakes: bool,
     /// The name that the agent shows while the command runs.
     pub name: Option<&'static str>,
@@ -61,18 +61,18 @@ pub(crate) struct HookSettings {
     pub(crate) agent: &'static str,
     /// The entries, in the order in which they are written.
     pub(crate) lines: &'static [HookLine],
-    /// What the agent reads.
+    /// The syntax that the agent reads.
     pub(crate) syntax: Syntax,
 }
 
-/// What a file has of ours.
+/// The entries of ours in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundHooks {
-    /// How many entries.
+    /// The number of entries.
     pub(crate) count: usize,
     /// The programs that their commands start.
     pub(crate) programs: Vec<String>,
-    /// What is not as this program would write it; empty where all is.
+    /// The differences from what this program would write; empty where there are none.
     pub(crate) differs: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl HookSettings {
         groups.into_iter().map(|(event, entries)| (event, json!({ HOOKS: entries }))).collect()
     }
 
-    /// What the file has of ours, compared with the table.
+    /// Returns the entries of ours in the file, compared with the table.
     pub(crate) fn inspect(&self, text: &str) -> Result<FoundHooks, SettingsError> {
         let document = Document::parse(text, self.syntax)?;
         events(&document)?;
@@ -320,7 +320,7 @@ impl HookSettings {
         }
     }
 
-    /// Whether a group holds our entries and no others.
+    /// Returns whether a group holds our entries and no others.
     fn is_own_group(&self, group: &Node) -> bool {
         let entries = entries(group);
         !entries.is_empty() && entries.iter().all(|entry| is_own(entry, self.agent))

@@ -19,7 +19,7 @@ const RECORDS: &str = "link";
 /// Lines of a diff around what is changed.
 const AROUND: usize = 3;
 
-/// Whose settings are edited, and what is written into them.
+/// The person whose settings are edited, and the program that is written into them.
 #[derive(Clone, Debug)]
 pub struct Linker {
     home: PathBuf,
@@ -28,16 +28,16 @@ pub struct Linker {
     records: RecordFolder,
 }
 
-/// Whether an agent is linked.
+/// The state of an agent's link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// It needs no linking; what to do instead.
+    /// The agent needs no linking; with the alternative.
     NotNeeded(&'static str),
-    /// It is not linked.
+    /// The agent is not linked.
     NotLinked,
-    /// It is linked to this program.
+    /// The agent is linked to this program.
     Linked,
-    /// It is linked to another program or by another version; the difference.
+    /// The agent is linked to another program or by another version; with the difference.
     OutOfDate(String),
     /// Only a part of what linking wrote is left; what is missing or wrong.
     Damaged(String),
@@ -49,22 +49,22 @@ pub struct FileChange {
     place: Place,
     before: Option<Content>,
     after: Option<String>,
-    /// What is undone to: the text before anything of ours.
+    /// The text that an undo restores: the one before any entry of ours.
     original: Option<String>,
     made: Vec<String>,
     folders: Vec<PathBuf>,
-    /// Whether a removal leaves exactly what was there before linking.
+    /// `true` if a removal leaves exactly what was there before linking.
     exact: bool,
-    /// Where a copy of what a person wrote into a file of ours is left.
+    /// The path of the copy of a person's additions to a file of ours.
     copy: Option<String>,
 }
 
-/// What is done to link an agent, or to unlink it.
+/// The changes that link an agent, or unlink it.
 #[derive(Debug)]
 pub struct LinkPlan {
     /// The agent.
     pub agent: &'static LinkAgent,
-    /// Whether it takes out what linking wrote.
+    /// `true` if it takes out what linking wrote.
     pub removal: bool,
     /// The files that change. Empty if all is as it should be.
     pub changes: Vec<FileChange>,
@@ -72,14 +72,14 @@ pub struct LinkPlan {
     record: Option<StoredRecord>,
     /// The record that there is.
     previous: Option<StoredRecord>,
-    /// Whether there is a record, whole or not.
+    /// `true` if there is a record, whole or not.
     recorded: bool,
 }
 
 /// A record with the texts of its files before.
 type StoredRecord = (LinkRecord, Vec<Option<String>>);
 
-/// What there is of one target, before a plan.
+/// The state of one target, before a plan.
 struct Looked {
     place: Place,
     content: Option<Content>,
@@ -152,7 +152,7 @@ impl Linker {
         agent.targets.iter().map(|target| Ok(self.folder(target)?.folder.join(target.place.file))).collect()
     }
 
-    /// Whether an agent is linked.
+    /// Returns whether an agent is linked.
     ///
     /// # Errors
     /// Its files cannot be read or are not understood.
@@ -197,7 +197,7 @@ impl Linker {
         Ok(if damaged.is_empty() { LinkState::Linked } else { LinkState::Damaged(damaged.join("; ")) })
     }
 
-    /// What linking an agent changes.
+    /// Returns the changes that link an agent.
     ///
     /// # Errors
     /// [`LinkError`]: nothing can be changed.
@@ -265,7 +265,7 @@ impl Linker {
         Ok(FileChange { place, before, after: Some(after), original, made, folders, exact: true, copy: None })
     }
 
-    /// What unlinking an agent changes.
+    /// Returns the changes that unlink an agent.
     ///
     /// # Errors
     /// [`LinkError`]: nothing can be changed.
@@ -376,7 +376,7 @@ impl Linker {
         files::change(&change.place, change.before.as_ref(), change.after.as_deref())
     }
 
-    /// Where a copy of a file that is deleted is left, if a person edited it.
+    /// Returns the path of the copy of a file that is deleted, if a person edited it.
     pub fn copy_of(&self, change: &FileChange) -> Option<PathBuf> {
         change.copy.as_ref().map(|name| self.records.0.join(name))
     }
@@ -395,7 +395,7 @@ impl LinkPlan {
         checksum(&all)
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && !(self.removal && self.recorded)
     }
@@ -407,12 +407,12 @@ impl FileChange {
         &self.place.path
     }
 
-    /// Where the file really is, if a symbolic link leads there.
+    /// Returns the real path of the file, if a symbolic link leads there.
     pub fn leads_to(&self) -> Option<&Path> {
         (self.place.real != self.place.path).then_some(self.place.real.as_path())
     }
 
-    /// What is done to the file, in a word.
+    /// Returns the change of the file, in a word.
     pub fn what(&self) -> &'static str {
         match (&self.before, &self.after) {
             (None, _) => "add",
@@ -421,7 +421,7 @@ impl FileChange {
         }
     }
 
-    /// Whether a removal leaves exactly what was there before linking.
+    /// Returns whether a removal leaves exactly what was there before linking.
     pub fn is_exact(&self) -> bool {
         self.exact
     }

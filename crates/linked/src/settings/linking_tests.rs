@@ -66,7 +66,7 @@ impl Person {
         all
     }
 
-    /// What is left in the state folder.
+    /// Returns the files that are left in the state folder.
     fn records(&self) -> Vec<String> {
         let names = std::fs::read_dir(self.dir.path().join("state/link")).into_iter().flatten();
         let mut names: Vec<String> = names.map(|one| one.unwrap().file_name().into_string().unwrap()).collect();

@@ -16,7 +16,7 @@ const CLAUDE_MANAGED: &[&str] =
 const GEMINI_MANAGED: &[&str] =
     &["/etc/gemini-cli/settings.json", "/Library/Application Support/GeminiCli/settings.json"];
 
-/// Whose settings a file has.
+/// The owner of the settings in a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     User,
@@ -24,7 +24,7 @@ enum Owner {
     Machine,
 }
 
-/// What in other settings keeps a linked agent from being seen, or acts beside it: the person's own settings, those of the
+/// Returns notices on other settings that keep a linked agent from being seen, or acts beside it: the person's own settings, those of the
 /// project in `folder`, and those of the machine.
 pub fn link_notices(linker: &Linker, agent: &LinkAgent, folder: &Path) -> Vec<String> {
     let mut all = Vec::new();
@@ -65,7 +65,7 @@ fn files(linker: &Linker, agent: &LinkAgent, target: &Target, folder: &Path) -> 
     all
 }
 
-/// What in one file switches our hooks off.
+/// Returns the settings of one file that switch our hooks off.
 fn switched_off(agent: &str, owner: Owner, root: &Object) -> Vec<String> {
     let is = |object: &Object, key: &str, value: bool| object.get_boolean(key).is_some_and(|it| it.value == value);
     let mut all = Vec::new();

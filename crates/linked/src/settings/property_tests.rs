@@ -163,7 +163,7 @@ fn without_empty_hooks(text: &str, syntax: Syntax) -> Value {
     value
 }
 
-/// What is neither space nor a comma: values, keys, comments.
+/// Removes spaces and commas: values, keys and comments are left.
 fn squeezed(text: &str) -> String {
     text.chars().filter(|one| !matches!(one, ' ' | '\t' | '\r' | '\n' | ',')).collect()
 }
@@ -246,7 +246,7 @@ fn make(change: Change, settings: &mut Value, linked: bool) {
     }
 }
 
-/// What of others is in settings, as a list of commands by event, beside everything but hooks.
+/// Returns the settings of others: a list of commands by event, beside everything but hooks.
 fn of_others(settings: &Value) -> (Value, Vec<String>) {
     let mut rest = settings.clone();
     let hooks = rest.as_object_mut().unwrap().shift_remove("hooks").unwrap_or_default();

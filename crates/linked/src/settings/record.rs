@@ -1,4 +1,4 @@
-//! What was done when an agent was linked, so that it can be undone.
+//! A record of the changes that linked an agent, so that they can be undone.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::settings::files::RecordFolder;
 /// The form of the records; another one is called damaged.
 const FORM: u32 = 1;
 
-/// What was done for one agent.
+/// The changes for one agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct LinkRecord {
     form: u32,
@@ -23,7 +23,7 @@ pub(crate) struct LinkRecord {
     pub(crate) files: Vec<FileRecord>,
 }
 
-/// What was done to one file.
+/// The changes of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct FileRecord {
     /// The path that the agent uses.
@@ -32,7 +32,7 @@ pub(crate) struct FileRecord {
     pub(crate) before: Option<String>,
     /// The checksum of the file as it was left.
     pub(crate) after: String,
-    /// What was made in it for our entries.
+    /// The members that were made in it for our entries.
     pub(crate) made: Vec<String>,
     /// The folders that were made for it, outermost first.
     pub(crate) folders: Vec<PathBuf>,
@@ -67,7 +67,7 @@ impl LinkRecord {
         Ok(Some(record))
     }
 
-    /// What was done to a file, and its place among the files.
+    /// Returns the record of a file, and its place among the files.
     pub(crate) fn of(&self, path: &std::path::Path) -> Option<(usize, &FileRecord)> {
         self.files.iter().enumerate().find(|(_, file)| file.path == path)
     }

@@ -17,7 +17,7 @@ impl Shell {
     /// Every shell.
     pub const ALL: [Self; 3] = [Self::Bash, Self::Zsh, Self::Fish];
 
-    /// Its name, that of its program.
+    /// The name, that of its program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bash => "bash",
@@ -43,7 +43,7 @@ pub(crate) struct ShellFunction {
     pub(crate) shell: Shell,
 }
 
-/// How linking notes that it ended the last line of a file.
+/// The note of linking that it ended the last line of a file.
 const ENDED: &str = "newline";
 
 impl ShellFunction {
@@ -76,7 +76,7 @@ impl ShellFunction {
         format!("{}{function}{}", self.begin(), self.end())
     }
 
-    /// Where it stands in a text. Without its last line nothing is known to be ours.
+    /// Returns the range of our entry in a text. Without its last line nothing is known to be ours.
     fn find(&self, text: &str) -> Option<std::ops::Range<usize>> {
         let begin = self.begin();
         let from = match text.starts_with(&begin) {

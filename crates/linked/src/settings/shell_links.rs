@@ -52,7 +52,8 @@ const SHELL_LINKS: &[LinkAgent] = shell_links! {
     "qwen", "Qwen Code", &["plexus", "wrap", "qwen"];
 };
 
-/// What makes an agent start in a shared terminal, by its name in [`LINK_AGENTS`](crate::settings::LINK_AGENTS) and the shell that it is typed in.
+/// Returns the link that starts an agent in a shared terminal, by its name in [`LINK_AGENTS`](crate::settings::LINK_AGENTS) and the shell
+/// that it is typed in.
 pub fn shell_link(agent: &str, shell: Shell) -> Option<&'static LinkAgent> {
     SHELL_LINKS.iter().find(|link| link.program == agent && link.name.ends_with(shell.name()))
 }

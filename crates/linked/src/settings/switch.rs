@@ -11,12 +11,12 @@ use crate::settings::document::{Container, Document, NewChild, SettingsError, Sp
 pub(crate) struct SwitchSettings {
     /// The key.
     pub(crate) key: &'static str,
-    /// What the agent reads.
+    /// The syntax that the agent reads.
     pub(crate) syntax: Syntax,
 }
 
 impl SwitchSettings {
-    /// Whether it is on.
+    /// Returns whether it is on.
     pub(crate) fn is_on(&self, text: &str) -> Result<bool, SettingsError> {
         let document = Document::parse(text, self.syntax)?;
         match document.root().and_then(|root| root.get(self.key)) {
@@ -28,7 +28,7 @@ impl SwitchSettings {
         }
     }
 
-    /// How linking notes that it changed `false` to `true`.
+    /// Returns the note of linking that it changed `false` to `true`.
     fn changed(&self) -> String {
         format!("{}=false", self.key)
     }

@@ -1,4 +1,4 @@
-//! What is put into a file of an agent: entries among its settings, or a file of ours.
+//! The content that is put into a file of an agent: entries among its settings, or a file of ours.
 
 use crate::settings::document::{Document, SettingsError};
 use crate::settings::hooks::HookSettings;
@@ -12,11 +12,11 @@ pub(crate) const MARKER: &str = "// Written by `plexus link";
 /// A file that is ours as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileSettings {
-    /// Its text, which begins with [`MARKER`].
+    /// The text, which begins with [`MARKER`].
     pub(crate) content: &'static str,
 }
 
-/// What is put into a file.
+/// The content that is put into a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TargetKind {
     /// Hook entries.
@@ -29,12 +29,12 @@ pub(crate) enum TargetKind {
     Function(ShellFunction),
 }
 
-/// Why a file is not edited.
+/// The reason why a file is not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TargetError {
-    /// Its text is not understood.
+    /// The text is not understood.
     Settings(SettingsError),
-    /// It is somebody else's.
+    /// The file is somebody else's.
     NotOurs,
 }
 
@@ -45,7 +45,7 @@ impl From<SettingsError> for TargetError {
 }
 
 impl TargetKind {
-    /// What a file with this text, or no file, has of ours.
+    /// Returns the state of a file with this text, or of a missing file.
     pub(crate) fn state(&self, text: Option<&str>, program: &str) -> Result<TargetState, TargetError> {
         let Some(text) = text else { return Ok(TargetState::Absent) };
         Ok(match self {

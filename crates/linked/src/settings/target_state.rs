@@ -1,13 +1,13 @@
-//! How much of ours a file has.
+//! The entries of ours in a file.
 
-/// What a file has of ours.
+/// The entries of ours in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TargetState {
     /// Nothing.
     Absent,
     /// All, as this program writes it.
     Current,
-    /// What another program or version wrote.
+    /// The entries of another program or version.
     Outdated(String),
     /// Only a part, or changed.
     Incomplete(String),

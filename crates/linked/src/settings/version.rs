@@ -1,4 +1,4 @@
-//! Which versions of an agent are linked.
+//! Versions of an agent that are linked.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct AgentVersion {
     /// Major, minor and patch.
     numbers: [u32; 3],
-    /// Whether it came before the version of these numbers.
+    /// `true` if it came before the version of these numbers.
     before_release: bool,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for AgentVersion {
 pub struct VersionGate {
     /// The oldest.
     pub least: AgentVersion,
-    /// Why no older one.
+    /// The reason why no older one.
     pub why: &'static str,
     /// The first that is not linked any more, and why.
     pub below: Option<(AgentVersion, &'static str)>,
@@ -78,7 +78,7 @@ pub enum UnknownVersion {
     Untold(String),
 }
 
-/// Why a version is not linked.
+/// The reason why a version is not linked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
     /// The program did not print a version.
@@ -88,7 +88,7 @@ pub enum GateError {
     Unknown {
         /// The program.
         program: &'static str,
-        /// What was read instead.
+        /// The text that was read instead.
         why: String,
         /// The oldest that is linked.
         least: AgentVersion,
@@ -106,7 +106,7 @@ pub enum GateError {
         /// The oldest that is linked.
         least: AgentVersion,
     },
-    /// It is too old.
+    /// The version is too old.
     #[error("version {found} is too old: {why}; update it to {least} or newer")]
     TooOld {
         /// The installed version.
@@ -116,7 +116,7 @@ pub enum GateError {
         /// The reason.
         why: &'static str,
     },
-    /// It is too new.
+    /// The version is too new.
     #[error("version {found} is too new: {why}; use a version below {below}")]
     TooNew {
         /// The installed version.
@@ -129,7 +129,7 @@ pub enum GateError {
 }
 
 impl VersionGate {
-    /// Whether the version that `program` printed is linked.
+    /// Returns whether the version that `program` printed is linked.
     ///
     /// # Errors
     /// [`GateError`].

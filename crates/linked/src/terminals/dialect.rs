@@ -16,7 +16,7 @@ use plexus_dialects::{
 };
 use plexus_protocol::{Capabilities, Capability, Decision, NativeId, RunStatus, RuntimeSpec, Ticket};
 
-/// Why a session ends with its terminal.
+/// The reason why a session ends with its terminal.
 pub(crate) const CLOSED: &str = "its terminal was closed";
 
 /// A message of a helper.

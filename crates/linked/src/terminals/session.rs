@@ -28,7 +28,7 @@ pub(crate) struct SessionState {
     pub(crate) prompt: Option<WaitingPrompt>,
     /// Ticks without news.
     pub(crate) quiet: u32,
-    /// Why the session ends, once all of it is reported.
+    /// The reason why the session ends, once all of it is reported.
     pub(crate) ending: Option<String>,
     /// Set once the session ends and all of it is reported.
     pub(crate) finished: bool,

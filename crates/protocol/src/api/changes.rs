@@ -11,7 +11,7 @@ use crate::{Resolver, RunId, SessionId, Timestamp};
 pub struct ChangesView {
     /// The session.
     pub session_id: SessionId,
-    /// Whether changes are known.
+    /// The source of the changes; none if no changes are known.
     pub source: ChangesSource,
     /// The session's folder.
     pub root: String,
@@ -26,7 +26,7 @@ pub struct ChangesView {
     pub left_off: usize,
     /// The runs whose changes are known, oldest first.
     pub runs: Vec<ChangedRun>,
-    /// What was left out, and why.
+    /// The parts that were left out, with the reason.
     pub notes: Vec<ChangesNote>,
 }
 
@@ -50,15 +50,15 @@ pub struct ChangesBase {
     pub at: Timestamp,
 }
 
-/// What happened to a file.
+/// The change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeStatus {
-    /// It is new.
+    /// The file is new.
     Added,
-    /// It is another.
+    /// The file has other content.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
     /// Another path, with the same or a similar content.
     Renamed,
@@ -67,7 +67,7 @@ pub enum ChangeStatus {
     Unknown,
 }
 
-/// How a file is compared.
+/// The comparison that was made of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeCompared {
@@ -86,15 +86,15 @@ pub enum ChangeCompared {
     Unknown,
 }
 
-/// Who changed a file.
+/// The author of a change, as far as the time tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangedBy {
-    /// It changed while a run was under way.
+    /// The file changed while a run was under way.
     Session,
-    /// It changed while none was.
+    /// The file changed while no run was under way.
     Others,
-    /// It changed in both.
+    /// The file changed both during a run and outside of one.
     Both,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
@@ -104,12 +104,12 @@ pub enum ChangedBy {
 /// A file that changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangedFile {
-    /// Its path below the session's folder; a name that is not UTF-8 as git quotes it.
+    /// The path below the session's folder; a name that is not UTF-8 as git quotes it.
     pub path: String,
-    /// Its path before it was renamed.
+    /// The path before it was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What happened to it.
+    /// The change of the file.
     pub status: ChangeStatus,
     /// Lines that came; absent where they are not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,14 +117,14 @@ pub struct ChangedFile {
     /// Lines that went; absent where they are not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<usize>,
-    /// How it is compared.
+    /// The comparison that was made of the file.
     pub compared: ChangeCompared,
-    /// Why there is no diff.
+    /// The reason why there is no diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Another text once the file changed again.
     pub digest: String,
-    /// Who changed it.
+    /// The author of the change.
     pub by: ChangedBy,
     /// The runs in which it changed.
     pub runs: Vec<RunId>,
@@ -135,67 +135,67 @@ pub struct ChangedFile {
 pub struct ChangedRun {
     /// The run.
     pub run_id: RunId,
-    /// When it began.
+    /// The time when the run began.
     pub at: Timestamp,
     /// The first 120 characters of its prompt; empty if it was prompted elsewhere.
     pub prompt: String,
     /// Paths that changed in it; a renamed file has two.
     pub files: usize,
-    /// Whether its start was noted after it had begun: some of its changes may count as those of others.
+    /// `true` if its start was noted after it had begun: some of its changes may count as those of others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
 }
 
-/// What was left out of an answer.
+/// A part that was left out of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangesNote {
     /// A stable code.
     pub code: String,
-    /// What it means.
+    /// The note, for people.
     pub text: String,
 }
 
 /// The diff of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeDiff {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Its path before it was renamed.
+    /// The path before it was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What happened to it.
+    /// The change of the file.
     pub status: ChangeStatus,
-    /// How it is compared.
+    /// The comparison that was made of the file.
     pub compared: ChangeCompared,
-    /// Why there is no diff.
+    /// The reason why there is no diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Another text once the file changed again.
     pub digest: String,
     /// A unified diff with three lines of context; empty where the file is not compared.
     pub diff: String,
-    /// Whether hunks were left out at the end.
+    /// `true` if hunks were left out at the end.
     pub truncated: bool,
     /// The hunks that `diff` has.
     pub hunks: Vec<ChangeHunk>,
 }
 
-/// Where a hunk is.
+/// The lines of a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeHunk {
-    /// Its number, from 0.
+    /// The number, from 0.
     pub index: usize,
-    /// Its first line before.
+    /// The first line before.
     pub old_start: usize,
-    /// Its lines before.
+    /// The lines before.
     pub old_lines: usize,
-    /// Its first line now.
+    /// The first line now.
     pub new_start: usize,
-    /// Its lines now.
+    /// The lines now.
     pub new_lines: usize,
 }
 
-/// What was undone.
+/// A change that was undone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UndoneChange {
     /// The file.
@@ -209,11 +209,11 @@ pub struct UndoneChange {
 /// A patch that brings back what was undone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct KeptPatch {
-    /// Its name.
+    /// The name.
     pub patch_id: String,
     /// The file.
     pub path: String,
-    /// When the change was undone.
+    /// The time when the change was undone.
     pub at: Timestamp,
     /// The device that did it.
     pub by: Resolver,
@@ -225,7 +225,7 @@ pub struct KeptPatch {
 pub struct UndoChange {
     /// The file, by its path in the list.
     pub path: String,
-    /// Its digest in the list: nothing is undone if the file is another meanwhile.
+    /// The digest in the list: nothing is undone if the file is another meanwhile.
     pub digest: String,
     /// The number of a hunk; all of the file if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -235,7 +235,7 @@ pub struct UndoChange {
     pub during_run: bool,
 }
 
-/// What was undone.
+/// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UndoneChanges {
     /// Newest first; at most 200.
@@ -247,7 +247,7 @@ pub struct UndoneChanges {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedoChange {
-    /// What was undone.
+    /// The identifier of the undone changes.
     pub patch_id: String,
     /// Bring it back although a run is under way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -261,7 +261,7 @@ pub struct ChangesReview {
     /// The comments, at most 200, with at most 64 KiB of text.
     #[schema(min_items = 1, max_items = 200)]
     pub comments: Vec<LineComment>,
-    /// What the prompt begins with.
+    /// The beginning of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -272,7 +272,7 @@ pub struct ChangesReview {
 pub struct LineComment {
     /// The file, by its path in the list.
     pub path: String,
-    /// Which side the lines are of.
+    /// The side that the lines are of.
     pub side: DiffSide,
     /// The first line, from 1.
     #[schema(minimum = 1)]

@@ -23,13 +23,13 @@ pub struct Grant {
     /// The highest risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
-    /// Whether the device may answer from a notification, without opening the request.
+    /// `true` if the device may answer from a notification, without opening the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lock_screen: bool,
 }
 
 impl Grant {
-    /// These scopes for the whole gateway.
+    /// Creates a grant of these scopes for the whole gateway.
     pub fn of(scopes: &[Scope]) -> Self {
         Self { scopes: scopes.to_vec(), runtimes: None, sessions: None, approve_up_to: None, lock_screen: false }
     }
@@ -39,13 +39,13 @@ impl Grant {
         Self::of(&Scope::ALL)
     }
 
-    /// Whether the grant has a scope, for any target.
+    /// Returns whether the grant has a scope, for any target.
     pub fn has(&self, scope: Scope) -> bool {
         // Who may prompt the agent may draw in its place.
         self.scopes.contains(&scope) || (scope == Scope::Ui && self.scopes.contains(&Scope::Prompt))
     }
 
-    /// Whether the grant covers `scope` on `target`.
+    /// Returns whether the grant covers `scope` on `target`.
     pub fn covers(&self, scope: Scope, target: Target<'_>) -> bool {
         if !self.has(scope) {
             return false;
@@ -110,7 +110,7 @@ pub enum DeviceKind {
 pub struct OneTimeCode {
     /// The secret; valid for one device.
     pub code: String,
-    /// When the code expires.
+    /// The time when the code expires.
     pub expires_at: Timestamp,
 }
 
@@ -124,24 +124,24 @@ pub struct DeviceView {
     pub name: String,
     /// The kind of device.
     pub kind: DeviceKind,
-    /// What the device may do.
+    /// The grant of the device.
     #[serde(flatten, deserialize_with = "known_rights")]
     pub grant: Grant,
-    /// When the device was enrolled.
+    /// The time when the device was enrolled.
     pub created_at: Timestamp,
-    /// When the device last authenticated.
+    /// The time when the device last authenticated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
-    /// When the device expires.
+    /// The time when the device expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Whether the device has an open stream, socket or long poll.
+    /// `true` if the device has an open stream, socket or long poll.
     pub online: bool,
-    /// Whether this is the device that asks.
+    /// `true` if this is the device that asks.
     pub you: bool,
-    /// Whether this is the local administrator, which cannot be revoked.
+    /// `true` if this is the local administrator, which cannot be revoked.
     pub local: bool,
-    /// Whether this is a browser of this user on this machine, which ends 30 days after its last use.
+    /// `true` if this is a browser of this user on this machine, which ends 30 days after its last use.
     pub local_browser: bool,
 }
 
@@ -157,7 +157,7 @@ pub struct Identity {
     #[doc = concat!("The rights of the device.")]
     #[serde(flatten, deserialize_with = "known_rights")]
     pub grant: Grant,
-    /// When the device expires.
+    /// The time when the device expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
@@ -226,7 +226,7 @@ pub struct NewDevice {
     /// The highest risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
-    /// Whether the device may answer from a notification.
+    /// `true` if the device may answer from a notification.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lock_screen: bool,
 }
@@ -264,12 +264,12 @@ pub struct DeviceChanges {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     pub name: Option<String>,
-    /// Whether the device may answer from a notification.
+    /// `true` if the device may answer from a notification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_screen: Option<bool>,
 }
 
-/// How many devices were revoked.
+/// The number of devices that were revoked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RevokedDevices {
     #[doc = concat!("The number of devices that were revoked.")]
@@ -294,7 +294,7 @@ pub struct NewCode {
     /// The highest risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
-    /// Whether the device may answer from a notification.
+    /// `true` if the device may answer from a notification.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lock_screen: bool,
     /// The lifetime of the code in seconds, at most 120.

@@ -10,40 +10,40 @@ use crate::Timestamp;
 pub struct Files {
     /// The files whose paths fit, best first.
     pub files: Vec<FileMatch>,
-    /// Whether the folder has more files than were looked at.
+    /// `true` if the folder has more files than were looked at.
     pub truncated: bool,
 }
 
 /// A file of a session's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileMatch {
-    /// Its path below the session's folder. It may have any characters: escape control characters to show it.
+    /// The path below the session's folder. It may have any characters: escape control characters to show it.
     pub path: String,
 }
 
 /// A folder of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FolderEntry {
-    /// Its name; any characters.
+    /// The name; any characters.
     pub name: String,
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Whether it has a git repository.
+    /// `true` if it has a git repository.
     pub git: bool,
-    /// Whether it is a symbolic link to a folder.
+    /// `true` if it is a symbolic link to a folder.
     pub link: bool,
 }
 
 /// A folder that a session used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecentFolder {
-    /// Its path.
+    /// The path.
     pub path: String,
     /// The last part of its path.
     pub name: String,
-    /// Whether it has a git repository.
+    /// `true` if it has a git repository.
     pub git: bool,
-    /// When a session in it last changed.
+    /// The time when a session in it last changed.
     pub used_at: Timestamp,
 }
 
@@ -58,7 +58,7 @@ pub struct Folders {
     pub parent: Option<String>,
     /// The folders in it, by name, at most 500. A name that is not UTF-8 is left out.
     pub folders: Vec<FolderEntry>,
-    /// Whether there are more.
+    /// `true` if there are more.
     pub more: bool,
     /// The folders that sessions used which the caller may see, newest first, at most 20.
     pub recent: Vec<RecentFolder>,

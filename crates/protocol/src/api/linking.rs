@@ -8,21 +8,21 @@ use utoipa::ToSchema;
 use super::KnownItems;
 use crate::Timestamp;
 
-/// Whether an agent is linked.
+/// The state of an agent's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkStanding {
-    /// It needs no linking.
+    /// The agent needs no linking.
     NotNeeded,
-    /// It is not linked.
+    /// The agent is not linked.
     NotLinked,
-    /// It is linked.
+    /// The agent is linked.
     Linked,
     /// Another program or version linked it.
     OutOfDate,
     /// Only a part of what linking wrote is there.
     Damaged,
-    /// Its files cannot be read, or are not understood.
+    /// The files cannot be read, or are not understood.
     #[serde(other)]
     Unknown,
 }
@@ -30,27 +30,27 @@ pub enum LinkStanding {
 /// A file that linking or unlinking changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LinkFile {
-    /// Where it is.
+    /// The path of the file.
     #[schema(value_type = String)]
     pub path: PathBuf,
     /// The file that it leads to, if it is a symbolic link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub leads_to: Option<PathBuf>,
-    /// What is done to it: `add`, `edit` or `delete`.
+    /// The change of the file: `add`, `edit` or `delete`.
     pub action: String,
     /// The change as a unified diff.
     pub diff: String,
     /// Of a removal: whether the file is afterwards byte for byte as it was before linking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<bool>,
-    /// Where a copy of a file that is deleted is left, since somebody edited it.
+    /// The path of the copy of a deleted file, which is kept because somebody edited the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub copy: Option<PathBuf>,
 }
 
-/// What can be done to an agent's files.
+/// A possible change of an agent's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LinkOffer {
     /// The files that change.
@@ -62,43 +62,43 @@ pub struct LinkOffer {
 /// An agent with a terminal of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentLink {
-    /// Its name for `plexus link`.
+    /// The name for `plexus link`.
     pub agent: String,
-    /// Its name for people.
+    /// The name for people.
     pub title: String,
-    /// Its program.
+    /// The program.
     pub program: String,
-    /// Where the program is; absent if it is not on PATH.
+    /// The path of the program; absent if it is not on PATH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub path: Option<PathBuf>,
-    /// What the program prints as its version.
+    /// The version that the program prints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether it is linked.
+    /// The state of the link.
     pub state: LinkStanding,
-    /// What is wrong, or what to do instead.
+    /// The problem, or the alternative to linking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Why its version is not linked.
+    /// The reason why its version is not linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
     /// Other settings that keep it from being seen.
     pub notices: Vec<String>,
-    /// What is seen of its sessions.
+    /// The part of its sessions that is seen.
     pub seen: String,
-    /// When its terminals were last heard of; absent if they were not since the gateway started.
+    /// The time of the last message from its terminals; absent if there was none since the gateway started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_at: Option<Timestamp>,
-    /// What linking changes; absent if it cannot be linked, or is.
+    /// The changes that linking makes; absent if the agent cannot be linked, or is linked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkOffer>,
-    /// What unlinking changes; absent if there is nothing of ours.
+    /// The changes that unlinking makes; absent if the files have no entries of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlink: Option<LinkOffer>,
 }
 
-/// What is to be done.
+/// The action on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkAction {
@@ -113,7 +113,7 @@ pub enum LinkAction {
 #[serde(deny_unknown_fields)]
 #[schema(as = LinkWish)]
 pub struct LinkChange {
-    /// What is to be done.
+    /// The action to carry out.
     pub action: LinkAction,
     /// The digest of the changes as they were shown.
     pub digest: String,

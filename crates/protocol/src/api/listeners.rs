@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How other machines reach the gateway.
+/// The addresses at which other machines reach the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PublicAccess {
     /// The TLS listener, if there is one.
@@ -28,7 +28,7 @@ pub struct TlsListenerView {
     pub names: Vec<String>,
     /// The origins that it can be reached at, of which the network may allow only some.
     pub origins: Vec<String>,
-    /// Whether the configuration has it, and so it cannot be removed.
+    /// `true` if the configuration has it, and so it cannot be removed.
     pub configured: bool,
 }
 

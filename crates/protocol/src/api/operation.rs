@@ -18,9 +18,9 @@ pub struct Ready {
 pub enum Verdict {
     /// All is well.
     Ok,
-    /// It works, but should be improved.
+    /// The subject works, but should be improved.
     Warn,
-    /// It does not work.
+    /// The subject does not work.
     Fail,
     /// A value of a newer gateway; never sent.
     #[serde(other, skip_serializing)]
@@ -30,11 +30,11 @@ pub enum Verdict {
 /// A check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Check {
-    /// What was checked.
+    /// The subject of the check.
     pub name: String,
     /// The severity of a check's result.
     pub state: Verdict,
-    /// What was found.
+    /// The finding.
     pub detail: String,
     /// The fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]

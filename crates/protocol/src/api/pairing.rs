@@ -43,7 +43,7 @@ pub struct PairingView {
     /// The device that was enrolled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_id: Option<DeviceId>,
-    /// When the pairing expires.
+    /// The time when the pairing expires.
     pub expires_at: Timestamp,
 }
 
@@ -55,7 +55,7 @@ pub struct PhoneTicket {
     pub ticket: String,
     /// The number that the computer shows too.
     pub number: u8,
-    /// When the pairing expires.
+    /// The time when the pairing expires.
     pub expires_at: Timestamp,
 }
 
@@ -69,7 +69,7 @@ pub struct RedeemCode {
     /// The name of the device.
     #[schema(min_length = 1, max_length = 64, pattern = r"\S")]
     pub name: String,
-    /// Whether the device is a page of this gateway, which gets a cookie instead of a token.
+    /// `true` if the device is a page of this gateway, which gets a cookie instead of a token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cookie: bool,
     /// The identifier that the page keeps. A browser on this machine that signs in anew with it replaces its former device.
@@ -92,7 +92,7 @@ pub struct NewPairing {
     /// The highest risk of a request that the device may answer; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_up_to: Option<Risk>,
-    /// Whether the device may answer from a notification.
+    /// `true` if the device may answer from a notification.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lock_screen: bool,
     /// The device's name; if absent, the one that it reports.

@@ -62,10 +62,10 @@ pub struct StartRuntime {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<JsonObject>)]
     pub session_meta: Option<Box<RawValue>>,
-    /// Whether a program outlives the gateway; true if absent.
+    /// `true` if a program outlives the gateway; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outlive: Option<bool>,
-    /// Whether its agents get the tools to draw surfaces; true if absent.
+    /// `true` if its agents get the tools to draw surfaces; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui: Option<bool>,
     /// The password or token of an endpoint. Never shown again.
@@ -84,16 +84,16 @@ pub struct StartRuntime {
 pub struct KnownAgent {
     /// The name of its preset.
     pub name: String,
-    /// What it is, in a line.
+    /// A description in one line.
     pub about: String,
     /// The dialect it speaks.
     pub dialect: String,
-    /// Whether its program was found.
+    /// `true` if its program was found.
     pub installed: bool,
-    /// Where its program was found.
+    /// The path at which its program was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How to install it; absent for what is built in.
+    /// The command that installs it; absent for one that is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
     /// The variable of the gateway's environment that it signs in by. Without one it uses its own login.
@@ -123,7 +123,7 @@ pub struct Logs {
     pub lines: KnownItems<StderrLine>,
 }
 
-/// Who wrote a line.
+/// The writer of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSource {
@@ -140,10 +140,10 @@ pub enum LogSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LogLine)]
 pub struct StderrLine {
-    /// When the gateway read it.
+    /// The time when the gateway read it.
     pub at: Timestamp,
     /// The line, safe to show.
     pub text: String,
-    /// Who wrote it.
+    /// The writer of the line.
     pub by: LogSource,
 }

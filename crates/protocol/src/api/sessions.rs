@@ -32,17 +32,17 @@ pub struct SessionsPage {
 pub struct AcceptedPrompt {
     /// The run of the prompt.
     pub run_id: RunId,
-    /// Whether the prompt is queued.
+    /// `true` if the prompt is queued.
     pub queued: bool,
     /// The number of runs before it.
     pub ahead: usize,
-    /// How the run ended, if the prompt was sent before under the same key and its run is over. The run's last event is
+    /// The end of the run, if the prompt was sent before under the same key and its run is over. The run's last event is
     /// stored by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<RunOutcome>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Ended)]
 pub struct RunOutcome {
@@ -51,7 +51,7 @@ pub struct RunOutcome {
     /// The agent's own stop reason, shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Why the run failed or never began, shortened.
+    /// The reason why the run failed or never began, shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -64,7 +64,7 @@ pub struct EditSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub title: Option<String>,
-    /// Whether the session is archived.
+    /// `true` if the session is archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
 }
@@ -183,13 +183,13 @@ pub struct Hit {
 pub struct ResumableConversation {
     /// The runtime's identifier: the `native_id` of a session to open.
     pub native_id: NativeId,
-    /// Its title or its beginning.
+    /// The title or its beginning.
     #[schema(required)]
     pub title: Option<String>,
-    /// Its folder.
+    /// The folder.
     #[schema(required)]
     pub cwd: Option<String>,
-    /// When it last changed.
+    /// The time of its last change.
     #[schema(required)]
     pub updated_at: Option<Timestamp>,
     /// The session of the gateway in which it is open already.
@@ -203,7 +203,7 @@ pub struct ResumablePage {
     /// The conversations of the page.
     #[schema(value_type = Vec<ResumableConversation>)]
     pub resumable: KnownItems<ResumableConversation>,
-    /// Where the next page begins, to be given as `cursor`; absent if this is the last.
+    /// The start of the next page, to be given as `cursor`; absent if this is the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = r"^[0-9]{1,5}(\.[A-Za-z0-9_-]{2,2800})?$")]
     pub next: Option<String>,

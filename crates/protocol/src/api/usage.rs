@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::KnownItems;
 use crate::{Ceiling, RunId, RuntimeId, SessionId, Spending, Timestamp};
 
-/// What rows are the sums of.
+/// The subject of a sum: one row for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UsageBy {
@@ -24,10 +24,10 @@ pub enum UsageBy {
     Run,
 }
 
-/// What was spent, of what the caller may see.
+/// The spending of the sessions that the caller may see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageSums {
-    /// What rows are the sums of.
+    /// The subject of each row.
     pub by: UsageBy,
     /// The first day.
     #[schema(format = Date)]
@@ -35,7 +35,7 @@ pub struct UsageSums {
     /// The last day.
     #[schema(format = Date)]
     pub to: String,
-    /// Where the days begin: minutes ahead of UTC.
+    /// The offset of the days: minutes ahead of UTC.
     pub utc_offset: i64,
     /// Since when spending is known: nothing before it is counted.
     pub known_since: Timestamp,
@@ -44,14 +44,14 @@ pub struct UsageSums {
     /// Days in their order, runs newest first, others by the most tokens.
     #[schema(value_type = Vec<UsageRow>)]
     pub rows: KnownItems<UsageRow>,
-    /// Whether rows were left out by `limit`.
+    /// `true` if rows were left out by `limit`.
     pub truncated: bool,
 }
 
 /// A sum. It has the names that belong to what it is the sum of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageRow {
-    /// What was spent.
+    /// The sum of the row.
     pub usage: Spending,
     /// The day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct UsageRow {
     /// The run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// When the last of it was told, to a quarter of an hour.
+    /// The time of the last report, to a quarter of an hour.
     pub at: Timestamp,
 }
 
@@ -103,18 +103,18 @@ pub struct ConfiguredCeilings {
 /// The ceilings, as administrators see them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CeilingsView {
-    /// What was set by `PUT`; it counts before the configuration.
+    /// The ceiling that was set by `PUT`; it counts before the configuration.
     pub set: CeilingSettings,
-    /// What the configuration file says.
+    /// The ceiling in the configuration file.
     pub configured: ConfiguredCeilings,
     /// The ceiling of a day that counts.
     pub day: Ceiling,
     /// The ceiling of each session that counts.
     pub session: Ceiling,
-    /// What was spent today, by the clock of the gateway's machine.
+    /// The spending of today, by the clock of the gateway's machine.
     pub today: Spending,
-    /// What had been spent when somebody last said today to go on: from there the ceiling counts again.
+    /// The spending when somebody last allowed today to continue: from there the ceiling counts again.
     pub allowed: Spending,
-    /// When the day ends.
+    /// The time when the day ends.
     pub day_ends: Timestamp,
 }

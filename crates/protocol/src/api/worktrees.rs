@@ -15,7 +15,7 @@ pub struct NewWorktree {
     /// The branch to make.
     #[schema(min_length = 1, max_length = 200)]
     pub branch: String,
-    /// Where the branch begins: a branch, tag or commit; what is checked out in the session's folder if absent.
+    /// The start of the branch: a branch, tag or commit; the checked-out commit of the session's folder if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200)]
     pub base: Option<String>,
@@ -43,10 +43,10 @@ pub struct ListedWorktrees {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveWorktree {
-    /// Its folder, as listed.
+    /// The folder, as listed.
     #[schema(value_type = String, pattern = "^/")]
     pub path: PathBuf,
-    /// Whether its branch is deleted, too; it is kept if absent.
+    /// `true` if its branch is deleted, too; it is kept if absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delete_branch: bool,
     /// The `digest` of what was shown that would be lost; without it nothing is lost.
@@ -57,20 +57,20 @@ pub struct RemoveWorktree {
 /// A worktree, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorktreeView {
-    /// Its folder.
+    /// The folder.
     pub path: String,
     /// The repository's main folder.
     pub root: String,
     /// The branch that was made with it.
     pub branch: String,
-    /// When it was made.
+    /// The time when it was made.
     pub made_at: Timestamp,
-    /// Whether its folder is gone.
+    /// `true` if its folder is gone.
     pub missing: bool,
     /// The changed files, and the commits that are on no other branch: a removal loses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaved: Option<WorktreeLosses>,
-    /// Why its state cannot be told.
+    /// The reason why its state cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

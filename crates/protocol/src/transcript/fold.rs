@@ -24,7 +24,7 @@ pub struct Transcript {
     plans: HashMap<String, usize>,
     requests: HashMap<String, usize>,
     surfaces: HashMap<String, usize>,
-    /// When a run began.
+    /// The time when each run began.
     runs: HashMap<String, Timestamp>,
 }
 
@@ -37,15 +37,15 @@ pub struct TranscriptItem {
     pub last: Position,
     /// The run it belongs to.
     pub run_id: String,
-    /// When it began.
+    /// The time when it began.
     pub at: Timestamp,
     /// The tool call that it stands under.
     pub parent: Option<String>,
-    /// What it is.
+    /// The content.
     pub part: Part,
 }
 
-/// What an item is.
+/// The content of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     /// A message.
@@ -61,7 +61,7 @@ pub enum Part {
     Plan(Vec<PlanEntry>),
     /// A request.
     Request {
-        /// Its identifier.
+        /// The identifier.
         id: String,
         /// The request, as it last was.
         request: Value,
@@ -72,12 +72,12 @@ pub enum Part {
     End {
         /// The body of the `run_ended`.
         body: Value,
-        /// How long the run took, in milliseconds, where its beginning is known.
+        /// Time that the run took, in milliseconds, where its beginning is known.
         took: Option<i64>,
     },
     /// A surface of the agent, as it stands.
     Surface {
-        /// Its identifier.
+        /// The identifier.
         id: String,
         /// The body of the latest `surface_updated`.
         body: Value,
@@ -86,9 +86,9 @@ pub enum Part {
     Cancelling(Value),
     /// A line of its own.
     Note {
-        /// What it is about.
+        /// The subject of the note.
         kind: NoteKind,
-        /// Its body.
+        /// The body.
         body: Value,
     },
 }
@@ -96,15 +96,15 @@ pub enum Part {
 /// A message, its chunks joined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Whose words it has.
+    /// The author of the text.
     pub role: Role,
     /// The agent's own identifier.
     pub id: Option<String>,
     /// The text of all chunks.
     pub text: String,
-    /// What in it is no text.
+    /// The blocks of the message that are not text.
     pub blocks: Vec<MessageBlock>,
-    /// Whether it was cut off by the end of its run.
+    /// `true` if it was cut off by the end of its run.
     pub partial: bool,
 }
 
@@ -125,7 +125,7 @@ impl Message {
         }
     }
 
-    /// Its text, with a line break where a block interrupts it.
+    /// The text, with a line break where a block interrupts it.
     pub fn text_in_lines(&self) -> String {
         let mut out = String::with_capacity(self.text.len() + self.blocks.len());
         let mut from = 0;

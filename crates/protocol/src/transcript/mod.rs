@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::Kind;
 
-/// Whose words a message has.
+/// The author of the text of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -59,7 +59,7 @@ impl Role {
     }
 }
 
-/// What a chunk of a message brings.
+/// The content of a chunk of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// Text, to be appended.
@@ -117,7 +117,7 @@ pub fn block_label(block: &Value) -> String {
 /// One line of an agent's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanEntry {
-    /// What is to be done.
+    /// The step of the plan.
     pub content: String,
     /// `pending`, `in_progress` or `completed`.
     pub status: String,
@@ -132,7 +132,7 @@ impl PlanEntry {
     }
 }
 
-/// What of which only the latest counts.
+/// A kind of value of which only the latest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatestKind {
     /// The slash commands.
@@ -147,7 +147,7 @@ pub enum LatestKind {
     Usage,
 }
 
-/// What stands in the log as a line of its own.
+/// An event that has a line of its own in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
     /// The runtime started, exited, restarts, is stuck.
@@ -162,7 +162,7 @@ pub enum NoteKind {
     Error,
     /// A hook of the agent ran.
     Hook,
-    /// What no dialect understood.
+    /// Input that no dialect understood.
     Raw,
     /// An event whose body does not have the shape of its kind.
     Malformed(Kind),
@@ -184,7 +184,7 @@ impl NoteKind {
     }
 }
 
-/// What a transcript does with an event, by its kind alone. A new [`Kind`] has to be sorted in here before anything compiles.
+/// The place of an event in a transcript, by its kind alone. A new [`Kind`] has to be sorted in here before anything compiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A piece of a message.
@@ -214,7 +214,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// What a transcript does with events of this kind.
+    /// Returns the place of events of this kind in a transcript.
     pub const fn of(kind: Kind) -> Self {
         match kind {
             Kind::UserMessageChunk => Self::Message(Role::User),
@@ -257,13 +257,13 @@ impl Kind {
 pub enum EntryBody {
     /// A piece of a message.
     Message {
-        /// Whose words it has.
+        /// The author of the text.
         role: Role,
         /// The agent's own identifier of the message, where it gives one.
         id: Option<String>,
         /// The tool call that it says it belongs to: a subagent's words.
         parent: Option<String>,
-        /// What the piece brings.
+        /// The content of the piece.
         content: Content,
     },
     /// A tool call, or an update of one.
@@ -272,7 +272,7 @@ pub enum EntryBody {
         id: String,
         /// The tool call that it says it belongs to: what a subagent does.
         parent: Option<String>,
-        /// What is said of it: ACP's tool call without `toolCallId` and `sessionUpdate`.
+        /// The members of the update: ACP's tool call without `toolCallId` and `sessionUpdate`.
         update: Map<String, Value>,
     },
     /// The agent's plan, whole.

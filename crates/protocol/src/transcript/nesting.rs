@@ -1,4 +1,4 @@
-//! Which tool call something stands under: what a subagent says and does stands under the call that started the subagent.
+//! The parent call of an entry: the text and the calls of a subagent stand under the call that started the subagent.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -48,11 +48,11 @@ pub fn name_parent(update: &mut Map<String, Value>, parent: &str) {
 /// The tool call that something stands under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParentCall<'a> {
-    /// Its identifier.
+    /// The identifier.
     pub id: &'a str,
-    /// Its title. Not made safe to show.
+    /// The title. Not made safe to show.
     pub title: &'a str,
-    /// How many calls stand above: 1 under a call that stands under none.
+    /// The number of calls above: 1 under a call that stands under none.
     pub depth: usize,
 }
 
@@ -61,9 +61,9 @@ struct Call {
     /// The how manieth call it is.
     number: u64,
     title: String,
-    /// Whether it named its parent.
+    /// `true` if it named its parent.
     decided: bool,
-    /// Its parent, and the number of that.
+    /// The parent, and the number of that.
     parent: Option<(String, u64)>,
 }
 
@@ -106,7 +106,7 @@ impl Nesting {
         }
     }
 
-    /// What something that names this call as its parent stands under.
+    /// Returns the parent of an entry that names this call as its parent.
     pub(super) fn named(&self, parent: &str) -> Option<ParentCall<'_>> {
         let (id, call) = self.calls.get_key_value(parent)?;
         let above = |call: &Call| {
@@ -117,7 +117,7 @@ impl Nesting {
         Some(ParentCall { id, title: &call.title, depth })
     }
 
-    /// What the tool call stands under.
+    /// Returns the parent of the tool call.
     pub(super) fn of_tool(&self, id: &str) -> Option<ParentCall<'_>> {
         let (parent, number) = self.calls.get(id)?.parent.as_ref()?;
         self.named(parent).filter(|_| self.calls.get(parent).is_some_and(|call| call.number == *number))

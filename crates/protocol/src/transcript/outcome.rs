@@ -1,10 +1,10 @@
-//! How a request ended, read from its receipt.
+//! The end of a request, read from its receipt.
 
 use serde_json::Value;
 
 use crate::{Receipt, RequestState};
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
     /// Somebody let the agent go ahead.
@@ -19,7 +19,7 @@ pub enum Decided {
     Withdrawn,
     /// The runtime that asked is gone.
     Orphaned,
-    /// It is over, and nothing else is known.
+    /// The request is over, and nothing else is known.
     Closed,
 }
 
@@ -41,9 +41,9 @@ impl Decided {
 pub struct Outcome {
     /// The request.
     pub request_id: String,
-    /// How it ended.
+    /// The end.
     pub decided: Decided,
-    /// Who decided; empty where nobody did.
+    /// The name of the decider; empty where nobody decided.
     pub by: String,
     /// The device that decided.
     pub device: String,
@@ -51,13 +51,13 @@ pub struct Outcome {
     pub option: Option<String>,
     /// The items chosen, where several could be.
     pub items: Vec<String>,
-    /// Whether words or choices were the answer, rather than a yes.
+    /// `true` if words or choices were the answer, rather than a yes.
     pub given: bool,
-    /// What was said to each question: its identifier and the answers.
+    /// The answers to each question: its identifier and the answers.
     pub answers: Vec<(String, Vec<String>)>,
-    /// Why, in the words of whoever answered.
+    /// The reason, in the words of the decider.
     pub reason: Option<String>,
-    /// What was allowed in place of what was asked.
+    /// The edited text that was allowed in place of the original.
     pub edited: Option<String>,
 }
 
@@ -118,7 +118,7 @@ impl Outcome {
         }
     }
 
-    /// It is over, and how is not known.
+    /// Creates the outcome of a request that is over, and whose end is not known.
     pub fn unknown(request_id: String) -> Self {
         Self { request_id, ..Self::read(&Value::Null) }
     }

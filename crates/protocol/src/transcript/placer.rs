@@ -1,4 +1,4 @@
-//! Which message a chunk belongs to.
+//! The message that a chunk belongs to.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const PLANS_MAX: usize = 64;
 /// Bytes of such an identifier that tell one message from another.
 const ID_MAX: usize = 256;
 
-/// What tells one message from another.
+/// The identity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageKey<'a> {
     role: Role,
@@ -30,7 +30,7 @@ impl<'a> MessageKey<'a> {
         Self { role, run_id, id: id.map(|id| &id[..id.floor_char_boundary(ID_MAX)]), parent }
     }
 
-    /// Whether a chunk belongs to the message `before`, whose last chunk stands right before it.
+    /// Returns whether a chunk belongs to the message `before`, whose last chunk stands right before it.
     pub fn goes_on_with(&self, before: &MessageKey<'_>) -> bool {
         self.role == before.role
             && self.run_id == before.run_id
@@ -55,19 +55,19 @@ impl Placement {
     }
 }
 
-/// Where a chunk belongs.
+/// The message that a chunk belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// It begins a message.
+    /// The chunk begins a message.
     New,
-    /// It goes on with the message of the chunk before it.
+    /// The chunk continues the message of the chunk before it.
     Current(Position),
-    /// It goes on with the message that begins at this position, though something else was said in between.
+    /// The chunk continues the message that begins at this position, though other chunks came in between.
     Earlier(Position),
 }
 
 impl Placed {
-    /// Where the message begins that the chunk belongs to; the chunk itself is at `at`.
+    /// Returns the beginning of the chunk's message; the chunk itself is at `at`.
     pub const fn first(self, at: Position) -> Position {
         match self {
             Self::New => at,
@@ -115,7 +115,7 @@ impl MessagePlacer {
         Placed::New
     }
 
-    /// What an entry stands under that was taken.
+    /// Returns the parent of an entry that was taken.
     pub fn parent(&self, body: &EntryBody) -> Option<ParentCall<'_>> {
         match body {
             EntryBody::Message { parent, .. } => self.nesting.named(parent.as_deref()?),
@@ -181,7 +181,7 @@ impl MessagePlacer {
         self.interrupt();
     }
 
-    /// Where the message begins that the next chunk may go on with.
+    /// Returns the beginning of the message that the next chunk may continue.
     pub fn current(&self) -> Option<Position> {
         self.current.as_ref().map(|current| current.first)
     }

@@ -26,9 +26,9 @@ pub enum ToolContent<'a> {
     Diff {
         /// The file.
         path: &'a str,
-        /// What it held; `None` for a new file.
+        /// The old content; `None` for a new file.
         old: Option<&'a str>,
-        /// What it holds now.
+        /// The new content.
         new: &'a str,
     },
     /// A terminal of the agent's, and its output where it is known.
@@ -90,7 +90,7 @@ impl ToolCall {
         self.members.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What the call says of itself.
+    /// Returns the title, as the agent gave it.
     pub fn title(&self) -> &str {
         self.text("title")
     }
@@ -106,12 +106,12 @@ impl ToolCall {
         if self.not_reported { "not_reported" } else { self.text("status") }
     }
 
-    /// Whether nothing more is to come of it.
+    /// Returns whether nothing more is to come of it.
     pub fn is_finished(&self) -> bool {
         matches!(self.status(), "completed" | "failed" | "not_reported")
     }
 
-    /// Why the gateway ended it in its agent's place.
+    /// The reason why the gateway ended it in its agent's place.
     pub fn reason(&self) -> Option<&str> {
         self.members.get("_meta")?["plexus"]["reason"].as_str().filter(|_| self.not_reported)
     }
@@ -121,7 +121,7 @@ impl ToolCall {
         self.members.get("rawInput").filter(|input| !input.is_null())
     }
 
-    /// What the tool gave back, as the agent has it.
+    /// Returns the output of the tool, as the agent has it.
     pub fn raw_output(&self) -> Option<&Value> {
         self.members.get("rawOutput").filter(|output| !output.is_null())
     }
@@ -131,12 +131,12 @@ impl ToolCall {
         (&self.output, self.output_cut)
     }
 
-    /// What it shows, in order.
+    /// Returns the content of the call, in order.
     pub fn content(&self) -> impl Iterator<Item = ToolContent<'_>> {
         self.members.get("content").and_then(Value::as_array).into_iter().flatten().map(ToolContent::read)
     }
 
-    /// What it takes in memory, in bytes, about.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes + self.output.len()
     }
@@ -168,7 +168,7 @@ impl<'a> ToolContent<'a> {
     }
 }
 
-/// What a value takes as JSON, in bytes, about.
+/// Returns the approximate size of a value as JSON, in bytes.
 pub fn json_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,

@@ -1,4 +1,4 @@
-//! What every store does with what is spent.
+//! The contract of every store for spending.
 
 use super::*;
 use plexus_protocol::{MONEY_MAX, Money, TOKENS_MAX};

@@ -100,7 +100,7 @@ impl SqliteStore {
     }
 }
 
-/// Whether the page is full with events before a block that is not read yet.
+/// Returns whether the page is full with events before a block that is not read yet.
 fn is_full(events: &[Event], before: Position, limit: ReadLimit) -> bool {
     let before_block = events.iter().filter(|event| event.position <= before);
     let (count, bytes) = before_block.fold((0, 0), |(count, bytes), event| (count + 1, bytes + event.weight()));

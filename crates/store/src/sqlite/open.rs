@@ -36,12 +36,12 @@ const WRITER_CACHE_KIB: u32 = 8192;
 /// Bytes of write-ahead log after which a commit waits for the readers (reads are short) to restart the log, so that overlapping reads
 /// cannot make it grow without bound; also the size to which the file is truncated.
 pub(super) const WAL_BYTES_MAX: u64 = 64 << 20;
-/// How long opening waits for the lock. A child process that a killed gateway was starting holds it until its exec, a matter of
+/// Time that opening waits for the lock. A child process that a killed gateway was starting holds it until its exec, a matter of
 /// milliseconds; a store in use is refused that much later.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
 /// Pause between two attempts to lock.
 const LOCK_RETRY: Duration = Duration::from_millis(5);
-/// How long a commit waits for readers before the write-ahead log can restart. Our own readers finish sooner; if another program holds a
+/// Time that a commit waits for readers before the write-ahead log can restart. Our own readers finish sooner; if another program holds a
 /// transaction open, the log grows instead.
 pub(super) const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
@@ -158,8 +158,8 @@ CREATE TABLE surfaces (
 );
 ";
 
-/// Added by schema 6: what was spent, added up for each run by spans of a quarter of an hour; a row for tokens (without a currency), and one
-/// for each currency. Spending before the update is not known, and `spending_since` says so.
+/// Added by schema 6: what was spent, added up for each run by spans of a quarter of an hour; a row for tokens (without a currency), and
+/// one for each currency. Spending before the update is not known, and `spending_since` says so.
 const SPENDING: &str = "
 CREATE TABLE spending (
     span INTEGER NOT NULL,
@@ -275,7 +275,7 @@ pub(super) fn open_writer(dir: &Path, epoch: &str) -> Result<Connection, StoreEr
     Ok(connection)
 }
 
-/// Whether free pages of the database can be returned to the disk in small steps.
+/// Returns whether free pages of the database can be returned to the disk in small steps.
 pub(super) fn can_return_free_pages(connection: &Connection) -> rusqlite::Result<bool> {
     // 2 is INCREMENTAL.
     connection.query_row("PRAGMA auto_vacuum", [], |row| row.get::<_, i64>(0)).map(|mode| mode == 2)
@@ -414,7 +414,7 @@ pub(super) fn translate(dir: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// Whether the error means that an fsync or write to disk failed, after which the kernel may report the data as written.
+/// Returns whether the error means that an fsync or write to disk failed, after which the kernel may report the data as written.
 pub(super) fn is_failed_sync(error: &rusqlite::Error) -> bool {
     matches!(error, rusqlite::Error::SqliteFailure(failure, _)
         if matches!(failure.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))

@@ -38,7 +38,7 @@ pub(super) struct Sweep {
     pub(super) no: i64,
     /// Blocks and texts up to here.
     pub(super) through: Position,
-    /// Whether everything else is removed, too.
+    /// `true` if everything else is removed, too.
     pub(super) deleted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What only a store on disk can show: survival, damage, locks, modes, full disks. One file, since several tests start themselves again as
+//! Tests that need a store on disk: survival, damage, locks, modes, full disks. One file, since several tests start themselves again as
 //! a child process with the same few lines.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -117,7 +117,7 @@ fn described(schema: &Value) -> (Map<String, Value>, Vec<String>) {
     (props, needed)
 }
 
-/// Whether a schema says what a type of the table says.
+/// Returns whether a schema says what a type of the table says.
 fn agrees(ty: Type, schema: &Value, at: &str) {
     let refers = |name: &str| {
         let direct = schema["$ref"].as_str().is_some_and(|path| path.ends_with(&format!("/{name}")));

@@ -1,4 +1,4 @@
-//! What follows the changes holds the same bytes as what made them.
+//! Followers of the changes have the same bytes as their author.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -136,12 +136,12 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// What a change is after it was sent.
+/// Returns a change as it arrives after it was sent.
 fn sent(change: &Change) -> Change {
     serde_json::from_str(&serde_json::to_string(change).unwrap()).unwrap()
 }
 
-/// What a late joiner begins with.
+/// Returns the state of a late joiner.
 fn joined(set: &SurfaceSet) -> SurfaceSet {
     SurfaceSet::from_wire(serde_json::from_str(&bytes(set)).unwrap()).unwrap()
 }

@@ -9,7 +9,7 @@ use super::{at, bytes};
 use crate::limits::{DATA_MAX, TEXT_MAX};
 use crate::{ActionRequest, BASIC_CATALOG, Change, Fold, Html, Show, SurfaceSet, Update};
 
-/// What a hostile agent sends.
+/// The message of a hostile agent.
 enum Attack {
     /// Components below a root, and data.
     Shown(Vec<Value>, Value),
@@ -23,11 +23,11 @@ enum Attack {
     Pressed(Value),
 }
 
-/// How it has to end.
+/// The expected end.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Refused(&'static str),
-    /// It is taken, and drawn without harm.
+    /// The message is taken, and drawn without harm.
     Harmless,
 }
 
@@ -592,7 +592,7 @@ fn attack(set: &mut SurfaceSet, attack: Attack) -> Result<Vec<Change>, (&'static
     }
 }
 
-/// What is drawn of a surface is bounded and plain.
+/// Asserts that the drawing of a surface is bounded and plain.
 fn draws(set: &SurfaceSet) {
     for surface in set.iter() {
         let text = surface.text(80);

@@ -1,4 +1,4 @@
-//! What commands refuse, and what they say then.
+//! Commands that are refused, and their messages.
 
 use serde_json::{Value, json};
 

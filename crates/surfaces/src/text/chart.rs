@@ -14,7 +14,7 @@ const HIGH: usize = 8;
 /// Bytes of a label that are looked at.
 const LABEL: usize = 200;
 
-/// What a chart says beside its series.
+/// The texts of a chart beside its series.
 pub(super) struct Chart<'a> {
     pub(super) kind: &'a str,
     pub(super) unit: String,
@@ -96,7 +96,7 @@ pub(super) fn sparkline(values: &[Option<f64>], low: f64, high: f64, columns: us
     (0..count).map(block).collect()
 }
 
-/// Where a number stands between two, from 0 to 1.
+/// Returns the position of a number between two, from 0 to 1.
 fn share(n: f64, low: f64, high: f64) -> f64 {
     let part = (n - low) / (high - low);
     if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.5 }

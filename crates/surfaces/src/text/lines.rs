@@ -96,7 +96,7 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// What a terminal shows after this output: colours and moves left out, a line that is written over as it ends.
+/// Returns the text of a terminal after this output: without colours and moves, and with a line that is written over as it ends.
 pub(super) fn without_ansi(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut line = String::new();

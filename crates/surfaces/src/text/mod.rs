@@ -226,7 +226,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// What a component costs to draw beyond being visited: long lists are sorted, long text is read.
+/// Returns the cost of drawing a component beyond a visit: long lists are sorted, long text is read.
 fn cost(props: &Props<'_>) -> usize {
     let cost = props.values().map(|value| match value.as_ref() {
         Value::String(text) => text.len() / 4_096,

@@ -15,7 +15,7 @@ use super::outgoing::Outgoing;
 use super::type_if::Typing;
 use crate::wire::{BadMessage, Hello, MessageDecoder, ToHost};
 
-/// How long a connection may take to say hello.
+/// Time that a connection may take to say hello.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
 
 /// Connections that have not said hello; further ones wait in the backlog.

@@ -1,4 +1,4 @@
-//! What waits for one attachment: a bounded queue, and the task that sends it.
+//! The output that waits for one attachment: a bounded queue, and the task that sends it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::wire::FromHost;
 /// Most bytes that wait for an attachment. One that falls further behind gets a snapshot instead, once it reads again.
 pub(super) const QUEUE_MAX: usize = 1 << 20;
 
-/// How long an attachment may take nothing at all; then its connection is ended.
+/// Time that an attachment may take nothing at all; then its connection is ended.
 const TAKES_NOTHING: Duration = Duration::from_secs(600);
 
-/// How far an attachment has come.
+/// The progress of an attachment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pace {
-    /// It gets everything.
+    /// The attachment gets everything.
     #[default]
     With,
-    /// It fell behind, and what waited was dropped.
+    /// The attachment fell behind, and the queued output was dropped.
     Behind,
-    /// It has taken the rest, and waits for a snapshot.
+    /// The attachment has taken the rest, and waits for a snapshot.
     Waiting,
 }
 
@@ -39,7 +39,7 @@ struct Queue {
     pace: Pace,
     /// The connection ends once everything is sent.
     closing: bool,
-    /// When it took something last.
+    /// The time when it took something last.
     progress: Instant,
 }
 
@@ -92,12 +92,12 @@ impl Outgoing {
         }
     }
 
-    /// Whether it is behind.
+    /// Returns whether it is behind.
     pub(super) fn is_behind(&self) -> bool {
         self.queue.lock().pace != Pace::With
     }
 
-    /// It has taken the rest: what is pushed from now on is sent again.
+    /// Resumes sending once the attachment has taken the rest: what is pushed from now on is sent again.
     pub(super) fn catch_up(&self) {
         self.queue.lock().pace = Pace::With;
     }

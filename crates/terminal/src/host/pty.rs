@@ -23,13 +23,13 @@ const READ: usize = 16 << 10;
 /// Pieces of input that wait for the program, of [`INPUT_MAX`] bytes at most; whoever types waits for room.
 const INPUT_PIECES: usize = 4;
 
-/// How long the end of a program is waited for anew if the system interrupts the wait.
+/// Time that the end of a program is waited for anew if the system interrupts the wait.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// The variable that tells a program in which shared terminal it runs.
 pub(super) const VARIABLE: &str = "PLEXUS_TERMINAL";
 
-/// Why the program was not started: the shells' code, and what is wrong.
+/// The reason why the program was not started: the shells' code, and what is wrong.
 pub(super) struct NotSpawned(pub(super) u8, pub(super) String);
 
 /// A program in a pseudo-terminal.
@@ -37,11 +37,11 @@ pub(super) struct Pty {
     master: Box<dyn MasterPty + Send>,
     /// The program's process id, which is also its session's and its group's.
     pub(super) pid: u32,
-    /// What it writes; closed when nobody has the terminal open any more.
+    /// The output of the program; closed when nobody has the terminal open any more.
     pub(super) output: mpsc::Receiver<Bytes>,
-    /// What it reads.
+    /// The input of the program.
     pub(super) input: mpsc::Sender<Bytes>,
-    /// How it ended.
+    /// The end of the program.
     pub(super) exit: oneshot::Receiver<TerminalExit>,
 }
 
@@ -104,7 +104,7 @@ fn pty_size(size: TerminalSize) -> PtySize {
     PtySize { rows: size.rows, cols: size.cols, pixel_width: 0, pixel_height: 0 }
 }
 
-/// Whether there is such a program, as the system would look for it.
+/// Returns whether there is such a program, as the system would look for it.
 fn exists(program: &std::ffi::OsStr) -> bool {
     let path = Path::new(program);
     if path.components().count() > 1 || path.is_absolute() {

@@ -16,17 +16,17 @@ use crate::model::Model;
 use crate::screen_match::{ScreenSection, ends_with, sections};
 use crate::wire::{TypeIf, TypeIfOutcome};
 
-/// How long a screen has to be at rest before it is believed.
+/// Time that a screen has to be at rest before it is believed.
 const STILL: Duration = Duration::from_millis(150);
 
-/// How long nobody may have typed.
+/// Time that nobody may have typed.
 const HANDS_OFF: Duration = Duration::from_millis(500);
 
-/// How long a key that somebody typed may be without any effect on the screen until it counts as one without any: until then it may
+/// Time that a key that somebody typed may be without any effect on the screen until it counts as one without any: until then it may
 /// have answered what is asked.
 const NO_EFFECT: Duration = Duration::from_secs(10);
 
-/// How long it is waited for all of that; then nothing is typed, and the reason is told.
+/// Time that it is waited for all of that; then nothing is typed, and the reason is told.
 pub const TYPE_IF_WAIT: Duration = Duration::from_secs(3);
 
 /// For how long after its answer a dialog may stay on the screen …
@@ -35,28 +35,28 @@ const CLOSES: Duration = Duration::from_secs(3);
 /// … and for how long after it was seen last other answers are left out.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
-/// How long a screen has to be at rest until keys that follow are typed again …
+/// Time that a screen has to be at rest until keys that follow are typed again …
 const THEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// … and how often they are typed at most.
 const THEN_MAX: u32 = 3;
 
-/// How often a screen is looked at while somebody waits.
+/// Time between two looks at a screen while somebody waits.
 pub(super) const LOOK: Duration = Duration::from_millis(30);
 
-/// What people type, seen by the tasks that read it.
+/// The typing of people, seen by the tasks that read it.
 #[derive(Debug, Default)]
 struct Typed {
     last: Option<Instant>,
     answered: Option<Instant>,
 }
 
-/// Who types, and when. Clones are the same.
+/// The record of who types, and when. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Typing(Arc<Mutex<Typed>>);
 
 impl Typing {
-    /// Whether input of people goes on to the program; false for a key that answers a dialog which was answered just now.
+    /// Returns whether input of people goes on to the program; false for a key that answers a dialog which was answered just now.
     pub(super) fn takes(&self, input: &[u8], now: Instant) -> bool {
         let mut typed = self.0.lock();
         let late = typed.answered.is_some_and(|answered| now < answered + AFTER_ANSWER);
@@ -98,7 +98,7 @@ fn could_answer(input: &[u8]) -> bool {
     matches!(input, [_] | b"\x1b[A" | b"\x1b[B" | b"\x1bOA" | b"\x1bOB" | b"\x1b[13u" | b"\x1b[27u")
 }
 
-/// What a terminal says by itself: that its window came to the front, or went.
+/// Returns whether a terminal sent this by itself: that its window came to the front, or went.
 fn is_report(input: &[u8]) -> bool {
     matches!(input, b"\x1b[I" | b"\x1b[O")
 }
@@ -109,9 +109,9 @@ pub(super) struct PendingKeys {
     /// The attachment that asked.
     pub(super) attachment: u64,
     wanted: TypeIf,
-    /// When the first keys were typed.
+    /// The time when the first keys were typed.
     began: Instant,
-    /// When keys were typed last, and how often those that follow.
+    /// The time when keys were typed last, and the number of tries of those that follow.
     typed_at: Option<(Instant, u32)>,
     until: Instant,
 }
@@ -127,8 +127,8 @@ impl PendingKeys {
         answers.then(|| AnsweredDialog { shows: self.wanted.shows.clone(), until: now + CLOSES })
     }
 
-    /// Looks, and types if all is as it has to be. `last_output` is when the screen changed last; `all_read` whether no more output waits to
-    /// be looked at. Gives the outcome once it is decided.
+    /// Looks, and types if all is as it has to be. `last_output` is when the screen changed last; `all_read` whether no more output waits
+    /// to be looked at. Gives the outcome once it is decided.
     pub(super) fn look(
         &mut self,
         model: &Model,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     impl Bench {
-        /// What comes of it after so many milliseconds.
+        /// Returns the outcome after so many milliseconds.
         fn look(&self, pending: &mut PendingKeys, at: u64) -> Option<TypeIfOutcome> {
             let now = self.start + Duration::from_millis(at);
             pending.look(&self.model, (self.last_output, true), &self.typing, &self.input, now)

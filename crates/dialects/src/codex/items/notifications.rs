@@ -81,7 +81,7 @@ pub(super) fn usage(raw: &RawValue) -> Option<EventDraft> {
     Some(EventDraft::new(Kind::UsageUpdate, &body))
 }
 
-/// What a thread spent, by the same message.
+/// Returns the spending of a thread in this message.
 fn spent(raw: &RawValue) -> Option<SpendReport> {
     let TokenUsage { last, total, .. } = object(raw)?;
     SpendReport::total(total.spending()).map(|report| SpendReport { step: last.spending(), ..report })

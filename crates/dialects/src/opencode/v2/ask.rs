@@ -18,7 +18,7 @@ use super::super::{ANOTHER, SOON, error_event, escape, refused, reply_body};
 use super::{Frame, OVER_MAX, OpenCode2, Pending, path};
 use plexus_protocol::{Decision, NativeId};
 
-/// How many waits the stream has to report who answered first. Two, since the first one may already be running.
+/// Waits for the stream to report who answered first. Two, since the first one may already be running.
 const WAITS: u8 = 2;
 /// The suffix of the companion field that takes free text.
 const OWN_WORDS: &str = "_custom";
@@ -28,11 +28,11 @@ pub(super) struct Asked {
     /// The session; none for a form without one.
     pub(super) native: Option<NativeId>,
     what: What,
-    /// Whether people see it: it is not beyond the share of its session.
+    /// `true` if people see it: it is not beyond the share of its session.
     pub(super) shown: bool,
     /// An answer that may not have arrived.
     pub(super) answer: Option<Answer>,
-    /// Whether it was asked since the last re-read began.
+    /// `true` if it was asked since the last re-read began.
     pub(super) fresh: bool,
     /// Another client's answer, as the stream reported it.
     replied: Option<Option<String>>,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// How much of a session was reported: its checkpoint.
+/// The reported part of a session: its checkpoint.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Progress {
@@ -15,15 +15,15 @@ pub(super) struct Progress {
     /// Items of its inbox that were not begun.
     pub(super) inbox: BTreeMap<String, Waiting>,
     pub(super) prompt: Option<Prompt>,
-    /// Whether [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
+    /// `true` if [`RuntimeEvent::Began`] was sent without its [`RuntimeEvent::Done`].
     pub(super) began: bool,
-    /// Whether the run was cancelled here.
+    /// `true` if the run was cancelled here.
     pub(super) cancelled: bool,
-    /// Whether a question of the run was withdrawn, which OpenCode takes for a rejection that may end its turn.
+    /// `true` if a question of the run was withdrawn, which OpenCode takes for a rejection that may end its turn.
     pub(super) withdrawn: bool,
-    /// Why the last step failed.
+    /// The reason why the last step failed.
     pub(super) error: Option<String>,
-    /// Why the last step ended.
+    /// The reason why the last step ended.
     pub(super) finish: Option<String>,
     /// The model of the session: provider and model.
     pub(super) model: Option<(String, String)>,

@@ -30,9 +30,9 @@ pub(super) struct Part {
     /// Bytes of it that were reported, and their checksum.
     said: usize,
     sum: u64,
-    /// Whether its deltas cannot be reported, since the text before them is unknown.
+    /// `true` if its deltas cannot be reported, since the text before them is unknown.
     held: bool,
-    /// Whether that gap was reported.
+    /// `true` if that gap was reported.
     gap: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Tool {
 /// Another client's item in a session's inbox.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
-    /// Its text; none if unknown. A checkpoint, which is written with every chunk, has short texts only.
+    /// The text; none if unknown. A checkpoint, which is written with every chunk, has short texts only.
     #[serde(default, skip_serializing_if = "is_long")]
     text: Option<String>,
     /// The names of its files.
@@ -64,7 +64,7 @@ impl Waiting {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 pub(super) enum End {
     Completed,
     Cancelled,
@@ -203,7 +203,7 @@ fn session_of(event: &Frame<'_>) -> Option<String> {
     data.session.or_else(|| Some(object::<Owner>(data.form?)?.session))
 }
 
-/// Whether an event shows that a session works, or asks.
+/// Returns whether an event shows that a session works, or asks.
 fn is_activity(sort: &str) -> bool {
     matches!(
         sort,
@@ -212,7 +212,7 @@ fn is_activity(sort: &str) -> bool {
         || sort == "form.created"
 }
 
-/// What a step spent.
+/// Returns the spending of a step.
 fn spending(tokens: &Tokens, cost: Option<f64>) -> Spending {
     let cache = tokens.cache.as_ref();
     step_spending(
@@ -519,7 +519,7 @@ impl OpenCode2 {
         }
     }
 
-    /// It begins with an item of its inbox.
+    /// Handles the delivery of an item of a session's inbox, with which a run begins.
     fn delivered(&mut self, native: &NativeId, id: &str, frame: &Bytes, out: &mut Outbox) {
         let Some(session) = self.sessions.get_mut(native) else { return };
         session.unsure = 0;

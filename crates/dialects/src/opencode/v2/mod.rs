@@ -49,7 +49,7 @@ const QUEUE_MAX: usize = 8192;
 const QUEUE_BYTES: usize = 16 * 1024 * 1024;
 /// Closed questions remembered; beyond that the first is dropped, and could be asked again by a re-read.
 const OVER_MAX: usize = 4096;
-/// How many pauses of [`SOON`] a run may take to continue after a reconnect: OpenCode resumes it by itself after a shutdown.
+/// Pauses of [`SOON`] that a run may take to continue after a reconnect: OpenCode resumes it by itself after a shutdown.
 const UNSURE: u8 = 4;
 /// The longest checkpoint, in bytes: a row of that length is written with every commit. A longer one leaves out the texts of other clients'
 /// prompts that were not begun.
@@ -132,7 +132,7 @@ enum Pending {
         name: String,
         notify: bool,
     },
-    /// Its list of sessions, for a client.
+    /// The list of sessions, for a client.
     List {
         ticket: Ticket,
     },
@@ -163,13 +163,13 @@ struct OpenCode2 {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It is active; its info is being read.
+    /// The session is active; its info is being read.
     Seen,
     /// The gateway was told of it.
     Found,
-    /// It is being opened.
+    /// The session is being opened.
     Opening { ticket: Ticket, known: bool, goes_on: bool },
-    /// It is open here.
+    /// The session is open here.
     Open,
 }
 
@@ -177,19 +177,19 @@ struct Session {
     stage: Stage,
     folder: Option<String>,
     title: Option<String>,
-    /// Whether its log is being read: the stream's events are queued.
+    /// `true` if its log is being read: the stream's events are queued.
     reading: bool,
     queue: VecDeque<Bytes>,
     queued: usize,
-    /// Whether the queue overflowed: the log has to be read once more.
+    /// `true` if the queue overflowed: the log has to be read once more.
     overflowed: bool,
-    /// Whether events are applied without being reported: our log has them already.
+    /// `true` if events are applied without being reported: our log has them already.
     silent: bool,
-    /// Whether the events that are read are of the past before the gateway knew the session.
+    /// `true` if the events that are read are of the past before the gateway knew the session.
     past: bool,
-    /// It works.
+    /// Set while the session works.
     busy: bool,
-    /// How many pauses of [`SOON`] are left for it to continue.
+    /// The number of pauses of [`SOON`] that are left for it to continue.
     unsure: u8,
     /// The answer of ours that OpenCode may apply to other questions, too.
     spread: Option<&'static str>,
@@ -205,9 +205,9 @@ struct Prompt {
     id: String,
     /// The checksum of its text, to recognize it if the id is lost.
     text: u64,
-    /// Whether it is in OpenCode's inbox.
+    /// `true` if it is in OpenCode's inbox.
     taken: bool,
-    /// Whether OpenCode has begun with it.
+    /// `true` if OpenCode has begun with it.
     seen: bool,
 }
 

@@ -34,7 +34,7 @@ struct Stage {
     made: Vec<(String, Value)>,
     /// Replies in place of the double's own: by method and path.
     odd: BTreeMap<String, (u16, String)>,
-    /// Whether the route of the log is that of the first releases.
+    /// `true` if the route of the log is that of the first releases.
     older: bool,
     /// All events that the gateway got, except checkpoints.
     received: Vec<RuntimeEvent>,
@@ -306,7 +306,7 @@ fn words(events: &[RuntimeEvent]) -> String {
     all
 }
 
-/// These events in short form.
+/// Returns events in short form.
 fn short(events: &[RuntimeEvent]) -> Vec<String> {
     events
         .iter()

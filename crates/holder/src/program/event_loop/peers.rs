@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Whether the peer runs as our own user. Where the kernel does not report the user, the folder's and the socket's modes protect it.
+/// Returns whether the peer runs as our own user. Where the kernel does not report the user, the folder's and the socket's modes protect
+/// it.
 pub(super) fn is_own_user(stream: &UnixStream) -> bool {
     #[cfg(target_os = "linux")]
     return rustix::net::sockopt::socket_peercred(stream)
@@ -35,11 +36,11 @@ pub(super) struct Gateway {
     pub(super) broken_sent: bool,
     pub(super) closed_sent: bool,
     pub(super) exited_sent: bool,
-    /// Whether the stream is full: it is written to when poll reports room.
+    /// `true` if the stream is full: it is written to when poll reports room.
     pub(super) blocked: bool,
-    /// Whether writing failed; messages from the gateway are still handled.
+    /// `true` if writing failed; messages from the gateway are still handled.
     pub(super) write_failed: bool,
-    /// When the gateway last read or sent something.
+    /// The time when the gateway last read or sent something.
     pub(super) last_progress: Instant,
 }
 
