@@ -1,7 +1,10 @@
 //! The enrolled devices: checking a token, one-time codes, enrolling, renaming, revoking. All of them work on one list under
 //! one lock.
 
-use parking_lot::{Mutex, MutexGuard};
+mod agents;
+mod enrol;
+mod local;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,15 +14,20 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use futures_util::future::BoxFuture;
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use parking_lot::Mutex;
 use tokio::sync::watch;
-use unicode_general_category::{GeneralCategory, get_general_category};
 
-use super::agents::AgentTokens;
+pub use agents::AGENTS_FOLDER;
+use agents::AgentTokens;
+pub use enrol::{BegunPairing, FetchedPairing, SHARE_LIFE};
+pub use local::{browser_id, redirect};
+
+use super::device_name::valid_name;
+use super::grants::valid_grant;
 use super::limiter::{Limiter, Tries};
-use super::pairing::{PairingFault, Pairings};
-use super::token::{self, Hash};
-use super::{Admin, Caller, Device, DeviceKind, Grant, Permit, Target, local};
+use super::pairing::Pairings;
+use super::token::{self, Hash, find};
+use super::{Admin, AuthError, Caller, Device, DeviceKind, Grant, Permit, Target};
 use plexus_protocol::api::devices::{DeviceView, OneTimeCode};
 use plexus_protocol::{DeviceId, Risk, RuntimeId, Scope, Timestamp};
 use plexus_store::DeviceChange;
@@ -36,12 +44,8 @@ const CODE_LIFE: Duration = Duration::from_secs(120);
 const CODE_BYTES: usize = 17;
 /// Shortest time between two stored `last_seen_at` of a device, in milliseconds.
 const SEEN_STORED_EVERY: i64 = 600_000;
-/// Longest name of a device, in characters.
-pub(super) const NAME_CHARS: usize = 64;
 /// Most devices that a refusal names.
 const NAMED: usize = 5;
-/// Most runtimes or sessions that a grant names.
-const GRANT_NAMES: usize = 256;
 /// The identifier of the local administrator, whose token is the file in the state folder.
 const LOCAL: &str = "d_local";
 /// The identifier of a client that watches without a token; no enrolled device has it.
@@ -49,56 +53,6 @@ const SAME_USER: &str = "d_neighbour";
 
 /// Writes or deletes a device's row through the log's writer, the only one that commits. The error is a text for people.
 pub type PersistDevice = Arc<dyn Fn(DeviceChange) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
-
-/// The reason why a call of [`Auth`] failed.
-#[derive(Debug, thiserror::Error)]
-pub enum AuthError {
-    /// The state folder or the token file is not safe to use. The text has the cause and the fix.
-    #[error("{}: {}", .0.display(), .1)]
-    Unsafe(PathBuf, String),
-    /// The state folder or a file in it cannot be read or written.
-    #[error("{}: {}", .0.display(), .1)]
-    File(PathBuf, String),
-    /// No gateway ever started in this state folder.
-    #[error("{} does not exist: start the gateway with `plexus serve` first", .0.display())]
-    NoToken(PathBuf),
-    /// The system's random number generator failed.
-    #[error("the system provides no random numbers: {0}")]
-    Random(String),
-    /// A device's row cannot be read.
-    #[error("the record of a device is damaged: {0}")]
-    BadRow(String),
-    /// The change could not be stored.
-    #[error("the change to the devices cannot be stored: {0}")]
-    Storage(String),
-    /// The code is unknown, used or expired. Clients do not learn which.
-    #[error("the code is wrong, used or expired: ask for a new one")]
-    BadCode,
-    /// No such device.
-    #[error("there is no device {0}")]
-    NoDevice(DeviceId),
-    /// The local administrator cannot be changed.
-    #[error("this machine's own administrator cannot be {0}")]
-    Local(&'static str),
-    /// A link to a session has no such rights.
-    #[error("a link to a session cannot do this: {0}")]
-    Share(&'static str),
-    /// The pairing cannot continue.
-    #[error("{0}")]
-    Pairing(PairingFault),
-    /// Too many wrong codes were tried, so none is checked now.
-    #[error("too many wrong codes: wait {} s, then start again", .0.as_secs().saturating_add(1))]
-    TooMany(Duration),
-    /// The call is invalid. The text has the cause and the fix.
-    #[error("{0}")]
-    Invalid(String),
-}
-
-impl AuthError {
-    pub(super) fn file(path: &Path, error: &std::io::Error) -> Self {
-        Self::File(path.into(), error.to_string())
-    }
-}
 
 /// The devices and the codes. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -110,7 +64,7 @@ pub(super) struct AuthShared {
     /// The state folder.
     pub(super) home: PathBuf,
     pub(super) devices: ArcSwap<Vec<DeviceEntry>>,
-    pub(super) agents: AgentTokens,
+    agents: AgentTokens,
     pub(super) codes: Mutex<Vec<WaitingCode>>,
     pub(super) pairings: Mutex<Pairings>,
     /// Counts the changes to pairings.
@@ -302,7 +256,7 @@ impl Auth {
 
     /// Counts a failed authentication. `Some(wait)` if this address failed too often; a valid token still works.
     pub fn failed(&self, address: IpAddr) -> Option<Duration> {
-        lock(&self.shared.limiter).failed(address, Instant::now())
+        self.shared.limiter.lock().failed(address, Instant::now())
     }
 
     /// Counts revocations. A handler that serves a device calls [`is_enrolled`](Self::is_enrolled) after a change, and closes if
@@ -356,7 +310,7 @@ impl Auth {
         let (grant, life) = (valid_grant(grant)?, life.min(CODE_LIFE));
         let code = token::random_text::<CODE_BYTES>()?;
         let (hash, now) = (token::hash(&code), Instant::now());
-        let mut codes = lock(&self.shared.codes);
+        let mut codes = self.shared.codes.lock();
         codes.retain(|waiting| waiting.until > now);
         if codes.len() >= CODES {
             self.shared.used(&codes.remove(0).hash);
@@ -371,7 +325,7 @@ impl Auth {
     /// Uses up a one-time code for a browser that is enrolled already, if the code would make an equal device.
     pub fn redeem_again(&self, caller: &Caller, code: &str) -> bool {
         let hash = token::hash(code);
-        let mut codes = lock(&self.shared.codes);
+        let mut codes = self.shared.codes.lock();
         let Some(found) = find(codes.iter().map(|waiting| &waiting.hash), &hash) else { return false };
         let device = caller.device();
         let same = codes[found].until > Instant::now()
@@ -400,7 +354,7 @@ impl Auth {
         let name = valid_name(name)?;
         let hash = token::hash(code);
         let waiting = {
-            let mut codes = lock(&self.shared.codes);
+            let mut codes = self.shared.codes.lock();
             let found = find(codes.iter().map(|waiting| &waiting.hash), &hash).ok_or(AuthError::BadCode)?;
             codes.remove(found)
         };
@@ -686,74 +640,11 @@ fn swap(place: &AtomicI64, old: i64, new: i64) -> bool {
     place.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// The index of `wanted` in `hashes`. Reads every byte of all of them, found or not.
-pub(super) fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
-    let (mut found, mut index) = (Choice::from(0), 0u64);
-    for (n, hash) in hashes.enumerate() {
-        let same = hash.ct_eq(wanted);
-        index.conditional_assign(&(n as u64), same);
-        found |= same;
-    }
-    bool::from(found).then_some(usize::try_from(index).unwrap_or_default())
-}
-
 fn local_stays(id: &DeviceId, what: &'static str) -> Result<(), AuthError> {
     if id.as_str() == LOCAL {
         return Err(AuthError::Local(what));
     }
     Ok(())
-}
-
-pub(super) fn valid_name(name: &str) -> Result<String, AuthError> {
-    use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned};
-    let name = name.trim();
-    let bad = |c: char| {
-        matches!(
-            get_general_category(c),
-            Control | Format | LineSeparator | ParagraphSeparator | PrivateUse | Surrogate | Unassigned
-        )
-    };
-    if name.is_empty() || name.chars().count() > NAME_CHARS || name.chars().any(bad) {
-        return Err(AuthError::Invalid(format!("a device's name is 1 to {NAME_CHARS} visible characters")));
-    }
-    Ok(name.into())
-}
-
-pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
-    grant.scopes.sort_unstable();
-    grant.scopes.dedup();
-    let names = |some: Option<usize>| some.is_none_or(|count| (1..=GRANT_NAMES).contains(&count));
-    if grant.scopes.is_empty() {
-        let all: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
-        return Err(AuthError::Invalid(format!("a device needs at least one of the scopes {}", all.join(", "))));
-    }
-    if grant.scopes.contains(&Scope::Ui) {
-        return Err(AuthError::Invalid("the scope `ui` is for agents alone: a device that may prompt may draw".into()));
-    }
-    if grant.scopes.contains(&Scope::Type) && (grant.runtimes.is_some() || grant.sessions.is_some()) {
-        return Err(AuthError::Invalid(
-            "the scope `type` is for all terminals, which belong to no runtime and no session: leave out `runtimes` \
-             and `sessions`, or the scope"
-                .into(),
-        ));
-    }
-    if grant.scopes.contains(&Scope::Type) && grant.approve_up_to.is_some_and(|up_to| up_to < Risk::Danger) {
-        return Err(AuthError::Invalid(
-            "whoever types in a terminal can run anything: with the scope `type`, `approve_up_to` must be `danger`, or \
-             left out"
-                .into(),
-        ));
-    }
-    if !names(grant.runtimes.as_ref().map(Vec::len)) || !names(grant.sessions.as_ref().map(Vec::len)) {
-        return Err(AuthError::Invalid(format!(
-            "`runtimes` and `sessions` must have 1 to {GRANT_NAMES} entries; leave them out to allow all"
-        )));
-    }
-    Ok(grant)
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]

@@ -5,9 +5,47 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::devices::valid_name;
+use super::AuthError;
+use super::device_name::valid_name;
 use plexus_protocol::api::devices::{DeviceKind, Grant, Target};
-use plexus_protocol::{DeviceId, Resolver, RuntimeId, Scope, SessionId, Timestamp};
+use plexus_protocol::{DeviceId, Resolver, Risk, RuntimeId, Scope, SessionId, Timestamp};
+
+/// Most runtimes or sessions that a grant names.
+const GRANT_NAMES: usize = 256;
+
+/// Checks a grant that somebody sent; sorts its scopes.
+pub(super) fn valid_grant(mut grant: Grant) -> Result<Grant, AuthError> {
+    grant.scopes.sort_unstable();
+    grant.scopes.dedup();
+    let names = |some: Option<usize>| some.is_none_or(|count| (1..=GRANT_NAMES).contains(&count));
+    if grant.scopes.is_empty() {
+        let all: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+        return Err(AuthError::Invalid(format!("a device needs at least one of the scopes {}", all.join(", "))));
+    }
+    if grant.scopes.contains(&Scope::Ui) {
+        return Err(AuthError::Invalid("the scope `ui` is for agents alone: a device that may prompt may draw".into()));
+    }
+    if grant.scopes.contains(&Scope::Type) && (grant.runtimes.is_some() || grant.sessions.is_some()) {
+        return Err(AuthError::Invalid(
+            "the scope `type` is for all terminals, which belong to no runtime and no session: leave out `runtimes` \
+             and `sessions`, or the scope"
+                .into(),
+        ));
+    }
+    if grant.scopes.contains(&Scope::Type) && grant.approve_up_to.is_some_and(|up_to| up_to < Risk::Danger) {
+        return Err(AuthError::Invalid(
+            "whoever types in a terminal can run anything: with the scope `type`, `approve_up_to` must be `danger`, or \
+             left out"
+                .into(),
+        ));
+    }
+    if !names(grant.runtimes.as_ref().map(Vec::len)) || !names(grant.sessions.as_ref().map(Vec::len)) {
+        return Err(AuthError::Invalid(format!(
+            "`runtimes` and `sessions` must have 1 to {GRANT_NAMES} entries; leave them out to allow all"
+        )));
+    }
+    Ok(grant)
+}
 
 /// An enrolled client installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

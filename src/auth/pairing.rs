@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::token::{Hash, hash};
-use super::{Device, Grant};
+use super::token::{Hash, find, hash};
+use super::{Device, Grant, PairingFault};
 use plexus_protocol::api::pairing::{PairingState, PairingView, PhoneTicket};
 use plexus_protocol::{DeviceId, Timestamp};
 
@@ -63,29 +63,6 @@ pub struct Invitation {
     pub name: Option<String>,
     /// The time when the pairing expires.
     pub expires_at: Timestamp,
-}
-
-/// The reason why a pairing cannot continue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PairingFault {
-    /// There is no such pairing, or it ended long ago or before a restart.
-    #[error("there is no such pairing: start a new one")]
-    Unknown,
-    /// No phone has joined yet.
-    #[error("no device has joined yet: there is nothing to confirm")]
-    NotJoined,
-    /// The number differs from the phone's.
-    #[error("the device shows a different number: refuse it unless both numbers are equal")]
-    WrongNumber,
-    /// The pairing is confirmed already.
-    #[error("this pairing is already confirmed: to undo it, revoke the device")]
-    Confirmed,
-    /// The computer refused.
-    #[error("the pairing was refused on the computer")]
-    Refused,
-    /// The pairing expired.
-    #[error("this pairing has expired: start a new one")]
-    Expired,
 }
 
 /// The answer to a phone's ticket.
@@ -211,7 +188,7 @@ impl Pairings {
     /// The pairing that waits for this code. Compares with all of them, found or not.
     fn by_code(&mut self, code: &str, now: Instant) -> Option<&mut Pairing> {
         let code = short_code(code)?;
-        let found = super::devices::find(self.all.iter().map(|one| &one.code), &hash(&code))?;
+        let found = find(self.all.iter().map(|one| &one.code), &hash(&code))?;
         self.all.get_mut(found).filter(|one| one.state(now) == PairingState::Waiting)
     }
 
@@ -303,7 +280,7 @@ impl Pairings {
     pub(super) fn collect(&mut self, ticket: &str, now: Instant) -> Result<Collected, PairingFault> {
         const NOBODY: Hash = [0; 32];
         let tickets = self.all.iter().map(|one| one.phone().map_or(&NOBODY, |phone| &phone.ticket));
-        let found = super::devices::find(tickets, &hash(ticket)).ok_or(PairingFault::Unknown)?;
+        let found = find(tickets, &hash(ticket)).ok_or(PairingFault::Unknown)?;
         let one = self.all.get_mut(found).ok_or(PairingFault::Expired)?;
         let state = one.state(now);
         let last = one.until + COLLECT;

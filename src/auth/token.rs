@@ -8,7 +8,7 @@ use std::path::Path;
 use data_encoding::BASE32_NOPAD;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq as _;
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
 use super::AuthError;
 use plexus_protocol::Timestamp;
@@ -47,6 +47,17 @@ pub fn csrf(token: &str) -> String {
 /// Returns whether two secrets are equal. Takes the same time for all of the same length.
 pub fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
+}
+
+/// The index of `wanted` in `hashes`. Reads every byte of all of them, found or not.
+pub(super) fn find<'a>(hashes: impl Iterator<Item = &'a Hash>, wanted: &Hash) -> Option<usize> {
+    let (mut found, mut index) = (Choice::from(0), 0u64);
+    for (n, hash) in hashes.enumerate() {
+        let same = hash.ct_eq(wanted);
+        index.conditional_assign(&(n as u64), same);
+        found |= same;
+    }
+    bool::from(found).then_some(usize::try_from(index).unwrap_or_default())
 }
 
 /// `N` bytes of the kernel's randomness, in lower-case base32.

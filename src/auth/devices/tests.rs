@@ -1,5 +1,5 @@
-use super::super::{Target, read_token};
 use super::*;
+use crate::{Target, read_token};
 
 type Kept = Arc<Mutex<Vec<DeviceChange>>>;
 
@@ -21,7 +21,7 @@ impl Fixture {
             let outcome = if disk_full.load(Ordering::SeqCst) {
                 Err("no space".to_owned())
             } else {
-                lock(&to).push(change);
+                to.lock().push(change);
                 Ok(())
             };
             Box::pin(std::future::ready(outcome))
@@ -88,7 +88,9 @@ async fn code_works_once_and_its_device_survives_a_restart() {
     assert_eq!(fixture.auth.check(&token).unwrap().device().device_id, device.device_id);
     assert!(fixture.auth.check(&token).unwrap().permit::<Admin>(Target::Gateway).is_err());
 
-    let rows: Vec<Vec<u8>> = lock(&fixture.kept)
+    let rows: Vec<Vec<u8>> = fixture
+        .kept
+        .lock()
         .iter()
         .filter_map(|change| match change {
             DeviceChange::Put { body, .. } => Some(body.clone()),
@@ -107,11 +109,11 @@ async fn codes_expire_and_their_number_is_bounded() {
     let dead = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::ZERO).unwrap();
     assert!(matches!(fixture.auth.redeem(&dead.code, "phone", None).await, Err(AuthError::BadCode)));
     let long = fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(9999)).unwrap();
-    assert!(lock(&fixture.auth.shared.codes)[0].until <= Instant::now() + CODE_LIFE);
+    assert!(fixture.auth.shared.codes.lock()[0].until <= Instant::now() + CODE_LIFE);
     for _ in 0..CODES {
         fixture.auth.mint_code(&fixture.admin(), watcher(), Duration::from_secs(60)).unwrap();
     }
-    assert_eq!(lock(&fixture.auth.shared.codes).len(), CODES);
+    assert_eq!(fixture.auth.shared.codes.lock().len(), CODES);
     assert!(matches!(fixture.auth.redeem(&long.code, "phone", None).await, Err(AuthError::BadCode)), "the oldest went");
 }
 
@@ -132,7 +134,7 @@ async fn revoked_device_is_refused_at_once_even_on_a_full_disk() {
     fixture.full.store(false, Ordering::SeqCst);
     fixture.auth.revoke(&fixture.admin(), &device.device_id).await.unwrap();
     let delete = DeviceChange::Delete { device_id: device.device_id.as_str().into() };
-    assert_eq!(lock(&fixture.kept).last(), Some(&delete), "asking again wrote it down");
+    assert_eq!(fixture.kept.lock().last(), Some(&delete), "asking again wrote it down");
     let gone = fixture.auth.revoke(&fixture.admin(), &device.device_id).await;
     assert!(matches!(gone, Err(AuthError::NoDevice(_))));
 }

@@ -13,9 +13,9 @@ use data_encoding::HEXLOWER;
 use parking_lot::RwLock;
 use rustix::fs::OFlags;
 
-use super::grants::Caller;
-use super::token::{self, Hash};
-use super::{Auth, AuthError, Device, DeviceKind, Grant};
+use super::Auth;
+use crate::token::{self, Hash};
+use crate::{AuthError, Caller, Device, DeviceKind, Grant};
 use plexus_protocol::{DeviceId, Scope, SessionId};
 
 /// The folder of the tokens, in the state folder; a file's name is its session.

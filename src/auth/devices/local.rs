@@ -13,9 +13,10 @@ use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
 
-use super::devices::{AuthShared, DeviceEntry, NAME_CHARS};
-use super::token::{self, Hash};
-use super::{Admin, Auth, AuthError, Device, Permit};
+use super::{Auth, AuthShared, DeviceEntry};
+use crate::device_name::NAME_CHARS;
+use crate::token::{self, Hash};
+use crate::{Admin, AuthError, Device, Permit};
 use plexus_protocol::{DeviceId, Timestamp};
 
 /// The folder of the pages, in the state folder.
@@ -217,8 +218,8 @@ mod tests {
     use parking_lot::Mutex;
     use std::os::unix::fs::MetadataExt as _;
 
-    use super::super::{Grant, PersistDevice, Target, read_token};
     use super::*;
+    use crate::{Grant, PersistDevice, Target, read_token};
     use plexus_protocol::api::devices::DeviceView;
     use plexus_store::DeviceChange;
 
@@ -283,7 +284,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (auth, permit, _) = opened(dir.path(), &[]);
         let (first, token) = signed_in(&auth, &permit, "first").await;
-        let caller = auth.check_cookie(&token, super::super::CookieSite::Origin(ORIGIN)).unwrap();
+        let caller = auth.check_cookie(&token, crate::CookieSite::Origin(ORIGIN)).unwrap();
         let online = auth.online(&caller);
         for n in 0..20 {
             signed_in(&auth, &permit, &format!("n{n}")).await;
@@ -312,7 +313,7 @@ mod tests {
             let device = Device { created_at: days(90), last_seen_at: seen, ..(*device).clone() };
             [serde_json::to_vec(&device).unwrap()]
         };
-        let site = super::super::CookieSite::Origin(ORIGIN);
+        let site = crate::CookieSite::Origin(ORIGIN);
         for (seen, stays) in [(None, false), (Some(days(31)), false), (Some(days(29)), true)] {
             let (auth, _, kept) = opened(dir.path(), &aged(seen));
             assert_eq!(auth.check_cookie(&token, site).is_some(), stays, "{seen:?}");
@@ -359,7 +360,7 @@ mod tests {
             auth.one_per_browser(&device, browser).await.unwrap();
             tokens.push(token);
         }
-        let site = super::super::CookieSite::Origin(ORIGIN);
+        let site = crate::CookieSite::Origin(ORIGIN);
         let works = |token: &String| auth.check_cookie(token, site).is_some();
         assert_eq!(tokens.iter().map(works).collect::<Vec<_>>(), [false, true, true, true, true]);
         let local = auth.devices(&permit).into_iter().filter(|one| one.local_browser).map(|one| one.name);

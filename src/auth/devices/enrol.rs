@@ -7,9 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::devices::{AuthShared, NewDeviceEntry, lock, valid_grant, valid_name};
-use super::pairing::{self, Collected, Invitation, PairingFault};
-use super::{Admin, Auth, AuthError, Device, DeviceKind, Grant, Permit, token};
+use super::{Auth, AuthShared, NewDeviceEntry};
+use crate::device_name::valid_name;
+use crate::grants::valid_grant;
+use crate::pairing::{self, Collected, Invitation};
+use crate::{Admin, AuthError, Device, DeviceKind, Grant, PairingFault, Permit, token};
 use plexus_protocol::api::pairing::{PairingState, PairingView, PhoneTicket};
 use plexus_protocol::{DeviceId, Scope, SessionId, Timestamp};
 
@@ -65,7 +67,7 @@ impl Auth {
         let (grant, name) = (valid_grant(grant)?, name.map(valid_name).transpose()?);
         let code = pairing::code(&random::<64>()?).ok_or_else(no_usable_bytes)?;
         let pairing_id = format!("p_{}", token::random_text::<SECRET_BYTES>()?);
-        let mut all = lock(&self.shared.pairings);
+        let mut all = self.shared.pairings.lock();
         all.begin(pairing_id.clone(), &code, grant, name, (Instant::now(), SystemTime::now().into()));
         let expires_at = all.view(&pairing_id, Instant::now())?.expires_at;
         Ok(BegunPairing { pairing_id, code, expires_at })
@@ -76,7 +78,7 @@ impl Auth {
     /// # Errors
     /// [`AuthError::BadCode`]; [`AuthError::TooMany`] after too many wrong codes, even for a right one.
     pub fn find(&self, from: IpAddr, code: &str) -> Result<Invitation, AuthError> {
-        self.try_code(from, || lock(&self.shared.pairings).find(code, Instant::now()))
+        self.try_code(from, || self.shared.pairings.lock().find(code, Instant::now()))
     }
 
     /// Joins a phone, which uses up the code. With an `origin` the device is a browser, as in [`redeem`](Self::redeem).
@@ -87,7 +89,7 @@ impl Auth {
         let name = valid_name(name)?;
         let number = random::<64>()?.into_iter().find_map(pairing::number).ok_or_else(no_usable_bytes)?;
         let secret = (format!("t_{}", token::random_text::<SECRET_BYTES>()?), number);
-        let join = || lock(&self.shared.pairings).join(code, name, origin, secret, Instant::now());
+        let join = || self.shared.pairings.lock().join(code, name, origin, secret, Instant::now());
         let ticket = self.try_code(from, join)?;
         self.paired();
         Ok(ticket)
@@ -95,7 +97,7 @@ impl Auth {
 
     /// Tries a short code. Since it could be guessed, after a few wrong ones no code is accepted for a while.
     fn try_code<T>(&self, from: IpAddr, good: impl FnOnce() -> Option<T>) -> Result<T, AuthError> {
-        let mut tries = lock(&self.shared.tries);
+        let mut tries = self.shared.tries.lock();
         let now = Instant::now();
         if let Some(wait) = tries.blocked(from, now) {
             return Err(AuthError::TooMany(wait));
@@ -117,7 +119,7 @@ impl Auth {
         let mut changed = self.shared.paired.subscribe();
         let until = tokio::time::Instant::now() + wait;
         loop {
-            let view = lock(&self.shared.pairings).view(id, Instant::now())?;
+            let view = self.shared.pairings.lock().view(id, Instant::now())?;
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             if view.state != known || left.is_zero() || !tick(&mut changed, left).await {
                 return Ok(view);
@@ -130,14 +132,14 @@ impl Auth {
     /// # Errors
     /// [`AuthError::Pairing`]; [`AuthError::Invalid`] and [`AuthError::Storage`] if the device cannot be enrolled: retry.
     pub async fn confirm(&self, _permit: &Permit<Admin>, id: &str, number: u8) -> Result<PairingView, AuthError> {
-        let approved = lock(&self.shared.pairings).approve(id, number, Instant::now())?;
+        let approved = self.shared.pairings.lock().approve(id, number, Instant::now())?;
         // A task of its own: a client that hangs up now does not interrupt the enrolment.
         let (auth, name) = (self.clone(), id.to_owned());
         let enrolled = tokio::spawn(async move {
             let new =
                 NewDeviceEntry { origin: approved.origin, ..NewDeviceEntry::plain(approved.name, approved.grant) };
             let enrolled = auth.put(new).await;
-            lock(&auth.shared.pairings).enrolment_done(&name, enrolled.as_ref().ok().cloned());
+            auth.shared.pairings.lock().enrolment_done(&name, enrolled.as_ref().ok().cloned());
             auth.paired();
             if enrolled.is_ok() {
                 tokio::spawn(drop_unfetched(Arc::downgrade(&auth.shared), name));
@@ -145,7 +147,7 @@ impl Auth {
             enrolled.map(drop)
         });
         enrolled.await.map_err(|error| AuthError::Storage(error.to_string()))??;
-        Ok(lock(&self.shared.pairings).view(id, Instant::now())?)
+        Ok(self.shared.pairings.lock().view(id, Instant::now())?)
     }
 
     /// Refuses for the computer, before or after a phone joined.
@@ -153,7 +155,7 @@ impl Auth {
     /// # Errors
     /// [`AuthError::Pairing`] if there is no such pairing, or it is confirmed.
     pub fn refuse(&self, _permit: &Permit<Admin>, id: &str) -> Result<(), AuthError> {
-        lock(&self.shared.pairings).refuse(id, Instant::now())?;
+        self.shared.pairings.lock().refuse(id, Instant::now())?;
         self.paired();
         Ok(())
     }
@@ -166,7 +168,7 @@ impl Auth {
         let mut changed = self.shared.paired.subscribe();
         let until = tokio::time::Instant::now() + wait;
         loop {
-            match lock(&self.shared.pairings).collect(ticket, Instant::now())? {
+            match self.shared.pairings.lock().collect(ticket, Instant::now())? {
                 Collected::Given(device, token) => return Ok(FetchedPairing::Given(device, token)),
                 Collected::Waiting => {}
             }
@@ -219,7 +221,7 @@ async fn tick(changed: &mut watch::Receiver<u64>, most: Duration) -> bool {
 async fn drop_unfetched(shared: Weak<AuthShared>, pairing: String) {
     tokio::time::sleep(pairing::PAIRING_LIFE + pairing::COLLECT).await;
     let Some(auth) = shared.upgrade().map(|shared| Auth { shared }) else { return };
-    let lost = lock(&auth.shared.pairings).drop_unfetched(&pairing);
+    let lost = auth.shared.pairings.lock().drop_unfetched(&pairing);
     if let Some(device) = lost {
         tracing::info!(device_id = %device, "a confirmed device never fetched its token and is removed");
         let _ = auth.remove(&device).await;
