@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// The message at the end of a run whose prompt never reached OpenCode.
+const NOT_ACCEPTED: &str = "the connection was lost before OpenCode accepted the prompt";
+
 /// The reported part of a session: its checkpoint.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -81,7 +84,10 @@ impl OpenCode2 {
             }
         }
         match body {
-            Ok(body) => self.replay(native, &body, out),
+            Ok(body) => {
+                self.end_lost_prompt(native, &body, out);
+                self.replay(native, &body, out);
+            }
             Err(why) => {
                 let what = format!("the events of this session from that time could not be read: {why}");
                 out.events
@@ -124,12 +130,35 @@ impl OpenCode2 {
         self.get(Pending::Forms { native: native.clone() }, path(native, "/form"), out);
     }
 
+    /// Ends the run of a prompt that never reached OpenCode. This happens before the log is replayed: the work in the log is another
+    /// client's, and becomes a run of its own.
+    fn end_lost_prompt(&mut self, native: &NativeId, log: &Bytes, out: &mut Outbox) {
+        if self.waits_for_prompt(native) {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(native) else { return };
+        let unsent = |prompt: &&Prompt| !prompt.taken && !prompt.seen;
+        let Some(prompt) = session.progress.prompt.as_ref().filter(unsent) else { return };
+        // The events that overflowed the queue are in the log that is read next.
+        if session.busy || session.overflowed || prompt.is_in(log_frames(log).chain(session.queue.iter().cloned())) {
+            return;
+        }
+        let progress = &mut session.progress;
+        (progress.cancelled, progress.withdrawn, progress.error, progress.finish) = (false, false, None, None);
+        if let Some(Prompt { ticket, .. }) = progress.prompt.take() {
+            out.events.push(RuntimeEvent::Ended { native: native.clone(), ticket, end: failed(NOT_ACCEPTED) });
+        }
+    }
+
+    /// Returns whether the reply to a prompt of a session is still to come.
+    fn waits_for_prompt(&self, native: &NativeId) -> bool {
+        self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native))
+    }
+
     /// Applies the events of a log, given as the body of an event stream.
     fn replay(&mut self, native: &NativeId, body: &Bytes, out: &mut Outbox) {
         let until = self.queued_from(native);
-        for line in body.split(|byte| *byte == b'\n') {
-            let Some(text) = line.trim_ascii_end().strip_prefix(b"data:") else { continue };
-            let frame = body.slice_ref(text.trim_ascii());
+        for frame in log_frames(body) {
             match parse(&frame) {
                 Some(event) if event.sort.starts_with("log.") => {
                     let seq = event.seq.filter(|_| until.is_none());
@@ -150,15 +179,14 @@ impl OpenCode2 {
 
     /// A session was read: checks whether what it waits for is still to come.
     fn check_progress(&mut self, native: &NativeId, out: &mut Outbox) {
-        let waits = self.pending.values().any(|p| matches!(p, Pending::Prompt { native: n, .. } if n == native));
+        let waits = self.waits_for_prompt(native);
         let active = self.active.contains(native);
         let Some(session) = self.sessions.get_mut(native) else { return };
         let progress = &session.progress;
         let lost = progress.prompt.as_ref().is_some_and(|prompt| !prompt.taken && !prompt.seen) && !waits;
         let outstanding = progress.prompt.as_ref().is_some_and(|prompt| prompt.taken || prompt.seen) || progress.began;
         if lost && !session.busy {
-            let why = "the connection was lost before OpenCode accepted the prompt";
-            return self.end(native, None, events::End::Failed(Some(why.into())), out);
+            return self.end(native, None, events::End::Failed(Some(NOT_ACCEPTED.into())), out);
         }
         if !outstanding {
             return;
@@ -207,6 +235,12 @@ impl OpenCode2 {
             }
         }
     }
+}
+
+/// Returns the events of a log, given as the body of an event stream.
+fn log_frames(body: &Bytes) -> impl Iterator<Item = Bytes> {
+    let lines = body.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| Some(body.slice_ref(line.trim_ascii_end().strip_prefix(b"data:")?.trim_ascii())))
 }
 
 impl Progress {

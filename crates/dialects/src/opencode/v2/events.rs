@@ -619,6 +619,28 @@ fn kind_of(sort: &str) -> Kind {
     if sort.starts_with("reasoning") { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk }
 }
 
+impl super::Prompt {
+    /// Returns whether one of these events shows that OpenCode has the prompt.
+    pub(super) fn is_in(&self, frames: impl Iterator<Item = Bytes>) -> bool {
+        let mut progress = Progress { prompt: Some(self.clone()), ..Progress::default() };
+        frames.into_iter().any(|frame| {
+            let Some((event, data)) =
+                parse(&frame).and_then(|event| Some((event.sort, object::<Data<'_>>(event.data?)?)))
+            else {
+                return false;
+            };
+            match (event.strip_prefix("session.").unwrap_or(&event), data.inbox) {
+                ("inbox.enqueued" | "input.admitted" | "prompt.admitted", Some(id)) => {
+                    progress.enqueued(id, data.item.or(data.input).or(data.prompt));
+                }
+                ("inbox.delivered" | "input.promoted" | "prompt.promoted", Some(id)) if id == self.id => return true,
+                _ => {}
+            }
+            progress.prompt.as_ref().is_some_and(|prompt| prompt.taken)
+        })
+    }
+}
+
 impl Progress {
     /// A run that the gateway did not start begins.
     fn begin(&mut self) {

@@ -695,6 +695,47 @@ fn opencode2_reports_a_lost_prompt() {
 }
 
 #[test]
+fn opencode2_lost_prompt_ends_before_work_of_another_client_is_reported() {
+    for ended in [true, false] {
+        let mut stage = Stage::open();
+        // The gateway ends before the prompt is sent; another client prompts before the next gateway reads the log.
+        stage.rig.prompt(7, "ses_1", "hello");
+        stage.enqueue("msg_theirs", "from the terminal");
+        stage.begin();
+        stage.text("msg_a", &["Hi."]);
+        if ended {
+            stage.end("succeeded", json!({}));
+        }
+        stage.another_gateway(Some((7, "hello")), &[]);
+        let mut expected =
+            vec!["opened", "ended 7 Error", "began", "user_message_chunk from the terminal", "agent_message_chunk Hi."];
+        expected.extend(ended.then_some("done Completed"));
+        let events = short(&stage.events());
+        let opened = events.iter().position(|event| event == "opened").unwrap();
+        assert_eq!(events[opened..], expected);
+    }
+}
+
+#[test]
+fn opencode2_accepted_prompt_behind_work_of_another_client_is_not_lost() {
+    let mut stage = Stage::open();
+    stage.rig.prompt(7, "ses_1", "hello");
+    let id = stage.rig.fetches.iter().find_map(|fetch| parsed(fetch.body.as_ref()?)["id"].as_str().map(str::to_owned));
+    stage.enqueue("msg_theirs", "from the terminal");
+    stage.begin();
+    // OpenCode accepted the prompt, but its reply did not reach the gateway.
+    stage.enqueue(&id.unwrap(), "hello");
+    stage.text("msg_a", &["Hi."]);
+    stage.end("succeeded", json!({}));
+    stage.another_gateway(Some((7, "hello")), &[]);
+    assert!(!short(&stage.events()).iter().any(|event| event.starts_with("ended 7")));
+    stage.begin();
+    stage.end("succeeded", json!({}));
+    stage.serve();
+    assert_eq!(short(&stage.events()), ["ended 7 Completed"]);
+}
+
+#[test]
 fn opencode2_takeover_continues_where_the_last_gateway_stopped() {
     let mut stage = Stage::open();
     stage.rig.prompt(7, "ses_1", "hello");
