@@ -81,7 +81,7 @@ pub struct Running {
     pub url: String,
     /// The process id.
     pub pid: u32,
-    /// When the gateway started.
+    /// The time when the gateway started.
     pub started_at: Timestamp,
     /// The gateway's version.
     pub version: String,
@@ -110,7 +110,7 @@ pub struct RuntimePorts {
     pub remote_port: Option<u16>,
 }
 
-/// Why the gateway did not start.
+/// The reason why the gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another gateway runs on this state folder.
@@ -567,7 +567,7 @@ fn session_rules(config: &Config) -> SessionRules {
     }
 }
 
-/// What agents may spend before they ask.
+/// Opens the ceilings on the spending of agents.
 fn ceilings(config: &Config, home: &Path, clock: Arc<clock::WallClock>) -> Result<CeilingBook, StartError> {
     let CeilingConfig { day, session } = config.ceilings.clone();
     CeilingBook::open(home, ConfiguredCeilings { day, session }, clock).map_err(StartError::Ceilings)
@@ -721,7 +721,7 @@ async fn retain(directory: Directory, retention: RetentionRules) {
     }
 }
 
-/// What the configuration says of the access of other machines.
+/// Returns the access of other machines, as the configuration has it.
 fn configured_access(config: &Config) -> ConfiguredAccess {
     let mut hosts = config.public_hosts.clone();
     hosts.extend(config.public_hosts.iter().map(|name| format!("https://{name}")));
