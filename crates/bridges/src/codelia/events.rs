@@ -61,9 +61,9 @@ pub(super) enum UiMessage {
     /// Another notification: method and params, as JSON.
     Notify { method: &'static str, params: String },
     /// A question opened.
-    Asked(Box<Request>),
+    RequestOpened(Box<Request>),
     /// A question was closed.
-    Resolved(Outcome),
+    RequestResolved(Outcome),
 }
 
 /// The number of an event.
@@ -294,14 +294,14 @@ impl EventTranslator {
             EntryBody::RequestOpened(body) | EntryBody::RequestUpdated(body) => {
                 if let Ok(request) = serde_json::from_value::<Request>(body) {
                     self.preview(run, request.tool_call_id.as_deref(), &mut out);
-                    out.push(UiMessage::Asked(Box::new(request)));
+                    out.push(UiMessage::RequestOpened(Box::new(request)));
                 }
             }
             EntryBody::RequestResolved(body) => {
                 if !past && self.extras.gateway {
                     private_event(run, &json!({ "type": "plexus.request_resolved", "event": body }), &mut out);
                 }
-                out.push(UiMessage::Resolved(Outcome::read(&body)));
+                out.push(UiMessage::RequestResolved(Outcome::read(&body)));
             }
             EntryBody::Note(NoteKind::Error, body) => {
                 let text = body["message"].as_str().or(body["code"].as_str()).unwrap_or("something went wrong");

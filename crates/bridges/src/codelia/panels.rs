@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use plexus_protocol::answers::{self, AnswerAction, AnswerRole, Answerer, Unavailable};
 use plexus_protocol::transcript::{Decided, Outcome};
-use plexus_protocol::{Choice, Offer, Request, RequestType, Risk, ui_protocol};
+use plexus_protocol::{Answer, Choice, Offer, Request, RequestId, RequestType, Risk, ui_protocol};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -67,8 +67,8 @@ enum ShownPanel {
 pub(super) enum PanelAction {
     /// Ask the terminal UI: id, method, params.
     Ask(String, &'static str, Value),
-    /// Answer the gateway: the request, and the params of `ui.request.answer`.
-    Answer(String, Value),
+    /// Answer the request at the gateway.
+    Answer(RequestId, Box<Answer>),
     /// Show a notice.
     Notice(String),
     /// Show this text in full, before a panel that is too small for it.
@@ -128,9 +128,9 @@ impl PanelQueue {
                 }
             } else if shown.revision < request.revision {
                 // A key meant for the earlier question must not allow the changed one.
-                let (note_text, panel) = (format!("{}: read it again", shown.title), *panel);
+                let (text, panel) = (format!("{}: read it again", shown.title), *panel);
                 self.waiting.push_front(request);
-                self.show_note("The request has changed", &note_text, panel, actions);
+                self.show_note("The request has changed", &text, panel, actions);
             }
             return;
         }
@@ -202,8 +202,8 @@ impl PanelQueue {
         if request.request_id.as_str() != id {
             return;
         }
-        let (note_text, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
-        actions.push(PanelAction::Notice(note_text.clone()));
+        let (text, panel) = (format!("{}: {}", resolved.words(), request.title), *panel);
+        actions.push(PanelAction::Notice(text.clone()));
         if !self.panels.replaces {
             // The protocol takes no question back: a late answer to it decides nothing.
             self.shown = None;
@@ -211,25 +211,25 @@ impl PanelQueue {
                 self.next(actions)
             };
         }
-        let what = match resolved.decided {
+        let heading = match resolved.decided {
             Decided::Allowed | Decided::Denied | Decided::Answered => "Answered elsewhere",
             Decided::Expired | Decided::Withdrawn | Decided::Orphaned | Decided::Closed => "No longer open",
         };
-        self.show_note(what, &note_text, panel, actions);
+        self.show_note(heading, &text, panel, actions);
     }
 
     /// Replaces the shown panel by a note: any key closes it without effect.
-    fn show_note(&mut self, what: &str, note_text: &str, panel: Panel, actions: &mut Vec<PanelAction>) {
+    fn show_note(&mut self, heading: &str, text: &str, panel: Panel, actions: &mut Vec<PanelAction>) {
         self.notes += 1;
         let id = format!("plexus_word_{}", self.notes);
         let params = match panel {
             Panel::Confirm | Panel::TooRisky => json!({
-                "title": format!("{what}: {note_text}"), "message": "", "confirm_label": "Go on", "cancel_label": "Go on",
+                "title": format!("{heading}: {text}"), "message": "", "confirm_label": "Go on", "cancel_label": "Go on",
                 "danger_level": "normal", "allow_remember": false, "allow_reason": false,
             }),
-            Panel::Prompt => json!({ "title": what, "message": note_text, "multiline": false, "secret": false }),
+            Panel::Prompt => json!({ "title": heading, "message": text, "multiline": false, "secret": false }),
             Panel::Pick | Panel::Options => json!({
-                "title": format!("{what}: {note_text}"), "items": [{ "id": "on", "label": "Go on" }], "multi": false,
+                "title": format!("{heading}: {text}"), "items": [{ "id": "on", "label": "Go on" }], "multi": false,
             }),
         };
         actions.push(PanelAction::Ask(id.clone(), panel.method(), params));
@@ -254,9 +254,9 @@ impl PanelQueue {
         match self.shown.take() {
             Some(ShownPanel::Question(request, panel)) if panel_id(&request) == id => {
                 match answer(&request, panel, self.limit, result) {
-                    Ok(params) => {
-                        actions.push(match params {
-                            Some(params) => PanelAction::Answer(request.request_id.as_str().to_owned(), params),
+                    Ok(answer) => {
+                        actions.push(match answer {
+                            Some(answer) => PanelAction::Answer(request.request_id.clone(), Box::new(answer)),
                             None => PanelAction::Notice(format!(
                                 "left open, to be decided at your computer: {}",
                                 request.title
@@ -273,7 +273,7 @@ impl PanelQueue {
                     }
                 }
             }
-            Some(ShownPanel::Note(show_note)) if show_note == id => {}
+            Some(ShownPanel::Note(note)) if note == id => {}
             // An answer to a replaced panel decides nothing.
             other => {
                 self.shown = other;
@@ -292,7 +292,7 @@ impl PanelQueue {
                     request.title
                 )));
             }
-            Some(ShownPanel::Note(show_note)) if show_note == id => {}
+            Some(ShownPanel::Note(note)) if note == id => {}
             other => {
                 self.shown = other;
                 return;
@@ -450,22 +450,20 @@ fn params(request: &Request, panel: Panel, limit: Option<Risk>) -> Value {
     params
 }
 
-/// The params of `ui.request.answer`; `None` if the request is left to the user's computer.
+/// The answer to a request; `None` if the request is left to the user's computer.
 ///
 /// # Errors
 /// A message why the result is not an answer.
-fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) -> Result<Option<Value>, String> {
-    let mut params = json!({ "request_id": request.request_id });
+fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) -> Result<Option<Answer>, String> {
+    let mut answer = Answer::default();
     if !request.digest.is_empty() {
-        params["digest"] = request.digest.as_str().into();
+        answer.digest = Some(request.digest.clone());
     }
-    let decline = |params: &mut Value| match rejection(request) {
-        Some(offer) => {
-            params["option_id"] = offer.id.as_str().into();
-            Ok(())
-        }
+    let decline = || match rejection(request) {
+        Some(offer) => Ok(Some(offer.id.clone())),
         None => Err("this request cannot be denied: choose an option, or cancel the run".to_owned()),
     };
+    let text = |name: &str| result[name].as_str().map(str::to_owned);
     let no_answer = |form: &str| Err(format!("your answer was not accepted: the result must be {form}"));
     // A cancel denies every type of question.
     match panel {
@@ -485,13 +483,13 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
         Panel::TooRisky if result["ok"] == true => return Ok(None),
         Panel::TooRisky => {
             match request.kind {
-                RequestType::Prompt => params["value"] = Value::Null,
-                RequestType::Pick => params["ids"] = json!([]),
-                RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => decline(&mut params)?,
+                RequestType::Prompt => answer.value = Some(None),
+                RequestType::Pick => answer.ids = Some(Vec::new()),
+                RequestType::Confirm | RequestType::Permission | RequestType::Elicitation => {
+                    answer.option_id = decline()?;
+                }
             }
-            if let Some(reason) = result["reason"].as_str().filter(|_| request.allow_reason) {
-                params["reason"] = reason.into();
-            }
+            answer.reason = text("reason").filter(|_| request.allow_reason);
         }
         Panel::Confirm => {
             let (yes, remember) = (result["ok"] == true, result["remember"] == true);
@@ -500,24 +498,24 @@ fn answer(request: &Request, panel: Panel, limit: Option<Risk>, result: &Value) 
                 let offer =
                     allow_always(request, limit).filter(|_| remember).or_else(|| first(request, Choice::AllowOnce));
                 let offer = offer.ok_or_else(|| "this request cannot be allowed with a plain yes".to_owned())?;
-                params["option_id"] = offer.id.as_str().into();
+                answer.option_id = Some(offer.id.clone());
             } else if let Some(never) = single_option(request, Choice::RejectAlways).filter(|_| remember) {
-                params["option_id"] = never.id.as_str().into();
+                answer.option_id = Some(never.id.clone());
             } else {
-                decline(&mut params)?;
+                answer.option_id = decline()?;
             }
-            if let Some(reason) = result["reason"].as_str().filter(|_| request.allow_reason && !yes) {
-                params["reason"] = reason.into();
-            }
+            answer.reason = text("reason").filter(|_| request.allow_reason && !yes);
         }
-        Panel::Prompt => params["value"] = result["value"].as_str().into(),
-        Panel::Pick => params["ids"] = result["ids"].as_array().cloned().unwrap_or_default().into(),
-        Panel::Options => match result["ids"].get(0).and_then(Value::as_str) {
-            Some(id) => params["option_id"] = id.into(),
-            None => decline(&mut params)?,
-        },
+        Panel::Prompt => answer.value = Some(text("value")),
+        Panel::Pick => answer.ids = Some(Deserialize::deserialize(&result["ids"]).unwrap_or_default()),
+        Panel::Options => {
+            answer.option_id = match result["ids"].get(0).and_then(Value::as_str) {
+                Some(id) => Some(id.to_owned()),
+                None => decline()?,
+            };
+        }
     }
-    Ok(Some(params))
+    Ok(Some(answer))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 mod calls;
 
 use calls::PendingRunStart;
-pub(super) use calls::{CallPurpose, NoReply};
+pub(super) use calls::{CallPurpose, NoReply, RpcError};
 use std::collections::VecDeque;
 
 use plexus_protocol::ui_protocol::{self, Members, START_MEMBERS};
-use plexus_protocol::{Capabilities, Capability, Request, server_capabilities};
-use serde::Deserialize;
+use plexus_protocol::{Answer, Capabilities, Capability, Request, RequestId, SessionInfo, server_capabilities};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -118,23 +118,13 @@ struct FromUi<'a> {
     error: Option<Value>,
 }
 
-#[derive(Deserialize)]
-struct ListedSession {
-    session_id: String,
-    runtime_id: String,
-    #[serde(default)]
-    dialect: String,
-    #[serde(default)]
-    title: Option<String>,
-    #[serde(default)]
-    cwd: String,
-    #[serde(default)]
-    open_requests: usize,
-    #[serde(default)]
-    run_id: Option<String>,
-    updated_at: String,
-    message_count: Option<u64>,
-    last_user_message: Option<String>,
+/// The params of `ui.request.answer`.
+#[derive(Serialize)]
+struct AnswerParams<'a> {
+    request_id: &'a RequestId,
+    idempotency_key: String,
+    #[serde(flatten)]
+    answer: &'a Answer,
 }
 
 impl BridgeState {
@@ -206,7 +196,7 @@ impl BridgeState {
             // The only notification; only a runtime of this protocol uses it.
             None if method == "ui.context.update" => {
                 if let Some(session) = self.session.as_ref().filter(|session| session.dialect == OWN_DIALECT) {
-                    let params = of_session(params, &session.id);
+                    let params = in_session(params, &session.id);
                     out.push(BridgeAction::Call {
                         purpose: Box::new(CallPurpose::Pass { id: Value::Null }),
                         method,
@@ -262,7 +252,7 @@ impl BridgeState {
             }
             "model.list" => match &self.session {
                 Some(session) => {
-                    let params = of_session(params, &session.id);
+                    let params = in_session(params, &session.id);
                     out.push(BridgeAction::Call {
                         purpose: Box::new(CallPurpose::Models { id }),
                         method: method.into(),
@@ -274,7 +264,7 @@ impl BridgeState {
             },
             "model.set" => match &self.session {
                 Some(session) if session.dialect == OWN_DIALECT => {
-                    let params = of_session(params, &session.id);
+                    let params = in_session(params, &session.id);
                     out.push(BridgeAction::Call {
                         purpose: Box::new(CallPurpose::Pass { id }),
                         method: method.into(),
@@ -303,7 +293,7 @@ impl BridgeState {
             },
             _ => match &self.session {
                 Some(session) => {
-                    let params = of_session(params, &session.id);
+                    let params = in_session(params, &session.id);
                     out.push(BridgeAction::Call {
                         purpose: Box::new(CallPurpose::Pass { id }),
                         method: method.into(),
@@ -312,8 +302,8 @@ impl BridgeState {
                     });
                 }
                 None => {
-                    let words = format!("{method}: no session is open yet, so there is no agent to ask");
-                    out.push(refuse(&id, METHOD_NOT_FOUND, &words));
+                    let message = format!("{method}: no session is open yet, so there is no agent to ask");
+                    out.push(refuse(&id, METHOD_NOT_FOUND, &message));
                 }
             },
         }
@@ -346,14 +336,13 @@ impl BridgeState {
 
     fn start(&mut self, id: Value, params: Value, out: &mut Vec<BridgeAction>) {
         if params["force_compaction"] == true {
-            let words = "the gateway cannot start a compaction: use the agent's own command";
-            return out.push(refuse(&id, METHOD_NOT_FOUND, words));
+            let message = "the gateway cannot start a compaction: use the agent's own command";
+            return out.push(refuse(&id, METHOD_NOT_FOUND, message));
         }
-        let wanted = params["session_id"].as_str().map(str::to_owned);
+        let requested = params["session_id"].as_str().map(str::to_owned);
         let start = PendingRunStart { id, params };
-        if let Some(wanted) = wanted.filter(|wanted| self.session.as_ref().is_none_or(|session| session.id != *wanted))
-        {
-            self.follow(wanted, None, PAST_MAX, RUNS_MAX, out);
+        if let Some(id) = requested.filter(|id| self.session.as_ref().is_none_or(|session| session.id != *id)) {
+            self.follow(id, None, PAST_MAX, RUNS_MAX, out);
         }
         match &self.session {
             Some(_) if self.past.is_some() => self.delayed_starts.push(start),
@@ -460,9 +449,9 @@ impl BridgeState {
                         .as_array()
                         .into_iter()
                         .flatten()
-                        .filter_map(|one| ListedSession::deserialize(one).ok());
-                    if let Some(info) = listed.find(|info| info.session_id == session.id) {
-                        (session.dialect, session.runtime) = (info.dialect, info.runtime_id);
+                        .filter_map(|session| SessionInfo::deserialize(session).ok());
+                    if let Some(info) = listed.find(|info| info.session_id.as_str() == session.id) {
+                        (session.dialect, session.runtime) = (info.dialect, info.runtime_id.to_string());
                         self.panel_queue.set_own_dialect(session.dialect == OWN_DIALECT);
                     }
                 }
@@ -560,8 +549,8 @@ impl BridgeState {
         if truncated && past.id.is_none() {
             self.notice("the beginning is not shown here: `plexus export` has everything", out);
         }
-        for messages in past.messages {
-            self.send_message(messages, out);
+        for message in past.messages {
+            self.send_message(message, out);
         }
         self.history_done(out);
         if let Some(id) = &past.id {
@@ -593,13 +582,13 @@ impl BridgeState {
         self.translator.finish(&mut messages);
         let is_live = self.past.is_none();
         let mut actions = Vec::new();
-        for messages in messages {
-            match messages {
-                UiMessage::Asked(request) => self.panel_queue.opened(request, is_live, &mut actions),
-                UiMessage::Resolved(resolved) => self.panel_queue.resolved(&resolved, is_live, &mut actions),
-                messages => match &mut self.past {
-                    Some(past) => past.add(vec![messages]),
-                    None => self.send_message(messages, out),
+        for message in messages {
+            match message {
+                UiMessage::RequestOpened(request) => self.panel_queue.opened(request, is_live, &mut actions),
+                UiMessage::RequestResolved(resolved) => self.panel_queue.resolved(&resolved, is_live, &mut actions),
+                message => match &mut self.past {
+                    Some(past) => past.add(vec![message]),
+                    None => self.send_message(message, out),
                 },
             }
             self.perform_panel_actions(std::mem::take(&mut actions), out);
@@ -607,16 +596,17 @@ impl BridgeState {
     }
 
     fn perform_panel_actions(&mut self, actions: Vec<PanelAction>, out: &mut Vec<BridgeAction>) {
-        for perform_panel_actions in actions {
-            match perform_panel_actions {
+        for action in actions {
+            match action {
                 PanelAction::Ask(id, method, params) => {
                     let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
                     out.push(BridgeAction::Send(message.to_string()));
                 }
-                PanelAction::Answer(request, mut params) => {
+                PanelAction::Answer(request, answer) => {
                     // After a lost connection it is sent again with the same key.
-                    params["idempotency_key"] = format!("codelia-{}-{request}", self.target.key).into();
-                    let purpose = CallPurpose::Answer { request };
+                    let key = format!("codelia-{}-{request}", self.target.key);
+                    let params = json!(AnswerParams { request_id: &request, idempotency_key: key, answer: &answer });
+                    let purpose = CallPurpose::Answer { request: request.to_string() };
                     out.push(BridgeAction::Call {
                         purpose: Box::new(purpose),
                         method: "ui.request.answer".into(),
@@ -641,13 +631,13 @@ impl BridgeState {
         let mut messages = Vec::new();
         self.translator.notice(text, &mut messages);
         self.translator.finish(&mut messages);
-        for messages in messages {
-            self.send_message(messages, out);
+        for message in messages {
+            self.send_message(message, out);
         }
     }
 
-    fn send_message(&mut self, messages: UiMessage, out: &mut Vec<BridgeAction>) {
-        match messages {
+    fn send_message(&mut self, message: UiMessage, out: &mut Vec<BridgeAction>) {
+        match message {
             UiMessage::Event { run, event, own, number } => {
                 let mut params = own.unwrap_or_default();
                 ui_protocol::set(&mut params, "run_id", &run);
@@ -659,11 +649,11 @@ impl BridgeState {
                 }
                 out.push(notification("agent.event", &params));
             }
-            UiMessage::Status { run, status, message, more: mut params } => {
+            UiMessage::Status { run, status, message: text, more: mut params } => {
                 ui_protocol::set(&mut params, "run_id", &run);
                 ui_protocol::set(&mut params, "status", &status);
-                if let Some(message) = message {
-                    ui_protocol::set(&mut params, "message", &message);
+                if let Some(text) = text {
+                    ui_protocol::set(&mut params, "message", &text);
                 }
                 out.push(notification("run.status", &params));
             }
@@ -671,21 +661,21 @@ impl BridgeState {
                 out.push(BridgeAction::Send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)));
             }
             UiMessage::Log(text) => out.push(BridgeAction::Log(text)),
-            UiMessage::Asked(_) | UiMessage::Resolved(_) => {}
+            UiMessage::RequestOpened(_) | UiMessage::RequestResolved(_) => {}
         }
     }
 }
 
 impl HistoryReplay {
     fn add(&mut self, messages: Vec<UiMessage>) {
-        for messages in messages {
-            match &messages {
+        for message in messages {
+            match &message {
                 UiMessage::Event { .. } => self.events += 1,
                 // The status of a past run is not shown.
                 UiMessage::Status { .. } | UiMessage::Log(_) => continue,
                 _ => {}
             }
-            self.messages.push_back(messages);
+            self.messages.push_back(message);
             while self.events > self.event_limit.max(1) {
                 self.truncated = true;
                 self.drop_oldest();
@@ -703,8 +693,8 @@ impl HistoryReplay {
     fn limit_runs(&mut self) -> (usize, usize, bool) {
         loop {
             let mut runs: Vec<&str> = Vec::new();
-            for messages in &self.messages {
-                if let UiMessage::Event { run, .. } = messages
+            for message in &self.messages {
+                if let UiMessage::Event { run, .. } = message
                     && !runs.contains(&run.as_str())
                 {
                     runs.push(run);
@@ -718,7 +708,7 @@ impl HistoryReplay {
             while self
                 .messages
                 .front()
-                .is_some_and(|messages| !matches!(messages, UiMessage::Event { run, .. } if *run != first))
+                .is_some_and(|message| !matches!(message, UiMessage::Event { run, .. } if *run != first))
             {
                 self.drop_oldest();
             }
@@ -730,7 +720,7 @@ fn no_models(provider: Option<&str>) -> Value {
     json!({ "provider": provider.filter(|name| !name.is_empty()).unwrap_or("plexus"), "models": [] })
 }
 
-fn of_session(mut params: Value, session: &str) -> Value {
+fn in_session(mut params: Value, session: &str) -> Value {
     params["session_id"] = session.into();
     params
 }
@@ -754,9 +744,9 @@ fn reply(id: &Value, result: &Value) -> BridgeAction {
 }
 
 fn refuse(id: &Value, code: i64, message: &str) -> BridgeAction {
-    fail(id, &json!({ "code": code, "message": message }))
+    fail(id, &RpcError::new(code, message))
 }
 
-fn fail(id: &Value, error: &Value) -> BridgeAction {
+fn fail(id: &Value, error: &RpcError) -> BridgeAction {
     BridgeAction::Send(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
 }

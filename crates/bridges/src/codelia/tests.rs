@@ -1,12 +1,11 @@
 //! Tests of the translation in both directions, as tables and as a property. One file, for both use the same rig and events.
 
-use plexus_protocol::{Capabilities, Capability};
+use plexus_protocol::{Capabilities, Capability, Connect, RuntimeId, RuntimeInfo, RuntimeSpec, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::events::{EventTranslator, Extras, UiMessage, unified};
-use super::state::NoReply;
-use super::state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose};
+use super::state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply, RpcError};
 use plexus_client::{ClientEvent, Envelope};
 
 fn envelope(dialect: &str, run: &str, kind: &str, event: &Value, native: Option<&str>) -> Envelope {
@@ -48,6 +47,24 @@ const YES_NO: &[(&str, &str)] = &[("y", "allow_once"), ("a", "allow_always"), ("
 
 fn resolved(id: &str, state: &str, ok: bool) -> Value {
     json!({ "request_id": id, "state": state, "ok": ok, "resolved_by": { "device_id": "d", "name": "phone" } })
+}
+
+fn session(id: &str, runtime: &str, state: &str, cwd: &str) -> Value {
+    json!({
+        "session_id": id, "runtime_id": runtime, "dialect": "acp", "title": "t", "cwd": cwd, "state": state, "open_requests": 1,
+        "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+    })
+}
+
+fn runtime(id: &str, state: &str) -> Value {
+    let spec = RuntimeSpec::new(RuntimeId::trusted(id), "acp", Connect::Command(vec!["agent".into()]), "/");
+    let mut runtime = json!(RuntimeInfo::starting(&spec, "/".into(), 1, Timestamp::from_millis(0)));
+    runtime["state"] = state.into();
+    runtime
+}
+
+fn refused(code: i64, message: &str, data: Value) -> Result<Value, NoReply> {
+    Err(NoReply::Refused(RpcError { code, message: message.into(), data: Some(data).filter(|data| !data.is_null()) }))
 }
 
 /// A bridge state, and its actions.
@@ -148,7 +165,7 @@ fn codelia_bridge_translates_every_event_kind() {
                 UiMessage::Notify { method, params } => {
                     Some(json!({ "notify": method, "params": serde_json::from_str::<Value>(&params).unwrap() }))
                 }
-                UiMessage::Log(_) | UiMessage::Asked(_) | UiMessage::Resolved(_) => None,
+                UiMessage::Log(_) | UiMessage::RequestOpened(_) | UiMessage::RequestResolved(_) => None,
             })
             .collect()
     };
@@ -483,7 +500,7 @@ fn codelia_bridge_cancel_replies_with_the_state_of_the_run() {
         assert_eq!(method, "run.cancel");
         purpose
     };
-    let none = || Err(NoReply::Refused(json!({ "code": -32002, "message": "run not found" })));
+    let none = || refused(-32002, "run not found", Value::Null);
     for (run, ending) in [("r_1", "completed"), ("r_2", "cancelled"), ("r_3", "error")] {
         rig.feed(acp(run, "run_started", &json!({})));
         let purpose = cancel(&mut rig, run);
@@ -601,17 +618,16 @@ fn codelia_bridge_first_prompt_joins_the_only_session_of_the_runtime() {
     let mut rig = Rig::bare();
     rig.line(&json!({ "id": "1", "method": "run.start", "params": { "input": { "type": "text", "text": "hi" } } }));
     let (purpose, _, _) = rig.calls().remove(0);
-    rig.on_outcome(purpose, Ok(json!({ "runtimes": [{ "runtime_id": "ui", "state": "ready" }] })));
+    rig.on_outcome(purpose, Ok(json!({ "runtimes": [runtime("ui", "ready")] })));
     let (purpose, method, _) = rig.calls().remove(0);
     assert_eq!(method, "session.new");
-    let data = json!({ "code": "one_session" });
-    let full = json!({ "code": plexus_protocol::codes::ONE_SESSION, "message": "one session", "data": data });
-    rig.on_outcome(purpose.clone(), Err(NoReply::Refused(full.clone())));
+    rig.on_outcome(
+        purpose,
+        refused(plexus_protocol::codes::ONE_SESSION, "one session", json!({ "code": "one_session" })),
+    );
     let (join, method, _) = rig.calls().remove(0);
     assert_eq!(method, "session.list");
-    let session =
-        |id: &str, runtime: &str, state: &str| json!({ "session_id": id, "runtime_id": runtime, "state": state });
-    let list = json!({ "sessions": [session("s_1", "other", "idle"), session("s_2", "ui", "exited"), session("s_3", "ui", "idle")] });
+    let list = json!({ "sessions": [session("s_1", "other", "idle", "/here"), session("s_2", "ui", "exited", "/here"), session("s_3", "ui", "idle", "/here")] });
     rig.on_outcome(join, Ok(list));
     assert!(rig.actions.iter().any(|order| matches!(order, BridgeAction::Follow { session, .. } if session == "s_3")));
     rig.actions.clear();
@@ -644,17 +660,15 @@ fn codelia_bridge_replaces_a_closed_panel_and_delays_the_next() {
     rig.answer("q3", json!({ "ok": false }));
     rig.feed(acp("r_1", "request_resolved", &resolved("q3", "answered", true)));
     rig.sent();
-    let lost = json!({ "code": -32010, "message": "m", "data": { "ok": true, "resolved_by": { "name": "phone" } } });
-    rig.on_outcome(CallPurpose::Answer { request: "q3".into() }, Err(NoReply::Refused(lost)));
+    let mut receipt = resolved("q3", "answered", true);
+    receipt["at"] = "2026-01-01T00:00:00Z".into();
+    rig.on_outcome(CallPurpose::Answer { request: "q3".into() }, refused(-32010, "m", receipt));
     assert_eq!(rig.events()[0]["args"], "your answer was not accepted: already allowed by phone");
     assert_eq!(rig.state.shown_id(), None);
     // The answer was refused, but the question is open: it is asked again.
     rig.feed(acp("r_1", "request_opened", &request("q4", "confirm", YES_NO, json!({}))));
     rig.answer("q4", json!({ "ok": true }));
-    rig.on_outcome(
-        CallPurpose::Answer { request: "q4".into() },
-        Err(NoReply::Refused(json!({ "code": -32011, "message": "m" }))),
-    );
+    rig.on_outcome(CallPurpose::Answer { request: "q4".into() }, refused(-32011, "m", Value::Null));
     assert_eq!(rig.state.shown_id(), Some("q4"));
     // After a reconnect it is not asked again.
     rig.sent();
@@ -695,13 +709,10 @@ fn codelia_bridge_first_prompt_opens_a_session_and_is_not_echoed() {
     rig.line(&json!({ "id": "1", "method": "run.start", "params": { "input": { "type": "text", "text": "hi" } } }));
     let (purpose, method, _) = rig.calls().remove(0);
     assert_eq!(method, "runtime.list");
-    rig.on_outcome(
-        purpose,
-        Ok(json!({ "runtimes": [{ "runtime_id": "x", "state": "exited" }, { "runtime_id": "y", "state": "ready" }] })),
-    );
+    rig.on_outcome(purpose, Ok(json!({ "runtimes": [runtime("x", "exited"), runtime("y", "ready")] })));
     let (purpose, _, params) = rig.calls().remove(0);
     assert_eq!(params, json!({ "runtime_id": "y", "cwd": "/here" }));
-    rig.on_outcome(purpose, Ok(json!({ "session_id": "s_1" })));
+    rig.on_outcome(purpose, Ok(session("s_1", "y", "idle", "/here")));
     assert!(matches!(&rig.actions[..], [BridgeAction::Follow { session, .. }] if session == "s_1"));
     rig.actions.clear();
     rig.feed(ClientEvent::Live);
@@ -734,7 +745,7 @@ fn codelia_bridge_lists_models_and_sessions() {
     rig.line(&json!({ "id": "1", "method": "model.list", "params": { "provider": "openai" } }));
     let (purpose, _, params) = rig.calls().remove(0);
     assert_eq!(params["session_id"], "s_1");
-    rig.on_outcome(purpose, Err(NoReply::Refused(json!({ "code": -32601, "message": "not offer a choice" }))));
+    rig.on_outcome(purpose, refused(-32601, "not offer a choice", Value::Null));
     assert_eq!(rig.sent()[0]["result"]["models"], json!([]), "none, which is no error");
     // The terminal UI takes the text before a slash for a provider.
     for (models, name) in [(json!(["p/m", "n"]), "p/m"), (json!(["m", "p/m"]), "m"), (json!(["m"]), "m")] {
@@ -752,8 +763,8 @@ fn codelia_bridge_lists_models_and_sessions() {
         rig.on_outcome(purpose, Ok(json!({ "provider": "p", "name": name })));
         assert_eq!(rig.sent()[0]["result"]["source"], "session");
     }
-    let session = |id: &str, cwd: &str, at: &str| json!({ "session_id": id, "runtime_id": "a", "title": "t", "cwd": cwd, "updated_at": at, "open_requests": 1 });
-    let all = json!({ "sessions": [session("s_3", "/here", "3"), session("s_2", "/there", "2"), session("s_1", "/here", "1")] });
+    let session = |id, cwd| session(id, "a", "waiting", cwd);
+    let all = json!({ "sessions": [session("s_3", "/here"), session("s_2", "/there"), session("s_1", "/here")] });
     for (scope, ids) in [("all", vec!["s_3", "s_2"]), ("current_workspace", vec!["s_3", "s_1"])] {
         rig.line(&json!({ "id": "3", "method": "session.list", "params": { "scope": scope, "limit": 2 } }));
         let (purpose, ..) = rig.calls().remove(0);

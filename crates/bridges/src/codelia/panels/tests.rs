@@ -44,7 +44,11 @@ fn answered(queue: &mut PanelQueue, result: Value) -> Option<Value> {
     let mut actions = Vec::new();
     queue.on_answer("q", &result, &mut actions);
     actions.into_iter().find_map(|action| match action {
-        PanelAction::Answer(_, params) => Some(params),
+        PanelAction::Answer(request, answer) => {
+            let mut answer = json!(answer);
+            answer["request_id"] = json!(request);
+            Some(answer)
+        }
         PanelAction::Ask(..) | PanelAction::Notice(_) | PanelAction::Show(_) => None,
     })
 }

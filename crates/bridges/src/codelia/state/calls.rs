@@ -1,12 +1,36 @@
 //! The purposes of calls to the gateway, and what follows from their outcomes.
 
+use std::sync::Arc;
+
+use plexus_protocol::api::problem::ProblemMembers;
+use plexus_protocol::api::runtimes::RuntimeList;
+use plexus_protocol::api::sessions::{RunReference, SessionsPage};
+use plexus_protocol::{RuntimeState, SessionInfo, SessionState};
+use serde::de::DeserializeOwned;
+
 use super::*;
+
+/// A JSON-RPC error of the gateway or the runtime, which the terminal UI receives unchanged.
+#[derive(Clone, Debug, Serialize)]
+pub(in crate::codelia) struct RpcError {
+    pub(in crate::codelia) code: i64,
+    pub(in crate::codelia) message: String,
+    /// The members by `code`: of the gateway, or of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::codelia) data: Option<Value>,
+}
+
+impl RpcError {
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
 
 /// Why a call failed.
 #[derive(Debug)]
 pub(in crate::codelia) enum NoReply {
-    /// The gateway or the runtime refused: the JSON-RPC error.
-    Refused(Value),
+    /// The gateway or the runtime refused.
+    Refused(RpcError),
     /// Nothing was sent: a retry is safe.
     NotSent(String),
     /// It was sent, and the connection was lost before the reply.
@@ -18,14 +42,11 @@ impl From<Error> for NoReply {
         match error {
             Error::Unreached(why) => Self::NotSent(why),
             Error::Lost(why) => Self::Lost(why),
-            Error::Rpc { code, message, data: Value::Null } => {
-                Self::Refused(json!({ "code": code, "message": message }))
-            }
             Error::Rpc { code, message, data } => {
-                Self::Refused(json!({ "code": code, "message": message, "data": data }))
+                Self::Refused(RpcError { code, message, data: Some(data).filter(|data| !data.is_null()) })
             }
             error @ (Error::Address(_) | Error::Refused(_) | Error::Api(_) | Error::Answer(_)) => {
-                Self::Refused(json!({ "code": INTERNAL, "message": error.to_string() }))
+                Self::Refused(RpcError::new(INTERNAL, error.to_string()))
             }
         }
     }
@@ -46,7 +67,7 @@ pub(in crate::codelia) enum CallPurpose {
     Join {
         start: PendingRunStart,
         runtime: String,
-        error: Value,
+        error: RpcError,
     },
     Start {
         id: Value,
@@ -97,15 +118,15 @@ impl BridgeState {
         let outcome = outcome.map_err(rpc_error);
         match (purpose, outcome) {
             (CallPurpose::Start { id }, outcome) => self.on_started(&id, outcome, out),
-            (CallPurpose::Runtimes { start }, Ok(result)) => self.choose_runtime(start, &result, out),
+            (CallPurpose::Runtimes { start }, Ok(result)) => self.choose_runtime(start, read(result), out),
             (CallPurpose::Open { start, .. }, Ok(result)) => {
                 self.opening = false;
-                match result["session_id"].as_str() {
-                    Some(session) => self.join(start, session.to_owned(), out),
-                    None => out.push(refuse(&start.id, INTERNAL, "the gateway opened a session without a name")),
+                match read::<SessionInfo>(result) {
+                    Ok(session) => self.join(start, session.session_id.to_string(), out),
+                    Err(error) => out.push(fail(&start.id, &error)),
                 }
             }
-            (CallPurpose::Open { start, runtime }, Err(error)) if error["code"] == ONE_SESSION => {
+            (CallPurpose::Open { start, runtime }, Err(error)) if error.code == ONE_SESSION => {
                 let (purpose, params) = (CallPurpose::Join { start, runtime, error }, json!({}));
                 out.push(BridgeAction::Call {
                     purpose: Box::new(purpose),
@@ -116,11 +137,12 @@ impl BridgeState {
             }
             (CallPurpose::Join { start, runtime, error }, Ok(result)) => {
                 self.opening = false;
-                let all = result["sessions"].as_array().into_iter().flatten();
-                let mut open_sessions =
-                    all.filter(|one| one["runtime_id"] == runtime.as_str() && one["state"] != "exited");
-                match open_sessions.next().and_then(|one| one["session_id"].as_str()) {
-                    Some(session) => self.join(start, session.to_owned(), out),
+                let is_open = |session: &&Arc<SessionInfo>| {
+                    session.runtime_id.as_str() == runtime && session.state != SessionState::Exited
+                };
+                let listed = read::<SessionsPage>(result);
+                match listed.as_ref().ok().and_then(|page| page.sessions.iter().find(is_open)) {
+                    Some(session) => self.join(start, session.session_id.to_string(), out),
                     None => out.push(fail(&start.id, &error)),
                 }
             }
@@ -139,20 +161,21 @@ impl BridgeState {
                 out.push(reply(&id, &reply_body));
             }
             // The run ended before the cancel arrived: reply with its final status, if known.
-            (CallPurpose::Cancel { id, run }, Err(error)) if error["code"] == RUN_NOT_FOUND => {
+            (CallPurpose::Cancel { id, run }, Err(error)) if error.code == RUN_NOT_FOUND => {
                 match (self.translator.status_at_end(&run), self.translator.current_run()) {
                     (Some(status), _) => out.push(reply(&id, &json!({ "ok": false, "status": status }))),
                     (None, Some((now, _))) if now == run => out.push(reply(&id, &json!({ "ok": false }))),
                     (None, _) => out.push(fail(&id, &error)),
                 }
             }
-            (CallPurpose::List { id, limit, this_folder }, Ok(result)) => {
-                out.push(reply(&id, &self.list(&result, limit, this_folder)))
-            }
+            (CallPurpose::List { id, limit, this_folder }, Ok(result)) => match read::<SessionsPage>(result) {
+                Ok(page) => out.push(reply(&id, &self.list(&page, limit, this_folder))),
+                Err(error) => out.push(fail(&id, &error)),
+            },
             (CallPurpose::Answer { request }, Ok(_)) => self.panel_queue.taken(&request),
             (CallPurpose::Answer { request }, Err(error)) => self.answer_refused(&request, &error, out),
             // An agent without models has none to list.
-            (CallPurpose::Models { id }, Err(error)) if error["code"] == METHOD_NOT_FOUND => {
+            (CallPurpose::Models { id }, Err(error)) if error.code == METHOD_NOT_FOUND => {
                 out.push(reply(&id, &no_models(self.session.as_ref().map(|session| session.runtime.as_str()))));
             }
             (CallPurpose::Models { id }, Ok(mut result)) => {
@@ -183,25 +206,33 @@ impl BridgeState {
     }
 
     /// Replies to a `run.start` whose call has ended.
-    fn on_started(&mut self, id: &Value, outcome: Result<Value, Value>, out: &mut Vec<BridgeAction>) {
+    fn on_started(&mut self, id: &Value, outcome: Result<Value, RpcError>, out: &mut Vec<BridgeAction>) {
         self.starting = self.starting.saturating_sub(1);
-        match outcome {
-            Ok(result) => {
-                if let Some(run) = result["run_id"].as_str() {
-                    self.translator.mark_own(run);
-                }
-                out.push(reply(id, &json!({ "run_id": result["run_id"] })));
+        match outcome.and_then(read::<RunReference>) {
+            Ok(run) => {
+                self.translator.mark_own(run.run_id.as_str());
+                out.push(reply(id, &json!({ "run_id": run.run_id })));
             }
             Err(error) => out.push(fail(id, &error)),
         }
     }
 
     /// Opens the session for a first prompt in a ready runtime, else in the first one.
-    fn choose_runtime(&mut self, start: PendingRunStart, result: &Value, out: &mut Vec<BridgeAction>) {
-        let all = result["runtimes"].as_array().cloned().unwrap_or_default();
-        let ready = all.iter().find(|runtime| runtime["state"] == "ready").or_else(|| all.first());
-        match ready.and_then(|runtime| runtime["runtime_id"].as_str()) {
-            Some(runtime) => self.open(start, runtime, out),
+    fn choose_runtime(
+        &mut self,
+        start: PendingRunStart,
+        list: Result<RuntimeList, RpcError>,
+        out: &mut Vec<BridgeAction>,
+    ) {
+        let all = match list {
+            Ok(list) => list.runtimes,
+            Err(error) => {
+                self.opening = false;
+                return out.push(fail(&start.id, &error));
+            }
+        };
+        match all.iter().find(|runtime| runtime.state == RuntimeState::Ready).or_else(|| all.first()) {
+            Some(runtime) => self.open(start, runtime.runtime_id.as_str(), out),
             None => {
                 self.opening = false;
                 let message = "the gateway has no agent: start one with `plexus run`, or add it to the configuration";
@@ -211,23 +242,22 @@ impl BridgeState {
     }
 
     /// An answer came too late, or was invalid.
-    fn answer_refused(&mut self, request: &str, error: &Value, out: &mut Vec<BridgeAction>) {
-        let message = error["message"].as_str().unwrap_or("the gateway refused it").to_owned();
-        let data = &error["data"];
-        let by = data["resolved_by"]["name"].as_str();
-        let message = match (data["ok"].as_bool(), by) {
-            (Some(true), Some(by)) => format!("already allowed by {by}"),
-            (Some(false), Some(by)) => format!("already denied by {by}"),
-            _ => message,
+    fn answer_refused(&mut self, request: &str, error: &RpcError, out: &mut Vec<BridgeAction>) {
+        let members = error.data.as_ref().and_then(|data| ProblemMembers::deserialize(data).ok());
+        let receipt = members.and_then(|members| members.receipt);
+        let message = match receipt.as_ref().and_then(|receipt| Some((receipt.ok?, &receipt.resolved_by.name))) {
+            Some((true, by)) => format!("already allowed by {by}"),
+            Some((false, by)) => format!("already denied by {by}"),
+            None => error.message.clone(),
         };
-        let closed = matches!(error["code"].as_i64(), Some(-32010 | -32012 | -32016));
+        let closed = matches!(error.code, -32010 | -32012 | -32016);
         let mut actions = Vec::new();
         self.panel_queue.refused(request, &message, closed, &mut actions);
         self.perform_panel_actions(actions, out);
     }
 
     /// The terminal UI takes the text before a slash for a provider, although it may be part of the agent's own model name.
-    fn find_model(&mut self, id: Value, params: &Value, listed: &Result<Value, Value>, out: &mut Vec<BridgeAction>) {
+    fn find_model(&mut self, id: Value, params: &Value, listed: &Result<Value, RpcError>, out: &mut Vec<BridgeAction>) {
         let Some(session) = &self.session else {
             return out.push(refuse(&id, INVALID_PARAMS, "no session is open"));
         };
@@ -248,12 +278,9 @@ impl BridgeState {
         });
     }
 
-    pub(super) fn list(&self, result: &Value, limit: usize, this_folder: bool) -> Value {
-        let all = result["sessions"].as_array().into_iter().flatten();
-        let mut listed: Vec<ListedSession> = all.filter_map(|one| ListedSession::deserialize(one).ok()).collect();
-        listed.retain(|session| !this_folder || session.cwd == self.target.cwd);
-        listed.truncate(limit);
-        let row = |session: ListedSession| {
+    fn list(&self, page: &SessionsPage, limit: usize, this_folder: bool) -> Value {
+        let listed = page.sessions.iter().filter(|session| !this_folder || session.cwd == self.target.cwd);
+        let row = |session: &Arc<SessionInfo>| {
             let mut row = json!({ "session_id": session.session_id, "updated_at": session.updated_at });
             if let Some(count) = session.message_count {
                 row["message_count"] = count.into();
@@ -263,16 +290,16 @@ impl BridgeState {
                 let asks = if session.open_requests > 0 { " (asks)" } else { "" };
                 let title = session.title.as_deref().unwrap_or("untitled");
                 row["last_user_message"] = format!("{}{asks}: {title}", session.runtime_id).into();
-                row["workspace_root"] = session.cwd.into();
-            } else if let Some(message) = session.last_user_message {
-                row["last_user_message"] = message.into();
+                row["workspace_root"] = session.cwd.as_str().into();
+            } else if let Some(message) = &session.last_user_message {
+                row["last_user_message"] = message.as_str().into();
             }
-            if let Some(run) = session.run_id {
-                row["run_id"] = run.into();
+            if let Some(run) = &session.run_id {
+                row["run_id"] = run.as_str().into();
             }
             row
         };
-        let rows: Vec<Value> = listed.into_iter().map(row).collect();
+        let rows: Vec<Value> = listed.take(limit).map(row).collect();
         let mut list = json!({ "sessions": rows });
         if self.extras.terminal {
             list["current_workspace_root"] = self.target.cwd.as_str().into();
@@ -281,14 +308,20 @@ impl BridgeState {
     }
 }
 
+/// Reads a result of the gateway.
+fn read<T: DeserializeOwned>(result: Value) -> Result<T, RpcError> {
+    serde_json::from_value(result).map_err(|error| RpcError::new(INTERNAL, Error::Answer(error).to_string()))
+}
+
 /// A failed call as the JSON-RPC error for the terminal UI.
-fn rpc_error(why: NoReply) -> Value {
-    match why {
+fn rpc_error(failure: NoReply) -> RpcError {
+    match failure {
         NoReply::Refused(error) => error,
-        NoReply::NotSent(why) => json!({ "code": INTERNAL, "message": format!("the gateway does not respond: {why}") }),
-        NoReply::Lost(why) => json!({
-            "code": INTERNAL,
-            "message": format!("the connection to the gateway was lost ({why}): it may or may not have received this"),
-        }),
+        NoReply::NotSent(reason) => RpcError::new(INTERNAL, format!("the gateway does not respond: {reason}")),
+        NoReply::Lost(reason) => {
+            let message =
+                format!("the connection to the gateway was lost ({reason}): it may or may not have received this");
+            RpcError::new(INTERNAL, message)
+        }
     }
 }
