@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plexus::config::nearest;
 use plexus_client::calls::{self, ApiCall};
 use plexus_client::{Address, ApiError, Download, Error, Follow, FollowStart, GatewayReply, LocateGateway, Pieces};
+use plexus_protocol::api::KnownItems;
 use plexus_protocol::{Request, RequestState, RuntimeInfo, SessionId, SessionInfo};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -32,22 +33,20 @@ pub(crate) struct Response<R> {
 /// A whole list of the gateway, and the list as JSON by its name, with the members that only a newer gateway sends.
 pub(crate) struct Listing<T> {
     pub(crate) items: Vec<T>,
+    /// The number of elements that only a newer gateway has.
+    pub(crate) unreadable: usize,
     pub(crate) json: Map<String, Value>,
     ids: HashSet<String>,
 }
 
 impl<T: DeserializeOwned> Listing<T> {
     pub(crate) fn new() -> Self {
-        Self { items: Vec::new(), json: Map::new(), ids: HashSet::new() }
+        Self { items: Vec::new(), unreadable: 0, json: Map::new(), ids: HashSet::new() }
     }
 
     /// Adds a page: its `items`, and all its lists as `text` has them. An item updated between two pages comes twice; its first state counts.
-    pub(crate) fn add(
-        &mut self,
-        items: impl IntoIterator<Item = T>,
-        text: &str,
-        id: impl Fn(&T) -> &str,
-    ) -> anyhow::Result<()> {
+    pub(crate) fn add(&mut self, items: KnownItems<T>, text: &str, id: impl Fn(&T) -> &str) -> anyhow::Result<()> {
+        self.unreadable += items.unreadable();
         let is_listed = |element: &Value| T::deserialize(element).is_ok_and(|item| self.ids.contains(id(&item)));
         for (name, value) in serde_json::from_str::<Map<String, Value>>(text)? {
             let Value::Array(elements) = value else { continue };
@@ -335,6 +334,8 @@ pub(crate) fn choose<T>(all: Vec<T>, name: &str, id: impl Fn(&T) -> &str, noun: 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     #[test]
@@ -363,13 +364,12 @@ mod tests {
     #[test]
     fn listing_joins_pages_and_keeps_members_of_newer_gateways() {
         let mut all: Listing<String> = Listing::new();
-        let pages = [
-            (vec!["a", "b"], r#"{"list":["a","b",{"new":1}],"next":"2"}"#),
-            (vec!["b", "c"], r#"{"list":["b","c",{"new":2}],"next":null}"#),
-        ];
-        for (items, text) in pages {
-            all.add(items.into_iter().map(str::to_owned), text, String::as_str).unwrap();
+        let pages = [r#"{"list":["a","b",{"new":1}],"next":"2"}"#, r#"{"list":["b","c",{"new":2}],"next":null}"#];
+        for text in pages {
+            let page: HashMap<String, Value> = serde_json::from_str(text).unwrap();
+            all.add(serde_json::from_value(page["list"].clone()).unwrap(), text, String::as_str).unwrap();
         }
+        assert_eq!(all.unreadable, 2);
         assert_eq!(all.items, ["a", "b", "c"]);
         assert_eq!(
             Value::from(all.json.clone()),

@@ -153,6 +153,15 @@ pub(crate) fn remark(text: &str) {
     let _ = writeln!(std::io::stderr(), "plexus: {}", clean(text));
 }
 
+/// Reports elements of a list that only a newer gateway has. Only the number is known.
+pub(crate) fn remark_unreadable(count: usize, noun: &str) {
+    match count {
+        0 => {}
+        1 => remark(&format!("1 {noun} needs a newer plexus")),
+        _ => remark(&format!("{count} {noun}s need a newer plexus")),
+    }
+}
+
 /// The time since `at`: `12 s`, `5 min`, `3 h`, `2 d`.
 pub(crate) fn age(at: Timestamp) -> String {
     let now = Timestamp::from(SystemTime::now());

@@ -7,7 +7,7 @@ use plexus_protocol::api::worktrees::{ListedWorktree, RemoveWorktree, WorktreeLo
 
 use crate::cli::client::Client;
 use crate::cli::failure::{CommandFailure, CommandResult};
-use crate::cli::output::{Paint, age, line, print, print_json_text, table};
+use crate::cli::output::{Paint, age, line, print, print_json_text, remark_unreadable, table};
 
 /// Longest path and name that is shown, in characters.
 const TEXT_MAX: usize = 200;
@@ -50,6 +50,7 @@ pub(crate) async fn run(args: WorktreesArgs) -> CommandResult {
             Ok(0)
         }
         None => {
+            remark_unreadable(all.unreadable(), "worktree");
             print(&format_list(&all, Paint::stdout()))?;
             Ok(0)
         }
