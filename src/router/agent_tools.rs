@@ -5,11 +5,10 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use super::described as docs;
 use super::guard::{Call, Route};
@@ -17,6 +16,7 @@ use super::reply::{QueryParameters, RouteResult, bad_query, json, session_of};
 use super::routes::{GET, NOTHING, PROMPTS, route};
 use super::{Core, Problem};
 use plexus_auth::{Permit, Prompt};
+use plexus_protocol::api::agent_tools::{McpServer, McpServers, Skill, SkillError, Skills};
 use plexus_protocol::{Capability, SessionInfo, object};
 use plexus_sessions::SessionError;
 
@@ -48,128 +48,31 @@ fn word<T: DeserializeOwned + Default>(value: &Value) -> T {
     T::deserialize(value).unwrap_or_default()
 }
 
-/// An MCP server of an agent.
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
-#[schema(as = McpServer)]
-struct Server {
-    id: String,
-    transport: McpTransport,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<McpSource>,
-    enabled: bool,
-    state: McpState,
-    /// The number of tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_connected_at: Option<String>,
+fn server(value: &Value) -> Option<McpServer> {
+    Some(McpServer {
+        id: text(&value["id"])?,
+        transport: word(&value["transport"]),
+        source: Option::deserialize(&value["source"]).unwrap_or_default(),
+        enabled: value["enabled"] != false,
+        state: word(&value["state"]),
+        tools: value["tools"].as_u64(),
+        last_error: text(&value["last_error"]),
+        last_connected_at: text(&value["last_connected_at"]),
+    })
 }
 
-/// How an agent reaches an MCP server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum McpTransport {
-    #[default]
-    Stdio,
-    Http,
-}
-
-/// Where an MCP server is configured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum McpSource {
-    Project,
-    Global,
-}
-
-/// The state of an MCP server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum McpState {
-    #[default]
-    Connecting,
-    Disabled,
-    Ready,
-    Error,
-}
-
-impl Server {
-    fn read(value: &Value) -> Option<Self> {
-        Some(Self {
-            id: text(&value["id"])?,
-            transport: word(&value["transport"]),
-            source: Option::deserialize(&value["source"]).unwrap_or_default(),
-            enabled: value["enabled"] != false,
-            state: word(&value["state"]),
-            tools: value["tools"].as_u64(),
-            last_error: text(&value["last_error"]),
-            last_connected_at: text(&value["last_connected_at"]),
-        })
-    }
-}
-
-/// A skill of an agent.
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
-struct Skill {
-    id: String,
-    name: String,
-    description: String,
-    path: String,
-    dir: String,
-    scope: SkillScope,
-    /// When the skill's file last changed, in milliseconds since the Unix epoch; 0 if unknown.
-    mtime_ms: u64,
-}
-
-/// The scope of a skill.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum SkillScope {
-    #[default]
-    User,
-    Repo,
-}
-
-/// A skill that could not be read, and why.
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
-struct SkillError {
-    path: String,
-    message: String,
-}
-
-/// The MCP servers of an agent.
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
-pub(super) struct McpServers {
-    servers: Vec<Server>,
-    /// Whether there are more.
-    truncated: bool,
-}
-
-/// The skills of an agent.
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
-pub(super) struct Skills {
-    skills: Vec<Skill>,
-    errors: Vec<SkillError>,
-    /// Whether there are more.
-    truncated: bool,
-}
-
-impl Skill {
-    fn read(value: &Value) -> Option<Self> {
-        let name = text(&value["name"]).or_else(|| text(&value["id"]))?;
-        let of = |member: &str| text(&value[member]).unwrap_or_default();
-        Some(Self {
-            id: text(&value["id"]).unwrap_or_else(|| name.clone()),
-            name,
-            description: of("description"),
-            path: of("path"),
-            dir: of("dir"),
-            scope: word(&value["scope"]),
-            mtime_ms: value["mtime_ms"].as_u64().unwrap_or_default(),
-        })
-    }
+fn skill(value: &Value) -> Option<Skill> {
+    let name = text(&value["name"]).or_else(|| text(&value["id"]))?;
+    let of = |member: &str| text(&value[member]).unwrap_or_default();
+    Some(Skill {
+        id: text(&value["id"]).unwrap_or_else(|| name.clone()),
+        name,
+        description: of("description"),
+        path: of("path"),
+        dir: of("dir"),
+        scope: word(&value["scope"]),
+        mtime_ms: value["mtime_ms"].as_u64().unwrap_or_default(),
+    })
 }
 
 /// At most [`ITEMS_MAX`] items of a list, and whether there are more.
@@ -179,16 +82,16 @@ fn some<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> (Vec<T>, bool) 
 }
 
 fn servers(response: &Value) -> McpServers {
-    let (servers, truncated) = some(&response["servers"], Server::read);
-    McpServers { servers, truncated }
+    let (servers, truncated) = some(&response["servers"], server);
+    McpServers { servers: servers.into(), truncated }
 }
 
 fn skills_of(response: &Value) -> Skills {
-    let (skills, cut) = some(&response["skills"], Skill::read);
+    let (skills, cut) = some(&response["skills"], skill);
     let (errors, more) = some(&response["errors"], |error| {
         Some(SkillError { path: text(&error["path"]).unwrap_or_default(), message: text(&error["message"])? })
     });
-    Skills { skills, errors, truncated: cut || more || response["truncated"] == true }
+    Skills { skills: skills.into(), errors: errors.into(), truncated: cut || more || response["truncated"] == true }
 }
 
 pub(super) async fn mcp(state: Core, call: Call) -> RouteResult {

@@ -1,11 +1,9 @@
 //! Surfaces over HTTP: for `plexus mcp`, which draws for an agent, and for scripts. Whoever may watch reads them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -16,10 +14,11 @@ use super::routes::{DELETE, DRAWS, GET, JSON, NOTHING, PATCH, POST, SURFACE_BODY
 use super::stop::stopping;
 use super::{Core, Problem};
 use plexus_auth::{Permit, Ui, Watch};
-use plexus_protocol::schema::{Json, JsonObject};
+use plexus_protocol::api::surfaces::{Acted, SurfaceAction, Surfaces};
+use plexus_protocol::schema::JsonObject;
 use plexus_protocol::{BadDigest, RequestId, SessionId};
-use plexus_sessions::{Acted, AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
-use plexus_surfaces::{ActionRequest, DataChange, Html, Show, Update};
+use plexus_sessions::{AskCall, AskView, Drawn, PinnedSurface, Presser, SessionError, SurfaceCall};
+use plexus_surfaces::{DataChange, Html, Show, Update};
 
 /// Longest wait for an answer, in seconds: below the shortest time after which an agent gives a tool up.
 const ASK_WAIT_MAX: u64 = 45;
@@ -45,14 +44,6 @@ pub fn routes() -> Vec<Route<Core>> {
         route(GET, "/v1/surfaces", WATCH, NOTHING, "The pinned surfaces of all sessions, without what is on them", pinned)
             .response::<PinnedSurfaces>(200),
     ]
-}
-
-/// The surfaces of a session.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Surfaces {
-    /// Each as the messages of A2UI that make it, with its revision.
-    #[schema(value_type = Vec<JsonObject>)]
-    pub(super) surfaces: Vec<Box<RawValue>>,
 }
 
 pub(super) async fn list(state: Core, call: Call) -> RouteResult {
@@ -173,41 +164,11 @@ pub(super) async fn close(state: Core, call: Call) -> RouteResult {
     draw(state, call, SurfaceCall::Close { surface }).await
 }
 
-/// What was pressed on a surface.
-#[derive(Deserialize, ToSchema)]
-pub(super) struct SurfaceAction {
-    /// The revision that the screen shows.
-    rev: u64,
-    /// The component.
-    component: String,
-    /// Its event.
-    event: String,
-    /// What the person changed, by the JSON Pointer that each input is bound to.
-    #[serde(default)]
-    #[schema(value_type = JsonObject)]
-    inputs: BTreeMap<String, Value>,
-    /// The list item where the component stands in a template.
-    instance: Option<String>,
-    /// The selected row of a table, or path of a file tree.
-    #[schema(value_type = Option<Json>)]
-    item: Option<Value>,
-}
-
-impl SurfaceAction {
-    pub(super) fn into_request(self) -> ActionRequest {
-        let Self { rev, component, event, inputs, instance, item } = self;
-        ActionRequest { rev, component, event, inputs, instance, item }
-    }
-}
-
 pub(super) async fn act(state: Core, call: Call) -> RouteResult {
     let (session, _) = session_of::<Watch>(&state, &call)?;
     let (surface, action) = (name(&call)?, call.json::<SurfaceAction>()?);
     let by = Presser::of(call.caller()?, &session.session_id, &session.runtime_id)?;
-    json(
-        StatusCode::OK,
-        &state.directory.surfaces().act(by, &session.session_id, surface, action.into_request()).await?,
-    )
+    json(StatusCode::OK, &state.directory.surfaces().act(by, &session.session_id, surface, action).await?)
 }
 
 /// A question by a surface: of one that is shown, or of a new one with `components`.

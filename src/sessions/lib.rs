@@ -86,6 +86,6 @@ pub use session_handle::NewsRank;
 pub use snapshot::{LATEST, Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
 pub use state::{AskView, zero_of};
 pub use stderr_log::StderrLog;
-pub use surfaces::{Acted, AskCall, Drawn, PinnedSurface, Presser, SurfaceCall};
+pub use surfaces::{AskCall, Drawn, PinnedSurface, Presser, SurfaceCall};
 pub use watching::EventWatch;
 pub use worktrees::{MadeWorktree, WorktreeError, Worktrees, losses};

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::SessionError;
 use plexus_dialects::{AgentRequest, RequestKey, RequestSubject};
+use plexus_protocol::api::surfaces::SurfaceAction;
 use plexus_protocol::{Answers, Fits, Number, Question, QuestionOption, RequestType};
-use plexus_surfaces::{ActionRequest, FieldKind, Form, FormButton, FormField, Surface, SurfaceError};
+use plexus_surfaces::{FieldKind, Form, FormButton, FormField, Surface, SurfaceError};
 
 /// The id of the question which button is pressed.
 const SUBMIT: &str = "submit";
@@ -118,7 +119,7 @@ pub(super) fn press(
     form: &Form,
     submit: &[String],
     answers: &Answers,
-) -> Result<ActionRequest, SessionError> {
+) -> Result<SurfaceAction, SessionError> {
     let bad = |message: String| SessionError::BadAnswer { code: "answer_unfit", message, field: None };
     let component = answers.get(SUBMIT).and_then(|chosen| chosen.first()).or(submit.first());
     let button = form.buttons.iter().find(|button| Some(&button.component) == component);
@@ -139,11 +140,11 @@ pub(super) fn press(
         inputs.insert(pointer.clone(), value);
     }
     let (component, event) = (button.component.clone(), button.event.clone());
-    Ok(ActionRequest { rev: surface.rev(), component, event, inputs, instance: None, item: None })
+    Ok(SurfaceAction { rev: surface.rev(), component, event, inputs, instance: None, item: None })
 }
 
 /// The answers that a press means, for the receipt.
-pub(super) fn answers(request: &ActionRequest) -> Answers {
+pub(super) fn answers(request: &SurfaceAction) -> Answers {
     let texts = |value: &Value| match value {
         Value::String(text) => vec![text.clone()],
         Value::Array(items) => {

@@ -17,11 +17,10 @@ use super::system::blocking;
 use super::{AskView, Log, SessionError};
 use plexus_auth::{Approve, Caller, Permit, Prompt, Target};
 use plexus_ledger::Charge;
-use plexus_protocol::{RequestId, RunId, RuntimeId, SessionId, Timestamp};
+use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
+use plexus_protocol::{RequestId, RuntimeId, SessionId, Timestamp};
 use plexus_store::{SurfaceChange, SurfaceWrite};
-use plexus_surfaces::{
-    Action, ActionError, ActionRequest, Change, Html, Show, Surface, SurfaceError, SurfaceSet, Update,
-};
+use plexus_surfaces::{Action, ActionError, Change, Html, Show, Surface, SurfaceError, SurfaceSet, Update};
 
 /// Idempotency keys that a session remembers; those of the latest changes.
 const KEYS: usize = 64;
@@ -95,21 +94,6 @@ pub struct PinnedSurface {
     pub request_id: Option<String>,
 }
 
-/// The result of pressing something on a surface.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Acted {
-    /// Always true; a refusal is an error.
-    pub accepted: bool,
-    /// The surface's revision now.
-    pub rev: u64,
-    /// The run that tells the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<RunId>,
-    /// The request that was answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<RequestId>,
-}
-
 /// A question by a surface: of one that is shown, or of a new one.
 #[derive(Clone, Debug)]
 pub struct AskCall {
@@ -150,7 +134,7 @@ impl Presser {
 /// A press of something on a surface.
 pub(super) struct Press {
     pub(super) surface: String,
-    pub(super) request: ActionRequest,
+    pub(super) request: SurfaceAction,
     pub(super) by: Presser,
     pub(super) reply: oneshot::Sender<Result<Acted, SessionError>>,
 }
@@ -554,7 +538,7 @@ impl Board {
     ///
     /// # Errors
     /// [`SessionError::Action`].
-    pub(super) fn act(&mut self, name: &str, request: &ActionRequest, now: Timestamp) -> Result<Pressed, SessionError> {
+    pub(super) fn act(&mut self, name: &str, request: &SurfaceAction, now: Timestamp) -> Result<Pressed, SessionError> {
         let Some(loaded) = &mut self.loaded else { return Err(SessionError::Stopping) };
         let what = (request.component.clone(), request.instance.clone());
         if loaded.presses.get(name).is_some_and(|presses| presses.is_late(&what, request.rev)) {

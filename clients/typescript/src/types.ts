@@ -1049,17 +1049,17 @@ export interface McpServer {
 /** The MCP servers of an agent. */
 export interface McpServers {
   servers: McpServer[];
-  /** Whether there are more. */
+  /** `true` if there are more. */
   truncated: boolean;
 }
 
-/** Where an MCP server is configured. */
+/** The place where an MCP server is configured. */
 export type McpSource = 'project' | 'global';
 
 /** The state of an MCP server. */
 export type McpState = 'connecting' | 'disabled' | 'ready' | 'error';
 
-/** How an agent reaches an MCP server. */
+/** The connection of an agent to an MCP server. */
 export type McpTransport = 'stdio' | 'http';
 
 /** The caller. */
@@ -2181,7 +2181,7 @@ export interface Skill {
   description: string;
   dir: string;
   id: string;
-  /** When the skill's file last changed, in milliseconds since the Unix epoch; 0 if unknown. */
+  /** The time when the skill's file last changed, in milliseconds since the Unix epoch; 0 if unknown. */
   mtime_ms: number;
   name: string;
   path: string;
@@ -2201,7 +2201,7 @@ export type SkillScope = 'user' | 'repo';
 export interface Skills {
   errors: SkillError[];
   skills: Skill[];
-  /** Whether there are more. */
+  /** `true` if there are more. */
   truncated: boolean;
 }
 
@@ -2375,13 +2375,13 @@ export interface SubscribeKeys {
   p256dh: string;
 }
 
-/** What was pressed on a surface. */
+/** A press on a surface. */
 export interface SurfaceAction {
   /** The component. */
   component: string;
   /** Its event. */
   event: string;
-  /** What the person changed, by the JSON Pointer that each input is bound to. */
+  /** The inputs that the person changed, by the JSON Pointer that each is bound to. */
   inputs?: JsonObject;
   /** The list item where the component stands in a template. */
   instance?: string | null;
@@ -2418,7 +2418,7 @@ export interface SurfaceClose {
   surface: string;
 }
 
-/** What was pressed on a surface. */
+/** A press on a surface. */
 export type SurfacePress = SurfaceAction & {
   session_id?: SessionId | null;
   /** The surface. */

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use plexus_protocol::Timestamp;
-use serde::{Deserialize, Serialize};
+use plexus_protocol::api::surfaces::SurfaceAction;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::change::{Change, Message};
@@ -20,26 +21,6 @@ use super::pointer::Pointer;
 use super::size::{Size, may_stand};
 use super::stand::{BoundPath, Stand, is_shown, stands};
 use super::surface::Surface;
-
-/// The message of a screen when something is pressed.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct ActionRequest {
-    /// The revision that the screen shows.
-    pub rev: u64,
-    /// The component.
-    pub component: String,
-    /// The event.
-    pub event: String,
-    /// The values of the inputs that the person changed, by the pointer that each is bound to.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub inputs: BTreeMap<String, Value>,
-    /// The list item where the component stands in a template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance: Option<String>,
-    /// The row of a table (a number), or the path in a file tree, that was selected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub item: Option<Value>,
-}
 
 /// An action that holds: what the agent gets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -104,7 +85,7 @@ struct Typed {
 
 impl Surface {
     /// Checks an action, and puts its inputs into the data; or does nothing and says why.
-    pub(crate) fn act(&mut self, request: &ActionRequest, at: Timestamp) -> Result<Action, ActionError> {
+    pub(crate) fn act(&mut self, request: &SurfaceAction, at: Timestamp) -> Result<Action, ActionError> {
         let component = self.fresh(&request.component, request.rev)?;
         let instance = request.instance.as_deref().unwrap_or_default();
         let unknown = || ActionError::Component(shown(&request.component));
@@ -211,7 +192,7 @@ impl Surface {
     }
 
     /// The inputs of a request, each of which an input of the surface can have given.
-    fn inputs(&self, request: &ActionRequest, checks: &mut Vec<(String, Pointer)>) -> Result<Vec<Typed>, ActionError> {
+    fn inputs(&self, request: &SurfaceAction, checks: &mut Vec<(String, Pointer)>) -> Result<Vec<Typed>, ActionError> {
         if request.inputs.is_empty() {
             return Ok(Vec::new());
         }

@@ -22,7 +22,7 @@ pub struct Form {
 /// An input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormField {
-    /// The JSON Pointer that it is bound to; what [`ActionRequest::inputs`](super::ActionRequest::inputs) names it by.
+    /// The JSON Pointer that it is bound to; what [`SurfaceAction::inputs`](plexus_protocol::api::surfaces::SurfaceAction::inputs) names it by.
     pub pointer: String,
     /// The agent's label, else the pointer.
     pub label: String,

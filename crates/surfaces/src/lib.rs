@@ -31,7 +31,7 @@ mod surface;
 mod text;
 mod tree;
 
-pub use act::{Action, ActionRequest};
+pub use act::Action;
 pub use catalog::{BASIC_CATALOG, PLEXUS_CATALOG, PLEXUS_SCHEMA};
 pub use change::{Ask, Change};
 pub use error::{ActionError, SurfaceError};

@@ -6,7 +6,9 @@ use plexus_protocol::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::act::{Action, ActionRequest};
+use plexus_protocol::api::surfaces::SurfaceAction;
+
+use super::act::Action;
 use super::catalog::{Catalog, PLEXUS_CATALOG};
 use super::change::{Ask, Change, Create, Message, data_op, present};
 use super::check;
@@ -298,7 +300,7 @@ impl SurfaceSet {
     }
 
     /// Checks an action of a screen, and puts its inputs into the surface.
-    pub fn act(&mut self, name: &str, request: &ActionRequest, at: Timestamp) -> Result<Action, ActionError> {
+    pub fn act(&mut self, name: &str, request: &SurfaceAction, at: Timestamp) -> Result<Action, ActionError> {
         let surface = self.surfaces.get_mut(name).ok_or_else(|| ActionError::Surface(shown(name)))?;
         surface.act(request, at)
     }

@@ -6,13 +6,14 @@ use std::sync::LazyLock;
 use super::examples::{REQUEST, RUN, SESSION, envelope, receipt, runtime, session, you};
 use super::*;
 use crate::schemas::Shape;
-use crate::surfaces::{Surfaces, wait_for_ask};
+use crate::surfaces::wait_for_ask;
 use plexus_auth::Ui as DrawScope;
 use plexus_protocol::Receipt;
 use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
+use plexus_protocol::api::surfaces::{Acted, Surfaces};
 use plexus_protocol::schema::JsonObject;
-use plexus_sessions::{Acted, AskView, Drawn, Presser, SurfaceCall};
+use plexus_sessions::{AskView, Drawn, Presser, SurfaceCall};
 
 type Run = Box<dyn Fn(&mut Rpc, Option<&RawValue>) -> Result<PendingResult, RpcError> + Send + Sync>;
 
@@ -235,7 +236,7 @@ impl Rpc {
         let session = self.session(&id)?;
         let by = Presser::of(&self.caller, &id, &session.runtime_id)?;
         let directory = self.state.directory.clone();
-        Ok(Box::pin(async move { result(&directory.surfaces().act(by, &id, surface, action.into_request()).await?) }))
+        Ok(Box::pin(async move { result(&directory.surfaces().act(by, &id, surface, action).await?) }))
     }
 
     fn list_surfaces(&mut self, OfSession { session_id }: OfSession) -> Result<PendingResult, RpcError> {

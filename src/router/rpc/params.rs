@@ -3,7 +3,8 @@
 use utoipa::openapi::{RefOr, Schema};
 
 use super::*;
-use crate::surfaces::{NewAsk, NewSurface, SurfaceAction, SurfaceUpdate};
+use crate::surfaces::{NewAsk, NewSurface, SurfaceUpdate};
+use plexus_protocol::api::surfaces::SurfaceAction;
 use plexus_protocol::schema::{ContentBlock, JsonObject, words};
 
 /// The client's name and capabilities.

@@ -11,11 +11,11 @@ use super::{checked_key, send_command};
 use crate::session_handle::SessionCommand;
 use crate::surfaces::{AskWork, Press, WaitingCall};
 use crate::system::blocking;
-use crate::{Acted, AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
+use crate::{AskCall, AskView, Drawn, Filter, PinnedSurface, Presser, SessionError, SurfaceCall};
 use plexus_auth::{Permit, Ui};
 use plexus_ledger::{Charge, Ledger};
+use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
 use plexus_protocol::{CallDigest, RequestId, SessionId};
-use plexus_surfaces::ActionRequest;
 
 /// Time that the agent's message of a call may come after the call itself: they go different ways.
 const CALL_SEEN: Duration = Duration::from_secs(10);
@@ -70,7 +70,7 @@ impl DirectorySurfaces {
         by: Presser,
         id: &SessionId,
         surface: String,
-        request: ActionRequest,
+        request: SurfaceAction,
     ) -> Result<Acted, SessionError> {
         let commands = self.registry.commands(id)?;
         send_command(&commands, |reply| SessionCommand::Act(Box::new(Press { surface, request, by, reply }))).await

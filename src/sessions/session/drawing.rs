@@ -10,14 +10,15 @@ use super::{Task, WaitingCall};
 use crate::answer_key::AnswerKey;
 use crate::state::AskAnswer;
 use crate::surfaces::{
-    Acted, AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX,
+    AskCall, AskReply, AskWork, Board, Drawing, Press, Pressed, Presser, WAITING_BYTES_MAX, WAITING_MAX,
 };
 use crate::system::now;
 use crate::{AskView, SessionError, requests, surface_form};
 use plexus_auth::{Denied, Device};
 use plexus_ledger::{Account, Charge};
+use plexus_protocol::api::surfaces::{Acted, SurfaceAction};
 use plexus_protocol::{Answer, Decision, Receipt, RequestId, Resolver, Risk, Scope};
-use plexus_surfaces::{Action, ActionRequest, Ask, SurfaceError, SurfaceSet};
+use plexus_surfaces::{Action, Ask, SurfaceError, SurfaceSet};
 
 /// The shortest time between two commits of what is drawn in a session.
 const TICK: Duration = Duration::from_millis(100);
@@ -154,7 +155,7 @@ impl Task {
         let _ = reply.send(self.pressed(&surface, &request, &by).await);
     }
 
-    async fn pressed(&mut self, name: &str, request: &ActionRequest, by: &Presser) -> Result<Acted, SessionError> {
+    async fn pressed(&mut self, name: &str, request: &SurfaceAction, by: &Presser) -> Result<Acted, SessionError> {
         let mut board = self.board().await?;
         let ask = board.set().and_then(|set| set.get(name)?.ask().cloned());
         let ask = ask.filter(|ask| ask.submit.contains(&request.component) && self.is_open(ask));

@@ -7,6 +7,7 @@
 //! The schemas of the published descriptions are derived from these types, with their `///` comments. A member that the descriptions leave
 //! without a text has its documentation as `#[doc = concat!(..)]`, which the schemas do not repeat.
 
+pub mod agent_tools;
 pub mod changes;
 pub mod devices;
 pub mod folders;
@@ -18,6 +19,7 @@ pub mod pairing;
 pub mod problem;
 pub mod runtimes;
 pub mod sessions;
+pub mod surfaces;
 pub mod usage;
 pub mod worktrees;
 

@@ -1,9 +1,10 @@
 //! Actions: what a press may do, and what it may not.
 
+use plexus_protocol::api::surfaces::SurfaceAction;
 use serde_json::{Value, json};
 
 use super::{at, bytes, surface, update};
-use crate::{Action, ActionError, ActionRequest, Html, SurfaceSet};
+use crate::{Action, ActionError, Html, SurfaceSet};
 
 fn form() -> SurfaceSet {
     surface(
@@ -32,7 +33,7 @@ fn form() -> SurfaceSet {
 }
 
 fn act(set: &mut SurfaceSet, request: Value) -> Result<Action, ActionError> {
-    set.act("s", &serde_json::from_value::<ActionRequest>(request).unwrap(), at(1))
+    set.act("s", &serde_json::from_value::<SurfaceAction>(request).unwrap(), at(1))
 }
 
 /// The code of a refusal, which has no effect.

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use plexus_protocol::api::surfaces::SurfaceAction;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{at, bytes};
 use crate::limits::{DATA_MAX, TEXT_MAX};
-use crate::{ActionRequest, BASIC_CATALOG, Change, Fold, Html, Show, SurfaceSet, Update};
+use crate::{BASIC_CATALOG, Change, Fold, Html, Show, SurfaceSet, Update};
 
 /// The message of a hostile agent.
 enum Attack {
@@ -585,7 +586,7 @@ fn attack(set: &mut SurfaceSet, attack: Attack) -> Result<Vec<Change>, (&'static
         Sent(messages) => set.messages(messages, at(1)).map_err(refused),
         Page(html) => set.html(html, at(1)).map(|change| vec![change]).map_err(refused),
         Pressed(request) => {
-            let request: ActionRequest = serde_json::from_value(request).unwrap();
+            let request: SurfaceAction = serde_json::from_value(request).unwrap();
             let action = set.act("s", &request, at(1)).map_err(|error| (error.code(), error.to_string()))?;
             Ok(action.change.into_iter().collect())
         }
@@ -737,7 +738,7 @@ proptest! {
         let _ = set.update(Update { surface: "s".into(), components: components.clone(), ..Update::default() }, at(1));
         let _ = set.messages(parts.clone(), at(1));
         let _ = set.messages(vec![json!({"version": "v0.9", "updateDataModel": {"surfaceId": "s", "value": data}})], at(1));
-        if let Ok(request) = serde_json::from_value::<ActionRequest>(parts[0].clone()) {
+        if let Ok(request) = serde_json::from_value::<SurfaceAction>(parts[0].clone()) {
             let _ = set.act("s", &request, at(1));
         }
         // What is read back is not checked, and drawn all the same.
