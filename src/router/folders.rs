@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use http::StatusCode;
+use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::devices::Target;
 use plexus_protocol::api::folders::{Files, FolderEntry, Folders, RecentFolder};
 use plexus_protocol::{Scope, Timestamp};
@@ -72,13 +73,13 @@ pub(super) async fn list(state: Core, call: Call) -> RouteResult {
     let turn = turn.map_err(|_| Problem::internal())?;
     let look = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        let recent = recent(used);
+        let recent = recent(used).into();
         if !administrates {
-            return Ok(Folders { under: None, parent: None, folders: Vec::new(), more: false, recent });
+            return Ok(Folders { under: None, parent: None, folders: KnownItems::default(), more: false, recent });
         }
         let (folders, more) = below(&under, &prefix)?;
         let parent = under.parent().map(|parent| parent.display().to_string());
-        Ok(Folders { under: Some(under.display().to_string()), parent, folders, more, recent })
+        Ok(Folders { under: Some(under.display().to_string()), parent, folders: folders.into(), more, recent })
     });
     let found: Result<Folders, Problem> =
         tokio::time::timeout(DISK_WAIT, look).await.map_err(|_| slow())?.map_err(|_| Problem::internal())?;

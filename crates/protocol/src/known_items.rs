@@ -26,6 +26,11 @@ impl<T> KnownItems<T> {
         &self.unreadable
     }
 
+    /// Adds an item.
+    pub fn push(&mut self, item: T) {
+        self.items.push(item);
+    }
+
     /// The items that could be read.
     pub fn into_vec(self) -> Vec<T> {
         self.items
@@ -70,6 +75,12 @@ impl<T> From<Vec<T>> for KnownItems<T> {
 impl<T> FromIterator<T> for KnownItems<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         Vec::from_iter(items).into()
+    }
+}
+
+impl<T> Extend<T> for KnownItems<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        self.items.extend(items);
     }
 }
 

@@ -56,6 +56,12 @@ pub enum Risk {
     Danger,
 }
 
+/// Reads a risk. The worst is assumed of one that only another version has.
+fn risk_of_any_version<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Risk, D::Error> {
+    let name = Cow::<'de, str>::deserialize(from)?;
+    Ok(Risk::ALL.into_iter().find(|risk| risk.as_str() == name).unwrap_or_else(Risk::unjudged))
+}
+
 impl Risk {
     /// Every risk, lowest first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Elevated, Self::Danger];
@@ -180,7 +186,7 @@ pub struct Request {
     /// Warnings to read before answering.
     pub warnings: Vec<String>,
     /// The harm that an approval could do.
-    #[serde(default = "Risk::unjudged")]
+    #[serde(default = "Risk::unjudged", deserialize_with = "risk_of_any_version")]
     #[schema(required)]
     pub risk: Risk,
     /// The reasons for the risk.

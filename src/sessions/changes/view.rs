@@ -1,5 +1,6 @@
 //! Changes, as clients see them.
 
+use plexus_protocol::api::KnownItems;
 use plexus_protocol::api::changes::{
     ChangeCompared, ChangeDiff, ChangeHunk, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesBase, ChangesNote,
     ChangesSource, ChangesView, KeptPatch,
@@ -85,10 +86,10 @@ pub(super) fn empty(info: &SessionInfo) -> ChangesView {
         root: info.cwd.clone(),
         base: None,
         rev: String::new(),
-        files: Vec::new(),
+        files: KnownItems::default(),
         left_off: 0,
-        runs: Vec::new(),
-        notes: Vec::new(),
+        runs: KnownItems::default(),
+        notes: KnownItems::default(),
     }
 }
 

@@ -21,13 +21,16 @@ pub struct ChangesView {
     /// A digest of all other members.
     pub rev: String,
     /// The files, by path, at most 2,000.
-    pub files: Vec<ChangedFile>,
+    #[schema(value_type = Vec<ChangedFile>)]
+    pub files: KnownItems<ChangedFile>,
     /// Changed files that are not listed.
     pub left_off: usize,
     /// The runs whose changes are known, oldest first.
-    pub runs: Vec<ChangedRun>,
+    #[schema(value_type = Vec<ChangedRun>)]
+    pub runs: KnownItems<ChangedRun>,
     /// The parts that were left out, with the reason.
-    pub notes: Vec<ChangesNote>,
+    #[schema(value_type = Vec<ChangesNote>)]
+    pub notes: KnownItems<ChangesNote>,
 }
 
 /// The source of a list of changes.

@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::KnownItems;
 use crate::Timestamp;
 
 /// Files of a session's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Files {
     /// The files whose paths fit, best first.
-    pub files: Vec<FileMatch>,
+    #[schema(value_type = Vec<FileMatch>)]
+    pub files: KnownItems<FileMatch>,
     /// `true` if the folder has more files than were looked at.
     pub truncated: bool,
 }
@@ -57,9 +59,11 @@ pub struct Folders {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The folders in it, by name, at most 500. A name that is not UTF-8 is left out.
-    pub folders: Vec<FolderEntry>,
+    #[schema(value_type = Vec<FolderEntry>)]
+    pub folders: KnownItems<FolderEntry>,
     /// `true` if there are more.
     pub more: bool,
     /// The folders that sessions used which the caller may see, newest first, at most 20.
-    pub recent: Vec<RecentFolder>,
+    #[schema(value_type = Vec<RecentFolder>)]
+    pub recent: KnownItems<RecentFolder>,
 }

@@ -161,7 +161,8 @@ pub struct RequestsPage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Hits {
     /// The best passages.
-    pub hits: Vec<Hit>,
+    #[schema(value_type = Vec<Hit>)]
+    pub hits: KnownItems<Hit>,
 }
 
 /// A passage found.
