@@ -5,6 +5,7 @@
 use std::fmt::Display;
 use std::marker::PhantomData;
 
+use plexus_protocol::api::agent_tools::{McpServers, Skills};
 use plexus_protocol::api::changes::{
     ChangeDiff, ChangesReview, ChangesView, KeptPatch, RedoChange, UndoChange, UndoneChange, UndoneChanges,
 };
@@ -21,6 +22,7 @@ use plexus_protocol::api::sessions::{
     AcceptedPrompt, CancelRun, EditSession, Hits, NewPrompt, NewSession, RequestsPage, RestartRun, ResumablePage,
     RunReference, SessionsPage,
 };
+use plexus_protocol::api::surfaces::{Acted, SurfaceAction, Surfaces};
 use plexus_protocol::api::usage::{CeilingSettings, CeilingsView, UsageBy, UsageSums};
 use plexus_protocol::api::worktrees::{ListedWorktrees, RemoveWorktree};
 use plexus_protocol::{
@@ -195,13 +197,22 @@ routes! {
     /// All events of a session; `format` is `ndjson`, `md` or `html`.
     export(session: &SessionId, format: &str) -> Pieces
         = GET "/v1/sessions/{session}/export" { "format" = Some(format) };
+    /// The MCP servers of a session's agent.
+    mcp_servers(session: &SessionId) -> McpServers = GET "/v1/sessions/{session}/mcp";
+    /// The skills of a session's agent.
+    skills(session: &SessionId) -> Skills = GET "/v1/sessions/{session}/skills";
+    /// The surfaces that a session's agent draws.
+    surfaces(session: &SessionId) -> Surfaces = GET "/v1/sessions/{session}/surfaces";
+    /// Presses something on a surface: an answer to the surface's question, or a prompt for the agent.
+    press_surface(session: &SessionId, surface: &str; SurfaceAction) -> Acted
+        = POST "/v1/sessions/{session}/surfaces/{surface}/action";
 
     /// The files that a session, or one run of it, changed.
     changes(session: &SessionId, run: Option<&RunId>) -> ChangesView
         = GET "/v1/sessions/{session}/changes" { "run" = run };
-    /// All that a session, or one run of it, changed, as one patch.
-    changes_patch(session: &SessionId, run: Option<&RunId>) -> Pieces
-        = GET "/v1/sessions/{session}/changes/patch" { "run" = run };
+    /// The change of a file, or all that a session or one run of it changed, as one patch.
+    changes_patch(session: &SessionId, path: Option<&str>, run: Option<&RunId>) -> Pieces
+        = GET "/v1/sessions/{session}/changes/patch" { "path" = path, "run" = run };
     /// The diff of a changed file.
     change_diff(session: &SessionId, path: &str, run: Option<&RunId>) -> ChangeDiff
         = GET "/v1/sessions/{session}/changes/file" { "path" = Some(path), "run" = run };

@@ -39,7 +39,7 @@ pub(crate) async fn run(args: ChangesArgs) -> CommandResult {
     let session = client.session(&args.session).await?.session_id;
     let run = args.run.as_deref().map(RunId::trusted);
     if args.patch {
-        return patch(&client, &calls::changes_patch(&session, run.as_ref())).await;
+        return patch(&client, &calls::changes_patch(&session, None, run.as_ref())).await;
     }
     let changes = client.request(calls::changes(&session, run.as_ref()), "reading what changed").await?;
     if args.json {
