@@ -687,7 +687,7 @@ async fn attach_fills_a_surface_by_keys_and_answers_its_question() {
     screen.shows("A: no more questions").await;
     screen.keys(&["a"]);
     screen.shows("Allowed once by").await;
-    screen.keys(&["Escape"]);
+    // The outcome leaves by itself. An Escape at that moment would close either it or the surface, and the next one begin to write.
     screen.hides("Allowed once by").await;
     screen.keys(&["Escape"]);
     screen.shows("allowed (allow_once)").await;
