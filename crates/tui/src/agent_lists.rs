@@ -1,50 +1,58 @@
 //! An agent's MCP servers, skills and stored conversations as text. Pure; all text is sanitized.
 
-use serde_json::{Value, json};
+use plexus_protocol::NativeId;
+use plexus_protocol::api::agent_tools::{McpServer, McpServers, McpState, Skill, SkillScope, Skills};
+use plexus_protocol::api::sessions::ResumableConversation;
 
 use super::sanitize;
-use super::view_model::field;
+use super::view_model::{line, optional_line};
 
 /// Longest description or error, in columns, before it is wrapped.
 const LONG: usize = 600;
+/// Longest identifier of a conversation, in columns.
+const NATIVE_ID_MAX: usize = 60;
+/// Characters of the date in a timestamp.
+const DATE: usize = 10;
 /// Indentation of continued lines.
 const INDENT: &str = "    ";
 
-/// `mcp.list` as text, one paragraph a server.
-pub(crate) fn servers(value: &Value) -> String {
-    let one = |server: &Value| {
-        let state = field(&server["state"]);
-        let mark = match state.as_str() {
-            "ready" => "✔",
-            "error" => "✘",
-            "disabled" => "–",
-            _ => "…",
+/// The MCP servers of an agent as text, one paragraph a server.
+pub(crate) fn servers(list: &McpServers) -> String {
+    let paragraph = |server: &McpServer| {
+        let mark = match server.state {
+            McpState::Ready => "✔",
+            McpState::Error => "✘",
+            McpState::Disabled => "–",
+            McpState::Connecting => "…",
         };
-        let tools = server["tools"].as_u64().map(|n| format!(" · {n} tools")).unwrap_or_default();
-        let error = field(&server["last_error"]);
+        let tools = server.tools.map(|n| format!(" · {n} tools")).unwrap_or_default();
+        let error = optional_line(server.last_error.as_deref());
         let error = if error.is_empty() { String::new() } else { format!("\n{INDENT}{error}") };
-        format!("{mark} {}: {state} · {}{tools}{error}", field(&server["id"]), field(&server["transport"]))
+        let (state, transport) = (server.state.as_str(), server.transport.as_str());
+        format!("{mark} {}: {state} · {transport}{tools}{error}", line(&server.id))
     };
-    all(&value["servers"], one, value, "this agent has no MCP servers")
+    join(list.servers.iter().map(paragraph), list.truncated, "this agent has no MCP servers")
 }
 
-/// `skills.list` as text, one paragraph a skill, wrapped at `width` columns.
-pub(crate) fn skills(value: &Value, width: usize) -> String {
-    let one = |skill: &Value| {
-        let scope = if skill["scope"] == "repo" { "this project" } else { "yours" };
-        let text = sanitize::line(skill["description"].as_str().unwrap_or_default(), LONG);
-        format!("{} · {scope}\n{}", field(&skill["name"]), wrap_indented(&text, width))
+/// The skills of an agent as text, one paragraph a skill, wrapped at `width` columns.
+pub(crate) fn skills(list: &Skills, width: usize) -> String {
+    let paragraph = |skill: &Skill| {
+        let scope = match skill.scope {
+            SkillScope::Repo => "this project",
+            SkillScope::User => "yours",
+        };
+        let text = sanitize::line(&skill.description, LONG);
+        format!("{} · {scope}\n{}", line(&skill.name), wrap_indented(&text, width))
     };
-    let errors = value["errors"].as_array().into_iter().flatten();
     let errors: Vec<String> =
-        errors.map(|error| format!("✘ {}: {}", field(&error["path"]), field(&error["message"]))).collect();
-    let skills = all(&value["skills"], one, value, "this agent has no skills");
+        list.errors.iter().map(|error| format!("✘ {}: {}", line(&error.path), line(&error.message))).collect();
+    let skills = join(list.skills.iter().map(paragraph), list.truncated, "this agent has no skills");
     if errors.is_empty() { skills } else { format!("{skills}\n\n{}", errors.join("\n")) }
 }
 
-fn all(list: &Value, one: impl Fn(&Value) -> String, value: &Value, none: &str) -> String {
-    let mut all: Vec<String> = list.as_array().into_iter().flatten().map(one).collect();
-    if value["truncated"] == true {
+fn join(paragraphs: impl Iterator<Item = String>, truncated: bool, none: &str) -> String {
+    let mut all: Vec<String> = paragraphs.collect();
+    if truncated {
         all.push("… and more".into());
     }
     if all.is_empty() { none.to_owned() } else { all.join("\n\n") }
@@ -78,29 +86,29 @@ pub(crate) struct PastConversation {
     pub(crate) what: String,
     /// The open session of the conversation, if any.
     pub(crate) session: Option<String>,
-    /// The parameters to open it.
-    pub(crate) open: Value,
+    /// The runtime's identifier.
+    pub(crate) native_id: NativeId,
+    /// The folder of the conversation.
+    pub(crate) cwd: Option<String>,
 }
 
-/// The resumable conversations of a runtime, in its own order.
-pub(crate) fn past_conversations(runtime: &str, value: &Value) -> Vec<PastConversation> {
-    let one = |stored: &Value| {
-        let native = stored["native_id"].as_str()?;
-        let title = Some(field(&stored["title"])).filter(|title| !title.is_empty());
-        let open = stored["session_id"].as_str().map(str::to_owned);
-        let when = stored["updated_at"].as_str().and_then(|at| at.get(..10)).unwrap_or_default();
-        let text = [if open.is_some() { "open here" } else { when }, &field(&stored["cwd"])].map(str::to_owned);
-        let text: Vec<String> = text.into_iter().filter(|word| !word.is_empty()).collect();
-        let mut params = json!({ "runtime_id": runtime, "native_id": native });
-        if stored["cwd"].is_string() {
-            params["cwd"] = stored["cwd"].clone();
-        }
-        Some(PastConversation {
-            name: format!("{} · {}", title.as_deref().unwrap_or("untitled"), sanitize::line(native, 60)),
+impl PastConversation {
+    pub(crate) fn new(stored: &ResumableConversation) -> Self {
+        let title = Some(optional_line(stored.title.as_deref())).filter(|title| !title.is_empty());
+        let when = match (&stored.session_id, stored.updated_at) {
+            (Some(_), _) => "open here".to_owned(),
+            (None, Some(at)) => at.to_string().get(..DATE).unwrap_or_default().to_owned(),
+            (None, None) => String::new(),
+        };
+        let text = [when, optional_line(stored.cwd.as_deref())];
+        let text: Vec<String> = text.into_iter().filter(|text| !text.is_empty()).collect();
+        let native_id = sanitize::line(stored.native_id.as_str(), NATIVE_ID_MAX);
+        Self {
+            name: format!("{} · {native_id}", title.as_deref().unwrap_or("untitled")),
             what: text.join(" · "),
-            session: open,
-            open: params,
-        })
-    };
-    value["resumable"].as_array().into_iter().flatten().filter_map(one).collect()
+            session: stored.session_id.as_ref().map(ToString::to_string),
+            native_id: stored.native_id.clone(),
+            cwd: stored.cwd.clone(),
+        }
+    }
 }

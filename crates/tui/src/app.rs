@@ -14,10 +14,11 @@ mod typing;
 use std::collections::BTreeMap;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
-use plexus_client::{ClientEvent, Envelope};
+use plexus_client::{ClientEvent, Envelope, calls};
 use plexus_protocol::answers::Answerer;
+use plexus_protocol::{RequestId, SessionId};
 use ratatui::layout::Rect;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::agent_lists;
 use super::attachments;
@@ -31,6 +32,7 @@ use super::pages::layout::{self, has_panes};
 use super::pages::message::{AfterConfirm, CallTag, Effect, Msg};
 use super::pages::shared::{ConnectionView, Overlay, Shared};
 use super::pages::{self, PAGES, Page as _, Pages, TuiPage};
+use super::reply::CallReply;
 use super::sanitize;
 use super::settings::SettingChoice;
 use super::theme::Theme;
@@ -106,7 +108,7 @@ impl App {
 
     /// The first effects; opens `session` at once.
     pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
-        let mut effects = vec![Effect::get(CallTag::Me, "/v1/me".into())];
+        let mut effects = vec![Effect::call(CallTag::Me, calls::me())];
         self.with(&mut effects, |pages, cx| pages.runtimes.refresh(cx));
         match session {
             Some(session) => self.open(session, &mut effects),
@@ -209,7 +211,8 @@ impl App {
                 self.shared.say(&why, true);
             }
             Msg::SessionEvent(..) | Msg::Ended(..) => {}
-            Msg::Done(tag, outcome) => self.on_reply(tag, outcome, &mut effects),
+            Msg::Done(tag, reply) => self.on_reply(tag, &reply, &mut effects),
+            Msg::Set(tag, outcome) => self.on_set(tag, outcome, &mut effects),
             Msg::Opened(subscription, opening) if subscription == self.pages.session.following() => {
                 self.with(&mut effects, |pages, cx| pages.session.on_opened(opening, cx));
             }
@@ -280,13 +283,8 @@ impl App {
         {
             card.fetching = true;
             card.read = false;
-            effects.push(Effect::Call {
-                tag: CallTag::FullRequest(card.id.clone()),
-                method: "GET",
-                path: format!("/v1/requests/{}", card.id),
-                body: None,
-                key: false,
-            });
+            let call = calls::request(&RequestId::trusted(card.id.as_str()));
+            effects.push(Effect::call(CallTag::FullRequest(card.id.clone()), call));
         }
         if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.closed_at.is_none())
             && self.shared.requests.get(&card.id).is_some_and(|(_, outcome)| outcome.is_some())
@@ -354,7 +352,8 @@ impl App {
             && self.shared.sessions.requested.as_ref() != Some(&conversation.session)
         {
             self.shared.sessions.requested = Some(conversation.session.clone());
-            effects.push(Effect::get(CallTag::Session, format!("/v1/sessions/{}", conversation.session)));
+            let call = calls::session(&SessionId::trusted(conversation.session.as_str()));
+            effects.push(Effect::call(CallTag::Session, call));
         }
         let Some(cursor) = self.shared.sessions.older.clone().filter(|_| !self.shared.sessions.reading) else { return };
         let seek_target = match &self.shared.overlay {
@@ -366,8 +365,8 @@ impl App {
         };
         if seek_target {
             self.shared.sessions.reading = true;
-            let path = format!("/v1/sessions?archived=all&limit={SESSIONS_PAGE}&cursor={cursor}");
-            effects.push(Effect::get(CallTag::Older(self.shared.sessions.greeting), path));
+            let call = calls::sessions(Some("all"), Some(SESSIONS_PAGE), Some(&cursor));
+            effects.push(Effect::call(CallTag::Older(self.shared.sessions.greeting), call));
         }
     }
 

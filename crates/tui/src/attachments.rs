@@ -5,7 +5,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use plexus_protocol::api::sessions::NewPrompt;
+use serde::Serialize;
+use serde_json::value::to_raw_value;
 
 use super::{image, sanitize};
 
@@ -38,13 +40,30 @@ impl Attachment {
     }
 }
 
-pub(crate) fn prompt_body(notice: &str, images: &[Attachment]) -> Value {
+/// A block of a prompt, as ACP defines it.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum PromptBlock<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        #[serde(rename = "mimeType")]
+        mime: &'a str,
+        data: &'a str,
+    },
+}
+
+/// A prompt of a text and images.
+pub(crate) fn new_prompt(text: &str, images: &[Attachment]) -> NewPrompt {
     if images.is_empty() {
-        return json!({ "text": notice });
+        return NewPrompt { text: Some(text.to_owned()), content: None };
     }
-    let text = (!notice.trim().is_empty()).then(|| json!({ "type": "text", "text": notice }));
-    let images = images.iter().map(|one| json!({ "type": "image", "mimeType": one.mime, "data": &*one.data }));
-    json!({ "content": text.into_iter().chain(images).collect::<Vec<Value>>() })
+    let text = (!text.trim().is_empty()).then_some(PromptBlock::Text { text });
+    let images = images.iter().map(|one| PromptBlock::Image { mime: one.mime, data: &one.data });
+    let blocks = text.into_iter().chain(images);
+    // Texts are always serialized.
+    NewPrompt { text: None, content: Some(blocks.filter_map(|block| to_raw_value(&block).ok()).collect()) }
 }
 
 /// Returns whether there is room for one more.
@@ -161,6 +180,8 @@ pub(crate) fn attach(images: &mut Vec<Attachment>, image: Result<Attachment, Str
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -192,11 +213,12 @@ mod tests {
         let read = |path: &str| read_image(path, dir.path());
         let one = read("a b.png").unwrap();
         assert_eq!((one.text().as_str(), one.mime), ("a b.png · 640x480 · 24 bytes", "image/png"));
-        let body = prompt_body("look", std::slice::from_ref(&one));
-        assert_eq!(body["content"][0]["text"], "look");
-        assert_eq!(body["content"][1], json!({ "type": "image", "mimeType": "image/png", "data": &*one.data }));
-        assert_eq!(prompt_body(" ", &[one])["content"].as_array().unwrap().len(), 1, "without a text");
-        assert_eq!(prompt_body("x", &[]), json!({ "text": "x" }));
+        let body = |text: &str, images: &[Attachment]| json!(new_prompt(text, images));
+        let whole = body("look", std::slice::from_ref(&one));
+        assert_eq!(whole["content"][0]["text"], "look");
+        assert_eq!(whole["content"][1], json!({ "type": "image", "mimeType": "image/png", "data": &*one.data }));
+        assert_eq!(body(" ", &[one])["content"].as_array().unwrap().len(), 1, "without a text");
+        assert_eq!(body("x", &[]), json!({ "text": "x" }));
         file("notes.png", b"just words");
         let mut big = b"GIF89a".to_vec();
         big.resize(usize::try_from(IMAGE_MAX).unwrap() + 1, 0);

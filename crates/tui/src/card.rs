@@ -14,11 +14,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use plexus_protocol::answers::{AnswerRole, Sense};
-use plexus_protocol::{ABOUT_MAX, About, Question, RequestType};
+use plexus_protocol::{ABOUT_MAX, About, Answer, Question, RequestType};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;
-use serde_json::{Value, json};
 
 use super::form::{Form, FormStep};
 use super::input::{self, Key};
@@ -63,7 +62,7 @@ pub(crate) enum CardMode {
     /// Typing the reason of a denial.
     Reason(TextArea<'static>),
     /// Typing `yes` to send this answer; Esc returns to the mode before.
-    Yes { typed: String, body: Value, back: Box<CardMode> },
+    Yes { typed: String, answer: Answer, back: Box<CardMode> },
     /// Editing the action before it is allowed.
     Edit(TextArea<'static>),
     /// Typing the text that was asked for.
@@ -114,7 +113,7 @@ pub(crate) enum CardOutcome {
     /// The card handled the key.
     Taken,
     /// Send this answer.
-    Answer(Value),
+    Answer(Answer),
     /// Remove the card.
     Close,
 }
@@ -295,15 +294,8 @@ impl Card {
         }
     }
 
-    fn answer(&self, ask: &RequestView, mut body: Value) -> Value {
-        if !ask.request.digest.is_empty() {
-            body["digest"] = ask.request.digest.as_str().into();
-        }
-        body
-    }
-
     /// Allows it if possible; a dangerous request needs a second confirmation.
-    fn allow(&mut self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
+    fn allow(&mut self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         let refused = ask.actions.iter().find_map(|action| {
             let allows = matches!(action.role, AnswerRole::AllowOnce | AnswerRole::Send);
             action.unavailable.filter(|_| allows)
@@ -312,36 +304,36 @@ impl Card {
             self.problem = why.text().into();
             return CardOutcome::Taken;
         }
-        self.send(ask, body, now)
+        self.send(ask, answer, now)
     }
 
     /// Sends an answer that lets the agent continue, behind the guards.
-    fn send(&mut self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
+    fn send(&mut self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         if self.block_reason(now).is_some() {
             return CardOutcome::Taken;
         }
-        let body = self.answer(ask, body);
+        let answer = ask.with_digest(answer);
         if ask.risk == RiskView::Danger {
             let back = Box::new(std::mem::replace(&mut self.mode, CardMode::Choose));
-            self.mode = CardMode::Yes { typed: String::new(), body, back };
+            self.mode = CardMode::Yes { typed: String::new(), answer, back };
             return CardOutcome::Taken;
         }
-        CardOutcome::Answer(body)
+        CardOutcome::Answer(answer)
     }
 
     /// Denies it, once the card is armed.
-    fn deny(&self, ask: &RequestView, body: Value, now: i64) -> CardOutcome {
+    fn deny(&self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         if self.sent || now - self.shown_at < ARM_DELAY {
             CardOutcome::Taken
         } else {
-            CardOutcome::Answer(self.answer(ask, body))
+            CardOutcome::Answer(ask.with_digest(answer))
         }
     }
 
     /// The answer that denies this request.
-    pub(crate) fn denial(ask: &RequestView) -> Value {
-        let answer = ask.denial().and_then(|action| action.answer.as_ref());
-        answer.map_or_else(|| json!({ "ok": false }), |answer| json!(answer))
+    pub(crate) fn denial(ask: &RequestView) -> Answer {
+        let answer = ask.denial().and_then(|action| action.answer.clone());
+        answer.unwrap_or_else(|| Answer { ok: Some(false), ..Answer::default() })
     }
 
     /// Gives one of the offered answers; one that covers later requests waits for a second press.
@@ -368,8 +360,8 @@ impl Card {
             return CardOutcome::Taken;
         }
         match rule.sense {
-            Sense::Allow => self.send(ask, json!(answer), now),
-            Sense::Deny | Sense::Defer => self.deny(ask, json!(answer), now),
+            Sense::Allow => self.send(ask, answer.clone(), now),
+            Sense::Deny | Sense::Defer => self.deny(ask, answer.clone(), now),
         }
     }
 
@@ -421,12 +413,12 @@ impl Card {
             CardMode::Reason(mut area) => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 "Enter" => {
-                    let mut body = Self::denial(ask);
+                    let mut answer = Self::denial(ask);
                     let why = area.lines().join("\n");
                     if !why.trim().is_empty() {
-                        body["reason"] = why.trim().into();
+                        answer.reason = Some(why.trim().to_owned());
                     }
-                    self.deny(ask, body, now)
+                    self.deny(ask, answer, now)
                 }
                 _ => {
                     input::edit(&mut area, key);
@@ -434,7 +426,7 @@ impl Card {
                     CardOutcome::Taken
                 }
             },
-            CardMode::Yes { mut typed, body, back } => {
+            CardMode::Yes { mut typed, answer, back } => {
                 match key.name() {
                     "Esc" => {
                         self.mode = *back;
@@ -442,24 +434,24 @@ impl Card {
                     }
                     "Enter" if typed == "yes" => {
                         self.mode = *back;
-                        return CardOutcome::Answer(body);
+                        return CardOutcome::Answer(answer);
                     }
                     "Enter" => typed.clear(),
                     "Backspace" => drop(typed.pop()),
                     name if name.chars().count() == 1 && typed.len() < 8 => typed.push_str(name),
                     _ => {}
                 }
-                self.mode = CardMode::Yes { typed, body, back };
+                self.mode = CardMode::Yes { typed, answer, back };
                 CardOutcome::Taken
             }
             CardMode::Edit(mut area) => match key.name() {
                 "Esc" => CardOutcome::Taken,
                 "Enter" => {
-                    let answer = ask.action(AnswerRole::AllowOnce).and_then(|action| action.answer.as_ref());
-                    let mut body = answer.map_or_else(|| json!({ "ok": true }), |answer| json!(answer));
-                    body["edited"] = area.lines().join("\n").into();
+                    let answer = ask.action(AnswerRole::AllowOnce).and_then(|action| action.answer.clone());
+                    let answer = answer.unwrap_or_else(|| Answer { ok: Some(true), ..Answer::default() });
+                    let answer = Answer { edited: Some(area.lines().join("\n")), ..answer };
                     self.mode = CardMode::Edit(area);
-                    self.allow(ask, body, now)
+                    self.allow(ask, answer, now)
                 }
                 _ => {
                     input::edit(&mut area, key);
@@ -474,9 +466,9 @@ impl Card {
                     "Up" | "Down" if area.lines().len() == 1 => CardOutcome::Nothing,
                     "C-n" => self.deny(ask, Self::denial(ask), now),
                     "Enter" => {
-                        let body = json!({ "value": area.lines().join("\n") });
+                        let answer = Answer { value: Some(Some(area.lines().join("\n"))), ..Answer::default() };
                         self.mode = CardMode::Text(area);
-                        return self.allow(ask, body, now);
+                        return self.allow(ask, answer, now);
                     }
                     _ => {
                         input::edit(&mut area, key);
@@ -518,10 +510,13 @@ impl Card {
             }
             "Enter" | "a" => {
                 let chosen = if ask.request.multi { picked.clone() } else { BTreeSet::from([at]) };
-                let ids: Vec<&str> =
-                    chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.as_str()).collect();
+                let ids: Vec<String> =
+                    chosen.iter().filter_map(|n| ask.items.get(*n)).map(|item| item.id.clone()).collect();
                 self.mode = CardMode::Pick { at, picked };
-                return if ids.is_empty() { CardOutcome::Taken } else { self.allow(ask, json!({ "ids": ids }), now) };
+                return match ids.is_empty() {
+                    true => CardOutcome::Taken,
+                    false => self.allow(ask, Answer { ids: Some(ids), ..Answer::default() }, now),
+                };
             }
             "d" => self.deny(ask, Self::denial(ask), now),
             digit => match digit.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|n| *n <= last) {
@@ -574,7 +569,7 @@ impl Card {
                 self.problem = why;
                 CardOutcome::Taken
             }
-            FormStep::Send(answers) => self.allow(ask, json!({ "answers": answers }), now),
+            FormStep::Send(answers) => self.allow(ask, Answer { answers: Some(answers), ..Answer::default() }, now),
         }
     }
 

@@ -5,16 +5,19 @@ mod review;
 mod rows;
 
 pub(crate) use drawing::{DiffPen, file_text, list_row, path_end};
-pub(crate) use review::{COMMENT_CHARS, COMMENTS_MAX, PlacedComment, ReviewDraft, place_text};
+pub(crate) use review::{COMMENT_CHARS, COMMENTS_MAX, KeptReview, PlacedComment, ReviewDraft, place_text, readable};
 pub(crate) use rows::{DiffRow, DiffRowKind, DiffRows};
 
 use std::collections::VecDeque;
 
+use plexus_protocol::RunId;
+use plexus_protocol::api::changes::{
+    ChangeCompared, ChangeDiff, ChangeStatus, ChangedBy, ChangedFile, ChangedRun, ChangesSource, ChangesView, KeptPatch,
+};
 use ratatui_textarea::TextArea;
-use serde_json::Value;
 
 use super::input;
-use super::view_model::{field, millis};
+use super::view_model::line;
 
 /// Most files of a list; further ones are counted. The gateway lists fewer.
 const FILES_MAX: usize = 5_000;
@@ -33,7 +36,7 @@ pub(crate) struct ChangedItem {
     pub(crate) from: Option<String>,
     /// The change of the file: a letter, and a word.
     pub(crate) status: (char, &'static str),
-    pub(crate) lines: Option<(u64, u64)>,
+    pub(crate) lines: Option<(usize, usize)>,
     /// The reason why there is no diff; empty if there is one.
     pub(crate) reason: String,
     pub(crate) digest: String,
@@ -42,35 +45,39 @@ pub(crate) struct ChangedItem {
 }
 
 impl ChangedItem {
-    fn read(value: &Value) -> Option<Self> {
-        let text = |name: &str| value[name].as_str().map(str::to_owned);
-        let status = match value["status"].as_str()? {
-            "added" => ('A', "new"),
-            "deleted" => ('D', "deleted"),
-            "renamed" => ('R', "renamed"),
-            _ => ('M', "changed"),
+    fn new(file: &ChangedFile) -> Self {
+        let status = match file.status {
+            ChangeStatus::Added => ('A', "new"),
+            ChangeStatus::Deleted => ('D', "deleted"),
+            ChangeStatus::Renamed => ('R', "renamed"),
+            ChangeStatus::Modified | ChangeStatus::Unknown => ('M', "changed"),
         };
-        let lines = value["added"].as_u64().map(|added| (added, value["removed"].as_u64().unwrap_or_default()));
-        let reason = match value["compared"].as_str() {
-            None | Some("text") => String::new(),
-            Some(other) => {
-                Some(field(&value["reason"])).filter(|why| !why.is_empty()).unwrap_or_else(|| field(&other.into()))
-            }
+        let compared = match file.compared {
+            ChangeCompared::Text => "",
+            ChangeCompared::Binary => "binary",
+            ChangeCompared::Large => "large",
+            ChangeCompared::Link => "link",
+            ChangeCompared::Unreadable => "unreadable",
+            ChangeCompared::Unknown => "unknown",
         };
-        let others = match value["by"].as_str() {
-            Some("others") => Some(true),
-            Some("both") => Some(false),
-            _ => None,
+        let reason = match (compared, &file.reason) {
+            ("", _) => String::new(),
+            (_, Some(reason)) if !reason.is_empty() => line(reason),
+            (compared, _) => compared.to_owned(),
         };
-        Some(Self {
-            path: text("path")?,
-            from: text("from"),
+        Self {
+            path: file.path.clone(),
+            from: file.from.clone(),
             status,
-            lines,
+            lines: file.added.map(|added| (added, file.removed.unwrap_or_default())),
             reason,
-            digest: text("digest").unwrap_or_default(),
-            others,
-        })
+            digest: file.digest.clone(),
+            others: match file.by {
+                ChangedBy::Others => Some(true),
+                ChangedBy::Both => Some(false),
+                ChangedBy::Session | ChangedBy::Unknown => None,
+            },
+        }
     }
 }
 
@@ -91,10 +98,10 @@ pub(crate) struct ChangesList {
 /// A run whose changes are known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunItem {
-    pub(crate) id: String,
+    pub(crate) id: RunId,
     pub(crate) at: i64,
     pub(crate) prompt: String,
-    pub(crate) files: u64,
+    pub(crate) files: usize,
 }
 
 /// The changes that were undone.
@@ -106,33 +113,35 @@ pub(crate) struct UndoneItem {
     pub(crate) by: String,
 }
 
+impl RunItem {
+    fn new(run: &ChangedRun) -> Self {
+        Self { id: run.run_id.clone(), at: run.at.as_millis(), prompt: line(&run.prompt), files: run.files }
+    }
+}
+
+impl UndoneItem {
+    fn new(patch: &KeptPatch) -> Self {
+        let KeptPatch { patch_id, path, at, by } = patch;
+        Self { id: patch_id.clone(), path: line(path), at: at.as_millis(), by: line(&by.name) }
+    }
+}
+
 impl ChangesList {
-    fn read(value: &Value) -> Self {
-        let list = |name: &str| value[name].as_array().map(Vec::as_slice).unwrap_or_default();
-        let files = list("files");
-        let beyond = files.len().saturating_sub(FILES_MAX);
-        let reported_left_off = value["left_off"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
-        let run = |one: &Value| {
-            Some(RunItem {
-                id: one["run_id"].as_str()?.to_owned(),
-                at: millis(&one["at"]).unwrap_or_default(),
-                prompt: field(&one["prompt"]),
-                files: one["files"].as_u64().unwrap_or_default(),
-            })
-        };
+    fn new(view: &ChangesView) -> Self {
+        let beyond = view.files.len().saturating_sub(FILES_MAX);
         Self {
-            rev: value["rev"].as_str().unwrap_or_default().to_owned(),
-            root: value["root"].as_str().unwrap_or_default().to_owned(),
-            known: value["source"] != "none",
-            files: files.iter().take(FILES_MAX).filter_map(ChangedItem::read).collect(),
-            left_off: reported_left_off.saturating_add(beyond),
-            runs: list("runs").iter().rev().take(LISTED_MAX).filter_map(run).collect(),
-            notes: list("notes").iter().take(LISTED_MAX).map(|note| field(&note["text"])).collect(),
+            rev: view.rev.clone(),
+            root: view.root.clone(),
+            known: view.source != ChangesSource::None,
+            files: view.files.iter().take(FILES_MAX).map(ChangedItem::new).collect(),
+            left_off: view.left_off.saturating_add(beyond),
+            runs: view.runs.iter().rev().take(LISTED_MAX).map(RunItem::new).collect(),
+            notes: view.notes.iter().take(LISTED_MAX).map(|note| line(&note.text)).collect(),
         }
     }
 
     /// The lines that came and went.
-    pub(crate) fn lines(&self) -> (u64, u64) {
+    pub(crate) fn lines(&self) -> (usize, usize) {
         let all = self.files.iter().filter_map(|file| file.lines);
         all.fold((0, 0), |(added, removed), (a, r)| (added.saturating_add(a), removed.saturating_add(r)))
     }
@@ -217,7 +226,7 @@ pub(crate) struct ChangesScreen {
     pub(crate) run: Option<RunItem>,
     diffs: VecDeque<LoadedDiff>,
     /// The diff that is being read: path and version, and the run that it is of.
-    reading_diff: Option<((String, String), Option<String>)>,
+    reading_diff: Option<((String, String), Option<RunId>)>,
     /// The chosen line of the diff, and the other end of several.
     pub(crate) row: Option<usize>,
     pub(crate) anchor: Option<usize>,
@@ -293,19 +302,19 @@ impl ChangesScreen {
     }
 
     /// Applies the list; true if it is another.
-    pub(crate) fn on_list(&mut self, serial: u64, reply: Result<&Value, &str>) -> bool {
+    pub(crate) fn on_list(&mut self, serial: u64, reply: Result<ChangesView, String>) -> bool {
         if serial != self.reads.serial {
             return false;
         }
         self.reads.running = false;
         match reply {
             Err(why) => {
-                why.clone_into(&mut self.problem);
+                self.problem = why;
                 false
             }
-            Ok(value) => {
+            Ok(view) => {
                 self.problem.clear();
-                let list = ChangesList::read(value);
+                let list = ChangesList::new(&view);
                 if self.list.as_ref().is_some_and(|known| known.rev == list.rev && !list.rev.is_empty()) {
                     return false;
                 }
@@ -335,24 +344,24 @@ impl ChangesScreen {
         Some(version)
     }
 
-    fn run_id(&self) -> Option<String> {
+    fn run_id(&self) -> Option<RunId> {
         self.run.as_ref().map(|run| run.id.clone())
     }
 
     /// Applies the diff of a file.
-    pub(crate) fn on_diff(&mut self, (path, digest): (String, String), reply: Result<&Value, &str>) {
+    pub(crate) fn on_diff(&mut self, (path, digest): (String, String), reply: Result<ChangeDiff, String>) {
         // Of another run, it is read again.
         if self.reading_diff.take().is_none_or(|(_, run)| run != self.run_id()) {
             return;
         }
         let mut diff = LoadedDiff { path, requested: digest, ..LoadedDiff::default() };
         match reply {
-            Ok(value) => {
-                diff.digest = value["digest"].as_str().unwrap_or_default().to_owned();
-                diff.rows = DiffRows::read(value["diff"].as_str().unwrap_or_default());
-                diff.truncated = value["truncated"] == true;
+            Ok(reply) => {
+                diff.rows = DiffRows::read(&reply.diff);
+                diff.truncated = reply.truncated;
+                diff.digest = reply.digest;
             }
-            Err(why) => why.clone_into(&mut diff.problem),
+            Err(why) => diff.problem = why,
         }
         let is_selected = self.file().is_some_and(|file| file.path == diff.path);
         let place = |at: Option<usize>| self.diff().and_then(|diff| diff.rows.rows.get(at?)).and_then(DiffRow::place);
@@ -403,16 +412,8 @@ impl ChangesScreen {
     }
 
     /// Applies what was undone.
-    pub(crate) fn on_undone(&mut self, value: &Value) {
-        let one = |one: &Value| {
-            Some(UndoneItem {
-                id: one["patch_id"].as_str()?.to_owned(),
-                path: field(&one["path"]),
-                at: millis(&one["at"]).unwrap_or_default(),
-                by: field(&one["by"]["name"]),
-            })
-        };
-        self.undone = value["undone"].as_array().into_iter().flatten().take(LISTED_MAX).filter_map(one).collect();
+    pub(crate) fn on_undone(&mut self, patches: &[KeptPatch]) {
+        self.undone = patches.iter().take(LISTED_MAX).map(UndoneItem::new).collect();
         if let ChangesMode::PatchList(at) = &mut self.mode {
             *at = (*at).min(self.undone.len().saturating_sub(1));
         }

@@ -29,9 +29,11 @@ use plexus_protocol::answers::Answerer;
 use plexus_protocol::transcript::{
     Content, EntryBody, LatestKind, MessagePlacer, NoteKind, Placed, PlanEntry, Role, ToolCall, ToolContent,
 };
-use plexus_protocol::{Kind, Position};
+use plexus_protocol::{Kind, Position, Receipt};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
+use serde::Deserialize as _;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::diff::diff;
@@ -241,9 +243,9 @@ impl Conversation {
                 self.event(kind, body, "", "", 0);
             }
         }
-        let surfaces = snapshot.get("surfaces").filter(|list| list.is_array());
+        let surfaces = Vec::<Box<RawValue>>::deserialize(&snapshot["surfaces"]).ok();
         self.drawn.follows = surfaces.is_none();
-        surfaces.into_iter().for_each(|list| self.surfaces.replace(list));
+        surfaces.into_iter().for_each(|list| self.surfaces.replace(&list));
         page.events.iter().for_each(|event_of_page| self.event_of_page(event_of_page));
         self.drawn.follows = true;
         // Open requests may have been opened before the page.
@@ -267,7 +269,7 @@ impl Conversation {
         self.tools.clear();
         self.reads = ReadStretches::default();
         self.drawn.blocks.clear();
-        self.surfaces.replace(&one["surfaces"]);
+        self.surfaces.replace(&Vec::<Box<RawValue>>::deserialize(&one["surfaces"]).unwrap_or_default());
         self.bounds.bytes = 0;
         self.bounds.trimmed = one["trimmed"] == true;
         (self.assembly.placer, self.assembly.message) = (MessagePlacer::default(), None);
@@ -366,8 +368,8 @@ impl Conversation {
                 self.push(BlockBody::Ended { status: field(&body["status"]), text: text.join(", "), took }, place);
             }
             EntryBody::RequestOpened(body) => {
-                if let Some(ask) = RequestView::read(&body, Answerer::UNLIMITED) {
-                    if let Some(call) = body["tool_call_id"].as_str() {
+                if let Some(ask) = request_view(body) {
+                    if let Some(call) = &ask.request.tool_call_id {
                         self.mark_requested(call);
                     }
                     let id = ask.id.clone();
@@ -381,7 +383,7 @@ impl Conversation {
                 }
             }
             EntryBody::RequestUpdated(body) => {
-                if let Some(ask) = RequestView::read(&body, Answerer::UNLIMITED)
+                if let Some(ask) = request_view(body)
                     && let Some((known, None)) = self.asks.get_mut(&ask.id)
                     && ask.request.revision >= known.request.revision
                 {
@@ -389,8 +391,10 @@ impl Conversation {
                 }
             }
             EntryBody::RequestResolved(body) => {
-                if let Some((ask, outcome)) = body["request_id"].as_str().and_then(|id| self.asks.get_mut(id)) {
-                    *outcome = Some(RequestResult::read(&body, Some(ask)));
+                if let Ok(receipt) = serde_json::from_value::<Receipt>(body)
+                    && let Some((ask, outcome)) = self.asks.get_mut(receipt.request_id.as_str())
+                {
+                    *outcome = Some(RequestResult::new(&receipt, Some(ask)));
                 }
             }
             EntryBody::Latest(kind, body) => self.latest(kind, &body),
@@ -836,4 +840,9 @@ impl Conversation {
             BlockBody::Plan(_) | BlockBody::Asked(_) | BlockBody::Ended { .. } => return None,
         })
     }
+}
+
+/// A request of an event; `None` for one that only a newer gateway has.
+fn request_view(body: Value) -> Option<RequestView> {
+    RequestView::new(serde_json::from_value(body).ok()?, Answerer::UNLIMITED)
 }

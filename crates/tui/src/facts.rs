@@ -1,10 +1,12 @@
 //! The facts of the settings: the gateway, this terminal, and the addresses, as the page's settings tell them. Pure.
 
-use serde_json::Value;
+use plexus_protocol::api::devices::{Grant, Identity, Me};
+use plexus_protocol::api::listeners::PublicAccess;
+use plexus_protocol::{Risk, Scope};
 
 use super::agent_lists::wrap_indented;
 use super::sanitize;
-use super::view_model::{ago, field, millis, span};
+use super::view_model::{ago, line, optional_line, span};
 
 /// Columns of the names of facts.
 const FACT: usize = 14;
@@ -17,23 +19,21 @@ pub(crate) struct SettingsFacts {
     /// The gateway's address here, and the folder of its state.
     pub(crate) address: String,
     pub(crate) home: String,
-    /// `/v1/me`, once it is read.
-    pub(crate) me: Value,
-    /// `/v1/listeners`, or why it could not be read; `None` for a client that may not read it.
-    pub(crate) listeners: Option<Result<Value, String>>,
+    /// The calling device and its gateway, once they are read.
+    pub(crate) me: Option<Me>,
+    /// The listeners, or why they could not be read; `None` for a client that may not read them.
+    pub(crate) listeners: Option<Result<PublicAccess, String>>,
 }
 
 impl SettingsFacts {
     /// Returns whether this client may ask how the gateway is reached.
     pub(crate) fn administers(&self) -> bool {
-        self.me["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|scope| scope == "admin"))
+        self.me.as_ref().is_some_and(|me| me.device.grant.scopes.contains(&Scope::Admin))
     }
 }
 
 /// The facts as text, in the order of the page's settings.
 pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
-    let me = &facts.me;
-    let list = |value: &Value| value.as_array().into_iter().flatten().map(field).collect::<Vec<_>>();
     let mut out: Vec<String> = Vec::new();
     let section = |out: &mut Vec<String>, name: &str, rows: Vec<(&str, String)>| {
         if !out.is_empty() {
@@ -48,48 +48,37 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
             }
         }
     };
-    let gateway = &me["gateway"];
-    let since = millis(&gateway["started_at"]).map(|at| ago(now, at)).unwrap_or_default();
+    let gateway = facts.me.as_ref().map(|me| &me.gateway);
     section(
         &mut out,
         "Gateway",
         vec![
-            ("version", field(&gateway["version"])),
-            ("machine", field(&gateway["name"])),
-            ("started", since),
+            ("version", optional_line(gateway.map(|gateway| gateway.version.as_str()))),
+            ("machine", optional_line(gateway.map(|gateway| gateway.name.as_str()))),
+            ("started", gateway.map(|gateway| ago(now, gateway.started_at.as_millis())).unwrap_or_default()),
             ("home folder", sanitize::line(&facts.home, PATH_MAX)),
         ],
     );
-    let level = field(&me["approve_up_to"]);
-    let level = if level.is_empty() || level == "danger" { String::new() } else { format!(", up to {level} risk") };
-    let until = millis(&me["expires_at"]).map(|at| format!("in {}", span(at - now))).unwrap_or_default();
-    section(
-        &mut out,
-        "This terminal",
-        vec![
-            ("name", field(&me["name"])),
-            ("may", format!("{}{level}", list(&me["scopes"]).join(", "))),
-            ("only", list(&me["runtimes"]).join(", ")),
-            ("ends", until),
-        ],
-    );
+    section(&mut out, "This terminal", facts.me.as_ref().map(|me| device_rows(&me.device, now)).unwrap_or_default());
     let mut listeners = vec![("here", sanitize::line(&facts.address, PATH_MAX))];
     let mut note = String::new();
     match &facts.listeners {
         None => {}
         Some(Err(why)) => note = format!("The other addresses could not be read: {why}"),
-        Some(Ok(value)) => {
-            let tls = &value["tls"];
-            let configured = if tls["configured"] == true { " (from the configuration)" } else { "" };
-            let listens = Some(field(&tls["address"])).filter(|at| !at.is_empty());
+        Some(Ok(PublicAccess { tls, proxy, public_url })) => {
+            if let Some(tls) = tls {
+                let configured = if tls.configured { " (from the configuration)" } else { "" };
+                listeners.extend([
+                    ("TLS listener", format!("{}{configured}", line(&tls.address))),
+                    ("origins", lines(&tls.origins)),
+                    ("certificate", lines(&tls.names)),
+                ]);
+            }
             listeners.extend([
-                ("TLS listener", listens.map(|at| format!("{at}{configured}")).unwrap_or_default()),
-                ("origins", list(&tls["origins"]).join(", ")),
-                ("certificate", list(&tls["names"]).join(", ")),
-                ("proxy", field(&value["proxy"])),
-                ("in links", field(&value["public_url"])),
+                ("proxy", optional_line(proxy.as_deref())),
+                ("in links", optional_line(public_url.as_deref())),
             ]);
-            if tls.is_null() && value["proxy"].is_null() && value["public_url"].is_null() {
+            if tls.is_none() && proxy.is_none() && public_url.is_none() {
                 note = "Only this machine reaches the gateway: `plexus phone` lets a phone in.".into();
             }
         }
@@ -103,6 +92,28 @@ pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
                  page of its browser.";
     out.push(wrap_indented(text, width));
     out.join("\n")
+}
+
+/// The rows about the calling device.
+fn device_rows(device: &Identity, now: i64) -> Vec<(&'static str, String)> {
+    let Grant { scopes, runtimes, approve_up_to, .. } = &device.grant;
+    let level = match approve_up_to {
+        None | Some(Risk::Danger) => String::new(),
+        Some(level) => format!(", up to {} risk", level.as_str()),
+    };
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+    let runtimes: Vec<&str> = runtimes.iter().flatten().map(|runtime| runtime.as_str()).collect();
+    vec![
+        ("name", line(&device.name)),
+        ("may", format!("{}{level}", scopes.join(", "))),
+        ("only", runtimes.join(", ")),
+        ("ends", device.expires_at.map(|at| format!("in {}", span(at.as_millis() - now))).unwrap_or_default()),
+    ]
+}
+
+/// Sanitized fields in one line.
+fn lines(fields: &[String]) -> String {
+    fields.iter().map(|field| line(field)).collect::<Vec<_>>().join(", ")
 }
 
 /// Text in pieces of at most `room` characters, divided between words; a word that is longer, as an address or a path, is divided.
@@ -134,20 +145,20 @@ mod tests {
             home: "/home/you/.plexus".into(),
             ..SettingsFacts::default()
         };
-        all.me = json!({ "name": "this machine", "kind": "local", "scopes": ["watch", "admin"], "approve_up_to": "elevated",
-            "gateway": { "version": "1.2.3", "name": "host\u{202e}", "started_at": "2026-01-01T12:00:00.000Z" } });
+        let me = json!({ "device_id": "d_local", "name": "this machine", "kind": "local", "scopes": ["watch", "admin"], "approve_up_to": "elevated",
+            "gateway": { "version": "1.2.3", "name": "host\u{202e}", "started_at": "2026-01-01T12:00:00.000Z", "epoch": "e" } });
+        all.me = serde_json::from_value(me).unwrap();
         let now = 1_767_268_800_000 + 3_600_000;
         let text = facts(&all, now, 60);
         assert!(all.administers() && text.contains("1.2.3") && text.contains("/home/you/.plexus"), "{text}");
         assert!(text.contains("watch, admin, up to elevated risk") && !text.contains('\u{202e}'), "{text}");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(!text.contains("plexus phone"), "nothing is known of other addresses: {text}");
-        all.listeners = Some(Ok(json!({})));
+        all.listeners = Some(Ok(serde_json::from_value(json!({})).unwrap()));
         assert!(facts(&all, now, 60).contains("Only this machine reaches the gateway"));
-        all.listeners = Some(Ok(
-            json!({ "tls": { "address": "0.0.0.0:7778", "configured": true, "origins": ["https://a.example:7778"],
-            "names": ["a.example", "10.0.0.2"] }, "public_url": "https://a.example:7778" }),
-        ));
+        let listeners = json!({ "tls": { "address": "0.0.0.0:7778", "configured": true, "origins": ["https://a.example:7778"],
+            "names": ["a.example", "10.0.0.2"] }, "public_url": "https://a.example:7778" });
+        all.listeners = Some(Ok(serde_json::from_value(listeners).unwrap()));
         let text = facts(&all, now, 60);
         assert!(
             text.contains("0.0.0.0:7778 (from the configuration)") && text.contains("a.example, 10.0.0.2"),

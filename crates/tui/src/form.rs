@@ -5,11 +5,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use plexus_protocol::{Misfit, Number, Question};
+use plexus_protocol::{Answers, Misfit, Number, Question};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui_textarea::TextArea;
-use serde_json::{Map, Value};
 
 use super::input::{self, Key};
 use super::markdown::wrap;
@@ -63,7 +62,7 @@ pub(crate) enum FormStep {
     Nothing,
     Taken,
     /// Send these answers.
-    Send(Value),
+    Send(Answers),
     /// Decline to answer.
     Decline,
     /// An answer is missing or does not fit; the form has moved there.
@@ -268,7 +267,7 @@ impl Form {
 
     /// The answers, or an error; then the form moves to its question.
     fn send(&mut self, questions: &[Question]) -> FormStep {
-        let mut answers = Map::new();
+        let mut answers = Answers::new();
         for (n, question) in questions.iter().enumerate() {
             if let Some(why) = self.wrong(questions, n) {
                 let all = places(questions);
@@ -279,7 +278,7 @@ impl Form {
             let chosen = given.chosen.iter().filter_map(|at| question.options.get(*at)).map(|option| option.id.clone());
             let text: Vec<String> = chosen.chain(given.text_counts()).collect();
             if !text.is_empty() {
-                answers.insert(question.id.clone(), text.into());
+                answers.insert(question.id.clone(), text);
             }
         }
         if answers.is_empty() {

@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use super::changes::ReviewDraft;
+use super::changes::{KeptReview, ReviewDraft, readable};
 
 /// The file: a list of pairs of a session and its review, the latest first.
 const FILE: &str = "attach-reviews.json";
@@ -16,34 +16,39 @@ const SESSIONS_MAX: usize = 50;
 /// Largest file that is read; a larger one counts as empty.
 const FILE_MAX: u64 = 32 << 20;
 
-fn pairs(dir: &Path) -> Vec<(String, Value)> {
+/// The reviews in the file. A review that cannot be read is skipped.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(transparent)]
+struct ReviewFile(#[serde(deserialize_with = "readable")] Vec<(String, KeptReview)>);
+
+fn pairs(dir: &Path) -> Vec<(String, KeptReview)> {
     let path = dir.join(FILE);
     if std::fs::metadata(&path).map_or(0, |meta| meta.len()) > FILE_MAX {
         return Vec::new();
     }
     let text = std::fs::read(path).unwrap_or_default();
-    let list: Vec<(String, Value)> = serde_json::from_slice(&text).unwrap_or_default();
-    list.into_iter().take(SESSIONS_MAX).collect()
+    let ReviewFile(mut list) = serde_json::from_slice(&text).unwrap_or_default();
+    list.truncate(SESSIONS_MAX);
+    list
 }
 
 /// The reviews that were kept.
 pub(crate) fn read(dir: &Path) -> HashMap<String, ReviewDraft> {
-    pairs(dir).into_iter().map(|(session, stored)| (session, ReviewDraft::read(&stored))).collect()
+    pairs(dir).into_iter().map(|(session, stored)| (session, ReviewDraft::restore(&stored))).collect()
 }
 
-/// Keeps the review of a session; null removes it. Those of other sessions stay: another terminal may have written them.
-pub(crate) fn keep(dir: &Path, session: &str, review: Value) -> std::io::Result<()> {
+/// Keeps the review of a session; without one, the kept one is removed. Those of other sessions stay: another terminal may have written them.
+pub(crate) fn keep(dir: &Path, session: &str, review: Option<KeptReview>) -> std::io::Result<()> {
     let mut all = pairs(dir);
     all.retain(|(one, _)| one != session);
-    if !review.is_null() {
+    if let Some(review) = review {
         all.insert(0, (session.to_owned(), review));
         all.truncate(SESSIONS_MAX);
     }
     let part = dir.join(format!("{FILE}.{}", std::process::id()));
     let made = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
-    let done = made
-        .and_then(|mut file| file.write_all(json!(all).to_string().as_bytes()))
-        .and_then(|()| std::fs::rename(&part, dir.join(FILE)));
+    let text = serde_json::to_vec(&ReviewFile(all))?;
+    let done = made.and_then(|mut file| file.write_all(&text)).and_then(|()| std::fs::rename(&part, dir.join(FILE)));
     if done.is_err() {
         let _ = std::fs::remove_file(&part);
     }
@@ -52,6 +57,8 @@ pub(crate) fn keep(dir: &Path, session: &str, review: Value) -> std::io::Result<
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -60,12 +67,12 @@ mod tests {
         assert_eq!(read(dir.path()).len(), 0);
         let review = |text: &str| {
             let comment = json!({ "path": "a", "side": "new", "line": 1, "end_line": 1, "text": text, "digest": "d" });
-            json!({ "comments": [comment], "first": "", "viewed": [] })
+            serde_json::from_value(json!({ "comments": [comment], "first": "", "viewed": [] })).ok()
         };
         for n in 0..SESSIONS_MAX + 3 {
             keep(dir.path(), &format!("s_{n}"), review(&n.to_string())).unwrap();
         }
-        keep(dir.path(), "s_20", Value::Null).unwrap();
+        keep(dir.path(), "s_20", None).unwrap();
         let all = read(dir.path());
         assert_eq!((all.len(), all.contains_key("s_2"), all.contains_key("s_20")), (SESSIONS_MAX - 1, false, false));
         assert_eq!(all["s_52"].comments[0].text, "52");

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt as _;
-use plexus_client::{Client, ClientEvent, Error, Follow, FollowStart};
+use plexus_client::calls::ApiRequest;
+use plexus_client::{Client, ClientEvent, Error, Follow, FollowStart, GatewayReply};
 use plexus_protocol::{SessionId, Timestamp};
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -41,6 +43,7 @@ mod new_session;
 mod pages;
 mod pairing;
 mod qr;
+mod reply;
 mod sanitize;
 mod session_list;
 mod settings;
@@ -54,8 +57,9 @@ mod view_model;
 
 use app::App;
 use conversation::{ConversationEvent, PageOf};
-use pages::message::{Effect, Msg};
+use pages::message::{CallKey, CallTag, Effect, Msg};
 pub use qr::qr_picture;
+use reply::CallReply;
 
 use guard::{FrameBuffer, Stdout, TerminalGuard};
 use theme::{Depth, Theme};
@@ -372,6 +376,16 @@ impl Shell {
         });
     }
 
+    /// Calls the gateway in a task of its own.
+    fn call(&self, tag: CallTag, request: ApiRequest) -> tokio::task::AbortHandle {
+        let (client, tx) = (self.client.clone(), self.tx.clone());
+        let task = tokio::spawn(async move {
+            let reply = CallReply::new(call(&client, &request).await);
+            let _ = tx.send(Msg::Done(tag, reply)).await;
+        });
+        task.abort_handle()
+    }
+
     fn perform(&mut self, app: &mut App, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
@@ -388,39 +402,17 @@ impl Shell {
                     let id: Option<SessionId> = session.parse().ok();
                     self.open_session = id.map(|id| (app.following(), self.client.attach(Some(&id), begin)));
                 }
-                Effect::Call { tag, method, path, body, key } => {
-                    let (client, tx) = (self.client.clone(), self.tx.clone());
-                    tokio::spawn(async move {
-                        let key = key.then(self::key);
-                        let outcome = call(&client, method, &path, body.as_ref(), key.as_deref()).await;
-                        let _ = tx.send(Msg::Done(tag, outcome)).await;
-                    });
+                Effect::Call { tag, request, key } => {
+                    let key = match key {
+                        CallKey::None => None,
+                        CallKey::New => Some(self::key()),
+                        CallKey::Named(name) => Some(format!("{}-{name}", self.run)),
+                    };
+                    drop(self.call(tag, ApiRequest { key, ..request }));
                 }
-                Effect::Start { tag, path, body, key } => {
-                    let (client, tx, key) = (self.client.clone(), self.tx.clone(), format!("{}-{key}", self.run));
-                    let task = tokio::spawn(async move {
-                        let outcome = call(&client, "POST", &path, Some(&body), Some(&key)).await;
-                        let _ = tx.send(Msg::Done(tag, outcome)).await;
-                    });
-                    self.starting = Some(task.abort_handle());
-                }
-                Effect::Once { tag, path, body, key } => {
-                    let (client, tx, key) = (self.client.clone(), self.tx.clone(), format!("{}-{key}", self.run));
-                    tokio::spawn(async move {
-                        let outcome = call(&client, "POST", &path, Some(&body), Some(&key)).await;
-                        let _ = tx.send(Msg::Done(tag, outcome)).await;
-                    });
-                }
-                Effect::Text { tag, path } => {
-                    let (client, tx) = (self.client.clone(), self.tx.clone());
-                    tokio::spawn(async move {
-                        let reply = client.http("GET", &path, None, None).await;
-                        let outcome = reply.map(|reply| match reply.is_ok() {
-                            true => (reply.status, json!({ "text": reply.text })),
-                            false => (reply.status, reply.json()),
-                        });
-                        let _ = tx.send(Msg::Done(tag, outcome.map_err(|why| why.to_string()))).await;
-                    });
+                Effect::Start { tag, request, key } => {
+                    let key = Some(format!("{}-{key}", self.run));
+                    self.starting = Some(self.call(tag, ApiRequest { key, ..request }));
                 }
                 Effect::ReadImage { place, path, pasted } => {
                     self.read_image(&app.shared.environment.start_dir, place, path, pasted)
@@ -433,12 +425,13 @@ impl Shell {
                 }
                 // The connection closes with the task, and the gateway takes back what was begun.
                 Effect::GiveUp => drop(self.starting.take().map(|task| task.abort())),
-                Effect::Ask { tag, method, params } => {
+                Effect::Set { tag, session, call } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
                     tokio::spawn(async move {
-                        let outcome = client.call::<Value>(method, params).await;
-                        let outcome = outcome.map(|value| (200, value)).map_err(|why| why.to_string());
-                        let _ = tx.send(Msg::Done(tag, outcome)).await;
+                        let (method, params) = call.request(&session);
+                        let outcome = client.call::<IgnoredAny>(method, params).await;
+                        let outcome = outcome.map(|_| ()).map_err(|why| why.to_string());
+                        let _ = tx.send(Msg::Set(tag, outcome)).await;
                     });
                 }
                 Effect::Page { session, before } => {
@@ -460,7 +453,7 @@ impl Shell {
                     tokio::spawn(async move {
                         // A gateway without presence ignores this.
                         let params = json!({ "session_id": session, "focused": focused });
-                        let _ = client.call::<Value>("presence.update", params).await;
+                        let _ = client.call::<IgnoredAny>("presence.update", params).await;
                     });
                 }
                 // A write error shows with the next frame.
@@ -486,24 +479,25 @@ fn message(event: Event) -> Option<Msg> {
 }
 
 /// Calls the gateway; an idempotent call is retried while the gateway is unreachable.
-async fn call(
-    client: &Client,
-    method: &'static str,
-    path: &str,
-    body: Option<&Value>,
-    key: Option<&str>,
-) -> Result<(u16, Value), String> {
+async fn call(client: &Client, request: &ApiRequest) -> Result<GatewayReply, Error> {
     let mut tries = 0;
     loop {
-        match client.http(method, path, body, key).await {
-            Ok(reply) => return Ok((reply.status, reply.json())),
-            Err(Error::Lost(_) | Error::Unreached(_)) if (key.is_some() || method == "GET") && tries < TRIES => {
+        match client.perform(request).await {
+            Err(Error::Lost(_) | Error::Unreached(_))
+                if (request.key.is_some() || request.method == "GET") && tries < TRIES =>
+            {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
             }
-            Err(why) => return Err(why.to_string()),
+            outcome => return outcome,
         }
     }
+}
+
+/// Reads a path of the gateway: the status and the body.
+async fn get(client: &Client, path: String) -> Result<(u16, Value), String> {
+    let request = ApiRequest { method: "GET", path, body: None, key: None };
+    call(client, &request).await.map(|reply| (reply.status, reply.json())).map_err(|why| why.to_string())
 }
 
 /// An idempotency key.
@@ -519,8 +513,7 @@ fn key() -> String {
 /// Reads a session's newest page, its snapshot, and the next cursor.
 async fn opening(client: &Client, session: &str) -> Result<(PageOf, Value, String), String> {
     let page = page_before(client, session, "now").await?;
-    let (status, snapshot) =
-        call(client, "GET", &format!("/v1/sessions/{session}/snapshot?max_bytes=0"), None, None).await?;
+    let (status, snapshot) = get(client, format!("/v1/sessions/{session}/snapshot?max_bytes=0")).await?;
     let next = page["next"].as_str().filter(|_| status == 200).ok_or("no page")?;
     Ok((PageOf::read(&page), snapshot, next.to_owned()))
 }
@@ -530,7 +523,7 @@ async fn page_before(client: &Client, session: &str, before: &str) -> Result<Val
     let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
     let bounds = format!("limit={PAGE}&max_bytes={PAGE_BYTES}&max_output={OUTPUT}");
     let path = format!("/v1/sessions/{session}/events?merge=true&{bounds}&before={before}");
-    let (status, page) = call(client, "GET", &path, None, None).await?;
+    let (status, page) = get(client, path).await?;
     match status {
         200 => Ok(page),
         _ => Err(format!("earlier events: {}", page["detail"].as_str().unwrap_or("the gateway did not say why"))),

@@ -1,7 +1,7 @@
 //! `@` in a prompt: the file that is being named, the files that are offered for it, and how its path is written, as on the page. Pure.
 
+use plexus_protocol::api::folders::Files;
 use ratatui_textarea::{CursorMove, TextArea};
-use serde_json::Value;
 
 use super::sanitize;
 
@@ -130,17 +130,16 @@ impl FileOffers {
     }
 
     /// The answer to the question of this number.
-    pub(crate) fn on_reply(&mut self, query_id: u64, reply: Result<&Value, &str>) {
+    pub(crate) fn on_reply(&mut self, query_id: u64, reply: Result<Files, String>) {
         let Some(mention) = self.mention.as_ref().filter(|_| query_id == self.query_id) else { return };
         self.at = 0;
         match reply {
             Err(why) => (self.paths, self.text) = (Vec::new(), format!("files could not be listed: {why}")),
-            Ok(value) => {
-                let all = value["files"].as_array().into_iter().flatten();
+            Ok(Files { files, truncated }) => {
                 // More may have been typed since: those that no longer fit are not offered, and the next question is due.
-                let paths = all.filter_map(|one| one["path"].as_str()).filter(|path| fits(path, &mention.query));
-                self.paths = paths.take(OFFERS_MAX).map(str::to_owned).collect();
-                self.text = match (self.paths.is_empty(), value["truncated"] == true) {
+                let paths = files.into_iter().map(|file| file.path).filter(|path| fits(path, &mention.query));
+                self.paths = paths.take(OFFERS_MAX).collect();
+                self.text = match (self.paths.is_empty(), truncated) {
                     _ if self.due.is_some() => String::new(),
                     (true, false) => format!("no file fits {:?}", sanitize::line(&mention.query, 60)),
                     (true, true) => "nothing fits among the files that were looked at: there are more".to_owned(),
@@ -192,12 +191,6 @@ fn fits(path: &str, query: &str) -> bool {
     query.chars().flat_map(char::to_lowercase).all(|c| rest.any(|d| d == c))
 }
 
-/// The question for files of a session's folder.
-pub(crate) fn files_path(session: &str, query: &str) -> String {
-    let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
-    format!("/v1/sessions/{session}/files?limit={OFFERS_MAX}&query={query}")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -231,11 +224,13 @@ mod tests {
         let (query_id, query) = offers.due(0).unwrap();
         assert_eq!(query, "ma");
         assert!(offers.due(1000).is_none(), "asked once");
-        let reply =
-            json!({ "files": [{ "path": "src/main.rs" }, { "path": "a map\u{202e}.txt" }], "truncated": false });
-        offers.on_reply(query_id - 1, Ok(&reply));
+        let reply = || {
+            let files = json!([{ "path": "src/main.rs" }, { "path": "a map\u{202e}.txt" }]);
+            Ok(serde_json::from_value(json!({ "files": files, "truncated": false })).unwrap())
+        };
+        offers.on_reply(query_id - 1, reply());
         assert!(offers.paths().is_empty(), "an answer to another question");
-        offers.on_reply(query_id, Ok(&reply));
+        offers.on_reply(query_id, reply());
         assert_eq!(offers.lines(), 2);
         assert!(offers.key("Down", &mut area) && offers.key("Tab", &mut area));
         assert_eq!(area.lines(), [r"look at @a\ map\\u{202e}.txt "]);
@@ -248,13 +243,13 @@ mod tests {
         let (query_id, _) = offers.due(0).unwrap();
         area.insert_str("map");
         offers.follow(&area, 0);
-        offers.on_reply(query_id, Ok(&reply));
+        offers.on_reply(query_id, reply());
         assert_eq!(offers.paths(), ["a map\u{202e}.txt"]);
         // Esc closes them, and they stay closed for this word.
         area = input::area("@x");
         offers.follow(&area, 0);
         let (query_id, _) = offers.due(PAUSE).unwrap();
-        offers.on_reply(query_id, Err("no folder"));
+        offers.on_reply(query_id, Err("no folder".into()));
         assert!(offers.text.contains("no folder") && offers.key("Esc", &mut area));
         area.insert_char('y');
         offers.follow(&area, 0);

@@ -7,14 +7,22 @@ mod program;
 
 pub(crate) use lists::{AgentChoice, AgentChoiceKind, EarlierList, FolderItem, SettingField};
 use lists::{LIST_MAX, PresetItem};
+use plexus_client::calls::ApiRequest;
+use plexus_protocol::api::KnownItems;
+use plexus_protocol::api::folders::Folders;
+use plexus_protocol::api::runtimes::{Agents, StartRuntime};
+use plexus_protocol::api::sessions::{NewSession, ResumablePage};
+use plexus_protocol::api::worktrees::NewWorktree;
+use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeState};
 pub(crate) use program::{PROTOCOLS, WakeStep};
 use ratatui_textarea::TextArea;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::agent_lists::past_conversations;
+use super::agent_lists::PastConversation;
 use super::attachments::Attachment;
 use super::input::{self, Key};
 use super::mention::FileOffers;
+use super::reply::CallReply;
 use super::sanitize;
 use super::settings::{SettingPick, Settings};
 use super::view_model::{RuntimeItem, field};
@@ -25,6 +33,8 @@ const FOLDER_PAUSE: i64 = 120;
 const SLASH_MAX: usize = 4;
 /// Longest text of a failed agent that is kept, in bytes; the last ones count.
 const SAID_MAX: usize = 16 << 10;
+/// The HTTP status of a call that this device may not make.
+const FORBIDDEN: u16 = 403;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormField {
@@ -156,7 +166,7 @@ struct Attempts {
     /// The number of the last attempt.
     number: u64,
     /// The last request without an outcome: the same again is the same attempt.
-    last: Value,
+    last: Option<ApiRequest>,
 }
 
 #[derive(Clone, Debug)]
@@ -192,6 +202,11 @@ fn line_of(area: &TextArea<'_>) -> String {
     area.lines().join(" ")
 }
 
+/// The text of a field of one line; `None` if it is blank.
+fn typed_line(area: &TextArea<'_>) -> Option<String> {
+    Some(line_of(area).trim().to_owned()).filter(|line| !line.is_empty())
+}
+
 impl NewSessionForm {
     pub(crate) fn new(start_dir: &str, prompt: &str, runtimes: &[RuntimeItem], attempt: u64) -> Self {
         let mut form = Self {
@@ -222,7 +237,7 @@ impl NewSessionForm {
             images: Vec::new(),
             focus: FormField::Prompt,
             start: None,
-            attempts: Attempts { number: attempt, last: Value::Null },
+            attempts: Attempts { number: attempt, last: None },
             problem: None,
         };
         // With an agent that runs, only the prompt is missing.
@@ -256,14 +271,14 @@ impl NewSessionForm {
             return start.agents.clone();
         }
         let mut running: Vec<&RuntimeItem> = runtimes.iter().filter(|one| one.takes_sessions()).collect();
-        running.sort_by_key(|one| (one.state != "ready", one.id == "codex-terminal", one.id.clone()));
+        running.sort_by_key(|one| (one.state != RuntimeState::Ready, one.id == CODEX_TERMINAL, one.id.clone()));
         let mut all: Vec<AgentChoice> = Vec::new();
         for one in &running {
             let about = if one.agent.is_empty() { &one.dialect } else { &one.agent };
-            let text = if one.state == "ready" { "running" } else { one.state.as_str() };
+            let text = if one.state == RuntimeState::Ready { "running" } else { one.state.as_str() };
             all.push(AgentChoice {
                 name: one.id.clone(),
-                kind: AgentChoiceKind::Runtime(one.state == "ready"),
+                kind: AgentChoiceKind::Runtime(one.state == RuntimeState::Ready),
                 about: format!("{text} · {about}"),
                 endpoint: one.endpoint,
                 lists: one.lists,
@@ -369,24 +384,22 @@ impl NewSessionForm {
     // === what the gateway tells
 
     /// The agents that can be started; a client that may not start them gets none.
-    pub(crate) fn on_agents(&mut self, reply: Result<&Value, (u16, &str)>) {
-        self.agent.can_start = reply.is_ok();
-        let presets = match reply {
-            Ok(value) => value["agents"].as_array().into_iter().flatten().filter_map(PresetItem::read).collect(),
-            Err((status, why)) => {
-                if status != 403 {
-                    self.fail(format!("the installed agents could not be listed: {why}"), "");
-                }
-                Vec::new()
+    pub(crate) fn on_agents(&mut self, reply: &CallReply) {
+        let agents = reply.read::<Agents>();
+        self.agent.can_start = agents.is_ok();
+        let agents = agents.map(|list| list.agents).unwrap_or_else(|why| {
+            if reply.status() != Some(FORBIDDEN) {
+                self.fail(format!("the installed agents could not be listed: {why}"), "");
             }
-        };
-        self.agent.presets = Some(presets.into_iter().take(LIST_MAX).collect());
+            KnownItems::default()
+        });
+        self.agent.presets = Some(agents.iter().take(LIST_MAX).map(PresetItem::new).collect());
     }
 
     /// The folders that sessions used.
-    pub(crate) fn on_recent(&mut self, value: &Value) {
-        self.recent = FolderItem::list(&value["recent"]);
-        self.home = value["under"].as_str().map(str::to_owned);
+    pub(crate) fn on_recent(&mut self, folders: Folders) {
+        self.recent = folders.recent.iter().take(LIST_MAX).map(FolderItem::recent).collect();
+        self.home = folders.under;
         if !self.folder.typed {
             let known = self.recent.first().map(|one| one.path.clone());
             // A client that may not see the machine's folders works in those that sessions used.
@@ -413,17 +426,17 @@ impl NewSessionForm {
     }
 
     /// The conversations of a runtime.
-    pub(crate) fn on_conversations(&mut self, runtime: &str, reply: Result<&Value, &str>) {
+    pub(crate) fn on_conversations(&mut self, runtime: &str, reply: Result<ResumablePage, String>) {
         if runtime != self.conversations.runtime {
             return;
         }
         match reply {
             Err(why) => self.conversations.text = format!("the earlier conversations could not be listed: {why}"),
-            Ok(value) => {
-                self.conversations.all = past_conversations(runtime, value);
+            Ok(ResumablePage { resumable, next }) => {
+                self.conversations.all = resumable.iter().map(PastConversation::new).collect();
                 self.conversations.text = match self.conversations.all.is_empty() {
                     true => format!("{} has no conversation that can be continued", sanitize::line(runtime, 40)),
-                    false if value["next"].is_string() => "older ones are not listed".to_owned(),
+                    false if next.is_some() => "older ones are not listed".to_owned(),
                     false => String::new(),
                 };
             }
@@ -455,8 +468,8 @@ impl NewSessionForm {
 
     // === the start
 
-    /// The request to the gateway, and the text while it is carried out; or the reason why there is none.
-    pub(crate) fn request(&self, runtimes: &[RuntimeItem]) -> Result<(Value, String), String> {
+    /// The session to open, and the text meanwhile; or the reason why there is none.
+    pub(crate) fn new_session(&self, runtimes: &[RuntimeItem]) -> Result<(NewSession, String), String> {
         let all = self.agents(runtimes);
         let Some(one) = all.get(self.agent_at(&all)) else {
             return Err("no agent is running, and this device may not start one".to_owned());
@@ -465,40 +478,50 @@ impl NewSessionForm {
         if self.is_earlier(runtimes) {
             let past = self.conversations.visible();
             let past = past.get(self.conversations.at).ok_or("choose a conversation of the list")?;
-            return Ok((past.open.clone(), "Opening the conversation".to_owned()));
+            let session = NewSession {
+                runtime_id: Some(RuntimeId::trusted(self.conversations.runtime.as_str())),
+                native_id: Some(past.native_id.clone()),
+                cwd: past.cwd.clone(),
+                ..NewSession::default()
+            };
+            return Ok((session, "Opening the conversation".to_owned()));
         }
-        let (mut body, text) = match one.kind {
-            AgentChoiceKind::Runtime(true) => (json!({ "runtime_id": one.name }), "Opening the session".to_owned()),
-            AgentChoiceKind::Installed => (json!({ "start": { "preset": one.name } }), format!("Starting {name}")),
-            AgentChoiceKind::Program => self.program_request()?,
+        let mut session = NewSession::default();
+        let text = match one.kind {
+            AgentChoiceKind::Runtime(true) => {
+                session.runtime_id = Some(RuntimeId::trusted(one.name.as_str()));
+                "Opening the session".to_owned()
+            }
+            AgentChoiceKind::Installed => {
+                session.start = Some(StartRuntime { preset: Some(one.name.clone()), ..StartRuntime::default() });
+                format!("Starting {name}")
+            }
+            AgentChoiceKind::Program => {
+                let (start, text) = self.program_start()?;
+                session.start = Some(start);
+                text
+            }
             AgentChoiceKind::Runtime(false) => return Err(format!("{name} is not ready yet: wait, or choose another")),
             AgentChoiceKind::Missing => return Err(format!("{name} is {}", one.about)),
         };
         let folder = self.chosen_folder();
         // An endpoint works in a folder of its own, unless a person names another.
         if !folder.is_empty() && (self.folder.typed || !one.endpoint) {
-            body["cwd"] = folder.into();
+            session.cwd = Some(folder);
         }
-        let branch = line_of(&self.worktree.branch);
-        if !branch.trim().is_empty() && self.offers_worktree(runtimes) {
-            body["worktree"] = json!({ "branch": branch.trim() });
-            let base = line_of(&self.worktree.base);
-            if !base.trim().is_empty() {
-                body["worktree"]["base"] = base.trim().into();
-            }
+        if self.offers_worktree(runtimes) {
+            let base = typed_line(&self.worktree.base);
+            session.worktree = typed_line(&self.worktree.branch).map(|branch| NewWorktree { branch, base });
         }
-        let title = line_of(&self.title);
-        if !title.trim().is_empty() {
-            body["title"] = title.trim().into();
-        }
-        Ok((body, text))
+        session.title = typed_line(&self.title);
+        Ok((session, text))
     }
 
-    /// Begins a start; returns its number. The same wish as one without an outcome has the same number.
-    pub(crate) fn begin(&mut self, request: &Value, text: String, now: i64, runtimes: &[RuntimeItem]) -> u64 {
-        if *request != self.attempts.last {
+    /// Begins a start; returns its number. The same request as one without an outcome has the same number.
+    pub(crate) fn begin(&mut self, request: &ApiRequest, text: String, now: i64, runtimes: &[RuntimeItem]) -> u64 {
+        if self.attempts.last.as_ref() != Some(request) {
             self.attempts.number += 1;
-            self.attempts.last = request.clone();
+            self.attempts.last = Some(request.clone());
         }
         let agents = self.agents(runtimes);
         let picked = |setting: &SettingField| setting.at.and_then(|at| setting.choices.get(at).cloned());
@@ -531,7 +554,7 @@ impl NewSessionForm {
 
     /// The wish has an outcome: the same again is another attempt.
     pub(crate) fn settled(&mut self) {
-        self.attempts.last = Value::Null;
+        self.attempts.last = None;
     }
 
     // === keys

@@ -20,7 +20,8 @@ pub(crate) use card::option_at;
 use plexus_client::ClientEvent;
 
 use super::input::Key;
-use context::{Context, MouseInput, Reply};
+use super::reply::CallReply;
+use context::{Context, MouseInput};
 use draw::Draw;
 use shared::Shared;
 
@@ -47,7 +48,7 @@ pub(crate) trait Page {
     fn event(&mut self, _event: &ClientEvent, _cx: &mut Context<'_>) {}
 
     /// Applies the reply to a [`message::CallTag::Page`].
-    fn reply(&mut self, _call: String, _reply: Reply<'_>, _cx: &mut Context<'_>) {}
+    fn reply(&mut self, _call: String, _reply: &CallReply, _cx: &mut Context<'_>) {}
 
     /// Reads again what the page lists.
     fn refresh(&mut self, _cx: &mut Context<'_>) {}

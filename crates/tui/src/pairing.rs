@@ -1,30 +1,36 @@
 //! Pairing another device: what it may do, the code, and the number to compare. Pure: keys and replies change it, and say what is wanted
 //! of the gateway.
 
-use serde_json::{Value, json};
+use plexus_client::calls::{self, ApiRequest};
+use plexus_protocol::api::pairing::{ConfirmPairing, NewPairing, PairingBegun, PairingState, PairingView};
+use plexus_protocol::{Risk, Scope};
 
 use super::card::ARM_DELAY;
+use super::reply::CallReply;
 use super::sanitize;
-use super::view_model::{field, millis};
+use super::view_model::line;
 
 /// Time that the gateway holds one poll, in seconds.
-const WAIT_SECONDS: u32 = 15;
+const WAIT_SECONDS: u64 = 15;
 /// The pause before a poll that failed is repeated, in milliseconds.
 const PAUSE: i64 = 2_000;
 /// Longest address, in characters; a longer one is not what a gateway sends.
 const URL_MAX: usize = 500;
 
-/// The permissions: the name on the wire, the name here, and what it means. The words are those of the page.
-pub(crate) const PERMISSIONS: [(&str, &str, &str); 5] = [
-    ("watch", "Watch", "see all sessions and requests"),
-    ("prompt", "Prompt", "start sessions, send prompts, stop runs"),
-    ("approve", "Approve", "answer requests"),
-    ("admin", "Administer", "runtimes, devices, settings: everything"),
-    ("type", "Type in terminals", "run anything as you, in shared terminals"),
+/// Longest name of a device, in columns.
+const NAME_MAX: usize = 40;
+
+/// The permissions: the scope, its name here, and what it means. The words are those of the page.
+pub(crate) const PERMISSIONS: [(Scope, &str, &str); 5] = [
+    (Scope::Watch, "Watch", "see all sessions and requests"),
+    (Scope::Prompt, "Prompt", "start sessions, send prompts, stop runs"),
+    (Scope::Approve, "Approve", "answer requests"),
+    (Scope::Admin, "Administer", "runtimes, devices, settings: everything"),
+    (Scope::Type, "Type in terminals", "run anything as you, in shared terminals"),
 ];
-/// The highest risk that the device may answer: the name on the wire, and here.
-pub(crate) const LEVELS: [(&str, &str); 3] =
-    [("low", "low risk"), ("elevated", "elevated risk"), ("danger", "any risk")];
+/// The highest risk that the device may answer, and its name here.
+pub(crate) const LEVELS: [(Risk, &str); 3] =
+    [(Risk::Low, "low risk"), (Risk::Elevated, "elevated risk"), (Risk::Danger, "any risk")];
 /// The row of the level, after those of the permissions.
 pub(crate) const LEVEL_ROW: usize = PERMISSIONS.len();
 
@@ -38,6 +44,18 @@ pub(crate) struct PairCode {
 }
 
 impl PairCode {
+    fn new(begun: &PairingBegun) -> Result<Self, String> {
+        if begun.url.len() > URL_MAX {
+            return Err("the gateway's address is too long".to_owned());
+        }
+        Ok(Self {
+            id: begun.pairing_id.clone(),
+            code: line(&begun.code),
+            url: sanitize::line(&begun.url, URL_MAX),
+            expires: begun.expires_at.as_millis(),
+        })
+    }
+
     /// Returns whether only this machine reaches the address.
     pub(crate) fn is_local(&self) -> bool {
         let host = self.url.split("://").nth(1).unwrap_or_default();
@@ -52,7 +70,7 @@ pub(crate) enum PairStep {
     /// The code is shown.
     Code(PairCode),
     /// A device has used it: its name and number, since when they are shown, and whether they were confirmed.
-    Joined { code: PairCode, name: String, number: u64, since: i64, confirmed: bool },
+    Joined { code: PairCode, name: String, number: u8, since: i64, confirmed: bool },
     /// The device of this name is paired.
     Paired(String),
     /// No device was paired, for this reason.
@@ -74,7 +92,7 @@ pub(crate) enum PairCall {
 pub(crate) enum PairOutcome {
     Stay,
     Close,
-    Call { call: PairCall, method: &'static str, path: String, body: Option<Value> },
+    Call { call: PairCall, request: ApiRequest },
 }
 
 /// The pairing of a device.
@@ -126,9 +144,9 @@ impl PairingSheet {
                 _ if now - *since < ARM_DELAY => PairOutcome::Stay,
                 "y" if !*confirmed => {
                     *confirmed = true;
-                    let path = format!("/v1/pairings/{}/confirm", code.id);
-                    let body = Some(json!({ "number": *number }));
-                    PairOutcome::Call { call: PairCall::Confirm, method: "POST", path, body }
+                    let body = ConfirmPairing { number: Some((*number).into()) };
+                    let request = calls::confirm_pairing(&code.id, &body).request;
+                    PairOutcome::Call { call: PairCall::Confirm, request }
                 }
                 "n" | "Esc" => PairOutcome::Close,
                 _ => PairOutcome::Stay,
@@ -164,10 +182,14 @@ impl PairingSheet {
                 self.step = PairStep::Choose { requested: true };
                 self.problem.clear();
                 let granted = PERMISSIONS.iter().zip(self.granted).filter(|(_, on)| *on);
-                let scopes: Vec<&str> = granted.map(|((scope, ..), _)| *scope).collect();
-                let body = json!({ "scopes": scopes, "approve_up_to": LEVELS[self.level].0 });
-                let path = "/v1/pairings".to_owned();
-                return PairOutcome::Call { call: PairCall::Begin, method: "POST", path, body: Some(body) };
+                let pairing = NewPairing {
+                    scopes: granted.map(|((scope, ..), _)| *scope).collect(),
+                    runtimes: None,
+                    approve_up_to: Some(LEVELS[self.level].0),
+                    lock_screen: false,
+                    name: None,
+                };
+                return PairOutcome::Call { call: PairCall::Begin, request: calls::begin_pairing(&pairing).request };
             }
             _ => {}
         }
@@ -175,49 +197,54 @@ impl PairingSheet {
     }
 
     /// Applies the reply to a call.
-    pub(crate) fn on_reply(&mut self, call: &PairCall, status: u16, value: &Value, why: &str, now: i64) -> PairOutcome {
-        let good = (200..300).contains(&status);
+    pub(crate) fn on_reply(&mut self, call: &PairCall, reply: &CallReply, now: i64) -> PairOutcome {
         match call {
-            PairCall::Begin => match (good, pair_code(value)) {
-                (true, Some(code)) => {
+            PairCall::Begin => match reply.read().and_then(|begun| PairCode::new(&begun)) {
+                Ok(code) => {
                     self.step = PairStep::Code(code);
                     return self.poll();
                 }
-                (..) => {
+                Err(why) => {
                     self.step = PairStep::Choose { requested: false };
-                    why.clone_into(&mut self.problem);
+                    self.problem = why;
                 }
             },
-            PairCall::Poll if good => return self.on_state(value, now),
-            // The gateway forgets a pairing some time after its end.
-            PairCall::Poll if matches!(status, 404 | 410) => self.step = PairStep::Ended("The code has expired."),
-            PairCall::Poll => self.due = Some(now + PAUSE),
-            PairCall::Confirm if good => return self.on_state(value, now),
-            PairCall::Confirm => {
-                why.clone_into(&mut self.problem);
-                self.due = Some(now + PAUSE);
-                if let PairStep::Joined { confirmed, .. } = &mut self.step {
-                    *confirmed = false;
+            PairCall::Poll => match reply.read() {
+                Ok(pairing) => return self.on_state(&pairing, now),
+                // The gateway forgets a pairing some time after its end.
+                Err(_) if matches!(reply.status(), Some(404 | 410)) => {
+                    self.step = PairStep::Ended("The code has expired.");
                 }
-            }
+                Err(_) => self.due = Some(now + PAUSE),
+            },
+            PairCall::Confirm => match reply.read() {
+                Ok(pairing) => return self.on_state(&pairing, now),
+                Err(why) => {
+                    self.problem = why;
+                    self.due = Some(now + PAUSE);
+                    if let PairStep::Joined { confirmed, .. } = &mut self.step {
+                        *confirmed = false;
+                    }
+                }
+            },
             PairCall::Revoke => {}
         }
         PairOutcome::Stay
     }
 
     /// Applies what the gateway says of the pairing.
-    fn on_state(&mut self, value: &Value, now: i64) -> PairOutcome {
-        let name = || sanitize::line(value["name"].as_str().unwrap_or_default(), 40);
-        match (value["state"].as_str().unwrap_or_default(), &self.step) {
-            ("joined", PairStep::Code(code)) => {
-                let number = value["number"].as_u64().unwrap_or_default();
+    fn on_state(&mut self, pairing: &PairingView, now: i64) -> PairOutcome {
+        let name = || sanitize::line(pairing.name.as_deref().unwrap_or_default(), NAME_MAX);
+        match (pairing.state, &self.step) {
+            (PairingState::Joined, PairStep::Code(code)) => {
+                let number = pairing.number.unwrap_or_default();
                 self.step = PairStep::Joined { code: code.clone(), name: name(), number, since: now, confirmed: false };
             }
-            ("confirmed", PairStep::Joined { name, .. }) => self.step = PairStep::Paired(name.clone()),
-            ("confirmed", _) => self.step = PairStep::Paired(name()),
-            ("refused", _) => self.step = PairStep::Ended("Refused. No device was added."),
-            ("expired", _) => self.step = PairStep::Ended("The code has expired."),
-            _ => {}
+            (PairingState::Confirmed, PairStep::Joined { name, .. }) => self.step = PairStep::Paired(name.clone()),
+            (PairingState::Confirmed, _) => self.step = PairStep::Paired(name()),
+            (PairingState::Refused, _) => self.step = PairStep::Ended("Refused. No device was added."),
+            (PairingState::Expired, _) => self.step = PairStep::Ended("The code has expired."),
+            (PairingState::Waiting | PairingState::Joined | PairingState::Unknown, _) => {}
         }
         match self.code() {
             // A confirmed pairing is over with the reply to that.
@@ -236,10 +263,13 @@ impl PairingSheet {
 
     fn poll(&mut self) -> PairOutcome {
         self.due = None;
-        let known = if matches!(self.step, PairStep::Joined { .. }) { "joined" } else { "waiting" };
+        let known = match self.step {
+            PairStep::Joined { .. } => PairingState::Joined,
+            _ => PairingState::Waiting,
+        };
         let Some(code) = self.code() else { return PairOutcome::Stay };
-        let path = format!("/v1/pairings/{}?wait={WAIT_SECONDS}&known={known}", code.id);
-        PairOutcome::Call { call: PairCall::Poll, method: "GET", path, body: None }
+        let request = calls::pairing(&code.id, Some(WAIT_SECONDS), Some(known)).request;
+        PairOutcome::Call { call: PairCall::Poll, request }
     }
 
     /// The call that closes the pairing: a code that was not used is not left valid.
@@ -248,17 +278,7 @@ impl PairingSheet {
     }
 }
 
-fn pair_code(value: &Value) -> Option<PairCode> {
-    let url = value["url"].as_str().filter(|url| url.len() <= URL_MAX)?;
-    Some(PairCode {
-        id: field(&value["pairing_id"]),
-        code: field(&value["code"]),
-        url: sanitize::line(url, URL_MAX),
-        expires: millis(&value["expires_at"]).unwrap_or_default(),
-    })
-}
-
 /// Takes back a code.
 pub(crate) fn revoke(id: &str) -> PairOutcome {
-    PairOutcome::Call { call: PairCall::Revoke, method: "DELETE", path: format!("/v1/pairings/{id}"), body: None }
+    PairOutcome::Call { call: PairCall::Revoke, request: calls::refuse_pairing(id).request }
 }

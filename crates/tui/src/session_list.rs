@@ -49,7 +49,7 @@ pub(crate) fn session_rows(list: &[&SessionItem], folded: &BTreeSet<String>, unf
     }
     let waiting = |sessions: &[&SessionItem]| sessions.iter().map(|session| session.open).sum::<usize>();
     projects.sort_by_key(|(_, sessions)| {
-        let newest = sessions.iter().map(|session| session.place).max().unwrap_or(i64::MIN);
+        let newest = sessions.iter().map(|session| session.position).max().unwrap_or(i64::MIN);
         (waiting(sessions) == 0, std::cmp::Reverse(newest))
     });
     let mut rows = Vec::with_capacity(list.len() + projects.len());
@@ -69,9 +69,9 @@ pub(crate) fn session_rows(list: &[&SessionItem], folded: &BTreeSet<String>, unf
 mod tests {
     use super::*;
 
-    fn item(id: &str, root: &str, open: usize, place: i64) -> SessionItem {
+    fn item(id: &str, root: &str, open: usize, position: i64) -> SessionItem {
         let (project, project_root) = (root.trim_start_matches('/').to_owned(), root.to_owned());
-        SessionItem { id: id.to_owned(), project, project_root, open, place, ..SessionItem::default() }
+        SessionItem { id: id.to_owned(), project, project_root, open, position, ..SessionItem::default() }
     }
 
     fn drawn(rows: &[SessionRow]) -> String {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::view_model::field;
+use super::view_model::{field, line};
 
 /// Most modes, options, and choices of one option.
 const CHOICES_MAX: usize = 200;
@@ -17,7 +17,7 @@ struct NamedChoice {
 impl NamedChoice {
     fn read(value: &Value, id: &str) -> Option<Self> {
         let id = value[id].as_str()?.to_owned();
-        let name = Some(field(&value["name"])).filter(|name| !name.is_empty()).unwrap_or_else(|| field(&json!(id)));
+        let name = Some(field(&value["name"])).filter(|name| !name.is_empty()).unwrap_or_else(|| line(&id));
         Some(Self { id, name })
     }
 }
@@ -39,37 +39,58 @@ pub(crate) struct Settings {
     options: Vec<Setting>,
 }
 
+/// A change of a setting: a method of the agent, by the identifiers that the agent offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SettingCall {
+    Mode(String),
+    Model(String),
+    Option { option: String, value: String },
+}
+
+impl SettingCall {
+    /// The method for this session, and its parameters: those of ACP, with the session.
+    pub(crate) fn request(&self, session: &str) -> (&'static str, Value) {
+        match self {
+            Self::Mode(mode) => ("session.set_mode", json!({ "session_id": session, "modeId": mode })),
+            Self::Model(model) => ("model.set", json!({ "session_id": session, "name": model })),
+            Self::Option { option, value } => {
+                let params = json!({ "session_id": session, "configId": option, "value": value });
+                ("session.set_config_option", params)
+            }
+        }
+    }
+}
+
 /// A choice that can be made: its command, its description, and the call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingChoice {
     pub(crate) command: String,
     pub(crate) what: String,
-    pub(crate) method: &'static str,
-    pub(crate) params: Value,
+    pub(crate) call: SettingCall,
 }
 
-/// A choice for a session that is not open yet: the call, without its session.
-#[derive(Clone, Debug, PartialEq)]
+/// A choice for a session that is not open yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingPick {
     pub(crate) name: String,
-    pub(crate) method: &'static str,
-    pub(crate) params: Value,
+    pub(crate) call: SettingCall,
 }
 
 impl Settings {
     /// The modes and the models that a new session can be given.
     pub(crate) fn offers(&self) -> (Vec<SettingPick>, Vec<SettingPick>) {
-        let pick = |choice: &NamedChoice, method, params| SettingPick { name: choice.name.clone(), method, params };
-        let mode = |choice: &NamedChoice| pick(choice, "session.set_mode", json!({ "modeId": choice.id }));
-        let model = |choice: &NamedChoice| pick(choice, "model.set", json!({ "name": choice.id }));
+        let pick = |choice: &NamedChoice, call| SettingPick { name: choice.name.clone(), call };
+        let mode = |choice: &NamedChoice| pick(choice, SettingCall::Mode(choice.id.clone()));
+        let model = |choice: &NamedChoice| pick(choice, SettingCall::Model(choice.id.clone()));
         let models = self.options.iter().find(|setting| setting.model);
         let mut modes: Vec<SettingPick> = self.modes.iter().map(mode).collect();
         if modes.is_empty() {
             // Agents may report their modes as an option.
             let option = self.options.iter().find(|setting| setting.option.id == "mode");
-            let value = |choice: &NamedChoice| json!({ "configId": "mode", "value": choice.id });
+            let value =
+                |choice: &NamedChoice| SettingCall::Option { option: "mode".to_owned(), value: choice.id.clone() };
             let choices = option.into_iter().flat_map(|setting| &setting.choices);
-            modes = choices.map(|choice| pick(choice, "session.set_config_option", value(choice))).collect();
+            modes = choices.map(|choice| pick(choice, value(choice))).collect();
         }
         (modes, models.into_iter().flat_map(|setting| &setting.choices).map(model).collect())
     }
@@ -109,7 +130,7 @@ impl Settings {
     pub(crate) fn current_names(&self) -> impl Iterator<Item = String> {
         let named = |all: &[NamedChoice], id: &str| {
             let found = all.iter().find(|one| one.id == id);
-            found.map_or_else(|| field(&json!(id)), |one| one.name.clone())
+            found.map_or_else(|| line(id), |one| one.name.clone())
         };
         let models = self.options.iter().filter(|setting| setting.model);
         let models = models.map(|setting| named(&setting.choices, &setting.now)).collect::<Vec<_>>();
@@ -117,14 +138,13 @@ impl Settings {
     }
 
     /// The other choices.
-    pub(crate) fn choices(&self, session: &str) -> Vec<SettingChoice> {
+    pub(crate) fn choices(&self) -> Vec<SettingChoice> {
         let mut all = Vec::new();
         for mode in self.modes.iter().filter(|mode| mode.id != self.mode) {
             all.push(SettingChoice {
                 command: format!("mode {}", mode.name),
                 what: format!("the agent's mode: {}", mode.name),
-                method: "session.set_mode",
-                params: json!({ "session_id": session, "modeId": mode.id }),
+                call: SettingCall::Mode(mode.id.clone()),
             });
         }
         for Setting { option, model, now, choices } in &self.options {
@@ -133,11 +153,9 @@ impl Settings {
                 continue;
             }
             for choice in choices.iter().filter(|choice| choice.id != *now) {
-                let (method, params) = if *model {
-                    ("model.set", json!({ "session_id": session, "name": choice.id }))
-                } else {
-                    let params = json!({ "session_id": session, "configId": option.id, "value": choice.id });
-                    ("session.set_config_option", params)
+                let call = match *model {
+                    true => SettingCall::Model(choice.id.clone()),
+                    false => SettingCall::Option { option: option.id.clone(), value: choice.id.clone() },
                 };
                 // An option may have the name of a UI command; a `set` command has no such name.
                 let (command, what) = if *model {
@@ -145,12 +163,7 @@ impl Settings {
                 } else {
                     (format!("set {} {}", option.name, choice.name), option.name.clone())
                 };
-                all.push(SettingChoice {
-                    command,
-                    what: format!("the agent's {what}: {}", choice.name),
-                    method,
-                    params,
-                });
+                all.push(SettingChoice { command, what: format!("the agent's {what}: {}", choice.name), call });
             }
         }
         all
@@ -164,7 +177,7 @@ mod tests {
     #[test]
     fn settings_offer_the_agents_options_once() {
         let mut settings = Settings::default();
-        assert_eq!(settings.current_names().count() + settings.choices("s").len(), 0);
+        assert_eq!(settings.current_names().count() + settings.choices().len(), 0);
         settings.take_mode(&json!({ "currentModeId": "ask", "_meta": { "modes": { "availableModes": [
             { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Au\u{202e}to" }, { "name": "none" },
         ] } } }));
@@ -175,18 +188,19 @@ mod tests {
             { "id": "depth", "name": "Depth", "currentValue": "low", "options": [{ "value": "high", "name": "High" }] },
         ] }));
         assert_eq!(settings.current_names().collect::<Vec<_>>(), ["Ask", "Model A"]);
-        let choices = settings.choices("s_1");
+        let choices = settings.choices();
         let commands: Vec<&str> = choices.iter().map(|choice| choice.command.as_str()).collect();
         assert_eq!(commands[1..], ["model b", "set Depth High"]);
         assert!(commands[0].starts_with("mode Au") && !commands[0].contains('\u{202e}'), "{commands:?}");
-        assert_eq!(choices[0].params, json!({ "session_id": "s_1", "modeId": "auto" }));
-        assert_eq!((choices[1].method, &choices[1].params["name"]), ("model.set", &json!("b")));
-        assert_eq!(choices[2].params, json!({ "session_id": "s_1", "configId": "depth", "value": "high" }));
+        let calls: Vec<_> = choices.iter().map(|choice| choice.call.request("s_1")).collect();
+        assert_eq!(calls[0].1, json!({ "session_id": "s_1", "modeId": "auto" }));
+        assert_eq!((calls[1].0, &calls[1].1["name"]), ("model.set", &json!("b")));
+        assert_eq!(calls[2].1, json!({ "session_id": "s_1", "configId": "depth", "value": "high" }));
         // A later update holds only changes.
         settings.take_mode(&json!({ "currentModeId": "auto" }));
         let model = json!({ "configOptions": [{ "id": "model", "category": "model", "currentValue": "b", "options": [{ "value": "a" }, { "value": "b" }] }] });
         settings.take_options(&model);
-        assert_eq!(settings.choices("s")[0].command, "mode Ask");
+        assert_eq!(settings.choices()[0].command, "mode Ask");
         assert_eq!(settings.current_names().nth(1).as_deref(), Some("b"));
         settings.take_options(&json!({ "configOptions": 7 }));
         settings.take_mode(&json!(null));

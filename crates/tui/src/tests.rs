@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use plexus_client::{ClientEvent, Envelope};
+use plexus_client::calls::ApiRequest;
+use plexus_client::{ClientEvent, Envelope, Error, GatewayReply};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
@@ -16,8 +17,9 @@ use super::card::{ARM_DELAY, LINGER_TIME};
 use super::conversation::PageOf;
 use super::pages::TuiPage;
 use super::pages::layout;
-use super::pages::message::{CallTag, Effect, Msg, SentPrompt};
+use super::pages::message::{CallKey, CallTag, Effect, Msg, SentPrompt};
 use super::pages::shared::ConnectionView;
+use super::reply::CallReply;
 use super::sanitize;
 use super::theme::{Depth, Theme};
 
@@ -26,6 +28,58 @@ const NOON: i64 = 1_767_268_800_000;
 
 fn at(millis: i64) -> String {
     plexus_protocol::Timestamp::from_millis(millis).to_string()
+}
+
+/// A reply; a refusal gets the members that every problem has.
+fn reply(status: u16, mut body: Value) -> CallReply {
+    if status >= 400 && !body.is_null() {
+        let mut problem =
+            json!({ "type": "about:blank", "title": "refused", "status": status, "detail": "", "code": "refused" });
+        problem.as_object_mut().unwrap().append(body.as_object_mut().unwrap());
+        body = problem;
+    }
+    CallReply::new(Ok(GatewayReply { status, text: body.to_string(), retry_after: None }))
+}
+
+fn done(tag: CallTag, status: u16, body: Value) -> Msg {
+    Msg::Done(tag, reply(status, body))
+}
+
+/// No reply, for this reason.
+fn lost(tag: CallTag, why: &str) -> Msg {
+    Msg::Done(tag, CallReply::new(Err(Error::Lost(why.to_owned()))))
+}
+
+/// The body of a request; null if there is none.
+fn body_of(request: &ApiRequest) -> Value {
+    request.body.as_ref().map(|body| serde_json::from_str(body).unwrap()).unwrap_or_default()
+}
+
+fn runtime(id: &str, state: &str, more: Value) -> Value {
+    let mut runtime = json!({ "runtime_id": id, "dialect": "acp", "state": state, "connect": { "command": [id] }, "cwd": "/home/you",
+        "generation": 1, "updated_at": at(NOON) });
+    runtime.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    runtime
+}
+
+fn device(id: &str, name: &str, more: Value) -> Value {
+    let mut device = json!({ "device_id": id, "name": name, "kind": "device", "scopes": ["watch"], "created_at": at(NOON),
+        "online": false, "you": false, "local": false, "local_browser": false });
+    device.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    device
+}
+
+fn worktree(path: &str, branch: &str, more: Value) -> Value {
+    let mut worktree = json!({ "path": path, "root": "/w/repo", "branch": branch, "made_at": at(NOON), "missing": false, "sessions": [] });
+    worktree.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    worktree
+}
+
+fn me(name: &str, more: Value) -> Value {
+    let mut me = json!({ "device_id": "d_1", "name": name, "kind": "device", "scopes": ["watch"],
+        "gateway": { "version": "9.9", "started_at": at(NOON), "epoch": "e", "name": "host" } });
+    me.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    me
 }
 
 fn event_at(session: &str, place: u64, kind: &str, body: &Value, when: i64) -> ClientEvent {
@@ -42,7 +96,7 @@ fn session(id: &str, title: &str, state: &str, ago: i64) -> Value {
 
 fn ask(id: &str, session: &str, display: &str, more: Value) -> Value {
     let mut ask = json!({ "request_id": id, "session_id": session, "run_id": "r_1", "runtime_id": "gemini", "generation": 1,
-        "type": "permission", "state": "open", "title": "Run it", "display": display, "warnings": [], "digest": "d1",
+        "type": "permission", "state": "open", "title": "Run it", "display": display, "warnings": [], "risk": "low", "digest": "d1",
         "subject": { "type": "command", "argv": [display] },
         "options": [{ "id": "o1", "label": "Allow once", "kind": "allow_once" }, { "id": "o2", "label": "Allow always", "kind": "allow_always" },
             { "id": "o3", "label": "Reject", "kind": "reject_once" }],
@@ -205,7 +259,7 @@ impl Stage {
     fn answers(&mut self) -> Vec<Value> {
         let sent = std::mem::take(&mut self.effects).into_iter();
         sent.filter_map(|effect| match effect {
-            Effect::Call { tag: CallTag::Answer(_), body, .. } => body,
+            Effect::Call { tag: CallTag::Answer(_), request, .. } => Some(body_of(&request)),
             _ => None,
         })
         .collect()
@@ -258,25 +312,23 @@ fn tui_draws_every_page_at_80x24() {
     stage.keys(&["3"]);
     stage.type_text("parser");
     stage.keys(&["Enter"]);
-    assert!(
-        stage
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Call { path, .. } if path == "/v1/search?limit=100&q=parser"))
-    );
+    assert!(stage.effects.iter().any(
+        |effect| matches!(effect, Effect::Call { request, .. } if request.path == "/v1/search?q=parser&limit=100")
+    ));
     let hits = json!({ "hits": [{ "session_id": "s_1", "cursor": "e:3", "role": "agent", "snippet": "the parser \u{202e}fails" }] });
-    stage.msg(Msg::Done(CallTag::Page(TuiPage::Search, "parser".into()), Ok((200, hits))));
+    stage.msg(done(CallTag::Page(TuiPage::Search, "parser".into()), 200, hits));
     insta::assert_snapshot!("search", stage.screen());
     stage.keys(&["4"]);
-    let list = json!({ "runtimes": [{ "runtime_id": "gemini", "dialect": "acp", "state": "ready", "connect": { "command": ["gemini", "--acp"] }, "cwd": "/home/you",
-        "agent": "gemini-cli 0.61", "pid": 4242, "generation": 1, "updated_at": at(NOON - 60_000) },
-        { "runtime_id": "codex", "dialect": "codex", "state": "exited", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nothing is listening there", "updated_at": at(NOON) }] });
-    stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, list))));
+    let list = json!({ "runtimes": [
+        runtime("gemini", "ready", json!({ "connect": { "command": ["gemini", "--acp"] }, "agent": "gemini-cli 0.61", "pid": 4242, "updated_at": at(NOON - 60_000) })),
+        runtime("codex", "exited", json!({ "dialect": "codex", "connect": { "endpoint": "ws://127.0.0.1:1/" }, "cwd": "/", "problem": "nothing is listening there" }))] });
+    stage.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, list));
     insta::assert_snapshot!("runtimes", stage.screen());
     stage.keys(&["5"]);
-    let list = json!({ "devices": [{ "device_id": "d_local", "name": "this machine", "scopes": ["watch", "prompt", "approve", "admin"], "kind": "local", "online": true, "you": true, "last_seen_at": at(NOON) },
-        { "device_id": "d_2", "name": "phone", "scopes": ["watch", "approve"], "approve_up_to": "low", "kind": "device", "last_seen_at": at(NOON - 7_200_000) }] });
-    stage.msg(Msg::Done(CallTag::Page(TuiPage::Devices, String::new()), Ok((200, list))));
+    let list = json!({ "devices": [
+        device("d_local", "this machine", json!({ "scopes": ["watch", "prompt", "approve", "admin"], "kind": "local", "online": true, "you": true, "local": true, "last_seen_at": at(NOON) })),
+        device("d_2", "phone", json!({ "scopes": ["watch", "approve"], "approve_up_to": "low", "last_seen_at": at(NOON - 7_200_000) }))] });
+    stage.msg(done(CallTag::Page(TuiPage::Devices, String::new()), 200, list));
     insta::assert_snapshot!("devices", stage.screen());
     stage.keys(&["?"]);
     insta::assert_snapshot!("help", stage.screen());
@@ -374,7 +426,7 @@ fn tui_fetches_a_truncated_request_before_an_approval_not_a_denial() {
         effects
             .iter()
             .filter(
-                |effect| matches!(effect, Effect::Call { tag: CallTag::FullRequest(_), path, .. } if path == "/v1/requests/q_1"),
+                |effect| matches!(effect, Effect::Call { tag: CallTag::FullRequest(_), request, .. } if request.path == "/v1/requests/q_1"),
             )
             .count()
     };
@@ -387,7 +439,7 @@ fn tui_fetches_a_truncated_request_before_an_approval_not_a_denial() {
     assert_eq!(stage.answers(), [json!({ "option_id": "o3" })], "a no needs no digest");
     let mut stage = Stage::new(80, 24, &sessions(), std::slice::from_ref(&part));
     stage.open_card("s_1");
-    stage.msg(Msg::Done(CallTag::FullRequest("q_1".into()), Ok((200, all))));
+    stage.msg(done(CallTag::FullRequest("q_1".into()), 200, all));
     // A repeated beginning does not replace the whole request.
     stage.event("s_1", "request_updated", &part);
     assert!(stage.screen().contains("begin and end"), "{}", stage.screen());
@@ -420,7 +472,7 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     stage.effects.clear();
     stage.keys(&["Enter"]);
     let paths = stage.effects.iter().filter_map(|effect| match effect {
-        Effect::Call { method: "POST", path, .. } => Some(path.as_str()),
+        Effect::Call { request, .. } if request.method == "POST" => Some(request.path.as_str()),
         _ => None,
     });
     assert_eq!(paths.collect::<Vec<_>>(), ["/v1/runtimes/demo/restart"]);
@@ -436,7 +488,7 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     stage.keys(&["Enter"]);
     assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Restart(_), .. })));
     assert_eq!((prompts(&mut stage), stage.app.pages.session.composer.lines().join("")), (0, "go on".to_owned()));
-    stage.msg(Msg::Done(CallTag::Restart("demo".into()), Ok((200, json!({})))));
+    stage.msg(done(CallTag::Restart("demo".into()), 200, json!({})));
     assert_eq!(prompts(&mut stage), 0);
     for _ in 0..2 {
         stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
@@ -447,7 +499,7 @@ fn tui_composer_restarts_a_session_whose_agent_ended() {
     stage.open("s_1");
     stage.type_text("go on");
     stage.keys(&["Enter"]);
-    stage.msg(Msg::Done(CallTag::Restart("demo".into()), Ok((409, json!({ "detail": "no such program" })))));
+    stage.msg(done(CallTag::Restart("demo".into()), 409, json!({ "detail": "no such program" })));
     assert!(stage.screen().contains("no such program") && stage.screen().contains("go on"), "{}", stage.screen());
     stage.msg(Msg::Event(ClientEvent::Session(session("s_1", "Fix the parser", "idle", 0))));
     assert_eq!(prompts(&mut stage), 0);
@@ -667,7 +719,7 @@ fn tui_loads_older_sessions_where_they_are_searched() {
     let asked = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects);
         let paths = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Call { tag: tag @ CallTag::Older(_), path, .. } => Some((tag, path)),
+            Effect::Call { tag: tag @ CallTag::Older(_), request, .. } => Some((tag, request.path)),
             _ => None,
         });
         paths.collect::<Vec<_>>()
@@ -690,7 +742,7 @@ fn tui_loads_older_sessions_where_they_are_searched() {
         stage.keys(&["Down"]);
         for (tag, path) in asked(&mut stage) {
             read += 1;
-            stage.msg(Msg::Done(tag, Ok((200, page(&path)))));
+            stage.msg(done(tag, 200, page(&path)));
         }
         assert!(stage.screen().contains(&format!("Task {}", n + 1)), "{n}: {}", stage.screen());
     }
@@ -702,14 +754,14 @@ fn tui_loads_older_sessions_where_they_are_searched() {
     stage.keys(&["f"]);
     stage.type_text("task 1987");
     let (tag, _) = asked(&mut stage).pop().unwrap();
-    stage.msg(Msg::Done(tag, Err("away".into())));
+    stage.msg(lost(tag, "away"));
     assert_eq!(asked(&mut stage), [], "not again by itself");
     stage.keys(&["Enter", "Up"]);
     loop {
         let mut pages = asked(&mut stage);
         assert!(pages.len() < 2, "one at a time");
         let Some((tag, path)) = pages.pop() else { break };
-        stage.msg(Msg::Done(tag, Ok((200, page(&path)))));
+        stage.msg(done(tag, 200, page(&path)));
     }
     let screen = stage.screen();
     assert!(
@@ -717,7 +769,7 @@ fn tui_loads_older_sessions_where_they_are_searched() {
         "{screen}"
     );
     // A late page of an earlier `hello` is ignored; Esc clears the filter, and only then leaves.
-    stage.msg(Msg::Done(CallTag::Older(1), Ok((200, json!({ "sessions": [session("s_x", "Late", "idle", 0)] })))));
+    stage.msg(done(CallTag::Older(1), 200, json!({ "sessions": [session("s_x", "Late", "idle", 0)] })));
     stage.keys(&["Esc"]);
     assert!(stage.screen().contains("Task 12") && !stage.screen().contains("Late") && !stage.app.shared.quit);
 }
@@ -756,12 +808,12 @@ fn tui_opens_a_session_outside_the_newest_page() {
     let paths: Vec<String> = std::mem::take(&mut stage.effects)
         .into_iter()
         .filter_map(|effect| match effect {
-            Effect::Call { tag: CallTag::Session, path, .. } => Some(path),
+            Effect::Call { tag: CallTag::Session, request, .. } => Some(request.path),
             _ => None,
         })
         .collect();
     assert_eq!(paths, ["/v1/sessions/s_old"]);
-    stage.msg(Msg::Done(CallTag::Session, Ok((200, session("s_old", "Long ago", "exited", 9_000_000)))));
+    stage.msg(done(CallTag::Session, 200, session("s_old", "Long ago", "exited", 9_000_000)));
     let screen = stage.screen();
     assert!(screen.contains("Long ago") && screen.contains("start demo again"), "{screen}");
 }
@@ -830,18 +882,19 @@ fn tui_late_answer_shows_the_winner() {
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open_card("s_1");
     stage.keys(&["d"]);
-    let receipt = json!({ "code": "already_resolved", "detail": "x", "state": "answered", "ok": true, "at": at(stage.now), "won": false,
+    let receipt = json!({ "code": "already_resolved", "detail": "x", "request_id": "q_1", "state": "answered", "ok": true, "at": at(stage.now), "won": false,
         "resolved_by": { "device_id": "d_2", "name": "phone" } });
-    stage.msg(Msg::Done(CallTag::Answer("q_1".into()), Ok((409, receipt))));
+    stage.msg(done(CallTag::Answer("q_1".into()), 409, receipt));
     assert!(stage.screen().contains("too late: Allowed once by phone"), "{}", stage.screen());
     // A failed answer is shown, and can be sent again.
     let mut stage = Stage::new(80, 24, &sessions(), &[ask("q_1", "s_1", "make deploy", json!({}))]);
     stage.open_card("s_1");
     stage.keys(&["a"]);
     stage.answers();
-    stage.msg(Msg::Done(
+    stage.msg(done(
         CallTag::Answer("q_1".into()),
-        Ok((403, json!({ "code": "risk_too_high", "detail": "above what you may allow" }))),
+        403,
+        json!({ "code": "risk_too_high", "detail": "above what you may allow" }),
     ));
     assert!(stage.screen().contains("above what you may allow"), "{}", stage.screen());
     stage.keys(&["a"]);
@@ -890,11 +943,12 @@ fn tui_has_history_queue_and_slash_commands() {
     stage.type_text("please");
     stage.effects.clear();
     stage.keys(&["Enter"]);
-    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), key: true, .. } if sent.text == "/plan now\nplease")));
+    assert!(stage.effects.iter().any(|effect| matches!(effect, Effect::Call { tag: CallTag::Prompt(sent), key: CallKey::New, .. } if sent.text == "/plan now\nplease")));
     // A refused prompt is restored to the composer.
-    stage.msg(Msg::Done(
+    stage.msg(done(
         CallTag::Prompt(Box::new(SentPrompt { session: "s_1".into(), text: "/plan now".into(), images: Vec::new() })),
-        Ok((429, json!({ "detail": "too many wait" }))),
+        429,
+        json!({ "detail": "too many wait" }),
     ));
     assert_eq!(stage.app.pages.session.composer.lines(), ["/plan now"]);
     stage.keys(&["Esc", "Q"]);
@@ -902,7 +956,7 @@ fn tui_has_history_queue_and_slash_commands() {
         stage
             .effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Call { body: Some(body), .. } if body["run_id"] == "r_9"))
+            .any(|effect| matches!(effect, Effect::Call { request, .. } if body_of(request)["run_id"] == "r_9"))
     );
 }
 
@@ -1114,7 +1168,7 @@ fn tui_never_passes_an_agents_escape_sequence_to_the_terminal() {
             stage.event("s_1", "run_ended", &json!({ "status": "failed", "message": whole }));
             if cut == 0 {
                 // The places that hold a whole text: all the other pages.
-                stage.event("s_1", "request_opened", &ask("q_1", "s_1", &whole, json!({ "title": whole, "message": whole, "warnings": [whole], "runtime_id": whole, "options": [{ "id": "x", "label": whole, "kind": "allow_once" }] })));
+                stage.event("s_1", "request_opened", &ask("q_1", "s_1", &whole, json!({ "title": whole, "message": whole, "warnings": [whole], "options": [{ "id": "x", "label": whole, "kind": "allow_once" }] })));
                 stage.event("s_1", "plan", &json!({ "entries": [{ "content": whole, "status": "pending" }] }));
                 stage.event("s_1", "error", &json!({ "message": whole }));
                 stage.event("s_1", "raw", &json!({ "x": whole }));
@@ -1126,17 +1180,16 @@ fn tui_never_passes_an_agents_escape_sequence_to_the_terminal() {
                 );
                 stage.type_text("/a");
                 assert_allowed_bytes(&stage.bytes(), bytes);
-                stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, json!({ "runtimes": [{ "runtime_id": whole, "agent": whole, "problem": whole, "stderr_tail": whole, "connect": { "command": [whole] } }] })))));
-                stage.msg(Msg::Done(
+                stage.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, json!({ "runtimes": [runtime("demo", "exited", json!({ "agent": whole, "problem": whole, "stderr_tail": whole, "connect": { "command": [whole] } }))] })));
+                stage.msg(done(
                     CallTag::Page(TuiPage::Devices, String::new()),
-                    Ok((200, json!({ "devices": [{ "device_id": "d", "name": whole, "scopes": [whole] }] }))),
+                    200,
+                    json!({ "devices": [device("d", &whole, json!({}))] }),
                 ));
-                stage.msg(Msg::Done(
+                stage.msg(done(
                     CallTag::Page(TuiPage::Search, whole.clone()),
-                    Ok((
-                        200,
-                        json!({ "hits": [{ "session_id": "s_1", "cursor": "e:1", "role": whole, "snippet": whole }] }),
-                    )),
+                    200,
+                    json!({ "hits": [{ "session_id": "s_1", "cursor": "e:1", "role": whole, "snippet": whole }] }),
                 ));
                 stage.keys(&["Esc"]);
                 for page in ["1", "2", "3", "4", "5", "?"] {
@@ -1147,10 +1200,14 @@ fn tui_never_passes_an_agents_escape_sequence_to_the_terminal() {
                 }
                 stage.keys(&["Esc", ":"]);
                 assert_allowed_bytes(&stage.bytes(), bytes);
-                stage.msg(Msg::Done(CallTag::TextPage("log"), Ok((200, json!({ "lines": [{ "text": whole }] })))));
+                stage.msg(done(
+                    CallTag::Logs,
+                    200,
+                    json!({ "lines": [{ "at": at(NOON), "text": whole, "by": "runtime" }] }),
+                ));
                 assert_allowed_bytes(&stage.bytes(), bytes);
                 stage.keys(&["Esc"]);
-                stage.msg(Msg::Done(CallTag::Notice(whole.clone()), Ok((500, json!({ "detail": whole })))));
+                stage.msg(done(CallTag::Notice(whole.clone()), 500, json!({ "detail": whole })));
                 stage.msg(Msg::Event(ClientEvent::Lost(whole.clone())));
                 assert_allowed_bytes(&stage.bytes(), bytes);
             }
@@ -1241,7 +1298,10 @@ proptest::proptest! {
 fn called(stage: &mut Stage) -> Vec<(String, Option<Value>)> {
     let effects = std::mem::take(&mut stage.effects).into_iter();
     let calls = effects.filter_map(|effect| match effect {
-        Effect::Call { method, path, body, .. } => Some((format!("{method} {path}"), body)),
+        Effect::Call { request, .. } => {
+            let body = request.body.as_ref().map(|_| body_of(&request));
+            Some((format!("{} {}", request.method, request.path), body))
+        }
         _ => None,
     });
     calls.collect()
@@ -1260,7 +1320,7 @@ fn tui_shows_servers_and_skills_or_their_absence() {
         { "id": "github", "transport": "http", "enabled": true, "state": "ready", "tools": 26 },
         { "id": "files\u{1b}[2J", "transport": "stdio", "enabled": true, "state": "error", "last_error": "spawn ENOENT" },
     ], "truncated": true });
-    stage.msg(Msg::Done(CallTag::Servers, Ok((200, servers))));
+    stage.msg(done(CallTag::Servers, 200, servers));
     let screen = stage.screen();
     for type_text in ["✔ github: ready · http · 26 tools", "✘ files", "    spawn ENOENT", "… and more"] {
         assert!(screen.contains(type_text), "{type_text}: {screen}");
@@ -1271,16 +1331,16 @@ fn tui_shows_servers_and_skills_or_their_absence() {
     stage.keys(&["Enter"]);
     assert_eq!(called(&mut stage), [("GET /v1/sessions/s_1/skills".into(), None)]);
     let skills = json!({ "skills": [
-        { "name": "review", "scope": "repo", "description": "Reads a change as a reviewer would, ".repeat(6) },
+        { "id": "review", "name": "review", "scope": "repo", "path": "/r", "dir": "/", "mtime_ms": 0, "description": "Reads a change as a reviewer would, ".repeat(6) },
     ], "errors": [{ "path": "/x", "message": "no front matter" }], "truncated": false });
-    stage.msg(Msg::Done(CallTag::Skills, Ok((200, skills))));
+    stage.msg(done(CallTag::Skills, 200, skills));
     let screen = stage.screen();
     assert!(screen.contains("review · this project") && screen.contains("✘ /x: no front matter"), "{screen}");
     assert_eq!(screen.matches("reviewer").count(), 6, "a long description is broken, not cut: {screen}");
     stage.keys(&["Esc"]);
     for (tag, type_text) in [(CallTag::Servers, "MCP status unavailable"), (CallTag::Skills, "Skills list unavailable")]
     {
-        stage.msg(Msg::Done(tag, Ok((409, json!({ "code": "listing_unsupported", "detail": "it does not tell" })))));
+        stage.msg(done(tag, 409, json!({ "code": "listing_unsupported", "detail": "it does not tell" })));
         assert!(stage.screen().contains(type_text), "{}", stage.screen());
     }
 }

@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use plexus_protocol::About;
 use plexus_protocol::answers::AnswerRole;
-use serde_json::{Value, json};
+use plexus_protocol::{About, Answer};
 
 use super::card::{Card, LINGER_TIME};
 use super::sanitize;
@@ -213,14 +212,14 @@ impl Triage {
         let mut plan = TriagePlan::default();
         for one in selection {
             match self.judge(one, sense, requests) {
-                Ok(body) => plan.answers.push((one.id.clone(), body)),
+                Ok(answer) => plan.answers.push((one.id.clone(), answer)),
                 Err(why) => plan.excluded.push((one.id.clone(), why)),
             }
         }
         plan
     }
 
-    fn judge(&self, selection: &MeantRequest, sense: &Sense, requests: &Requests) -> Result<Value, &'static str> {
+    fn judge(&self, selection: &MeantRequest, sense: &Sense, requests: &Requests) -> Result<Answer, &'static str> {
         let Some((ask, None)) = requests.get(&selection.id) else { return Err("answered already") };
         if MeantRequest::of(ask) != *selection {
             return Err("it changed: read it again");
@@ -228,20 +227,17 @@ impl Triage {
         if ask.request.observe_only {
             return Err("it can only be answered where the agent runs");
         }
-        let mut body = match sense {
+        let answer = match sense {
             Sense::Deny { reason } => {
-                let mut body = Card::denial(ask);
+                let mut answer = Card::denial(ask);
                 if ask.request.allow_reason && !reason.is_empty() {
-                    body["reason"] = reason.as_str().into();
+                    answer.reason = Some(reason.clone());
                 }
-                body
+                answer
             }
             Sense::Allow => {
                 if ask.risk == RiskView::Danger {
                     return Err("dangerous: allow it by itself");
-                }
-                if !ask.rated {
-                    return Err("its risk is not known: allow it by itself");
                 }
                 if ask.action(AnswerRole::Send).is_some() {
                     return Err("a question: answer it by itself");
@@ -253,13 +249,11 @@ impl Triage {
                 if !self.was_seen(ask) {
                     return Err("not read to its end yet");
                 }
-                json!(action.answer)
+                let Some(answer) = &action.answer else { return Err("it cannot be allowed once") };
+                answer.clone()
             }
         };
-        if !ask.request.digest.is_empty() {
-            body["digest"] = ask.request.digest.as_str().into();
-        }
-        Ok(body)
+        Ok(ask.with_digest(answer))
     }
 }
 
@@ -291,7 +285,7 @@ pub(crate) enum Sense {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TriagePlan {
     /// The requests that are answered, each with its answer.
-    pub(crate) answers: Vec<(String, Value)>,
+    pub(crate) answers: Vec<(String, Answer)>,
     /// Those that are left out, each with the reason.
     pub(crate) excluded: Vec<(String, &'static str)>,
 }

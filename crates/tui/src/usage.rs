@@ -2,23 +2,26 @@
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use plexus_protocol::{CeilingOf, Spending, short_amount, short_count};
+use plexus_client::calls::{self, ApiRequest};
+use plexus_protocol::api::usage::{CeilingsView, UsageBy, UsageRow, UsageSums};
+use plexus_protocol::{CeilingOf, RuntimeId, Spending, short_amount, short_count};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use serde_json::Value;
 
-use super::ceilings::CeilingsView;
+use super::ceilings;
 use super::markdown::wrap;
+use super::reply::CallReply;
 use super::sanitize;
 use super::theme::Theme;
-use super::view_model::{FIELD, field};
+use super::view_model::{line, optional_line};
 
 /// The days that can be chosen, and their names.
 pub(crate) const SPANS: [(i64, &str); 3] = [(1, "Today"), (7, "7 days"), (30, "30 days")];
-/// The groupings of rows: the name on the wire, and the heading.
-pub(crate) const ROWS_BY: [(&str, &str); 3] = [("runtime", "agent"), ("project", "project"), ("session", "session")];
-/// The path of the ceilings.
-pub(crate) const CEILINGS: &str = "/v1/usage/ceilings";
+/// The groupings of rows, and the heading of each.
+pub(crate) const ROWS_BY: [(UsageBy, &str); 3] =
+    [(UsageBy::Runtime, "agent"), (UsageBy::Project, "project"), (UsageBy::Session, "session")];
+/// Most days that are listed.
+const DAYS_MAX: usize = 100;
 /// Most rows.
 const ROWS_MAX: usize = 200;
 /// Days begin at a multiple of this, in minutes from those of UTC.
@@ -141,29 +144,30 @@ impl UsageSheet {
         if read { UsageOutcome::Read } else { UsageOutcome::Stay }
     }
 
-    /// The path of a question, for this moment in this time zone.
-    pub(crate) fn path(&self, part: UsagePart, now: i64, zone: &TimeZone) -> String {
+    /// The call that reads a part, for this moment in this time zone.
+    pub(crate) fn request(&self, part: UsagePart, now: i64, zone: &TimeZone) -> ApiRequest {
         let now = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(zone.clone());
         let today = now.date();
         let from = today.checked_sub((SPANS[self.span].0 - 1).days()).unwrap_or(today);
         let offset = i64::from(now.offset().seconds()) / 60 / OFFSET_STEP * OFFSET_STEP;
         let (by, limit) = match part {
-            UsagePart::Days => ("day", 100),
+            UsagePart::Days => (UsageBy::Day, DAYS_MAX),
             UsagePart::Rows => (ROWS_BY[self.by].0, ROWS_MAX),
-            UsagePart::Ceilings => return CEILINGS.to_owned(),
+            UsagePart::Ceilings => return calls::ceilings().request,
         };
-        format!("/v1/usage?by={by}&from={from}&to={today}&utc_offset={offset}&limit={limit}")
+        let (from, to) = (from.to_string(), today.to_string());
+        calls::usage(by, Some(&from), Some(&to), offset, Some(limit)).request
     }
 
     /// Applies a reply.
-    pub(crate) fn on_reply(&mut self, part: UsagePart, reply: Result<&Value, &str>) {
+    pub(crate) fn on_reply(&mut self, part: UsagePart, reply: &CallReply) {
         if part == UsagePart::Ceilings {
             // Whoever may not see them is shown none.
-            self.ceilings = reply.ok().map(CeilingsView::read);
+            self.ceilings = reply.read().ok();
             return;
         }
-        let answer = match reply {
-            Ok(value) => Some(read(value)),
+        let answer = match reply.read::<UsageSums>() {
+            Ok(sums) => Some(UsageAnswer::new(&sums)),
             Err(why) => {
                 self.problem = format!("What was spent could not be read: {why}");
                 None
@@ -200,11 +204,11 @@ impl UsageSheet {
             dim("Plexus adds up what agents tell: docs/runtimes.md says which agent tells what.", &mut out);
             if let Some(ceilings) = &self.ceilings {
                 out.push(Line::default());
-                out.extend(ceilings.lines(theme, width));
+                out.extend(ceilings::lines(ceilings, theme, width));
             }
         } else {
             out.extend(sums(&rows.total, theme, width));
-            out.extend(self.ceilings.iter().flat_map(|ceilings| ceilings.lines(theme, width)));
+            out.extend(self.ceilings.iter().flat_map(|ceilings| ceilings::lines(ceilings, theme, width)));
             out.push(Line::default());
             self.bars(days, theme, width, &mut out);
             out.push(Line::default());
@@ -375,28 +379,32 @@ fn table(rows: &UsageAnswer, theme: &Theme, width: usize, out: &mut Vec<Line<'st
     }
 }
 
-fn read(value: &Value) -> UsageAnswer {
-    let spending = |value: &Value| serde_json::from_value::<Spending>(value.clone()).unwrap_or_default();
-    let by = value["by"].as_str().unwrap_or_default();
-    let row = |row: &Value| {
+impl UsageAnswer {
+    fn new(sums: &UsageSums) -> Self {
+        Self {
+            rows: sums.rows.iter().take(ROWS_MAX).map(|row| UsageItem::new(sums.by, row)).collect(),
+            total: sums.total.clone(),
+            from: line(&sums.from),
+            to: line(&sums.to),
+            known_since: sums.known_since.to_string(),
+            truncated: sums.truncated,
+        }
+    }
+}
+
+impl UsageItem {
+    fn new(by: UsageBy, row: &UsageRow) -> Self {
+        let (runtime, project) =
+            (optional_line(row.runtime_id.as_ref().map(RuntimeId::as_str)), optional_line(row.project.as_deref()));
         let (name, more) = match by {
-            "session" => {
-                let title = sanitize::line(row["title"].as_str().unwrap_or_default(), FIELD);
-                let more = [field(&row["runtime_id"]), field(&row["project"])];
-                let more: Vec<String> = more.into_iter().filter(|text| !text.is_empty()).collect();
+            UsageBy::Session => {
+                let title = optional_line(row.title.as_deref());
+                let more: Vec<String> = [runtime, project].into_iter().filter(|text| !text.is_empty()).collect();
                 (if title.is_empty() { "untitled".to_owned() } else { title }, more.join(" · "))
             }
-            "project" => (field(&row["project"]), String::new()),
-            _ => (field(&row["runtime_id"]), String::new()),
+            UsageBy::Project => (project, String::new()),
+            UsageBy::Day | UsageBy::Runtime | UsageBy::Run => (runtime, String::new()),
         };
-        UsageItem { name, more, day: field(&row["day"]), spent: spending(&row["usage"]) }
-    };
-    UsageAnswer {
-        rows: value["rows"].as_array().into_iter().flatten().take(ROWS_MAX).map(row).collect(),
-        total: spending(&value["total"]),
-        from: field(&value["from"]),
-        to: field(&value["to"]),
-        known_since: field(&value["known_since"]),
-        truncated: value["truncated"] == true,
+        Self { name, more, day: optional_line(row.day.as_deref()), spent: row.usage.clone() }
     }
 }

@@ -1,9 +1,13 @@
-//! The gateway's data as the screen shows it. Read leniently: members of a newer gateway are used if present. All one-line text is
-//! sanitized here.
+//! The gateway's data as the screen shows it. All one-line text is sanitized here.
 
 use plexus_protocol::answers::{AnswerAction, AnswerRole, Answerer, Sense, actions};
-use plexus_protocol::{Question, Request};
-use serde_json::{Value, json};
+use plexus_protocol::api::devices::{DeviceKind, DeviceView};
+use plexus_protocol::api::sessions::Hit;
+use plexus_protocol::{
+    Answer, Capability, CeilingOf, Connect, Cursor, DeviceId, LINK_SCHEME, Question, QueuedPrompt, Receipt, Request,
+    RequestState, Risk, RunId, RuntimeInfo, RuntimeState, SessionInfo, SessionState,
+};
+use serde_json::Value;
 
 use super::sanitize;
 
@@ -12,13 +16,19 @@ pub(crate) const FIELD: usize = 200;
 /// Longest text of a request, in bytes; the gateway's bound on a runtime's line is larger.
 const DISPLAY_MAX: usize = 4 << 20;
 
-/// A sanitized one-line field.
+/// A sanitized one-line field of an agent's JSON.
 pub(crate) fn field(value: &Value) -> String {
-    value.as_str().map(|text| sanitize::line(text, FIELD)).unwrap_or_default()
+    value.as_str().map(line).unwrap_or_default()
 }
 
-fn raw(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+/// A sanitized one-line field.
+pub(crate) fn line(text: &str) -> String {
+    sanitize::line(text, FIELD)
+}
+
+/// A sanitized one-line field; empty if it is absent.
+pub(crate) fn optional_line(text: Option<&str>) -> String {
+    text.map(line).unwrap_or_default()
 }
 
 /// Milliseconds since the epoch of the gateway's timestamp.
@@ -36,11 +46,11 @@ pub(crate) enum RiskView {
 }
 
 impl RiskView {
-    fn of(risk: plexus_protocol::Risk) -> Self {
+    fn new(risk: Risk) -> Self {
         match risk {
-            plexus_protocol::Risk::Low => Self::Low,
-            plexus_protocol::Risk::Elevated => Self::Elevated,
-            plexus_protocol::Risk::Danger => Self::Danger,
+            Risk::Low => Self::Low,
+            Risk::Elevated => Self::Elevated,
+            Risk::Danger => Self::Danger,
         }
     }
 
@@ -82,8 +92,6 @@ pub(crate) struct RequestView {
     pub(crate) questions: Vec<Question>,
     pub(crate) default: String,
     pub(crate) risk: RiskView,
-    /// `true` if the gateway reported the risk.
-    pub(crate) rated: bool,
     pub(crate) opened: i64,
     pub(crate) expires: Option<i64>,
     /// The part that may be edited: its name and its current text.
@@ -93,23 +101,12 @@ pub(crate) struct RequestView {
 }
 
 impl RequestView {
-    /// Reads a request, and the answers that a device may give; `None` if the value is not one. An unknown risk is no harmless one.
-    pub(crate) fn read(value: &Value, device: Answerer) -> Option<Self> {
-        let mut value = value.clone();
-        let rated = value["risk"].is_string();
-        if serde_json::from_value::<plexus_protocol::Risk>(value["risk"].clone()).is_err() {
-            let warned = value["warnings"].as_array().is_some_and(|all| !all.is_empty());
-            value["risk"] = json!(if rated || warned { "elevated" } else { "low" });
-        }
-        if value["danger"] == true {
-            value["risk"] = json!("danger");
-        }
-        let request: Request = serde_json::from_value(value).ok()?;
+    /// Makes a view of a request with the answers that a device may give; `None` if its text is longer than any that a gateway sends.
+    pub(crate) fn new(request: Request, device: Answerer) -> Option<Self> {
         let display = if request.display.is_empty() { &request.title } else { &request.display };
         if display.len() > DISPLAY_MAX {
             return None;
         }
-        let line = |text: &str| sanitize::line(text, FIELD);
         let lines = |all: &[String]| all.iter().map(|text| line(text)).collect::<Vec<_>>();
         let item = |item: &plexus_protocol::Item| ItemView {
             id: item.id.clone(),
@@ -129,8 +126,7 @@ impl RequestView {
             items: request.items.iter().map(item).collect(),
             questions: if request.observe_only { Vec::new() } else { request.form().to_vec() },
             default: request.default_value.clone().unwrap_or_default(),
-            risk: RiskView::of(request.risk),
-            rated: rated || request.danger,
+            risk: if request.danger { RiskView::Danger } else { RiskView::new(request.risk) },
             opened: request.opened_at.as_millis(),
             expires: request.expires_at.map(|at| at.as_millis()),
             editable: request.editable.as_ref().map(|editable| (line(&editable.label), editable.value.clone())),
@@ -153,6 +149,14 @@ impl RequestView {
         self.actions.iter().any(|action| action.key == Some(key))
     }
 
+    /// The answer for this version of the request alone.
+    pub(crate) fn with_digest(&self, answer: Answer) -> Answer {
+        match self.request.digest.is_empty() {
+            true => answer,
+            false => Answer { digest: Some(self.request.digest.clone()), ..answer },
+        }
+    }
+
     /// The first answer that refuses.
     pub(crate) fn denial(&self) -> Option<&AnswerAction> {
         self.actions.iter().find(|action| action.role.rule().sense == Sense::Deny)
@@ -162,27 +166,27 @@ impl RequestView {
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestResult {
-    pub(crate) state: String,
-    pub(crate) ok: Option<bool>,
+    /// The state of the request; `None` if it was closed while the connection was lost.
+    state: Option<RequestState>,
+    ok: Option<bool>,
     /// The meaning of the answer.
-    pub(crate) role: AnswerRole,
+    role: AnswerRole,
     pub(crate) by: String,
     pub(crate) device: String,
-    pub(crate) reason: String,
+    reason: String,
     pub(crate) at: i64,
 }
 
 impl RequestResult {
-    /// Reads a receipt of this request.
-    pub(crate) fn read(value: &Value, ask: Option<&RequestView>) -> Self {
-        let given = ["value", "ids", "answers"].iter().any(|name| !value[name].is_null());
-        let option = value["option_id"].as_str();
+    /// The outcome of this request by its receipt.
+    pub(crate) fn new(receipt: &Receipt, ask: Option<&RequestView>) -> Self {
+        let given = receipt.value.is_some() || receipt.ids.is_some() || receipt.answers.is_some();
+        let option = receipt.option_id.as_deref();
         let chosen = ask.into_iter().flat_map(|ask| &ask.actions).find(|action| {
             let answer = action.answer.as_ref().and_then(|answer| answer.option_id.as_deref());
             answer.is_some() && answer == option
         });
-        let ok = value["ok"].as_bool();
-        let role = match (chosen, ok) {
+        let role = match (chosen, receipt.ok) {
             (Some(action), _) => action.role,
             (None, Some(false)) => ask.and_then(RequestView::denial).map_or(AnswerRole::Deny, |action| action.role),
             (None, Some(true)) if !given => AnswerRole::AllowOnce,
@@ -190,28 +194,41 @@ impl RequestResult {
         };
         Self {
             role,
-            state: field(&value["state"]),
-            ok,
-            by: field(&value["resolved_by"]["name"]),
-            device: raw(&value["resolved_by"]["device_id"]),
-            reason: field(&value["reason"]),
-            at: millis(&value["at"]).unwrap_or_default(),
+            state: Some(receipt.state),
+            ok: receipt.ok,
+            by: line(&receipt.resolved_by.name),
+            device: receipt.resolved_by.device_id.to_string(),
+            reason: optional_line(receipt.reason.as_deref()),
+            at: receipt.at.as_millis(),
+        }
+    }
+
+    /// The outcome of a request that was closed while the connection was lost.
+    pub(crate) fn closed(at: i64) -> Self {
+        Self {
+            state: None,
+            ok: None,
+            role: AnswerRole::Send,
+            by: String::new(),
+            device: String::new(),
+            reason: String::new(),
+            at,
         }
     }
 
     /// Returns whether it was allowed, for the colour; `None` if nobody decided.
     pub(crate) fn allowed(&self) -> Option<bool> {
-        if self.state == "answered" { Some(self.ok.unwrap_or(true)) } else { None }
+        if self.state == Some(RequestState::Answered) { Some(self.ok.unwrap_or(true)) } else { None }
     }
 
     /// `Allowed once by phone, 2 s ago`.
     pub(crate) fn text(&self, now: i64) -> String {
-        let verb = match self.state.as_str() {
-            "answered" => self.role.rule().outcome,
-            "expired" => "Expired",
-            "withdrawn" => "Withdrawn",
-            "orphaned" => "The agent quit before this was answered",
-            _ => "Closed",
+        let verb = match self.state {
+            Some(RequestState::Answered) => self.role.rule().outcome,
+            Some(RequestState::Expired) => "Expired",
+            Some(RequestState::Withdrawn) => "Withdrawn",
+            Some(RequestState::Orphaned) => "The agent quit before this was answered",
+            Some(RequestState::Open) | None => "Closed",
         };
         let why = if self.reason.is_empty() { String::new() } else { format!(": “{}”", self.reason) };
         let by = match self.by.as_str() {
@@ -245,6 +262,27 @@ pub(crate) fn clock(at: i64) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string()
 }
 
+/// A queued prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct QueuedItem {
+    pub(crate) run: RunId,
+    pub(crate) text: String,
+    /// Its author, with the ceiling that it waits for.
+    pub(crate) author: String,
+}
+
+impl QueuedItem {
+    fn new(queued: &QueuedPrompt) -> Self {
+        let author = line(&queued.by.name);
+        let author = match queued.ceiling {
+            Some(CeilingOf::Day) => format!("{author} · the ceiling of today is reached"),
+            Some(CeilingOf::Session) => format!("{author} · the ceiling of this session is reached"),
+            None => author,
+        };
+        Self { run: queued.run_id.clone(), text: line(&queued.text), author }
+    }
+}
+
 /// A session in the list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SessionItem {
@@ -261,57 +299,46 @@ pub(crate) struct SessionItem {
     pub(crate) branch: String,
     /// `true` if it works in a worktree that is not the repository's main one.
     pub(crate) in_worktree: bool,
-    pub(crate) state: String,
-    pub(crate) run: String,
+    pub(crate) state: SessionState,
+    pub(crate) run: Option<RunId>,
     /// The current activity, from the gateway or derived here.
     pub(crate) doing: String,
     pub(crate) open: usize,
-    /// Queued prompts: run, text, and their author with the ceiling that they wait for.
-    pub(crate) queue: Vec<(String, String, String)>,
+    pub(crate) queue: Vec<QueuedItem>,
     pub(crate) archived: bool,
     /// `true` if its own terminal is open on the machine.
     pub(crate) linked: bool,
     pub(crate) updated: i64,
-    /// Its place in lists: higher is newer. `updated` is by a clock that may have been set back since.
-    pub(crate) place: i64,
-}
-
-/// The author of a queued prompt, and the reached ceiling that it waits for.
-fn queued_by(queued: &Value) -> String {
-    let by = field(&queued["by"]["name"]);
-    match queued["ceiling"].as_str() {
-        Some("day") => format!("{by} · the ceiling of today is reached"),
-        Some(_) => format!("{by} · the ceiling of this session is reached"),
-        None => by,
-    }
+    /// Its position in lists: higher is newer. `updated` is by a clock that may have been set back since.
+    pub(crate) position: i64,
 }
 
 impl SessionItem {
-    pub(crate) fn read(value: &Value) -> Option<Self> {
-        let queue = value["queue"].as_array().into_iter().flatten();
-        let (project, cwd) = (&value["project"], field(&value["cwd"]));
-        let given = |name: &str| Some(field(&project[name])).filter(|text| !text.is_empty());
+    pub(crate) fn new(session: &SessionInfo) -> Self {
+        let (project, cwd) = (session.project.as_ref(), line(&session.cwd));
+        let present = |text: &str| Some(line(text)).filter(|text| !text.is_empty());
         let last_part = || cwd.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/").to_owned();
-        Some(Self {
-            project: given("name").unwrap_or_else(last_part),
-            project_root: given("root").unwrap_or_else(|| cwd.clone()),
-            branch: given("worktree").or_else(|| given("branch")).unwrap_or_default(),
-            in_worktree: given("worktree").is_some(),
-            id: value["session_id"].as_str()?.to_owned(),
-            runtime: field(&value["runtime_id"]),
-            dialect: field(&value["dialect"]),
-            title: field(&value["title"]),
+        let worktree = project.and_then(|project| present(project.worktree.as_deref()?));
+        Self {
+            project: project.and_then(|project| present(&project.name)).unwrap_or_else(last_part),
+            project_root: project.and_then(|project| present(&project.root)).unwrap_or_else(|| cwd.clone()),
+            in_worktree: worktree.is_some(),
+            branch: worktree.or_else(|| present(project?.branch.as_deref()?)).unwrap_or_default(),
+            id: session.session_id.to_string(),
+            runtime: line(session.runtime_id.as_str()),
+            dialect: line(&session.dialect),
+            title: optional_line(session.title.as_deref()),
             cwd,
-            state: field(&value["state"]),
-            run: raw(&value["run_id"]),
-            doing: field(&value["doing"]),
-            open: value["open_requests"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default(),
-            queue: queue.map(|one| (raw(&one["run_id"]), field(&one["text"]), queued_by(one))).collect(),
-            archived: value["archived"] == true,
-            linked: value["linked"] == true,
-            updated: millis(&value["updated_at"]).unwrap_or_default(),
-            place: 0,
-        })
+            state: session.state,
+            run: session.run_id.clone(),
+            doing: optional_line(session.doing.as_deref()),
+            open: session.open_requests,
+            queue: session.queue.iter().map(QueuedItem::new).collect(),
+            archived: session.archived,
+            linked: session.linked,
+            updated: session.updated_at.as_millis(),
+            position: 0,
+        }
     }
 
     /// The name to show.
@@ -329,7 +356,7 @@ impl SessionItem {
 pub(crate) struct RuntimeItem {
     pub(crate) id: String,
     pub(crate) dialect: String,
-    pub(crate) state: String,
+    pub(crate) state: RuntimeState,
     pub(crate) agent: String,
     pub(crate) connect: String,
     /// `true` if the gateway is attached to it, and did not start it.
@@ -337,7 +364,7 @@ pub(crate) struct RuntimeItem {
     /// `true` if it lists conversations that it can resume.
     pub(crate) lists: bool,
     pub(crate) cwd: String,
-    pub(crate) pid: Option<u64>,
+    pub(crate) pid: Option<u32>,
     pub(crate) problem: String,
     /// The action that was not asked about.
     pub(crate) unasked: String,
@@ -350,66 +377,77 @@ pub(crate) struct RuntimeItem {
 }
 
 impl RuntimeItem {
-    pub(crate) fn read(value: &Value) -> Option<Self> {
-        let connect = &value["connect"];
-        let text = connect["command"]
-            .as_array()
-            .map(|text| text.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
-        let can = |name: &str| value["capabilities"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
-        Some(Self {
-            endpoint: connect["endpoint"].is_string(),
-            lists: can("list") && (can("load") || can("resume")),
-            id: value["runtime_id"].as_str()?.to_owned(),
-            dialect: field(&value["dialect"]),
-            state: field(&value["state"]),
-            agent: field(&value["agent"]),
-            connect: sanitize::line(&text.unwrap_or_else(|| raw(&connect["endpoint"])), FIELD),
-            cwd: field(&value["cwd"]),
-            pid: value["pid"].as_u64(),
-            problem: field(&value["problem"]),
-            unasked: field(&value["acted_unasked"]),
-            reviewer: field(&value["reviewer"]),
-            fixed_folder: value["fixed_folder"] == true,
-            stderr: raw(&value["stderr_tail"]),
-            updated: millis(&value["updated_at"]).unwrap_or_default(),
-        })
+    pub(crate) fn new(runtime: &RuntimeInfo) -> Self {
+        let can = |one| runtime.capabilities.as_ref().is_some_and(|all| all.has(one));
+        let (connect, endpoint) = match &runtime.connect {
+            Connect::Command(command) => (line(&command.join(" ")), false),
+            Connect::Endpoint(address) => (line(address), true),
+        };
+        Self {
+            endpoint,
+            lists: can(Capability::List) && (can(Capability::Load) || can(Capability::Resume)),
+            id: runtime.runtime_id.to_string(),
+            dialect: line(&runtime.dialect),
+            state: runtime.state,
+            agent: optional_line(runtime.agent.as_deref()),
+            connect,
+            cwd: line(&runtime.cwd),
+            pid: runtime.pid,
+            problem: optional_line(runtime.problem.as_deref()),
+            unasked: optional_line(runtime.acted_unasked.as_deref()),
+            reviewer: optional_line(runtime.reviewer.as_deref()),
+            fixed_folder: runtime.fixed_folder,
+            stderr: runtime.stderr_tail.clone(),
+            updated: runtime.updated_at.as_millis(),
+        }
     }
 
     /// Returns whether new sessions begin in it, now or soon: not if it has ended, or if its sessions begin in terminals of their own.
     pub(crate) fn takes_sessions(&self) -> bool {
-        self.state != "exited" && !(self.endpoint && self.connect.starts_with("link:"))
+        self.state != RuntimeState::Exited && !(self.endpoint && self.connect.starts_with(LINK_SCHEME))
     }
 }
 
 /// A device in the list.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeviceItem {
-    pub(crate) id: String,
+    pub(crate) id: DeviceId,
     pub(crate) name: String,
-    pub(crate) kind: String,
+    pub(crate) kind: &'static str,
     pub(crate) scopes: String,
-    pub(crate) level: String,
+    pub(crate) level: Option<Risk>,
     pub(crate) online: bool,
     pub(crate) you: bool,
-    pub(crate) seen: Option<i64>,
+    /// `true` if it is the administrator of the gateway's machine, which cannot be revoked.
+    pub(crate) local: bool,
+    pub(crate) seen: i64,
     pub(crate) expires: Option<i64>,
 }
 
 impl DeviceItem {
-    pub(crate) fn read(value: &Value) -> Option<Self> {
-        let id = value["device_id"].as_str()?.to_owned();
-        let scopes: Vec<String> = value["scopes"].as_array().into_iter().flatten().map(field).collect();
-        Some(Self {
-            you: value["you"] == true || (value.get("you").is_none() && id == "d_local"),
-            name: field(&value["name"]),
-            kind: field(&value["kind"]),
+    pub(crate) fn new(device: &DeviceView) -> Self {
+        let scopes: Vec<&str> = device.grant.scopes.iter().map(|scope| scope.as_str()).collect();
+        Self {
+            id: device.device_id.clone(),
+            name: line(&device.name),
+            kind: kind_name(device.kind),
             scopes: scopes.join(" "),
-            level: field(&value["approve_up_to"]),
-            online: value["online"] == true,
-            seen: millis(&value["last_seen_at"]).or(millis(&value["created_at"])),
-            expires: millis(&value["expires_at"]),
-            id,
-        })
+            level: device.grant.approve_up_to,
+            online: device.online,
+            you: device.you,
+            local: device.local,
+            seen: device.last_seen_at.unwrap_or(device.created_at).as_millis(),
+            expires: device.expires_at.map(|at| at.as_millis()),
+        }
+    }
+}
+
+fn kind_name(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Device => "device",
+        DeviceKind::Share => "share",
+        DeviceKind::Local => "local",
+        DeviceKind::Agent => "agent",
     }
 }
 
@@ -417,19 +455,19 @@ impl DeviceItem {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SearchItem {
     pub(crate) session: String,
-    pub(crate) cursor: String,
+    pub(crate) cursor: Cursor,
     pub(crate) role: String,
     pub(crate) text: String,
 }
 
 impl SearchItem {
-    pub(crate) fn read(value: &Value) -> Option<Self> {
-        Some(Self {
-            session: value["session_id"].as_str()?.to_owned(),
-            cursor: raw(&value["cursor"]),
-            role: field(&value["role"]),
-            text: field(&value["snippet"]),
-        })
+    pub(crate) fn new(hit: &Hit) -> Self {
+        Self {
+            session: hit.session_id.to_string(),
+            cursor: hit.cursor.clone(),
+            role: line(&hit.role),
+            text: line(&hit.snippet),
+        }
     }
 }
 
@@ -442,27 +480,29 @@ pub(crate) fn position(cursor: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn request(more: Value) -> RequestView {
         let mut value = json!({ "request_id": "q_1", "session_id": "s_1", "run_id": "r_1", "runtime_id": "demo", "generation": 1,
-            "type": "permission", "state": "open", "title": "t", "display": "x", "warnings": [], "allow_reason": false,
+            "type": "permission", "state": "open", "title": "t", "display": "x", "warnings": [], "risk": "low", "allow_reason": false,
             "allow_remember": false, "opened_at": "2026-01-01T00:00:00Z", "options": [
                 { "id": "1", "label": "Reject", "kind": "allow_once" }, { "id": "2", "label": "Deny", "kind": "allow_always" },
                 { "id": "3", "label": "Allow", "kind": "reject_once" }] });
         value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        RequestView::read(&value, Answerer::UNLIMITED).unwrap()
+        RequestView::new(serde_json::from_value(value).unwrap(), Answerer::UNLIMITED).unwrap()
     }
 
     #[test]
     fn view_model_names_the_outcome_and_the_winner_of_a_request() {
         let ask = request(json!({}));
         let receipt = |state: &str, ok: Value, option: &str| {
-            let receipt = json!({ "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
+            let receipt = json!({ "request_id": "q_1", "state": state, "ok": ok, "option_id": option, "at": "2026-01-01T00:00:00Z",
                 "resolved_by": { "device_id": "d_1", "name": "pho\u{202e}ne" } });
-            RequestResult::read(&receipt, Some(&ask))
+            RequestResult::new(&serde_json::from_value(receipt).unwrap(), Some(&ask))
         };
-        let now = millis(&json!("2026-01-01T00:00:02Z")).unwrap();
+        let now = receipt("expired", Value::Null, "").at + 2_000;
         assert_eq!(receipt("answered", json!(true), "1").text(now), "Allowed once by pho\\u{202e}ne, 2 s ago");
         assert_eq!(
             receipt("answered", json!(true), "2").text(now + 60_000),
@@ -477,9 +517,8 @@ mod tests {
     fn view_model_does_not_treat_an_unknown_risk_as_harmless() {
         let ask = |more: Value| request(more).risk;
         assert_eq!(ask(json!({})), RiskView::Low);
-        assert_eq!(ask(json!({ "warnings": ["w"] })), RiskView::Elevated);
-        assert_eq!(ask(json!({ "risk": "low", "danger": true })), RiskView::Danger);
-        assert_eq!(ask(json!({ "risk": "another" })), RiskView::Elevated);
+        assert_eq!(ask(json!({ "danger": true })), RiskView::Danger);
+        assert_eq!(ask(json!({ "risk": "another" })), RiskView::Danger);
         assert_eq!(ask(json!({ "risk": "danger" })), RiskView::Danger);
     }
 }

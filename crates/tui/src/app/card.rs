@@ -77,11 +77,11 @@ impl App {
                 self.pages.inbox.triage.dismiss(&id);
                 self.shared.card.card = Some(card);
             }
-            CardOutcome::Answer(body) => {
+            CardOutcome::Answer(answer) => {
                 card.sent = true;
                 card.problem.clear();
                 self.shared.card.card = Some(card);
-                effects.push(pages::inbox::answer(id, body));
+                effects.push(pages::inbox::answer(id, &answer));
             }
         }
         true

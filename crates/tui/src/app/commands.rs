@@ -1,6 +1,16 @@
 //! The palette, and the commands of a session.
 
+use std::path::PathBuf;
+
+use plexus_protocol::RunId;
+use plexus_protocol::api::devices::{DeviceChanges, NewShare};
+use plexus_protocol::api::runtimes::StartRuntime;
+use plexus_protocol::api::sessions::{CancelRun, EditSession, RestartRun};
+use plexus_protocol::api::worktrees::{ListedWorktree, RemoveWorktree};
+
 use super::*;
+use crate::pages::message::CallKey;
+use crate::view_model::line;
 
 impl App {
     pub(super) fn then(&mut self, then: AfterConfirm, text: &str, effects: &mut Vec<Effect>) {
@@ -15,11 +25,18 @@ impl App {
                 let path = attachments::pasted_path(text).unwrap_or_else(|| text.to_owned());
                 Effect::ReadImage { place, path, pasted: None }
             }
-            AfterConfirm::Call { tag, method, path, body } => Effect::Call { tag, method, path, body, key: false },
-            AfterConfirm::With { tag, method, path, member } => {
-                let mut body = json!({});
-                body[member] = text.into();
-                Effect::Call { tag, method, path, body: Some(body), key: false }
+            AfterConfirm::Call { tag, request } => Effect::Call { tag, request, key: CallKey::None },
+            AfterConfirm::StartAgent => {
+                let start = StartRuntime { preset: Some(text.to_owned()), ..StartRuntime::default() };
+                Effect::call(CallTag::Notice("attached".into()), calls::start_runtime(&start))
+            }
+            AfterConfirm::RenameSession(session) => {
+                let edit = EditSession { title: Some(text.to_owned()), ..EditSession::default() };
+                Effect::call(CallTag::Notice("renamed".into()), calls::edit_session(&session, &edit))
+            }
+            AfterConfirm::RenameDevice(device) => {
+                let changes = DeviceChanges { name: Some(text.to_owned()), lock_screen: None };
+                Effect::call(CallTag::Notice("renamed".into()), calls::change_device(&device, &changes))
             }
         });
     }
@@ -78,13 +95,14 @@ impl App {
     /// The settings that the open session's agent offers.
     fn choices(&self) -> Vec<SettingChoice> {
         let conversation = self.pages.session.conversation.as_ref().filter(|_| self.shared.page == TuiPage::Session);
-        conversation.map(|conversation| conversation.status.settings.choices(&conversation.session)).unwrap_or_default()
+        conversation.map(|conversation| conversation.status.settings.choices()).unwrap_or_default()
     }
 
     pub(super) fn command(&mut self, name: &str, effects: &mut Vec<Effect>) {
         if let Some(choice) = self.choices().into_iter().find(|choice| choice.command == name) {
-            let SettingChoice { command, method, params, .. } = choice;
-            return effects.push(Effect::Ask { tag: CallTag::Notice(command), method, params });
+            let SettingChoice { command, call, .. } = choice;
+            let Some(session) = self.pages.session.id().map(str::to_owned) else { return };
+            return effects.push(Effect::Set { tag: CallTag::Notice(command), session, call });
         }
         let open_id = self
             .pages
@@ -124,17 +142,12 @@ impl App {
             "changes" => self.open_changes(effects),
             "image" if self.pages.new_session.form.is_some() => self.shared.ask_image(String::new()),
             "image" => self.pages.session.ask_image(&mut self.shared),
-            "doctor" => effects.push(Effect::get(CallTag::TextPage("doctor"), "/v1/doctor".into())),
+            "doctor" => effects.push(Effect::call(CallTag::Checks, calls::doctor(None))),
             "start" => {
                 self.shared.overlay = Some(Overlay::Input {
                     label: "preset: gemini, codex, claude, opencode …",
                     area: input::area(""),
-                    then: Box::new(AfterConfirm::With {
-                        tag: CallTag::Notice("attached".into()),
-                        method: "POST",
-                        path: "/v1/runtimes".into(),
-                        member: "preset",
-                    }),
+                    then: Box::new(AfterConfirm::StartAgent),
                 });
             }
             "resume" => match self.shared.runtimes.as_slice() {
@@ -161,34 +174,26 @@ impl App {
     }
 
     pub(super) fn session_command(&mut self, name: &str, session: &SessionItem, effects: &mut Vec<Effect>) {
-        let path = format!("/v1/sessions/{}", session.id);
+        let id = SessionId::trusted(session.id.as_str());
+        let cancel = |run: &RunId| calls::cancel(&id, &CancelRun { run_id: Some(run.clone()), ..CancelRun::default() });
         match name {
-            "cancel" if session.run.is_empty() => self.shared.say("nothing runs", false),
-            "cancel" => self.shared.confirm(
-                "Cancel the run? Its open requests are withdrawn.".into(),
-                AfterConfirm::Call {
-                    tag: CallTag::Notice("the run is cancelled".into()),
-                    method: "POST",
-                    path: format!("{path}/cancel"),
-                    body: Some(json!({ "run_id": session.run })),
-                },
-            ),
+            "cancel" => match &session.run {
+                None => self.shared.say("nothing runs", false),
+                Some(run) => self.shared.confirm(
+                    "Cancel the run? Its open requests are withdrawn.".into(),
+                    AfterConfirm::call(CallTag::Notice("the run is cancelled".into()), cancel(run)),
+                ),
+            },
             "restart" => self.shared.confirm(
                 "Repeat the last prompt? The current run is cancelled.".into(),
-                AfterConfirm::Call {
-                    tag: CallTag::Notice("run again".into()),
-                    method: "POST",
-                    path: format!("{path}/restart"),
-                    body: Some(json!({})),
-                },
+                AfterConfirm::call(
+                    CallTag::Notice("run again".into()),
+                    calls::restart_run(&id, &RestartRun::default()),
+                ),
             ),
             "unqueue" => match session.queue.last() {
-                Some((run, ..)) => {
-                    effects.push(Effect::post(
-                        CallTag::Notice("taken back".into()),
-                        format!("{path}/cancel"),
-                        json!({ "run_id": run }),
-                    ));
+                Some(queued) => {
+                    effects.push(Effect::call(CallTag::Notice("taken back".into()), cancel(&queued.run)));
                 }
                 None => self.shared.say("no prompt is queued", false),
             },
@@ -196,12 +201,7 @@ impl App {
                 self.shared.overlay = Some(Overlay::Input {
                     label: "its title",
                     area: input::area(&session.title),
-                    then: Box::new(AfterConfirm::With {
-                        tag: CallTag::Notice("renamed".into()),
-                        method: "PATCH",
-                        path,
-                        member: "title",
-                    }),
+                    then: Box::new(AfterConfirm::RenameSession(id)),
                 });
             }
             "archive" => {
@@ -211,26 +211,16 @@ impl App {
                     true => CallTag::Notice("archived; e restores it".into()),
                     false => CallTag::Notice("no longer archived".into()),
                 };
-                effects.push(Effect::Call {
-                    tag,
-                    method: "PATCH",
-                    path,
-                    body: Some(json!({ "archived": to })),
-                    key: false,
-                });
+                let edit = EditSession { archived: Some(to), ..EditSession::default() };
+                effects.push(Effect::call(tag, calls::edit_session(&id, &edit)));
             }
             "delete" => self.shared.confirm(
                 format!("Delete {} and all that is stored of it? This cannot be undone.", session.name()),
-                AfterConfirm::Call {
-                    tag: CallTag::Notice("the session is deleted".into()),
-                    method: "DELETE",
-                    path,
-                    body: None,
-                },
+                AfterConfirm::call(CallTag::Notice("the session is deleted".into()), calls::delete_session(&id)),
             ),
-            "mcp" => effects.push(Effect::get(CallTag::Servers, format!("{path}/mcp"))),
-            "skills" => effects.push(Effect::get(CallTag::Skills, format!("{path}/skills"))),
-            "share" => effects.push(Effect::post(CallTag::Link, format!("{path}/shares"), json!({}))),
+            "mcp" => effects.push(Effect::call(CallTag::Servers, calls::mcp_servers(&id))),
+            "skills" => effects.push(Effect::call(CallTag::Skills, calls::skills(&id))),
+            "share" => effects.push(Effect::call(CallTag::Link, calls::share(&id, &NewShare { hours: None }))),
             "export md" | "export html" | "export ndjson" => {
                 let format = if name.ends_with("md") {
                     "md"
@@ -271,45 +261,37 @@ impl App {
             Some(why) => self.shared.say(&format!("not archived: {why}"), true),
             None => {
                 self.shared.say("archived; e restores it", false);
-                effects.push(Effect::get(CallTag::Worktrees(folder), "/v1/worktrees".into()));
+                effects.push(Effect::call(CallTag::Worktrees(folder), calls::worktrees()));
             }
         }
     }
 
     /// Offers to remove the worktree of a session that was archived, if no other session works there. Nothing is lost unasked.
-    pub(super) fn offer_removal(&mut self, folder: &str, value: &Value) {
-        let ours = |one: &&Value| {
-            let inside = one["path"].as_str().and_then(|path| folder.strip_prefix(path));
-            inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    pub(super) fn offer_removal(&mut self, folder: &str, worktrees: &[ListedWorktree]) {
+        let is_inside = |one: &&ListedWorktree| {
+            let rest = folder.strip_prefix(&one.worktree.path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let all = value["worktrees"].as_array().into_iter().flatten();
-        let Some(one) = all
-            .into_iter()
-            .find(ours)
-            .filter(|_| self.shared.overlay.is_none() && self.pages.new_session.form.is_none())
+        let is_covered = self.shared.overlay.is_some() || self.pages.new_session.form.is_some();
+        let Some(ListedWorktree { worktree, sessions }) = worktrees.iter().find(is_inside).filter(|_| !is_covered)
         else {
             return;
         };
-        if one["sessions"].as_array().is_none_or(|sessions| !sessions.is_empty()) {
+        if !sessions.is_empty() {
             return;
         }
-        let (branch, unsaved) = (field(&one["branch"]), &one["unsaved"]);
-        let mut body = json!({ "path": one["path"] });
-        let lost = match unsaved["changed"].as_u64().unwrap_or_default() {
-            0 => String::new(),
-            count => {
-                body["lost"] = unsaved["digest"].clone();
-                format!(" What was changed and not committed in it is lost: {count} files.")
-            }
+        let unsaved = worktree.unsaved.as_ref().filter(|unsaved| unsaved.changed > 0);
+        let loss = unsaved
+            .map(|unsaved| format!(" What was changed and not committed in it is lost: {} files.", unsaved.changed));
+        let removal = RemoveWorktree {
+            path: PathBuf::from(&worktree.path),
+            delete_branch: false,
+            lost: unsaved.map(|unsaved| unsaved.digest.clone()),
         };
+        let branch = line(&worktree.branch);
         self.shared.confirm(
-            format!("Remove its worktree as well? The branch {branch} is kept.{lost}"),
-            AfterConfirm::Call {
-                tag: CallTag::Notice("the worktree is removed".into()),
-                method: "POST",
-                path: "/v1/worktrees/remove".into(),
-                body: Some(body),
-            },
+            format!("Remove its worktree as well? The branch {branch} is kept.{}", loss.as_deref().unwrap_or_default()),
+            AfterConfirm::call(CallTag::Notice("the worktree is removed".into()), calls::remove_worktree(&removal)),
         );
     }
 }

@@ -1,9 +1,25 @@
 //! Applies events of the gateway and replies to calls.
 
+use plexus_protocol::api::KnownItems;
+use plexus_protocol::api::devices::{Grant, Me, Share};
+use plexus_protocol::api::operation::{Check, Checks, Verdict};
+use plexus_protocol::api::runtimes::Logs;
+use plexus_protocol::api::sessions::SessionsPage;
+use plexus_protocol::api::surfaces::Surfaces;
+use plexus_protocol::api::worktrees::ListedWorktrees;
+use plexus_protocol::{Kind, Receipt, Request, RuntimeInfo, Scope, SessionInfo, SessionState};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
 use super::*;
 use crate::card::Card;
+use crate::pages::message::FormCall;
 use crate::pages::session::SessionPage;
-use plexus_protocol::Kind;
+use crate::reply::REASON_MAX;
+use crate::view_model::line;
+
+/// The code of the refusal of a press on a surface that has changed.
+const STALE_SURFACE: &str = "stale_surface";
 
 impl App {
     pub(super) fn on_event(&mut self, client_event: &ClientEvent) {
@@ -25,17 +41,13 @@ impl App {
                 }
             }
             ClientEvent::Session(value) => {
-                if let Some(session) =
-                    SessionItem::read(value).filter(|session| !self.shared.sessions.deleted.contains(&session.id))
-                {
-                    if session.state == "idle" || session.state == "exited" {
-                        self.shared.sessions.doing.remove(&session.id);
-                    }
-                    self.shared.sessions.apply_update(session);
+                if let Some(session) = read::<SessionInfo>(value) {
+                    self.on_session(&session);
                 }
             }
             ClientEvent::Runtime(value) => {
-                if let Some(runtime) = RuntimeItem::read(value) {
+                if let Some(runtime) = read::<RuntimeInfo>(value) {
+                    let runtime = RuntimeItem::new(&runtime);
                     match self.shared.runtimes.iter_mut().find(|one| one.id == runtime.id) {
                         Some(one) => *one = runtime,
                         None => self.shared.runtimes.push(runtime),
@@ -71,8 +83,8 @@ impl App {
         self.shared.sessions.changed = true;
         self.shared.requests_changed = true;
         self.shared.sessions.positions = None;
-        for session in hello["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
-            self.shared.sessions.add_listed(session);
+        for session in hello["sessions"].as_array().into_iter().flatten().filter_map(read::<SessionInfo>) {
+            self.shared.sessions.add_listed(SessionItem::new(&session));
         }
         self.shared.sessions.deleted.clear();
         self.shared.sessions.omitted =
@@ -80,18 +92,19 @@ impl App {
         self.shared.sessions.older = (self.shared.sessions.omitted > 0).then(String::new);
         self.shared.sessions.greeting += 1;
         (self.shared.sessions.reading, self.shared.sessions.requested) = (false, None);
-        let open: BTreeMap<String, RequestView> = hello["requests"]
-            .as_array()
+        let requests: KnownItems<Request> = read(&hello["requests"]).unwrap_or_default();
+        let keys =
+            requests.unreadable_items().iter().filter_map(|item| serde_json::from_str::<RequestKey>(item.get()).ok());
+        self.shared.unreadable_requests = keys.map(|key| key.request_id).collect();
+        let open: BTreeMap<String, RequestView> = requests
             .into_iter()
-            .flatten()
-            .filter_map(|one| RequestView::read(one, self.shared.device))
+            .filter_map(|request| RequestView::new(request, self.shared.device))
             .map(|ask| (ask.id.clone(), ask))
             .collect();
         // A request that is no longer open was closed while the connection was lost; the replay says how.
         for (id, (_, outcome)) in &mut self.shared.requests {
             if outcome.is_none() && !open.contains_key(id) {
-                let receipt = json!({ "state": "closed" });
-                *outcome = Some(RequestResult { at: self.shared.now, ..RequestResult::read(&receipt, None) });
+                *outcome = Some(RequestResult::closed(self.shared.now));
             }
         }
         self.shared.card.drafts.retain(|id, _| open.contains_key(id));
@@ -106,29 +119,31 @@ impl App {
         let body = &event.event;
         let kind = Kind::from_name(&event.kind);
         match kind {
-            Some(Kind::RequestOpened) => {
-                if let Some(ask) = RequestView::read(body, self.shared.device)
-                    && self.live
-                {
-                    self.on_request(ask);
+            Some(Kind::RequestOpened) if self.live => match read(body) {
+                Some(request) => {
+                    if let Some(ask) = RequestView::new(request, self.shared.device) {
+                        self.on_request(ask);
+                    }
                 }
-            }
+                None => self.shared.unreadable_requests.extend(read(body).map(|key: RequestKey| key.request_id)),
+            },
             Some(Kind::RequestUpdated) => {
-                if let Some(ask) =
-                    RequestView::read(body, self.shared.device).filter(|ask| self.shared.is_open(&ask.id))
-                {
+                let ask = read(body).and_then(|request| RequestView::new(request, self.shared.device));
+                if let Some(ask) = ask.filter(|ask| self.shared.is_open(&ask.id)) {
                     self.on_request(ask);
                 }
             }
             Some(Kind::RequestResolved) => {
-                if let Some((ask, outcome)) =
-                    body["request_id"].as_str().and_then(|id| self.shared.requests.get_mut(id))
-                {
-                    *outcome = Some(RequestResult::read(body, Some(ask)));
-                    self.shared.requests_changed = true;
-                }
-                if let Some(id) = body["request_id"].as_str() {
+                if let Some(RequestKey { request_id }) = read(body) {
+                    let id = request_id.as_str();
+                    if let Some((ask, outcome)) = self.shared.requests.get_mut(id) {
+                        let receipt = read(body).map(|receipt| RequestResult::new(&receipt, Some(ask)));
+                        // A newer gateway may close it in a way that only newer versions know.
+                        *outcome = Some(receipt.unwrap_or_else(|| RequestResult::closed(self.shared.now)));
+                        self.shared.requests_changed = true;
+                    }
                     self.shared.card.drafts.remove(id);
+                    self.shared.unreadable_requests.remove(id);
                 }
                 self.forget();
             }
@@ -197,118 +212,125 @@ impl App {
         self.shared.requests_changed = true;
     }
 
-    pub(super) fn on_reply(&mut self, tag: CallTag, outcome: Result<(u16, Value), String>, effects: &mut Vec<Effect>) {
-        let (status, value) = match outcome {
-            Ok(answer) => answer,
-            Err(why) => (0, json!({ "detail": why })),
-        };
-        let good = (200..300).contains(&status);
-        let why = match value["detail"].as_str() {
-            Some(detail) => sanitize::line(detail, 300),
-            None if status == 404 || status == 405 => {
-                "the gateway does not support this: is it an older version?".into()
-            }
-            None => format!("the gateway answered {status}"),
-        };
+    pub(super) fn on_reply(&mut self, tag: CallTag, reply: &CallReply, effects: &mut Vec<Effect>) {
         match tag {
-            CallTag::Me if good => self.set_device(&value),
-            CallTag::Me => {}
-            CallTag::Restart(runtime) if good => {
-                self.shared.say(&format!("{runtime} is restarting; sent when ready"), false)
+            CallTag::Me => {
+                if let Ok(me) = reply.read() {
+                    self.set_device(&me);
+                }
             }
-            CallTag::Restart(_) => {
-                self.pages.session.forget_restart();
-                self.shared.say(&format!("not restarted: {why}"), true);
-            }
+            CallTag::Restart(runtime) => match reply.problem() {
+                None => self.shared.say(&format!("{runtime} is restarting; sent when ready"), false),
+                Some(why) => {
+                    self.pages.session.forget_restart();
+                    self.shared.say(&format!("not restarted: {why}"), true);
+                }
+            },
             CallTag::Older(greeting) if greeting != self.shared.sessions.greeting => {}
-            CallTag::Older(_) if good => self.add_older_sessions(&value),
-            // The next key asks for it again.
-            CallTag::Older(_) => {
-                self.shared.say(&format!("older sessions could not be read: {why}"), true);
-                self.shared.sessions.older_failed = true;
-            }
+            CallTag::Older(_) => match reply.read() {
+                Ok(page) => self.add_older_sessions(&page),
+                // The next key asks for it again.
+                Err(why) => {
+                    self.shared.say(&format!("older sessions could not be read: {why}"), true);
+                    self.shared.sessions.older_failed = true;
+                }
+            },
             CallTag::Session => {
-                if let Some(session) = SessionItem::read(&value).filter(|_| good)
-                    && !self.shared.sessions.all.contains_key(&session.id)
-                {
-                    self.shared.sessions.add_listed(session);
+                if let Ok(session) = reply.read::<SessionInfo>() {
+                    self.add_unlisted(&session);
                 }
             }
             CallTag::Page(page, call) => {
-                let reply = good.then_some(&value).ok_or(&*why);
                 self.with(effects, |pages, cx| pages.get_mut(page).reply(call, reply, cx));
             }
-            CallTag::Answer(id) => self.on_answer_reply(&id, status, &value, &why, effects),
-            CallTag::FullRequest(id) => {
-                self.on_full_request(&id, RequestView::read(&value, self.shared.device).filter(|_| good), &why);
-            }
-            CallTag::Prompt(_) if good => SessionPage::on_prompt_reply(&value, &mut self.shared),
-            CallTag::Prompt(sent) => self.pages.session.take_back(*sent, &why, &mut self.shared),
-            CallTag::Files(query_id) => {
-                self.pages.session.on_files_reply(query_id, good.then_some(&value).ok_or(&*why))
-            }
+            CallTag::Answer(id) => self.on_answer_reply(&id, reply, effects),
+            CallTag::FullRequest(id) => self.on_full_request(&id, reply.read()),
+            CallTag::Prompt(sent) => match reply.read() {
+                Ok(accepted) => SessionPage::on_accepted(&accepted, &mut self.shared),
+                Err(why) => self.pages.session.take_back(*sent, &why, &mut self.shared),
+            },
+            CallTag::Files(query_id) => self.pages.session.on_files_reply(query_id, reply.read()),
             CallTag::Changes(session, call) => self.with(effects, |pages, cx| {
-                pages.changes.on_reply(&session, call, (good, &value), &why, cx);
+                pages.changes.on_reply(&session, call, reply, cx);
             }),
-            CallTag::Form(call) => {
-                self.with(effects, |pages, cx| pages.new_session.on_reply(call, (status, &value), &why, cx));
+            CallTag::Form(call) => self.with(effects, |pages, cx| pages.new_session.on_reply(call, reply, cx)),
+            CallTag::Pairing(serial, call) => self.on_pairing_reply((serial, call), reply, effects),
+            CallTag::Usage(serial, part) => self.on_usage_reply(serial, part, reply),
+            CallTag::Ceilings => self.on_ceilings(reply.problem().as_deref(), effects),
+            CallTag::Archived(folder) => self.on_archived(folder, reply.problem().as_deref(), effects),
+            // A worktree that cannot be read here is still listed by `plexus worktrees`.
+            CallTag::Worktrees(folder) => {
+                if let Ok(ListedWorktrees { worktrees }) = reply.read() {
+                    self.offer_removal(&folder, &worktrees);
+                }
             }
-            CallTag::Pairing(serial, call) => self.on_pairing_reply((serial, call), (status, &value), &why, effects),
-            CallTag::Usage(serial, part) => self.on_usage_reply(serial, part, good.then_some(&value).ok_or(&*why)),
-            CallTag::Ceilings => self.on_ceilings((!good).then_some(&*why), effects),
-            CallTag::Archived(folder) => self.on_archived(folder, (!good).then_some(&*why), effects),
-            CallTag::Worktrees(folder) if good => self.offer_removal(&folder, &value),
-            // It is still listed by `plexus worktrees`.
-            CallTag::Worktrees(_) => {}
-            CallTag::Settings(facts) => self.on_settings_reply(*facts, good.then_some(value).ok_or(why), effects),
-            CallTag::TextPage(_) | CallTag::Servers | CallTag::Skills => {
-                self.on_text_reply(&tag, good.then_some(&value).ok_or(&*why));
-            }
-            CallTag::Link => match value["url"].as_str().filter(|_| good) {
-                Some(url) => self.show_link(sanitize::line(url, LINK_MAX), effects),
-                None => self.shared.say(&format!("no link: {why}"), true),
+            CallTag::Settings(facts) => self.on_settings_reply(*facts, reply, effects),
+            CallTag::Logs | CallTag::Checks | CallTag::Servers | CallTag::Skills => self.on_text_reply(&tag, reply),
+            CallTag::Link => match reply.read() {
+                Ok(Share { url, .. }) => self.show_link(sanitize::line(&url, LINK_MAX), effects),
+                Err(why) => self.shared.say(&format!("no link: {why}"), true),
             },
             CallTag::Action { session, surface } => {
-                let stale = value["code"] == "stale_surface";
-                let refused = (!good).then_some(why);
-                self.pages.session.on_action_reply(&session, &surface, refused, stale, &mut self.shared);
+                let stale = reply.refusal().is_some_and(|refusal| refusal.code == STALE_SURFACE);
+                self.pages.session.on_action_reply(&session, &surface, reply.problem(), stale, &mut self.shared);
             }
-            CallTag::Surfaces(session) => self.pages.session.on_surfaces(&session, good.then_some(&value["surfaces"])),
-            CallTag::Notice(text) => {
-                if good {
-                    self.shared.say(&text, false);
-                } else {
-                    self.shared.say(&format!("{text}: not done: {why}"), true);
-                }
-                self.refresh(effects);
+            CallTag::Surfaces(session) => {
+                let surfaces = reply.read::<Surfaces>().ok().map(|list| list.surfaces);
+                self.pages.session.on_surfaces(&session, surfaces.as_deref());
             }
+            CallTag::Notice(text) => self.on_done(&text, reply.problem(), effects),
         }
     }
 
-    /// Shows the reply to a call whose reply is read as text.
-    fn on_text_reply(&mut self, tag: &CallTag, reply: Result<&Value, &str>) {
-        match (tag, reply) {
-            (CallTag::TextPage(title), Ok(value)) => self.show_text(title, value),
-            (CallTag::Servers, Ok(value)) => self.show_list("MCP servers", agent_lists::servers(value)),
-            (CallTag::Servers, Err(why)) => self.shared.say(&format!("MCP status unavailable: {why}"), true),
-            (CallTag::Skills, Ok(value)) => {
-                let text = agent_lists::skills(value, usize::from(self.shared.size.0).saturating_sub(6));
-                self.show_list("skills", text);
+    /// Applies the outcome of a change of a setting.
+    pub(super) fn on_set(&mut self, tag: CallTag, outcome: Result<(), String>, effects: &mut Vec<Effect>) {
+        let outcome = outcome.map_err(|why| sanitize::line(&why, REASON_MAX));
+        match tag {
+            CallTag::Form(FormCall::Setting(attempt)) => {
+                self.with(effects, |pages, cx| pages.new_session.on_set(attempt, outcome, cx));
             }
-            (CallTag::Skills, Err(why)) => self.shared.say(&format!("Skills list unavailable: {why}"), true),
-            (_, Err(why)) => self.shared.say(why, true),
-            (_, Ok(_)) => {}
+            CallTag::Notice(text) => self.on_done(&text, outcome.err(), effects),
+            _ => {}
+        }
+    }
+
+    /// Shows the notice of a call that is done, or why it is not.
+    fn on_done(&mut self, text: &str, problem: Option<String>, effects: &mut Vec<Effect>) {
+        match problem {
+            None => self.shared.say(text, false),
+            Some(why) => self.shared.say(&format!("{text}: not done: {why}"), true),
+        }
+        self.refresh(effects);
+    }
+
+    /// Shows the reply to a call whose response is read as text.
+    fn on_text_reply(&mut self, tag: &CallTag, reply: &CallReply) {
+        let page = match tag {
+            CallTag::Servers => {
+                let list = reply.read().map(|list| ("MCP servers", agent_lists::servers(&list), 0));
+                list.map_err(|why| format!("MCP status unavailable: {why}"))
+            }
+            CallTag::Skills => {
+                let width = usize::from(self.shared.size.0).saturating_sub(6);
+                let list = reply.read().map(|list| ("skills", agent_lists::skills(&list, width), 0));
+                list.map_err(|why| format!("Skills list unavailable: {why}"))
+            }
+            CallTag::Logs => reply.read().map(|logs| ("log", log_text(&logs), usize::MAX)),
+            _ => reply.read().map(|checks| ("doctor", checks_text(&checks), usize::MAX)),
+        };
+        match page {
+            Ok((title, text, scroll)) => {
+                self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), text, scroll });
+            }
+            Err(why) => self.shared.say(&why, true),
         }
     }
 
     /// Applies the permissions of this device.
-    fn set_device(&mut self, me: &Value) {
-        self.shared.device_name = field(&me["name"]);
-        let scopes = me["scopes"].as_array();
-        self.shared.device = Answerer {
-            may_approve: scopes.is_none_or(|all| all.iter().any(|scope| scope == "approve")),
-            approve_up_to: serde_json::from_value(me["approve_up_to"].clone()).ok(),
-        };
+    fn set_device(&mut self, me: &Me) {
+        self.shared.device_name = line(&me.device.name);
+        let Grant { scopes, approve_up_to, .. } = &me.device.grant;
+        self.shared.device = Answerer { may_approve: scopes.contains(&Scope::Approve), approve_up_to: *approve_up_to };
         self.shared.requests.values_mut().for_each(|(ask, _)| ask.set_device(self.shared.device));
     }
 
@@ -323,81 +345,112 @@ impl App {
     }
 
     /// Applies the reply to an answer: a receipt, of this client or the winner, or a refusal.
-    fn on_answer_reply(&mut self, id: &str, status: u16, value: &Value, why: &str, effects: &mut Vec<Effect>) {
-        let good = (200..300).contains(&status);
-        if value.get("resolved_by").is_some()
+    fn on_answer_reply(&mut self, id: &str, reply: &CallReply, effects: &mut Vec<Effect>) {
+        let (receipt, problem) = match reply.read::<Receipt>() {
+            Ok(receipt) => (Some(receipt), None),
+            Err(why) => (reply.refusal().and_then(|refusal| refusal.data.receipt), Some(why)),
+        };
+        if let Some(receipt) = &receipt
             && let Some((ask, outcome @ None)) = self.shared.requests.get_mut(id)
         {
-            *outcome = Some(RequestResult::read(value, Some(ask)));
+            *outcome = Some(RequestResult::new(receipt, Some(ask)));
             self.shared.requests_changed = true;
         }
         if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
             card.sent = false;
-            if !good && value.get("resolved_by").is_none() {
+            if let (None, Some(why)) = (&receipt, &problem) {
                 card.problem = format!("not answered: {why}");
             }
         }
-        let late = (status == 409 || status == 410) && value.get("resolved_by").is_some();
-        if self.with(effects, |pages, cx| pages.inbox.is_triaged(id, good, late, why, cx)) {
+        let winner = receipt.filter(|_| matches!(reply.status(), Some(409 | 410)));
+        let why = problem.as_deref().unwrap_or_default();
+        if self.with(effects, |pages, cx| pages.inbox.is_triaged(id, problem.is_none(), winner.is_some(), why, cx)) {
             return;
         }
-        if late {
-            let text =
-                RequestResult::read(value, self.shared.requests.get(id).map(|(ask, _)| ask)).text(self.shared.now);
+        if let Some(receipt) = winner {
+            let ask = self.shared.requests.get(id).map(|(ask, _)| ask);
+            let text = RequestResult::new(&receipt, ask).text(self.shared.now);
             self.shared.say(&format!("too late: {text}"), false);
-        } else if !good {
+        } else if problem.is_some() {
             self.shared.say(&format!("not answered: {why}"), true);
         }
     }
 
-    /// Shows a runtime's stderr, or the results of its checks.
-    fn show_text(&mut self, title: &str, value: &Value) {
-        let lines = value["lines"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|line| line["text"].as_str().unwrap_or_default().to_owned());
-        let checks = value["checks"].as_array().into_iter().flatten().map(|check| {
-            let ok = check["ok"] == true || check["state"] == "ok";
-            let fix = check["fix"].as_str().map(|fix| format!("\n    {fix}")).unwrap_or_default();
-            let detail = check["detail"].as_str().unwrap_or_default();
-            format!("{} {}: {detail}{fix}", if ok { "✔" } else { "✘" }, check["name"].as_str().unwrap_or_default())
-        });
-        let text: Vec<String> = lines.chain(checks).collect();
-        let text = if text.is_empty() { "nothing".into() } else { text.join("\n") };
-        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), text, scroll: usize::MAX });
-    }
-
     /// Applies a whole request of which only the beginning was known.
-    fn on_full_request(&mut self, id: &str, ask: Option<RequestView>, why: &str) {
-        match ask.filter(|ask| ask.id == id && !ask.request.display_truncated) {
-            Some(ask) if self.shared.is_open(id) => {
-                if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
-                    card.fetching = false;
-                    card.read = false;
+    fn on_full_request(&mut self, id: &str, request: Result<Request, String>) {
+        let ask = request.map(|request| RequestView::new(request, self.shared.device));
+        let why = match ask {
+            Ok(Some(ask)) if ask.id == id && !ask.request.display_truncated => {
+                if self.shared.is_open(id) {
+                    if let Some(card) = self.shared.card.card.as_mut().filter(|card| card.id == id) {
+                        card.fetching = false;
+                        card.read = false;
+                    }
+                    self.on_request(ask);
                 }
-                self.on_request(ask);
+                return;
             }
-            Some(_) => {}
-            None => self.shared.say(&format!("the complete request could not be loaded: {why}"), true),
-        }
-    }
-
-    fn show_list(&mut self, title: &str, text: String) {
-        self.shared.overlay = Some(Overlay::TextPage { title: title.to_owned(), text, scroll: 0 });
+            Ok(_) => "the gateway sent another one".to_owned(),
+            Err(why) => why,
+        };
+        self.shared.say(&format!("the complete request could not be loaded: {why}"), true);
     }
 
     /// Applies a page of older sessions.
-    fn add_older_sessions(&mut self, value: &Value) {
+    fn add_older_sessions(&mut self, page: &SessionsPage) {
         self.shared.sessions.reading = false;
-        self.shared.sessions.older = value["next"].as_str().map(str::to_owned);
-        for session in value["sessions"].as_array().into_iter().flatten().filter_map(SessionItem::read) {
-            // The known state is newer.
-            if !self.shared.sessions.deleted.contains(&session.id)
-                && !self.shared.sessions.all.contains_key(&session.id)
-            {
-                self.shared.sessions.add_listed(session);
+        self.shared.sessions.older.clone_from(&page.next);
+        for session in &page.sessions {
+            if !self.shared.sessions.deleted.contains(session.session_id.as_str()) {
+                self.add_unlisted(session);
             }
         }
     }
+
+    /// Adds a session, unless it is listed: the listed state is newer.
+    fn add_unlisted(&mut self, session: &SessionInfo) {
+        if !self.shared.sessions.all.contains_key(session.session_id.as_str()) {
+            self.shared.sessions.add_listed(SessionItem::new(session));
+        }
+    }
+
+    /// Applies the state of a session that has changed.
+    fn on_session(&mut self, session: &SessionInfo) {
+        let session = SessionItem::new(session);
+        if self.shared.sessions.deleted.contains(&session.id) {
+            return;
+        }
+        if matches!(session.state, SessionState::Idle | SessionState::Exited) {
+            self.shared.sessions.doing.remove(&session.id);
+        }
+        self.shared.sessions.apply_update(session);
+    }
+}
+
+/// The identifier of a request that cannot be read.
+#[derive(Deserialize)]
+struct RequestKey {
+    request_id: RequestId,
+}
+
+/// Reads a value of an event; `None` for one that only a newer gateway has.
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+/// The stderr output of a runtime as text.
+fn log_text(logs: &Logs) -> String {
+    let lines: Vec<&str> = logs.lines.iter().map(|line| line.text.as_str()).collect();
+    if lines.is_empty() { "nothing".to_owned() } else { lines.join("\n") }
+}
+
+/// The results of the health checks as text.
+fn checks_text(checks: &Checks) -> String {
+    let paragraph = |check: &Check| {
+        let mark = if check.state == Verdict::Ok { "✔" } else { "✘" };
+        let fix = check.fix.as_ref().map(|fix| format!("\n    {fix}")).unwrap_or_default();
+        format!("{mark} {}: {}{fix}", check.name, check.detail)
+    };
+    let checks: Vec<String> = checks.checks.iter().map(paragraph).collect();
+    if checks.is_empty() { "nothing".to_owned() } else { checks.join("\n") }
 }

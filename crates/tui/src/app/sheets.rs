@@ -1,11 +1,14 @@
 //! What is drawn over a page and asks the gateway by itself: pairing a device, what was spent, and the facts of the settings.
 
 use super::*;
-use crate::ceilings::CeilingsView;
+use crate::ceilings;
 use crate::facts::{self, SettingsFacts};
+use crate::pages::message::CallKey;
 use crate::pairing::{PairCall, PairOutcome, PairingSheet, revoke};
-use crate::usage::{CEILINGS, UsageOutcome, UsagePart, UsageSheet};
+use crate::usage::{UsageOutcome, UsagePart, UsageSheet};
 use plexus_protocol::CeilingOf;
+use plexus_protocol::api::pairing::PairingBegun;
+use plexus_protocol::api::usage::CeilingsView;
 
 impl App {
     fn next_sheet(&mut self) -> u64 {
@@ -43,21 +46,20 @@ impl App {
     pub(super) fn on_pairing_reply(
         &mut self,
         (serial, call): (u64, PairCall),
-        (status, value): (u16, &Value),
-        why: &str,
+        reply: &CallReply,
         effects: &mut Vec<Effect>,
     ) {
         match self.shared.overlay.take() {
             Some(Overlay::Pairing(mut sheet)) if sheet.serial == serial => {
-                let outcome = sheet.on_reply(&call, status, value, why, self.shared.now);
+                let outcome = sheet.on_reply(&call, reply, self.shared.now);
                 self.pairing_outcome(*sheet, outcome, effects);
                 self.refresh(effects);
             }
             other => {
                 self.shared.overlay = other;
                 // It was closed before its code came.
-                if let (PairCall::Begin, Some(id)) = (call, value["pairing_id"].as_str()) {
-                    effects.extend(pairing_effect(serial, revoke(id)));
+                if let (PairCall::Begin, Ok(begun)) = (call, reply.read::<PairingBegun>()) {
+                    effects.extend(pairing_effect(serial, revoke(&begun.pairing_id)));
                 }
             }
         }
@@ -73,12 +75,10 @@ impl App {
     pub(super) fn sign_out_browsers(&mut self) {
         self.shared.confirm(
             "Sign out all browsers of this machine? Each needs `plexus open` again.".into(),
-            AfterConfirm::Call {
-                tag: CallTag::Notice("the browsers of this machine are signed out".into()),
-                method: "DELETE",
-                path: "/v1/local-browsers".into(),
-                body: None,
-            },
+            AfterConfirm::call(
+                CallTag::Notice("the browsers of this machine are signed out".into()),
+                calls::revoke_local_browsers(),
+            ),
         );
     }
 
@@ -93,7 +93,8 @@ impl App {
         sheet.serial = self.next_sheet();
         let zone = jiff::tz::TimeZone::system();
         for part in [UsagePart::Days, UsagePart::Rows, UsagePart::Ceilings] {
-            effects.push(Effect::get(CallTag::Usage(sheet.serial, part), sheet.path(part, self.shared.now, &zone)));
+            let request = sheet.request(part, self.shared.now, &zone);
+            effects.push(Effect::Call { tag: CallTag::Usage(sheet.serial, part), request, key: CallKey::None });
         }
         self.shared.overlay = Some(Overlay::Usage(Box::new(sheet)));
     }
@@ -105,13 +106,13 @@ impl App {
             UsageOutcome::Read => self.read_usage(sheet, effects),
             UsageOutcome::Set(ceiling) => {
                 let Some(known) = &sheet.ceilings else { return };
-                let text = known.text(ceiling);
+                let text = ceilings::text(known, ceiling);
                 self.ask_ceiling(ceiling, known.clone(), if text == "none" { "" } else { &text });
             }
         }
     }
 
-    pub(super) fn on_usage_reply(&mut self, serial: u64, part: UsagePart, reply: Result<&Value, &str>) {
+    pub(super) fn on_usage_reply(&mut self, serial: u64, part: UsagePart, reply: &CallReply) {
         if let Some(Overlay::Usage(sheet)) = &mut self.shared.overlay
             && sheet.serial == serial
         {
@@ -136,18 +137,12 @@ impl App {
         text: &str,
         effects: &mut Vec<Effect>,
     ) {
-        match known.set(ceiling, text) {
+        match ceilings::settings(&known, ceiling, text) {
             Err(why) => {
                 self.shared.say(&why, true);
                 self.ask_ceiling(ceiling, known, text);
             }
-            Ok(body) => effects.push(Effect::Call {
-                tag: CallTag::Ceilings,
-                method: "PUT",
-                path: CEILINGS.into(),
-                body: Some(body),
-                key: false,
-            }),
+            Ok(settings) => effects.push(Effect::call(CallTag::Ceilings, calls::set_ceilings(&settings))),
         }
     }
 
@@ -170,26 +165,21 @@ impl App {
             home: self.shared.environment.home.clone(),
             ..SettingsFacts::default()
         };
-        effects.push(Effect::get(CallTag::Settings(Box::new(facts)), "/v1/me".into()));
+        effects.push(Effect::call(CallTag::Settings(Box::new(facts)), calls::me()));
     }
 
     /// Shows the facts, once it is known who this is and, for an administrator, how the gateway is reached.
-    pub(super) fn on_settings_reply(
-        &mut self,
-        mut facts: SettingsFacts,
-        reply: Result<Value, String>,
-        effects: &mut Vec<Effect>,
-    ) {
-        if facts.me.is_null() {
-            match reply {
-                Ok(me) => facts.me = me,
+    pub(super) fn on_settings_reply(&mut self, mut facts: SettingsFacts, reply: &CallReply, effects: &mut Vec<Effect>) {
+        if facts.me.is_none() {
+            match reply.read() {
+                Ok(me) => facts.me = Some(me),
                 Err(why) => return self.shared.say(&format!("the settings could not be read: {why}"), true),
             }
             if facts.administers() {
-                return effects.push(Effect::get(CallTag::Settings(Box::new(facts)), "/v1/listeners".into()));
+                return effects.push(Effect::call(CallTag::Settings(Box::new(facts)), calls::listeners()));
             }
         } else {
-            facts.listeners = Some(reply);
+            facts.listeners = Some(reply.read());
         }
         let width = usize::from(self.shared.size.0).saturating_sub(6);
         let text = facts::facts(&facts, self.shared.now, width);
@@ -198,6 +188,6 @@ impl App {
 }
 
 fn pairing_effect(serial: u64, outcome: PairOutcome) -> Option<Effect> {
-    let PairOutcome::Call { call, method, path, body } = outcome else { return None };
-    Some(Effect::Call { tag: CallTag::Pairing(serial, call), method, path, body, key: false })
+    let PairOutcome::Call { call, request } = outcome else { return None };
+    Some(Effect::Call { tag: CallTag::Pairing(serial, call), request, key: CallKey::None })
 }

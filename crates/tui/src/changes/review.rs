@@ -1,6 +1,9 @@
 //! What is kept of a session's changes on this machine until it is sent: comments on lines, and the files that were viewed. Pure.
 
-use serde_json::{Value, json};
+use plexus_protocol::api::changes::{ChangesReview, DiffSide, LineComment};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 /// Most comments of one review; as the gateway takes.
 pub(crate) const COMMENTS_MAX: usize = 200;
@@ -32,25 +35,24 @@ impl PlacedComment {
         place_text(self.old, self.line, self.end)
     }
 
-    fn read(value: &Value, id: u64) -> Option<Self> {
-        let text = |name: &str| value[name].as_str().map(str::to_owned);
-        let number = |name: &str| value[name].as_u64().and_then(|n| usize::try_from(n).ok());
-        let (line, end) = (number("line")?, number("end_line")?);
-        let known = line > 0 && end >= line;
-        known.then_some(Self {
-            id,
-            path: text("path")?,
-            old: value["side"] == "old",
-            line,
-            end,
-            text: text("text")?,
-            digest: text("digest")?,
-        })
+    fn restore(kept: &KeptComment, id: u64) -> Option<Self> {
+        let KeptComment { path, side, line, end_line, text, digest } = kept.clone();
+        let is_range = line > 0 && end_line >= line;
+        is_range.then_some(Self { id, path, old: side == DiffSide::Old, line, end: end_line, text, digest })
     }
 
-    fn wire(&self) -> Value {
-        let side = if self.old { "old" } else { "new" };
-        json!({ "path": self.path, "side": side, "line": self.line, "end_line": self.end, "text": self.text })
+    fn side(&self) -> DiffSide {
+        if self.old { DiffSide::Old } else { DiffSide::New }
+    }
+
+    fn keep(&self) -> KeptComment {
+        let Self { path, line, end, text, digest, .. } = self.clone();
+        KeptComment { path, side: self.side(), line, end_line: end, text, digest }
+    }
+
+    fn to_line_comment(&self) -> LineComment {
+        let Self { path, line, end, text, .. } = self.clone();
+        LineComment { path, side: self.side(), line, end_line: Some(end), text }
     }
 }
 
@@ -62,6 +64,34 @@ pub(crate) fn place_text(old: bool, line: usize, end: usize) -> String {
         (false, true) => format!("line {line}"),
         (false, false) => format!("lines {line}–{end}"),
     }
+}
+
+/// A comment as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct KeptComment {
+    path: String,
+    side: DiffSide,
+    line: usize,
+    end_line: usize,
+    text: String,
+    digest: String,
+}
+
+/// A review as it is stored. Elements that cannot be read are skipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptReview {
+    #[serde(default, deserialize_with = "readable")]
+    comments: Vec<KeptComment>,
+    #[serde(default)]
+    first: String,
+    #[serde(default, deserialize_with = "readable")]
+    viewed: Vec<(String, String)>,
+}
+
+/// The elements of a list that can be read.
+pub(crate) fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(list: D) -> Result<Vec<T>, D::Error> {
+    let all = Vec::<Box<RawValue>>::deserialize(list)?;
+    Ok(all.iter().filter_map(|element| serde_json::from_str(element.get()).ok()).collect())
 }
 
 /// A review that was not sent yet.
@@ -76,38 +106,33 @@ pub(crate) struct ReviewDraft {
 }
 
 impl ReviewDraft {
-    pub(crate) fn read(value: &Value) -> Self {
+    pub(crate) fn restore(kept: &KeptReview) -> Self {
         let mut out = Self::default();
-        for one in value["comments"].as_array().into_iter().flatten().take(COMMENTS_MAX) {
-            out.comments.extend(PlacedComment::read(one, out.next));
+        for one in kept.comments.iter().take(COMMENTS_MAX) {
+            out.comments.extend(PlacedComment::restore(one, out.next));
             out.next += 1;
         }
-        out.first = value["first"].as_str().unwrap_or_default().chars().take(FIRST_CHARS).collect();
-        let marks = value["viewed"].as_array().into_iter().flatten().take(VIEWED_MAX);
-        out.viewed = marks.filter_map(|one| Some((one[0].as_str()?.to_owned(), one[1].as_str()?.to_owned()))).collect();
+        out.first = kept.first.chars().take(FIRST_CHARS).collect();
+        out.viewed = kept.viewed.iter().take(VIEWED_MAX).cloned().collect();
         out
     }
 
-    /// The stored form; null if there is nothing to store.
-    pub(crate) fn keep(&self) -> Value {
+    /// The stored form; `None` if there is nothing to store.
+    pub(crate) fn keep(&self) -> Option<KeptReview> {
         if self.comments.is_empty() && self.viewed.is_empty() && self.first.is_empty() {
-            return Value::Null;
+            return None;
         }
-        let comments = self.comments.iter().map(|one| {
-            let mut stored = one.wire();
-            stored["digest"] = one.digest.clone().into();
-            stored
-        });
-        json!({ "comments": comments.collect::<Vec<_>>(), "first": self.first, "viewed": self.viewed })
+        let comments = self.comments.iter().map(PlacedComment::keep).collect();
+        Some(KeptReview { comments, first: self.first.clone(), viewed: self.viewed.clone() })
     }
 
-    /// The body of the request, of which the gateway makes one prompt.
-    pub(crate) fn wire(&self) -> Value {
-        let mut body = json!({ "comments": self.comments.iter().map(PlacedComment::wire).collect::<Vec<_>>() });
-        if !self.first.trim().is_empty() {
-            body["text"] = self.first.trim().into();
+    /// The review that is sent, of which the gateway makes one prompt.
+    pub(crate) fn to_review(&self) -> ChangesReview {
+        let text = Some(self.first.trim()).filter(|text| !text.is_empty());
+        ChangesReview {
+            comments: self.comments.iter().map(PlacedComment::to_line_comment).collect(),
+            text: text.map(str::to_owned),
         }
-        body
     }
 
     /// Sets the line that the prompt begins with.
@@ -170,6 +195,8 @@ impl ReviewDraft {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn comment(path: &str, old: bool, line: usize, end: usize, text: &str) -> PlacedComment {
@@ -179,26 +206,26 @@ mod tests {
     #[test]
     fn review_draft_is_kept_as_it_was() {
         let mut draft = ReviewDraft::default();
-        assert_eq!(draft.keep(), Value::Null);
+        assert_eq!(draft.keep(), None);
         draft.put(comment("a", true, 3, 3, " why? "), None);
         draft.put(comment("b", false, 4, 6, "better"), None);
         draft.put(comment("b", false, 9, 9, "  "), None);
         draft.set_first("Look:");
         assert!(draft.mark("a", "d1"));
-        let again = ReviewDraft::read(&draft.keep());
+        let again = ReviewDraft::restore(&draft.keep().unwrap());
         assert_eq!(again, draft);
         let wire = json!({ "text": "Look:", "comments": [
             { "path": "a", "side": "old", "line": 3, "end_line": 3, "text": "why?" },
             { "path": "b", "side": "new", "line": 4, "end_line": 6, "text": "better" }] });
-        assert_eq!(draft.wire(), wire);
+        assert_eq!(json!(draft.to_review()), wire);
         assert_eq!(
             draft.comments.iter().map(PlacedComment::place).collect::<Vec<_>>(),
             ["removed line 3", "lines 4–6"]
         );
-        for odd in
-            [json!(null), json!({ "comments": [{}, { "path": "a", "line": 0, "end_line": 0 }], "viewed": [1, ["a"]] })]
-        {
-            assert_eq!(ReviewDraft::read(&odd).keep(), Value::Null, "{odd}");
+        let comment = json!({ "path": "a", "side": "new", "line": 0, "end_line": 0, "text": "x", "digest": "d" });
+        for odd in [json!({}), json!({ "comments": [{}, comment], "viewed": [1, ["a"]] })] {
+            let kept: KeptReview = serde_json::from_value(odd.clone()).unwrap();
+            assert_eq!(ReviewDraft::restore(&kept).keep(), None, "{odd}");
         }
     }
 

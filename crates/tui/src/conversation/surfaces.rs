@@ -27,7 +27,7 @@ impl Conversation {
     }
 
     /// Replaces the surfaces by a newer listing.
-    pub(crate) fn replace_surfaces(&mut self, list: &Value) {
+    pub(crate) fn replace_surfaces(&mut self, list: &[Box<RawValue>]) {
         self.surfaces.replace(list);
         self.redraw_surfaces();
     }

@@ -2,8 +2,9 @@
 
 use super::super::input::{self, Key};
 use super::super::view_model::RuntimeItem;
-use super::{FOLDER_PAUSE, FolderItem, NewSessionForm, line_of};
-use serde_json::Value;
+use super::{FOLDER_PAUSE, FolderItem, LIST_MAX, NewSessionForm, line_of};
+use plexus_client::calls::{self, ApiCall};
+use plexus_protocol::api::folders::Folders;
 
 impl NewSessionForm {
     /// The folder as it stands in the field.
@@ -44,16 +45,16 @@ impl NewSessionForm {
     }
 
     /// The folders for the question of this number.
-    pub(crate) fn on_folders(&mut self, query_id: u64, reply: Result<&Value, &str>) {
+    pub(crate) fn on_folders(&mut self, query_id: u64, reply: Result<Folders, String>) {
         if query_id != self.folder.query_id {
             return;
         }
         let completes = std::mem::take(&mut self.folder.completes);
         match reply {
-            Err(why) => (self.folder.offered, self.folder.notice) = (Vec::new(), why.to_owned()),
-            Ok(value) => {
-                self.folder.offered = FolderItem::list(&value["folders"]);
-                self.folder.notice = match (self.folder.offered.is_empty(), value["more"] == true) {
+            Err(why) => (self.folder.offered, self.folder.notice) = (Vec::new(), why),
+            Ok(Folders { folders, more, .. }) => {
+                self.folder.offered = folders.iter().take(LIST_MAX).map(FolderItem::new).collect();
+                self.folder.notice = match (self.folder.offered.is_empty(), more) {
                     (true, _) => "no folders here".to_owned(),
                     (false, true) => "there are more: type the beginning of a name".to_owned(),
                     (false, false) => String::new(),
@@ -66,8 +67,8 @@ impl NewSessionForm {
         self.folder.at = None;
     }
 
-    /// The query and the number of the question for folders that is due.
-    pub(crate) fn folders_due(&mut self, now: i64) -> Option<(u64, String)> {
+    /// The call for the folders of the question that is due, and its number.
+    pub(crate) fn folders_due(&mut self, now: i64) -> Option<(u64, ApiCall<Folders>)> {
         self.folder.due.filter(|at| *at <= now)?;
         self.folder.due = None;
         self.home.as_ref()?;
@@ -79,9 +80,7 @@ impl NewSessionForm {
             None => return None,
         };
         self.folder.query_id += 1;
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("under", under).append_pair("prefix", prefix);
-        Some((self.folder.query_id, query.finish()))
+        Some((self.folder.query_id, calls::folders(Some(under), Some(prefix))))
     }
 
     // === keys

@@ -1,12 +1,13 @@
 //! What the fields of the form choose from: agents, folders, settings, conversations. Pure.
 
+use plexus_protocol::api::folders::{FolderEntry, RecentFolder};
+use plexus_protocol::api::runtimes::KnownAgent;
 use ratatui_textarea::TextArea;
-use serde_json::Value;
 
 use super::super::agent_lists::PastConversation;
 use super::super::input;
 use super::super::settings::SettingPick;
-use super::super::view_model::field;
+use super::super::view_model::{line, optional_line};
 
 /// Most folders, commands and agents that are kept of an answer.
 pub(super) const LIST_MAX: usize = 500;
@@ -71,15 +72,15 @@ pub(super) struct PresetItem {
 }
 
 impl PresetItem {
-    pub(super) fn read(value: &Value) -> Option<Self> {
-        Some(Self {
-            name: value["name"].as_str()?.to_owned(),
-            about: field(&value["about"]),
-            installed: value["installed"] == true,
-            install: field(&value["install"]),
-            key: field(&value["key"]),
-            runtime: value["runtime_id"].as_str().unwrap_or_default().to_owned(),
-        })
+    pub(super) fn new(agent: &KnownAgent) -> Self {
+        Self {
+            name: agent.name.clone(),
+            about: line(&agent.about),
+            installed: agent.installed,
+            install: optional_line(agent.install.as_deref()),
+            key: optional_line(agent.key.as_deref()),
+            runtime: agent.runtime_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+        }
     }
 }
 
@@ -92,16 +93,12 @@ pub(crate) struct FolderItem {
 }
 
 impl FolderItem {
-    pub(super) fn read(value: &Value) -> Option<Self> {
-        Some(Self {
-            name: value["name"].as_str()?.to_owned(),
-            path: value["path"].as_str()?.to_owned(),
-            git: value["git"] == true,
-        })
+    pub(super) fn new(folder: &FolderEntry) -> Self {
+        Self { name: folder.name.clone(), path: folder.path.clone(), git: folder.git }
     }
 
-    pub(super) fn list(value: &Value) -> Vec<Self> {
-        value.as_array().into_iter().flatten().filter_map(Self::read).take(LIST_MAX).collect()
+    pub(super) fn recent(folder: &RecentFolder) -> Self {
+        Self { name: folder.name.clone(), path: folder.path.clone(), git: folder.git }
     }
 }
 

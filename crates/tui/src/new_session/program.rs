@@ -1,6 +1,9 @@
 //! An agent that does not run: a program that a person names, or one that is started so that it lists its conversations.
 
-use serde_json::{Value, json};
+use std::path::PathBuf;
+
+use plexus_protocol::RuntimeState;
+use plexus_protocol::api::runtimes::StartRuntime;
 
 use super::super::sanitize;
 use super::super::view_model::RuntimeItem;
@@ -47,15 +50,16 @@ pub(super) fn split(line: &str) -> Vec<String> {
 }
 
 impl NewSessionForm {
-    /// The start of the program that is named, and the words meanwhile.
-    pub(super) fn program_request(&self) -> Result<(Value, String), String> {
+    /// The start of the program that is named, and the text meanwhile.
+    pub(super) fn program_start(&self) -> Result<(StartRuntime, String), String> {
         let text = split(&line_of(&self.program.command));
         let Some(program) = text.first().filter(|program| !program.is_empty()) else {
             return Err("type the command line of the program, such as my-agent --acp".to_owned());
         };
         let name = sanitize::line(program, 40);
         let (protocol, _) = PROTOCOLS.get(self.program.protocol).or(PROTOCOLS.first()).copied().unwrap_or_default();
-        Ok((json!({ "start": { "dialect": protocol, "command": text } }), format!("Starting {name}")))
+        let start = StartRuntime { dialect: Some(protocol.to_owned()), command: Some(text), ..StartRuntime::default() };
+        Ok((start, format!("Starting {name}")))
     }
 
     pub(super) fn protocol_key(&mut self, name: &str, runtimes: &[RuntimeItem]) {
@@ -70,13 +74,14 @@ impl NewSessionForm {
     }
 
     /// Begins to start the chosen agent for its conversations: its number, and what is asked of the gateway.
-    pub(crate) fn begin_wake(&mut self, now: i64, runtimes: &[RuntimeItem]) -> Option<(u64, Value)> {
+    pub(crate) fn begin_wake(&mut self, now: i64, runtimes: &[RuntimeItem]) -> Option<(u64, StartRuntime)> {
         let choice = self.choice(runtimes).filter(|choice| choice.kind == AgentChoiceKind::Installed)?;
-        let mut body = json!({ "preset": choice.name });
-        let folder = self.chosen_folder();
-        if !folder.is_empty() {
-            body["cwd"] = folder.into();
-        }
+        let folder = Some(self.chosen_folder()).filter(|folder| !folder.is_empty());
+        let start = StartRuntime {
+            preset: Some(choice.name.clone()),
+            cwd: folder.map(PathBuf::from),
+            ..StartRuntime::default()
+        };
         let agents = self.agents(runtimes);
         self.attempts.number += 1;
         self.problem = None;
@@ -90,7 +95,7 @@ impl NewSessionForm {
             wakes: true,
             runtime: None,
         });
-        Some((self.attempts.number, body))
+        Some((self.attempts.number, start))
     }
 
     /// Looks at the agent that is started for its conversations.
@@ -105,7 +110,7 @@ impl NewSessionForm {
         };
         let name = sanitize::line(&id, 40);
         match runtimes.iter().find(|one| one.id == id) {
-            Some(one) if one.state == "ready" => {
+            Some(one) if one.state == RuntimeState::Ready => {
                 let lists = one.lists;
                 self.start = None;
                 self.choose(&id, lists);
@@ -115,7 +120,7 @@ impl NewSessionForm {
                 }
                 WakeStep::Ready
             }
-            Some(one) if one.state == "exited" => {
+            Some(one) if one.state == RuntimeState::Exited => {
                 let stderr = one.stderr.clone();
                 self.fail(format!("{name} did not start: {}", sanitize::line(&one.problem, 300)), &stderr);
                 WakeStep::Remove(id)

@@ -5,18 +5,20 @@ mod drawing;
 use std::collections::HashMap;
 
 use plexus_client::ClientEvent;
-use plexus_protocol::Kind;
-use serde_json::{Value, json};
+use plexus_client::calls::{self, ApiRequest};
+use plexus_protocol::api::changes::{RedoChange, UndoChange, UndoneChanges};
+use plexus_protocol::{Kind, SessionId, SessionState};
 
 use super::context::{Context, MouseAction, MouseInput, Step};
 use super::draw::Draw;
-use super::message::{AfterConfirm, CallTag, ChangesCall, Effect};
+use super::message::{AfterConfirm, CallKey, CallTag, ChangesCall, Effect};
 use super::shared::{ConnectionView, Overlay, Shared};
 use super::{Hint, PAGES, Page, TuiPage};
 use crate::changes::{
     COMMENT_CHARS, COMMENTS_MAX, ChangesMode, ChangesPane, ChangesScreen, DiffPen, PlacedComment, ReviewDraft, RunItem,
 };
 use crate::input::{self, Key};
+use crate::reply::CallReply;
 use crate::sanitize;
 
 /// Longest path in a message, in columns.
@@ -25,6 +27,8 @@ const PATH_MAX: usize = 80;
 pub(crate) const COPY_MAX: usize = 74_000;
 /// Lines scrolled by a step of the mouse wheel.
 const WHEEL_LINES: i64 = 3;
+/// The code of the refusal to show the diff of a file that is as it was.
+const NO_CHANGE: &str = "no_change";
 
 /// Reviews that were not sent yet.
 #[derive(Default)]
@@ -32,7 +36,7 @@ pub(crate) struct Reviews {
     /// By session.
     pub(crate) drafts: HashMap<String, ReviewDraft>,
     /// The review that was sent last, and how many there were: one that is sent again has the same key.
-    sent: Option<(String, Value)>,
+    sent: Option<ApiRequest>,
     count: u64,
 }
 
@@ -53,10 +57,7 @@ impl ChangesPage {
     pub(crate) fn open(&mut self, session: &str, cx: &mut Context<'_>) {
         let draft = self.reviews.drafts.get(session).cloned().unwrap_or_default();
         self.screen = Some(Box::new(ChangesScreen::new(session, draft, cx.shared.now)));
-        cx.get(
-            CallTag::Changes(session.to_owned(), ChangesCall::PatchList),
-            format!("/v1/sessions/{session}/changes/undone"),
-        );
+        self.read_undone(cx);
     }
 
     /// Back to the conversation. What was written and not sent is kept.
@@ -75,7 +76,7 @@ impl ChangesPage {
             screen.draft.set_first(&first.lines().join(" "));
         }
         let (session, stored) = (screen.session.clone(), screen.draft.keep());
-        if self.reviews.drafts.get(&session).map_or(Value::Null, ReviewDraft::keep) != stored {
+        if self.reviews.drafts.get(&session).and_then(ReviewDraft::keep) != stored {
             self.reviews.drafts.insert(session.clone(), screen.draft.clone());
             cx.effects.push(Effect::KeepReview(session, stored));
         }
@@ -98,20 +99,15 @@ impl ChangesPage {
             && cx.shared.link == ConnectionView::Live
             && let Some(screen) = &mut self.screen
         {
-            let base = format!("/v1/sessions/{}/changes", screen.session);
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            if let Some(run) = &screen.run {
-                query.append_pair("run", &run.id);
-            }
-            let query = query.finish();
+            let session = SessionId::trusted(screen.session.as_str());
+            let run = screen.run.as_ref().map(|run| run.id.clone());
             if let Some(serial) = screen.list_due(cx.shared.now) {
                 let tag = CallTag::Changes(screen.session.clone(), ChangesCall::List(serial));
-                cx.effects.push(Effect::get(tag, format!("{base}?{query}")));
+                cx.call(tag, calls::changes(&session, run.as_ref()));
             }
             if let Some((path, digest)) = screen.diff_due() {
-                let name: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
-                let tag = CallTag::Changes(screen.session.clone(), ChangesCall::Diff(path, digest));
-                cx.effects.push(Effect::get(tag, format!("{base}/file?path={name}&{query}")));
+                let call = calls::change_diff(&session, &path, run.as_ref());
+                cx.call(CallTag::Changes(screen.session.clone(), ChangesCall::Diff(path, digest)), call);
             }
         }
         self.settle_changes(cx.shared);
@@ -316,17 +312,17 @@ impl ChangesPage {
         self.keep_review(cx);
         let Some(screen) = self.screen.as_mut().filter(|screen| !screen.sending) else { return };
         screen.sending = true;
-        let (session, body) = (screen.session.clone(), screen.draft.wire());
+        let session = screen.session.clone();
+        let request = calls::review_changes(&SessionId::trusted(session.as_str()), &screen.draft.to_review()).request;
         let ids = screen.draft.comments.iter().map(|one| one.id).collect();
-        let tag = CallTag::Changes(session.clone(), ChangesCall::Review(ids, screen.draft.first.clone()));
+        let tag = CallTag::Changes(session, ChangesCall::Review(ids, screen.draft.first.clone()));
         // The same review has the same key: one that arrived although no answer came counts once.
-        let sent = Some((session.clone(), body.clone()));
-        if self.reviews.sent != sent {
+        if self.reviews.sent.as_ref() != Some(&request) {
             self.reviews.count += 1;
-            self.reviews.sent = sent;
+            self.reviews.sent = Some(request.clone());
         }
-        let key = format!("review-{}", self.reviews.count);
-        cx.effects.push(Effect::Once { tag, path: format!("/v1/sessions/{session}/changes/review"), body, key });
+        let key = CallKey::Named(format!("review-{}", self.reviews.count));
+        cx.effects.push(Effect::Call { tag, request, key });
     }
 
     fn on_review_reply(
@@ -372,7 +368,11 @@ impl ChangesPage {
 
     /// Returns whether the agent may be writing.
     fn agent_works(&self, session: &str, shared: &Shared) -> bool {
-        shared.sessions.all.get(session).is_some_and(|one| matches!(one.state.as_str(), "running" | "waiting"))
+        shared
+            .sessions
+            .all
+            .get(session)
+            .is_some_and(|one| matches!(one.state, SessionState::Running | SessionState::Waiting))
     }
 
     fn ask_undo(&mut self, part: bool, shared: &mut Shared) {
@@ -382,27 +382,23 @@ impl ChangesPage {
             return shared.say("a change is undone as a whole: show the changes of the whole session first (r)", true);
         }
         let hunk = screen.diff().and_then(|diff| Some((diff.rows.rows.get(screen.row?)?.part, diff.digest.clone())));
-        let mut body = json!({ "path": file.path, "digest": file.digest });
+        let busy = self.agent_works(&screen.session, shared);
+        let mut undo =
+            UndoChange { path: file.path.clone(), digest: file.digest.clone(), hunk: None, during_run: busy };
         if part {
             let Some((hunk, digest)) = hunk else {
                 return shared.say("choose a part first: n goes to the next", false);
             };
             // What is shown is what is undone.
-            (body["hunk"], body["digest"]) = (hunk.into(), digest.into());
-        }
-        let busy = self.agent_works(&screen.session, shared);
-        if busy {
-            body["during_run"] = true.into();
+            (undo.hunk, undo.digest) = (Some(hunk), digest);
         }
         let what = if part { "this part of" } else { "the changes of" };
         let works = if busy { "The agent is working, and may be writing to this file. " } else { "" };
         let path = sanitize::line(&crate::changes::path_end(&file.path, 60), 60);
         let text = format!("Undo {what} {path}? {works}The file is changed. What is undone is kept: U brings it back.");
-        let (tag, path) = (
-            CallTag::Changes(screen.session.clone(), ChangesCall::Undo(file.path.clone())),
-            format!("/v1/sessions/{}/changes/undo", screen.session),
-        );
-        shared.confirm(text, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
+        let tag = CallTag::Changes(screen.session.clone(), ChangesCall::Undo(file.path.clone()));
+        let call = calls::undo_change(&SessionId::trusted(screen.session.as_str()), &undo);
+        shared.confirm(text, AfterConfirm::call(tag, call));
     }
 
     fn list_undone(&mut self, cx: &mut Context<'_>) {
@@ -417,8 +413,8 @@ impl ChangesPage {
 
     fn read_undone(&mut self, cx: &mut Context<'_>) {
         let Some(screen) = &self.screen else { return };
-        let path = format!("/v1/sessions/{}/changes/undone", screen.session);
-        cx.effects.push(Effect::get(CallTag::Changes(screen.session.clone(), ChangesCall::PatchList), path));
+        let call = calls::undone_changes(&SessionId::trusted(screen.session.as_str()));
+        cx.effects.push(Effect::call(CallTag::Changes(screen.session.clone(), ChangesCall::PatchList), call));
     }
 
     fn undone_key(&mut self, key: &Key, shared: &mut Shared) {
@@ -433,15 +429,12 @@ impl ChangesPage {
                 let session = screen.session.clone();
                 let busy = self.agent_works(&session, shared);
                 let works = if busy { "The agent is working, and may be writing to this file. " } else { "" };
-                let mut body = json!({ "patch_id": one.id });
-                if busy {
-                    body["during_run"] = true.into();
-                }
+                let redo = RedoChange { patch_id: one.id, during_run: busy };
                 let text =
                     format!("Bring back what was undone in {}? {works}The file is changed.", short_path(&one.path));
                 let tag = CallTag::Changes(session.clone(), ChangesCall::Restore(one.path));
-                let path = format!("/v1/sessions/{session}/changes/redo");
-                shared.confirm(text, AfterConfirm::Call { tag, method: "POST", path, body: Some(body) });
+                let call = calls::redo_change(&SessionId::trusted(session), &redo);
+                shared.confirm(text, AfterConfirm::call(tag, call));
             }
             "Esc" | "q" | "U" => screen.mode = ChangesMode::Reading,
             _ => {}
@@ -479,20 +472,19 @@ impl ChangesPage {
 
     fn copy_patch(&mut self, all: bool, cx: &mut Context<'_>) {
         let Some(screen) = &self.screen else { return };
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        if let Some(run) = &screen.run {
-            query.append_pair("run", &run.id);
-        }
+        let mut path = None;
         if !all {
             let Some(file) = screen.file() else { return };
             if !file.reason.is_empty() {
                 let text = format!("there is no patch of {}: {}", short_path(&file.path), file.reason);
                 return cx.shared.say(&text, true);
             }
-            query.append_pair("path", &file.path);
+            path = Some(file.path.as_str());
         }
-        let path = format!("/v1/sessions/{}/changes/patch?{}", screen.session, query.finish());
-        cx.effects.push(Effect::Text { tag: CallTag::Changes(screen.session.clone(), ChangesCall::Patch), path });
+        let run = screen.run.as_ref().map(|run| &run.id);
+        let request = calls::changes_patch(&SessionId::trusted(screen.session.as_str()), path, run).request;
+        let tag = CallTag::Changes(screen.session.clone(), ChangesCall::Patch);
+        cx.effects.push(Effect::Call { tag, request, key: CallKey::None });
     }
 
     fn on_patch(&mut self, text: &str, cx: &mut Context<'_>) {
@@ -532,52 +524,51 @@ impl ChangesPage {
 
     // === replies
 
-    pub(crate) fn on_reply(
-        &mut self,
-        session: &str,
-        call: ChangesCall,
-        (good, value): (bool, &Value),
-        why: &str,
-        cx: &mut Context<'_>,
-    ) {
+    pub(crate) fn on_reply(&mut self, session: &str, call: ChangesCall, reply: &CallReply, cx: &mut Context<'_>) {
+        let problem = reply.problem();
         if let ChangesCall::Review(ids, first) = &call {
-            return self.on_review_reply(session, ids, first, (!good).then_some(why), cx);
+            return self.on_review_reply(session, ids, first, problem.as_deref(), cx);
         }
         let Some(screen) = self.screen.as_mut().filter(|screen| screen.session == session) else { return };
-        let reply = if good { Ok(value) } else { Err(why) };
-        match call {
-            ChangesCall::List(serial) => {
-                if screen.on_list(serial, reply) {
+        match (call, problem) {
+            (ChangesCall::List(serial), _) => {
+                if screen.on_list(serial, reply.read()) {
                     self.read_undone(cx);
                 }
             }
-            ChangesCall::Diff(path, digest) => {
+            (ChangesCall::Diff(path, digest), _) => {
                 // It changed back meanwhile: the list is what is old.
-                if value["code"] == "no_change" {
+                if reply.refusal().is_some_and(|refusal| refusal.code == NO_CHANGE) {
                     screen.touch(cx.shared.now);
                 }
-                screen.on_diff((path, digest), reply);
+                screen.on_diff((path, digest), reply.read());
             }
-            ChangesCall::PatchList if good => screen.on_undone(value),
+            (ChangesCall::PatchList, _) => {
+                if let Ok(UndoneChanges { undone }) = reply.read() {
+                    screen.on_undone(&undone);
+                }
+            }
             // What is open has said why.
-            ChangesCall::PatchList | ChangesCall::Review(..) => {}
-            ChangesCall::Undo(path) | ChangesCall::Restore(path) if !good => {
+            (ChangesCall::Review(..), _) => {}
+            (ChangesCall::Undo(path) | ChangesCall::Restore(path), Some(why)) => {
                 let text = format!("nothing was changed in {}: {why}", short_path(&path));
                 screen.read_again(cx.shared.now);
                 cx.shared.say(&text, true);
             }
-            ChangesCall::Undo(path) => {
+            (ChangesCall::Undo(path), None) => {
                 screen.read_again(cx.shared.now);
                 cx.shared.say(&format!("undone: {}. U brings it back", short_path(&path)), false);
                 self.read_undone(cx);
             }
-            ChangesCall::Restore(path) => {
+            (ChangesCall::Restore(path), None) => {
                 screen.read_again(cx.shared.now);
                 cx.shared.say(&format!("{} has its changes again", short_path(&path)), false);
                 self.read_undone(cx);
             }
-            ChangesCall::Patch if good => self.on_patch(value["text"].as_str().unwrap_or_default(), cx),
-            ChangesCall::Patch => cx.shared.say(&format!("no patch: {why}"), true),
+            (ChangesCall::Patch, _) => match reply.text() {
+                Ok(patch) => self.on_patch(patch, cx),
+                Err(why) => cx.shared.say(&format!("no patch: {why}"), true),
+            },
         }
     }
 

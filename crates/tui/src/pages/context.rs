@@ -1,12 +1,14 @@
 //! The context in which a page handles an input, and the steps that it leads to.
 
-use serde_json::Value;
+use plexus_client::calls::ApiCall;
+use serde::de::DeserializeOwned;
 
 use super::TuiPage;
 use super::message::{CallTag, Effect};
 use super::shared::Shared;
 use crate::attachments::Attachment;
 use crate::input::Key;
+use crate::reply::CallReply;
 use crate::view_model::SessionItem;
 
 /// A click or a step of the wheel at a place of the screen.
@@ -35,18 +37,11 @@ impl MouseInput {
     }
 }
 
-/// The reply to a call of a page: the body, or why there is none.
-pub(crate) type Reply<'a> = Result<&'a Value, &'a str>;
-
-/// The items of a list in a reply; without a reply, its reason is the problem of the page.
-pub(crate) fn items<T>(
-    problem: &mut Option<String>,
-    reply: Reply<'_>,
-    member: &str,
-    read: impl Fn(&Value) -> Option<T>,
-) -> Option<Vec<T>> {
-    *problem = reply.err().map(str::to_owned);
-    Some(reply.ok()?[member].as_array().into_iter().flatten().filter_map(read).collect())
+/// The response of a call of a page; without one, the reason is the problem of the page.
+pub(crate) fn read_response<R: DeserializeOwned>(problem: &mut Option<String>, reply: &CallReply) -> Option<R> {
+    let response = reply.read();
+    *problem = response.as_ref().err().cloned();
+    response.ok()
 }
 
 /// A step that concerns more than one page. It is carried out after the page has handled its input.
@@ -94,9 +89,9 @@ impl<'a> Context<'a> {
         Self { shared, effects, steps: Vec::new() }
     }
 
-    /// Reads a path of the gateway.
-    pub(crate) fn get(&mut self, tag: CallTag, path: String) {
-        self.effects.push(Effect::get(tag, path));
+    /// Calls the gateway, without an idempotency key.
+    pub(crate) fn call<R>(&mut self, tag: CallTag, call: ApiCall<R>) {
+        self.effects.push(Effect::call(tag, call));
     }
 
     /// Adds a step.

@@ -1,15 +1,18 @@
 //! The paired devices.
 
+use plexus_client::calls;
+use plexus_protocol::api::devices::Devices;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use super::context::{Context, MouseAction, MouseInput, Reply, Step, items};
+use super::context::{Context, MouseAction, MouseInput, Step, read_response};
 use super::draw::{Draw, cell};
 use super::layout::{NARROW_TABS, body, line_row, list_height};
 use super::message::{AfterConfirm, CallTag};
 use super::shared::{ListState, Overlay, Shared};
 use super::{Hint, Page, TuiPage};
 use crate::input::{self, Key};
+use crate::reply::CallReply;
 use crate::sanitize;
 use crate::view_model::{DeviceItem, ago, span};
 
@@ -23,7 +26,7 @@ pub(crate) struct DevicesPage {
 
 impl DevicesPage {
     fn keys(&self) -> Vec<String> {
-        self.devices.iter().map(|one| one.id.clone()).collect()
+        self.devices.iter().map(|one| one.id.to_string()).collect()
     }
 }
 
@@ -37,30 +40,22 @@ impl Page for DevicesPage {
         let list = self.keys();
         let at = self.list.index(&list);
         let Some(device) = self.devices.get(at) else { return };
-        let path = format!("/v1/devices/{}", device.id);
         match key.name() {
-            "x" if device.id == "d_local" => {
+            "x" if device.local => {
                 cx.shared.say("this machine's own administrator cannot be revoked", true);
             }
             "x" => cx.shared.confirm(
                 format!("Revoke {}? Its connections are closed at once.", device.name),
-                AfterConfirm::Call {
-                    tag: CallTag::Notice(format!("{} is revoked", device.name)),
-                    method: "DELETE",
-                    path,
-                    body: None,
-                },
+                AfterConfirm::call(
+                    CallTag::Notice(format!("{} is revoked", device.name)),
+                    calls::revoke_device(&device.id),
+                ),
             ),
             "R" => {
                 cx.shared.overlay = Some(Overlay::Input {
                     label: "its name",
                     area: input::area(&device.name),
-                    then: Box::new(AfterConfirm::With {
-                        tag: CallTag::Notice("renamed".into()),
-                        method: "PATCH",
-                        path,
-                        member: "name",
-                    }),
+                    then: Box::new(AfterConfirm::RenameDevice(device.id.clone())),
                 });
             }
             "r" => cx.then(Step::Refresh),
@@ -79,14 +74,14 @@ impl Page for DevicesPage {
         at.map(|at| self.list.choose(at, &list));
     }
 
-    fn reply(&mut self, _call: String, reply: Reply<'_>, _cx: &mut Context<'_>) {
-        if let Some(all) = items(&mut self.problem, reply, "devices", DeviceItem::read) {
-            self.devices = all;
+    fn reply(&mut self, _call: String, reply: &CallReply, _cx: &mut Context<'_>) {
+        if let Some(Devices { devices }) = read_response(&mut self.problem, reply) {
+            self.devices = devices.iter().map(DeviceItem::new).collect();
         }
     }
 
     fn refresh(&mut self, cx: &mut Context<'_>) {
-        cx.get(CallTag::Page(TuiPage::Devices, String::new()), "/v1/devices".into());
+        cx.call(CallTag::Page(TuiPage::Devices, String::new()), calls::devices());
     }
 
     fn hints(&self, _shared: &Shared) -> Vec<Hint> {
@@ -99,16 +94,15 @@ impl Page for DevicesPage {
         let all = body(shared);
         let width = usize::from(all.width);
         let narrow = all.width < NARROW_TABS;
-        let may = |one: &DeviceItem| match one.level.as_str() {
-            "" => one.scopes.clone(),
-            level => format!("{} up to {level}", one.scopes),
+        let may = |one: &DeviceItem| match one.level {
+            None => one.scopes.clone(),
+            Some(level) => format!("{} up to {}", one.scopes, level.as_str()),
         };
-        let when = |one: &DeviceItem| match (one.expires, one.seen) {
-            (Some(at), _) => format!("ends in {}", span(at - shared.now)),
-            (None, Some(at)) => format!("seen {}", ago(shared.now, at)),
-            (None, None) => String::new(),
+        let when = |one: &DeviceItem| match one.expires {
+            Some(at) => format!("ends in {}", span(at - shared.now)),
+            None => format!("seen {}", ago(shared.now, one.seen)),
         };
-        let ids: Vec<String> = self.devices.iter().map(|one| one.id.clone()).collect();
+        let ids = self.keys();
         let rows: Vec<Vec<Span<'static>>> = self
             .devices
             .iter()
@@ -120,13 +114,13 @@ impl Page for DevicesPage {
                     return vec![
                         Span::styled(format!(" {mark} "), style),
                         cell(&name, space, theme.text),
-                        cell(&one.kind, 9, theme.dim),
+                        cell(one.kind, 9, theme.dim),
                     ];
                 }
                 vec![
                     Span::styled(format!(" {mark} "), style),
                     cell(&name, 21, theme.text),
-                    cell(&one.kind, 8, theme.dim),
+                    cell(one.kind, 8, theme.dim),
                     cell(&may(one), width.saturating_sub(50), theme.text),
                     cell(&when(one), 14, theme.dim),
                 ]
@@ -151,8 +145,7 @@ impl Page for DevicesPage {
             if !rest.is_empty() {
                 lines.push(("", rest.trim_start().to_owned()));
             }
-            let when = when(one);
-            lines.push(("is", if when.is_empty() { one.kind.clone() } else { format!("{} · {when}", one.kind) }));
+            lines.push(("is", format!("{} · {}", one.kind, when(one))));
             draw.below_list(Rect { y: all.y + high, height: all.height - high, ..all }, lines);
         }
     }

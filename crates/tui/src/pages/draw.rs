@@ -1,5 +1,6 @@
 //! Drawing on the screen: what the pages have in common.
 
+use plexus_protocol::SessionState;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -165,10 +166,10 @@ pub(crate) fn cell(text: &str, width: usize, style: Style) -> Span<'static> {
 /// The mark of a session's state, and its style.
 pub(crate) fn state_mark(shared: &Shared, session: &SessionItem) -> (&'static str, Style) {
     let theme = &shared.theme;
-    match session.state.as_str() {
-        "waiting" => ("?", theme.warn),
-        "running" => ("●", theme.busy),
-        "exited" => ("✘", theme.dim),
-        _ => ("○", theme.dim),
+    match session.state {
+        SessionState::Waiting => ("?", theme.warn),
+        SessionState::Running => ("●", theme.busy),
+        SessionState::Exited => ("✘", theme.dim),
+        SessionState::Idle | SessionState::Unknown => ("○", theme.dim),
     }
 }

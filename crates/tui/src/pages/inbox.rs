@@ -233,6 +233,15 @@ impl Page for InboxPage {
     }
 }
 
+/// The number of requests that only a newer version can show.
+fn unreadable_text(shared: &Shared) -> Option<String> {
+    match shared.unreadable_requests.len() {
+        0 => None,
+        1 => Some("1 request needs a newer plexus".to_owned()),
+        count => Some(format!("{count} requests need a newer plexus")),
+    }
+}
+
 /// The mark of a request's risk, or of its end.
 fn risk_mark(shared: &Shared, ask: &RequestView, outcome: Option<&RequestResult>) -> (&'static str, Style) {
     let theme = &shared.theme;
@@ -252,7 +261,8 @@ impl Draw<'_> {
         if page.triage.rows.is_empty() {
             let none = "Nothing waits for you. Requests of agents appear here and on every other screen; the first answer \
                         counts.";
-            return self.list(area, "", Vec::new(), 0, none);
+            let unreadable = unreadable_text(shared);
+            return self.list(area, "", Vec::new(), 0, unreadable.as_deref().unwrap_or(none));
         }
         let (open, _) = shared.open_asks();
         let danger =
@@ -265,6 +275,9 @@ impl Draw<'_> {
         let selected = page.triage.selected.len();
         if selected > 0 {
             head.push(Span::styled(format!(" · {selected} selected"), theme.accent));
+        }
+        if let Some(unreadable) = unreadable_text(shared) {
+            head.push(Span::styled(format!(" · {unreadable}"), theme.warn));
         }
         self.list_head(area, head);
         let at = page.selected();
@@ -352,7 +365,6 @@ impl Draw<'_> {
         let age = span(shared.now - ask.opened);
         let (what, what_style) = match outcome {
             Some(outcome) => (outcome.text(shared.now), theme.dim),
-            None if !ask.rated => ("risk not known".to_owned(), theme.warn),
             None => match ask.reasons.first() {
                 Some(reason) => (format!("{}  {reason}", ask.risk.name()), style),
                 None => (ask.risk.name().to_owned(), style),

@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use plexus_client::ClientEvent;
+use plexus_client::calls::{ApiCall, ApiRequest};
+use plexus_protocol::{CeilingOf, DeviceId, SessionId};
 use serde_json::Value;
 
 use super::TuiPage;
 use crate::attachments::Attachment;
-use crate::ceilings::CeilingsView;
+use crate::changes::KeptReview;
 use crate::conversation::{ConversationEvent, PageOf, WholeCall};
 use crate::facts::SettingsFacts;
 use crate::pairing::PairCall;
+use crate::reply::CallReply;
+use crate::settings::SettingCall;
 use crate::usage::UsagePart;
+use plexus_protocol::api::usage::CeilingsView;
 
 /// The purpose of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +37,10 @@ pub(crate) enum CallTag {
     Prompt(Box<SentPrompt>),
     /// The files that are offered for the prompt, for the question of this number.
     Files(u64),
-    TextPage(&'static str),
+    /// The stderr output of a runtime.
+    Logs,
+    /// The health checks of the gateway.
+    Checks,
     /// The MCP servers of a session's agent.
     Servers,
     /// The skills of a session's agent.
@@ -120,23 +128,36 @@ pub(crate) enum ChangesCall {
 pub(crate) enum AfterConfirm {
     Call {
         tag: CallTag,
-        method: &'static str,
-        path: String,
-        body: Option<Value>,
+        request: ApiRequest,
     },
-    /// A call whose body has the typed text in this member.
-    With {
-        tag: CallTag,
-        method: &'static str,
-        path: String,
-        member: &'static str,
-    },
+    /// The start of the agent with the typed name.
+    StartAgent,
+    /// The typed text is the title of this session.
+    RenameSession(SessionId),
+    /// The typed text is the name of this device.
+    RenameDevice(DeviceId),
     /// This ceiling is as typed; and the ceilings as they were shown.
-    Ceiling(plexus_protocol::CeilingOf, Box<CeilingsView>),
+    Ceiling(CeilingOf, Box<CeilingsView>),
     /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
     Image(String),
     /// The question whether to deny the selected requests, for the typed reason.
     DenySeveral,
+}
+
+impl AfterConfirm {
+    pub(crate) fn call<R>(tag: CallTag, call: ApiCall<R>) -> Self {
+        Self::Call { tag, request: call.request }
+    }
+}
+
+/// The idempotency key of a call. A call with a key is repeated while the gateway is unreachable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallKey {
+    None,
+    /// A key of this call alone.
+    New,
+    /// A key within this run of the program: the same call again takes effect once.
+    Named(String),
 }
 
 /// An action for the shell.
@@ -147,32 +168,17 @@ pub(crate) enum Effect {
     /// Call the gateway.
     Call {
         tag: CallTag,
-        method: &'static str,
-        path: String,
-        body: Option<Value>,
-        key: bool,
+        request: ApiRequest,
+        key: CallKey,
     },
     /// Open a session, or send its first prompt, under this key: the same again counts once. It can be given up.
     Start {
         tag: CallTag,
-        path: String,
-        body: Value,
+        request: ApiRequest,
         key: String,
     },
     /// Give up what was started: nothing is left of it.
     GiveUp,
-    /// Call the gateway under this key: the same again counts once.
-    Once {
-        tag: CallTag,
-        path: String,
-        body: Value,
-        key: String,
-    },
-    /// Read a text of the gateway; it is the member `text` of the reply.
-    Text {
-        tag: CallTag,
-        path: String,
-    },
     /// Open a file below this folder in the user's editor.
     Edit {
         root: String,
@@ -185,13 +191,13 @@ pub(crate) enum Effect {
         path: String,
         pasted: Option<String>,
     },
-    /// Save the review of a session that was not sent yet; null if there is none any more.
-    KeepReview(String, Value),
-    /// Call a method of the gateway, or through it of the agent, for a session.
-    Ask {
+    /// Save the review of a session that was not sent yet; `None` if there is none any more.
+    KeepReview(String, Option<KeptReview>),
+    /// Change a setting of a session's agent.
+    Set {
         tag: CallTag,
-        method: &'static str,
-        params: Value,
+        session: String,
+        call: SettingCall,
     },
     /// Follow this session after this cursor; earlier events have been read.
     Attach {
@@ -226,14 +232,14 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Reads a path of the gateway.
-    pub(crate) fn get(tag: CallTag, path: String) -> Self {
-        Self::Call { tag, method: "GET", path, body: None, key: false }
+    /// Calls the gateway, without an idempotency key.
+    pub(crate) fn call<R>(tag: CallTag, call: ApiCall<R>) -> Self {
+        Self::Call { tag, request: call.request, key: CallKey::None }
     }
 
-    /// Posts a body to a path of the gateway.
-    pub(crate) fn post(tag: CallTag, path: String, body: Value) -> Self {
-        Self::Call { tag, method: "POST", path, body: Some(body), key: false }
+    /// Calls the gateway under a new idempotency key.
+    pub(crate) fn keyed_call<R>(tag: CallTag, call: ApiCall<R>) -> Self {
+        Self::Call { tag, request: call.request, key: CallKey::New }
     }
 }
 
@@ -252,8 +258,10 @@ pub(crate) enum Msg {
     SessionEvent(u64, ClientEvent),
     /// A subscription ended for good.
     Ended(u64, String),
-    /// The reply to a call: status and body; or an error.
-    Done(CallTag, Result<(u16, Value), String>),
+    /// The reply to a call.
+    Done(CallTag, CallReply),
+    /// The outcome of a change of a setting.
+    Set(CallTag, Result<(), String>),
     /// The open session's newest page, its snapshot and the next cursor; `None` if they could not be read, and all events are replayed.
     Opened(u64, Option<(PageOf, Value, String)>),
     /// A page of older events.

@@ -2,19 +2,25 @@
 
 mod drawing;
 
-use serde_json::Value;
+use plexus_client::calls::{self, ApiCall, ApiRequest};
+use plexus_protocol::api::folders::Files;
+use plexus_protocol::{RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
 use super::context::{Context, MouseAction, MouseInput, Step};
 use super::draw::Draw;
-use super::message::{CallTag, Effect, FormCall};
+use super::message::{CallKey, CallTag, Effect, FormCall};
 use super::shared::{Overlay, Shared};
 use super::{Hint, Page};
-use crate::attachments::{Attachment, attach, pasted_path, prompt_body};
+use crate::attachments::{Attachment, attach, new_prompt, pasted_path};
 use crate::input::{self, Key};
-use crate::mention::{OFFERS_MAX, files_path};
+use crate::mention::OFFERS_MAX;
 use crate::new_session::{FormField, FormOutcome, NewSessionForm, WakeStep};
+use crate::reply::CallReply;
 use crate::view_model::SessionItem;
 use drawing::{form_hints, form_hit};
+
+/// Most conversations of an agent that are listed.
+const RESUMABLE_MAX: usize = 1000;
 
 /// The form of a new session.
 #[derive(Debug, Default)]
@@ -38,8 +44,8 @@ impl NewSessionPage {
             form.choose(agent, earlier);
         }
         self.form = Some(form);
-        cx.effects.push(Effect::get(CallTag::Form(FormCall::Agents), "/v1/agents".into()));
-        cx.effects.push(Effect::get(CallTag::Form(FormCall::Recent), "/v1/folders".into()));
+        cx.call(CallTag::Form(FormCall::Agents), calls::agents());
+        cx.call(CallTag::Form(FormCall::Recent), calls::folders(None, None));
     }
 
     fn close(&mut self, shared: &mut Shared) {
@@ -62,42 +68,45 @@ impl NewSessionPage {
             let choice = form.choice(&cx.shared.runtimes);
             let of_agent =
                 |one: &&SessionItem| choice.as_ref().is_some_and(|choice| one.runtime == choice.name) && !one.linked;
-            let newest = cx.shared.sessions.all.values().filter(of_agent).max_by_key(|one| (one.place, &one.id));
+            let newest = cx.shared.sessions.all.values().filter(of_agent).max_by_key(|one| (one.position, &one.id));
             if let Some(session) = form.offers_due(newest.map(|one| one.id.clone())) {
                 let path = format!("/v1/sessions/{session}/snapshot?max_bytes=0");
-                cx.effects.push(Effect::get(CallTag::Form(FormCall::Offers(session)), path));
+                let request = ApiRequest { method: "GET", path, body: None, key: None };
+                cx.effects.push(Effect::Call {
+                    tag: CallTag::Form(FormCall::Offers(session)),
+                    request,
+                    key: CallKey::None,
+                });
             }
             if let Some(runtime) = form.conversations_due(&cx.shared.runtimes) {
-                let path = format!("/v1/runtimes/{runtime}/resumable?limit=1000");
-                cx.effects.push(Effect::get(CallTag::Form(FormCall::Past(runtime)), path));
+                let call = calls::resumable(&RuntimeId::trusted(runtime.as_str()), Some(RESUMABLE_MAX), None);
+                cx.call(CallTag::Form(FormCall::Past(runtime)), call);
             }
-            if let Some((query_id, query)) = form.folders_due(cx.shared.now) {
-                cx.effects
-                    .push(Effect::get(CallTag::Form(FormCall::Folders(query_id)), format!("/v1/folders?{query}")));
+            if let Some((query_id, call)) = form.folders_due(cx.shared.now) {
+                cx.call(CallTag::Form(FormCall::Folders(query_id)), call);
             }
             if let Some((query_id, query)) = form.files.due(cx.shared.now) {
                 match Self::form_files(&form, &query, cx.shared) {
-                    Ok(path) => cx.effects.push(Effect::get(CallTag::Form(FormCall::Files(query_id)), path)),
-                    Err(why) => form.files.on_reply(query_id, Err(why)),
+                    Ok(call) => cx.call(CallTag::Form(FormCall::Files(query_id)), call),
+                    Err(why) => form.files.on_reply(query_id, Err(why.to_owned())),
                 }
             }
         }
         self.form = Some(form);
     }
 
-    /// The question for files of the chosen folder. Whoever may not see the machine's folders asks a session that works in it.
-    fn form_files(form: &NewSessionForm, query: &str, shared: &Shared) -> Result<String, &'static str> {
+    /// The call for files of the chosen folder. Whoever may not see the machine's folders asks a session that works in it.
+    fn form_files(form: &NewSessionForm, query: &str, shared: &Shared) -> Result<ApiCall<Files>, &'static str> {
         let folder = form.chosen_folder();
         if folder.is_empty() {
             return Err("choose the folder first");
         }
         if form.sees_folders() {
-            let mut path = form_urlencoded::Serializer::new(format!("/v1/folders/files?limit={OFFERS_MAX}&"));
-            path.append_pair("under", &folder).append_pair("query", query);
-            return Ok(path.finish());
+            return Ok(calls::folder_files(&folder, query, OFFERS_MAX));
         }
         let session = shared.sessions.all.values().find(|one| one.cwd == folder);
-        session.map(|one| files_path(&one.id, query)).ok_or("no session works in this folder yet")
+        let files = |id: &str| calls::session_files(&SessionId::trusted(id), query, OFFERS_MAX);
+        session.map(|one| files(&one.id)).ok_or("no session works in this folder yet")
     }
 
     fn carry_out(&mut self, outcome: FormOutcome, cx: &mut Context<'_>) {
@@ -112,9 +121,9 @@ impl NewSessionPage {
             }
             FormOutcome::Image => cx.shared.ask_image(String::new()),
             FormOutcome::Wake => {
-                if let Some((attempt, body)) = form.begin_wake(cx.shared.now, &cx.shared.runtimes) {
+                if let Some((attempt, start)) = form.begin_wake(cx.shared.now, &cx.shared.runtimes) {
                     // Not given up half-way: what was started has to be known to be removed.
-                    cx.effects.push(Effect::post(CallTag::Form(FormCall::Wake(attempt)), "/v1/runtimes".into(), body));
+                    cx.call(CallTag::Form(FormCall::Wake(attempt)), calls::start_runtime(&start));
                 }
             }
             FormOutcome::Cancel => {
@@ -135,14 +144,14 @@ impl NewSessionPage {
                     cx.shared.overlay = Some(Overlay::TextPage { title: "not started".into(), text, scroll: 0 });
                 }
             }
-            FormOutcome::Start => match form.request(&cx.shared.runtimes) {
+            FormOutcome::Start => match form.new_session(&cx.shared.runtimes) {
                 Err(why) => form.fail(why, ""),
-                Ok((request, text)) => {
+                Ok((session, text)) => {
+                    let request = calls::open_session(&session).request;
                     let attempt = form.begin(&request, text, cx.shared.now, &cx.shared.runtimes);
                     cx.effects.push(Effect::Start {
                         tag: CallTag::Form(FormCall::Start(attempt)),
-                        path: "/v1/sessions".into(),
-                        body: request,
+                        request,
                         key: format!("new-{attempt}"),
                     });
                 }
@@ -151,60 +160,71 @@ impl NewSessionPage {
     }
 
     /// Applies the reply to a call of the form.
-    pub(crate) fn on_reply(&mut self, call: FormCall, reply: (u16, &Value), why: &str, cx: &mut Context<'_>) {
-        let (status, value) = reply;
-        let good = (200..300).contains(&status);
+    pub(crate) fn on_reply(&mut self, call: FormCall, reply: &CallReply, cx: &mut Context<'_>) {
         if let FormCall::Wake(attempt) = call {
-            return self.on_wake(attempt, good.then_some(value).ok_or(why), cx);
+            return self.on_wake(attempt, reply.read(), cx);
         }
         let Some(form) = &mut self.form else { return };
         match call {
             FormCall::Wake(_) => {}
-            FormCall::Agents => form.on_agents(if good { Ok(value) } else { Err((status, why)) }),
+            FormCall::Agents => form.on_agents(reply),
             // Without them, the folder is typed.
-            FormCall::Recent if good => form.on_recent(value),
-            FormCall::Recent => {}
-            FormCall::Folders(query_id) => form.on_folders(query_id, if good { Ok(value) } else { Err(why) }),
-            FormCall::Files(query_id) => form.files.on_reply(query_id, if good { Ok(value) } else { Err(why) }),
-            FormCall::Offers(session) if good => form.on_offers(&session, value),
-            FormCall::Offers(_) => {}
-            FormCall::Past(runtime) => form.on_conversations(&runtime, if good { Ok(value) } else { Err(why) }),
+            FormCall::Recent => reply.read().into_iter().for_each(|folders| form.on_recent(folders)),
+            FormCall::Folders(query_id) => form.on_folders(query_id, reply.read()),
+            FormCall::Files(query_id) => form.files.on_reply(query_id, reply.read()),
+            FormCall::Offers(session) => {
+                reply.read().into_iter().for_each(|snapshot| form.on_offers(&session, &snapshot));
+            }
+            FormCall::Past(runtime) => form.on_conversations(&runtime, reply.read()),
             FormCall::Start(attempt) | FormCall::Setting(attempt) | FormCall::Prompt(attempt)
                 if form.start.as_ref().is_none_or(|start| start.attempt != attempt) => {}
-            FormCall::Start(_) => match value["session_id"].as_str().filter(|_| good) {
-                Some(session) => {
+            FormCall::Start(_) => match reply.read::<SessionInfo>() {
+                Ok(session) => {
+                    let session = SessionItem::new(&session);
                     if let Some(start) = &mut form.start {
-                        start.session = Some(session.to_owned());
+                        start.session = Some(session.id.clone());
                     }
                     form.settled();
-                    if let Some(session) = SessionItem::read(value) {
-                        cx.shared.sessions.apply_update(session);
-                    }
+                    cx.shared.sessions.apply_update(session);
                     self.next_of_start(cx);
                 }
-                None => {
+                Err(why) => {
                     // Without an answer it may have begun: the same again is the same attempt.
-                    if status != 0 {
+                    if reply.status().is_some() {
                         form.settled();
                     }
-                    form.fail(format!("That did not work: {why}"), value["stderr"].as_str().unwrap_or_default());
+                    let output = reply.refusal().and_then(|refusal| refusal.data.stderr);
+                    form.fail(format!("That did not work: {why}"), output.as_deref().unwrap_or_default());
                 }
             },
-            FormCall::Setting(_) if good => self.next_of_start(cx),
-            FormCall::Setting(_) => self.opened(&format!("the prompt was not sent: {why}"), cx),
-            FormCall::Prompt(_) if good => {
-                form.prompt = input::area("");
-                form.images.clear();
-                self.opened("", cx);
-            }
-            FormCall::Prompt(_) => self.opened(&format!("not sent: {why}"), cx),
+            FormCall::Setting(_) => {}
+            FormCall::Prompt(_) => match reply.problem() {
+                None => {
+                    form.prompt = input::area("");
+                    form.images.clear();
+                    self.opened("", cx);
+                }
+                Some(why) => self.opened(&format!("not sent: {why}"), cx),
+            },
+        }
+    }
+
+    /// A setting of the session that was opened was changed, or not.
+    pub(crate) fn on_set(&mut self, attempt: u64, outcome: Result<(), String>, cx: &mut Context<'_>) {
+        let start = self.form.as_ref().and_then(|form| form.start.as_ref());
+        if start.is_none_or(|start| start.attempt != attempt) {
+            return;
+        }
+        match outcome {
+            Ok(()) => self.next_of_start(cx),
+            Err(why) => self.opened(&format!("the prompt was not sent: {why}"), cx),
         }
     }
 
     /// The agent of the attempt is starting; or it cannot be started.
-    fn on_wake(&mut self, attempt: u64, reply: Result<&Value, &str>, cx: &mut Context<'_>) {
+    fn on_wake(&mut self, attempt: u64, reply: Result<RuntimeInfo, String>, cx: &mut Context<'_>) {
         let form = self.form.as_mut().filter(|form| form.start.as_ref().is_some_and(|start| start.attempt == attempt));
-        let runtime = reply.map(|value| value["runtime_id"].as_str().unwrap_or_default().to_owned());
+        let runtime = reply.map(|runtime| runtime.runtime_id.to_string());
         match (form, runtime) {
             (Some(form), Ok(runtime)) => {
                 if let Some(start) = &mut form.start {
@@ -228,18 +248,15 @@ impl NewSessionPage {
         let attempt = start.attempt;
         if !start.settings.is_empty() {
             let pick = start.settings.remove(0);
-            let mut params = pick.params;
-            params["session_id"] = session.into();
             let tag = CallTag::Form(FormCall::Setting(attempt));
-            return cx.effects.push(Effect::Ask { tag, method: pick.method, params });
+            return cx.effects.push(Effect::Set { tag, session, call: pick.call });
         }
         if earlier || text.trim().is_empty() && form.images.is_empty() {
             return self.opened("", cx);
         }
         cx.effects.push(Effect::Start {
             tag: CallTag::Form(FormCall::Prompt(attempt)),
-            path: format!("/v1/sessions/{session}/prompt"),
-            body: prompt_body(&text, &form.images),
+            request: calls::prompt(&SessionId::trusted(session), &new_prompt(&text, &form.images)).request,
             key: format!("new-{attempt}-prompt"),
         });
     }
@@ -309,11 +326,5 @@ impl Page for NewSessionPage {
 
 /// Removes a runtime that was started in vain.
 fn remove(runtime: &str) -> Effect {
-    Effect::Call {
-        tag: CallTag::Notice("stopped".into()),
-        method: "DELETE",
-        path: format!("/v1/runtimes/{runtime}"),
-        body: None,
-        key: false,
-    }
+    Effect::call(CallTag::Notice("stopped".into()), calls::stop_runtime(&RuntimeId::trusted(runtime)))
 }

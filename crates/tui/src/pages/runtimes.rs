@@ -1,16 +1,20 @@
 //! The runtimes of the gateway.
 
+use plexus_client::calls;
+use plexus_protocol::api::runtimes::RuntimeList;
+use plexus_protocol::{RuntimeId, RuntimeState};
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::Span;
 
-use super::context::{Context, MouseAction, MouseInput, Reply, Step, items};
+use super::context::{Context, MouseAction, MouseInput, Step, read_response};
 use super::draw::{Draw, cell};
 use super::layout::{body, line_row, list_height};
 use super::message::{AfterConfirm, CallTag};
 use super::shared::{ListState, Shared};
 use super::{Hint, Page, TuiPage};
 use crate::input::Key;
+use crate::reply::CallReply;
 use crate::sanitize;
 use crate::view_model::{RuntimeItem, span};
 
@@ -37,23 +41,19 @@ impl Page for RuntimesPage {
             }
             return;
         };
-        let call = |notice: &str, method, path| AfterConfirm::Call {
-            tag: CallTag::Notice(format!("{id} {notice}")),
-            method,
-            path,
-            body: None,
-        };
+        let runtime = RuntimeId::trusted(id.as_str());
+        let tag = |notice: &str| CallTag::Notice(format!("{id} {notice}"));
         match key.name() {
             "N" | "Enter" => cx.then(Step::NewSession(Some(id.clone()))),
             "R" => {
-                let then = call("restarts", "POST", format!("/v1/runtimes/{id}/restart"));
+                let then = AfterConfirm::call(tag("restarts"), calls::restart_runtime(&runtime));
                 cx.shared.confirm(format!("Restart {id}? Its current work is stopped."), then);
             }
             "x" => {
-                let then = call("is stopped", "DELETE", format!("/v1/runtimes/{id}"));
+                let then = AfterConfirm::call(tag("is stopped"), calls::stop_runtime(&runtime));
                 cx.shared.confirm(format!("Stop {id} and everything it started?"), then);
             }
-            "l" => cx.get(CallTag::TextPage("log"), format!("/v1/runtimes/{id}/logs")),
+            "l" => cx.call(CallTag::Logs, calls::runtime_logs(&runtime)),
             "r" => cx.then(Step::Refresh),
             name => self.list.step(name, at, &list),
         }
@@ -70,15 +70,15 @@ impl Page for RuntimesPage {
         at.map(|at| self.list.choose(at, &list));
     }
 
-    fn reply(&mut self, _call: String, reply: Reply<'_>, cx: &mut Context<'_>) {
-        if let Some(all) = items(&mut self.problem, reply, "runtimes", RuntimeItem::read) {
-            cx.shared.runtimes = all;
+    fn reply(&mut self, _call: String, reply: &CallReply, cx: &mut Context<'_>) {
+        if let Some(RuntimeList { runtimes }) = read_response(&mut self.problem, reply) {
+            cx.shared.runtimes = runtimes.iter().map(|runtime| RuntimeItem::new(runtime)).collect();
             self.read = true;
         }
     }
 
     fn refresh(&mut self, cx: &mut Context<'_>) {
-        cx.get(CallTag::Page(TuiPage::Runtimes, String::new()), "/v1/runtimes".into());
+        cx.call(CallTag::Page(TuiPage::Runtimes, String::new()), calls::runtimes());
     }
 
     fn hints(&self, _shared: &Shared) -> Vec<Hint> {
@@ -98,21 +98,21 @@ impl Page for RuntimesPage {
         let theme = &shared.theme;
         let all = body(shared);
         let width = usize::from(all.width);
-        let ids: Vec<String> = shared.runtimes.iter().map(|one| one.id.clone()).collect();
+        let ids = keys(shared);
         let rows: Vec<Vec<Span<'static>>> = shared
             .runtimes
             .iter()
             .map(|one| {
-                let style = match one.state.as_str() {
-                    "ready" => theme.ok,
-                    "exited" => theme.bad,
-                    _ => theme.warn,
+                let style = match one.state {
+                    RuntimeState::Ready => theme.ok,
+                    RuntimeState::Exited => theme.bad,
+                    RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => theme.warn,
                 };
                 let what = if one.problem.is_empty() { &one.agent } else { &one.problem };
                 vec![
                     Span::styled(" ● ", style),
                     cell(&one.id, 13, theme.text.add_modifier(Modifier::BOLD)),
-                    cell(&one.state, 11, style),
+                    cell(one.state.as_str(), 11, style),
                     cell(&one.dialect, 13, theme.dim),
                     cell(what, width.saturating_sub(65), if one.problem.is_empty() { theme.text } else { theme.warn }),
                     cell(&one.pid.map(|pid| format!("pid {pid}")).unwrap_or_default(), 11, theme.dim),

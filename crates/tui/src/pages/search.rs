@@ -1,10 +1,12 @@
 //! The search in all sessions.
 
+use plexus_client::calls;
+use plexus_protocol::api::sessions::Hits;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 use ratatui_textarea::TextArea;
 
-use super::context::{Context, MouseInput, Reply, Step, items};
+use super::context::{Context, MouseInput, Step, read_response};
 use super::draw::{Draw, cell};
 use super::layout::{body, line_row};
 use super::message::CallTag;
@@ -12,8 +14,12 @@ use super::shared::{ListState, Shared};
 use super::{Hint, Page, TuiPage};
 use crate::input::{self, Key};
 use crate::pages::context::MouseAction;
+use crate::reply::CallReply;
 use crate::sanitize;
-use crate::view_model::{SearchItem, SessionItem, position};
+use crate::view_model::{SearchItem, SessionItem};
+
+/// Most passages of a search.
+const HITS_MAX: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct SearchPage {
@@ -61,8 +67,8 @@ impl SearchPage {
             "Enter" => {
                 let text = self.query.lines().join(" ").trim().to_owned();
                 if !text.is_empty() {
-                    let q: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
-                    cx.get(CallTag::Page(TuiPage::Search, text), format!("/v1/search?limit=100&q={q}"));
+                    let call = calls::search(&text, Some(HITS_MAX));
+                    cx.call(CallTag::Page(TuiPage::Search, text), call);
                 }
             }
             "M-Enter" | "C-j" | "S-Enter" => {}
@@ -74,7 +80,7 @@ impl SearchPage {
 
     fn open_selected(&mut self, cx: &mut Context<'_>) {
         match self.hits.get(self.selected()) {
-            Some(hit) => cx.then(Step::ReadAt(hit.session.clone(), position(&hit.cursor))),
+            Some(hit) => cx.then(Step::ReadAt(hit.session.clone(), hit.cursor.position.0)),
             None => self.typing = true,
         }
     }
@@ -124,9 +130,9 @@ impl Page for SearchPage {
         }
     }
 
-    fn reply(&mut self, text: String, reply: Reply<'_>, _cx: &mut Context<'_>) {
-        if let Some(hits) = items(&mut self.problem, reply, "hits", SearchItem::read) {
-            self.hits = hits;
+    fn reply(&mut self, text: String, reply: &CallReply, _cx: &mut Context<'_>) {
+        if let Some(Hits { hits }) = read_response(&mut self.problem, reply) {
+            self.hits = hits.iter().map(SearchItem::new).collect();
             self.list.at = Some(0);
             self.typing = self.hits.is_empty();
         }

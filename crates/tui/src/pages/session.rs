@@ -7,6 +7,8 @@ mod surfaces;
 use std::collections::HashMap;
 
 use plexus_client::ClientEvent;
+use plexus_protocol::SessionState;
+use plexus_protocol::api::sessions::AcceptedPrompt;
 use ratatui_textarea::TextArea;
 use serde_json::Value;
 
@@ -156,7 +158,8 @@ impl SessionPage {
 
     /// Reads older events when the user scrolls to the first line, and sends the prompt that waited for a restart.
     pub(crate) fn update(&mut self, cx: &mut Context<'_>) {
-        let restarted = |id: &String| cx.shared.sessions.all.get(id).is_some_and(|session| session.state != "exited");
+        let restarted =
+            |id: &String| cx.shared.sessions.all.get(id).is_some_and(|session| session.state != SessionState::Exited);
         if self.pending_restart.as_ref().is_some_and(restarted) {
             self.pending_restart = None;
             self.send(cx);
@@ -266,10 +269,9 @@ impl SessionPage {
     }
 
     /// A prompt was accepted.
-    pub(crate) fn on_prompt_reply(value: &Value, shared: &mut Shared) {
-        if value["queued"] == true {
-            let ahead = value["ahead"].as_u64().unwrap_or_default();
-            shared.say(&format!("queued: {ahead} before it"), false);
+    pub(crate) fn on_accepted(prompt: &AcceptedPrompt, shared: &mut Shared) {
+        if prompt.queued {
+            shared.say(&format!("queued: {} before it", prompt.ahead), false);
         }
     }
 

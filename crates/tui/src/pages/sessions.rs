@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use plexus_protocol::SessionState;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::Span;
@@ -91,7 +92,7 @@ impl SessionsPage {
                     &*session.project,
                     &*session.branch,
                     &*session.runtime,
-                    &*session.state,
+                    session.state.as_str(),
                 ];
                 let all = fields.join(" ").to_lowercase();
                 text.iter().all(|word| all.contains(word.as_str()))
@@ -104,14 +105,14 @@ impl SessionsPage {
     pub(crate) fn ordered<'a>(&self, shared: &'a Shared) -> Vec<&'a SessionItem> {
         let mut list: Vec<&SessionItem> =
             shared.sessions.all.values().filter(|session| self.archived || !session.archived).collect();
-        let rank = |session: &SessionItem| match session.state.as_str() {
+        let rank = |session: &SessionItem| match session.state {
             _ if session.archived => 4,
-            "waiting" => 0,
-            "running" => 1,
-            "exited" => 3,
-            _ => 2,
+            SessionState::Waiting => 0,
+            SessionState::Running => 1,
+            SessionState::Idle | SessionState::Unknown => 2,
+            SessionState::Exited => 3,
         };
-        list.sort_by(|a, b| (rank(a), -a.place, &a.id).cmp(&(rank(b), -b.place, &b.id)));
+        list.sort_by(|a, b| (rank(a), -a.position, &a.id).cmp(&(rank(b), -b.position, &b.id)));
         list
     }
 
@@ -401,10 +402,10 @@ impl Draw<'_> {
         let unread = shared.sessions.is_unread(session);
         let name = session.name();
         let name_style = if unread > 0 { theme.text.add_modifier(Modifier::BOLD) } else { theme.text };
-        let doing = match (&session.state, shared.sessions.doing.get(&session.id)) {
-            (state, Some(doing)) if state == "running" => doing.clone(),
+        let doing = match (session.state, shared.sessions.doing.get(&session.id)) {
+            (SessionState::Running, Some(doing)) => doing.clone(),
             _ if !session.doing.is_empty() => session.doing.clone(),
-            (state, _) if state == "waiting" => "asks you".into(),
+            (SessionState::Waiting, _) => "asks you".into(),
             _ if session.archived => "archived".into(),
             _ if session.linked => "terminal open".into(),
             _ => String::new(),
@@ -424,8 +425,8 @@ impl Draw<'_> {
                 Span::styled(format!("{age:>6}"), theme.dim),
             ];
             self.put(area.x, area.y, first, area.width);
-            let text = [&session.state, &session.runtime, &session.branch, &doing];
-            let text: Vec<&str> = text.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+            let text = [session.state.as_str(), &session.runtime, &session.branch, &doing];
+            let text: Vec<&str> = text.into_iter().filter(|text| !text.is_empty()).collect();
             let second = sanitize::cut(&text.join(" · "), width.saturating_sub(4));
             if area.height > 1 {
                 self.put(area.x + 3, area.y + 1, Span::styled(second, theme.dim), area.width.saturating_sub(3));
@@ -442,7 +443,7 @@ impl Draw<'_> {
             mark,
             cell(&name, title.saturating_sub(1 + sanitize::width(&branch)), name_style),
             Span::styled(branch, theme.dim),
-            cell(&session.state, 10, style),
+            cell(session.state.as_str(), 10, style),
             cell(&doing, space.saturating_sub(1), theme.dim),
             cell(&session.runtime, 10, theme.dim),
             badge,

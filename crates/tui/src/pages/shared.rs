@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use plexus_protocol::RequestId;
 use plexus_protocol::answers::Answerer;
 use ratatui_textarea::TextArea;
 
@@ -98,8 +99,8 @@ impl SessionStore {
     /// Adds a session of a listing, which is ordered newest first: it comes after all known ones.
     pub(crate) fn add_listed(&mut self, mut session: SessionItem) {
         let (oldest, newest) = self.positions.unwrap_or((i64::MAX, i64::MIN));
-        session.place = session.updated.min(oldest.saturating_sub(1));
-        self.positions = Some((session.place, newest.max(session.place)));
+        session.position = session.updated.min(oldest.saturating_sub(1));
+        self.positions = Some((session.position, newest.max(session.position)));
         self.changed = true;
         self.all.insert(session.id.clone(), session);
     }
@@ -107,11 +108,11 @@ impl SessionStore {
     /// Applies a session's update: if it has news, it comes before all known ones.
     pub(crate) fn apply_update(&mut self, mut session: SessionItem) {
         let (oldest, newest) = self.positions.unwrap_or((i64::MAX, i64::MIN));
-        session.place = match self.all.get(&session.id) {
-            Some(known) if known.updated == session.updated => known.place,
+        session.position = match self.all.get(&session.id) {
+            Some(known) if known.updated == session.updated => known.position,
             _ => session.updated.max(newest.saturating_add(1)),
         };
-        self.positions = Some((oldest.min(session.place), newest.max(session.place)));
+        self.positions = Some((oldest.min(session.position), newest.max(session.position)));
         self.changed = true;
         self.all.insert(session.id.clone(), session);
     }
@@ -240,6 +241,8 @@ pub(crate) struct Shared {
     pub(crate) device: Answerer,
     pub(crate) sessions: SessionStore,
     pub(crate) requests: Requests,
+    /// The open requests that only a newer version can read.
+    pub(crate) unreadable_requests: BTreeSet<RequestId>,
     /// `true` if a request changed since the rows of the inbox were made.
     pub(crate) requests_changed: bool,
     pub(crate) runtimes: Vec<RuntimeItem>,
@@ -267,6 +270,7 @@ impl Shared {
             device: Answerer::UNLIMITED,
             sessions: SessionStore { changed: true, viewed_at, ..SessionStore::default() },
             requests: Requests::new(),
+            unreadable_requests: BTreeSet::new(),
             requests_changed: false,
             runtimes: Vec::new(),
             card: CardPane::default(),

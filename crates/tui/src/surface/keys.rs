@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use plexus_protocol::api::surfaces::SurfaceAction;
 use plexus_surfaces::Surface;
 use ratatui_textarea::TextArea;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ pub(crate) enum SurfaceStep {
     Next,
     Previous,
     /// Send this action.
-    Press(Value),
+    Press(SurfaceAction),
     /// Copy this address.
     Copy(String),
     /// Tell the user.
@@ -306,26 +307,19 @@ impl SurfaceState {
             return SurfaceStep::Taken;
         }
         let Place { id, instance } = &spot.place;
-        let mut body = json!({ "rev": surface.rev(), "component": id, "event": event });
         let bound = bound(surface);
-        let inputs: serde_json::Map<String, Value> = self
-            .inputs
-            .iter()
-            .filter(|(pointer, _)| bound.contains(*pointer))
-            .map(|(pointer, value)| (pointer.clone(), value.clone()))
-            .collect();
-        if !inputs.is_empty() {
-            body["inputs"] = inputs.into();
-        }
-        if !instance.is_empty() {
-            body["instance"] = instance.as_str().into();
-        }
-        if let Some(item) = item {
-            body["item"] = item;
-        }
+        let inputs = self.inputs.iter().filter(|(pointer, _)| bound.contains(*pointer));
+        let action = SurfaceAction {
+            rev: surface.rev(),
+            component: id.clone(),
+            event: event.to_owned(),
+            inputs: inputs.map(|(pointer, value)| (pointer.clone(), value.clone())).collect(),
+            instance: Some(instance.clone()).filter(|instance| !instance.is_empty()),
+            item,
+        };
         self.sent = Some(spot.place.clone());
         self.problem.clear();
-        SurfaceStep::Press(body)
+        SurfaceStep::Press(action)
     }
 
     /// Puts pasted text into the field with the focus; false if none has it.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use plexus_surfaces::{Change, Fold, Surface, SurfaceSet};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 pub(crate) use keys::SurfaceStep;
 pub(crate) use layout::{Layout, LayoutContext, layout};
@@ -46,12 +47,13 @@ pub(crate) struct SessionSurfaces {
 
 impl SessionSurfaces {
     /// Replaces all surfaces by those of a snapshot or a listing.
-    pub(crate) fn replace(&mut self, list: &Value) {
-        let list = list.as_array().cloned().unwrap_or_default();
+    pub(crate) fn replace(&mut self, list: &[Box<RawValue>]) {
         let mut set = SurfaceSet::default();
         for wire in list {
             // One that this version cannot read does not hide the others.
-            if let Ok(one) = SurfaceSet::from_wire(vec![wire]) {
+            if let Ok(wire) = serde_json::from_str(wire.get())
+                && let Ok(one) = SurfaceSet::from_wire(vec![wire])
+            {
                 for surface in one.iter() {
                     set.apply(&surface.to_change());
                 }

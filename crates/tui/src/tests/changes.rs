@@ -41,16 +41,23 @@ const DIFF: &str = "diff --git a/src/parser.rs b/src/parser.rs\n--- a/src/parser
 fn calls(stage: &mut Stage) -> Vec<(ChangesCall, String)> {
     let sent = std::mem::take(&mut stage.effects).into_iter();
     sent.filter_map(|effect| match effect {
-        Effect::Call { tag: CallTag::Changes(_, call), path, .. }
-        | Effect::Once { tag: CallTag::Changes(_, call), path, .. }
-        | Effect::Text { tag: CallTag::Changes(_, call), path } => Some((call, path)),
+        Effect::Call { tag: CallTag::Changes(_, call), request, .. } => Some((call, request.path)),
         _ => None,
     })
     .collect()
 }
 
+fn change_diff(path: &str, digest: &str, diff: &str) -> Value {
+    json!({ "path": path, "status": "modified", "compared": "text", "digest": digest, "diff": diff, "truncated": false, "hunks": [] })
+}
+
 fn reply(stage: &mut Stage, call: ChangesCall, status: u16, body: Value) {
-    stage.msg(Msg::Done(CallTag::Changes("s_1".into(), call), Ok((status, body))));
+    stage.msg(done(CallTag::Changes("s_1".into(), call), status, body));
+}
+
+fn patch(stage: &mut Stage, patch: &str) {
+    let reply = GatewayReply { status: 200, text: patch.to_owned(), retry_after: None };
+    stage.msg(Msg::Done(CallTag::Changes("s_1".into(), ChangesCall::Patch), CallReply::new(Ok(reply))));
 }
 
 /// Answers what the screen asked for, until it asks for nothing more.
@@ -69,9 +76,9 @@ fn serve(stage: &mut Stage, list: &Value, diff: &str) {
 fn answer(stage: &mut Stage, call: ChangesCall, list: &Value, diff: &str) {
     let body = match &call {
         ChangesCall::List(_) => list.clone(),
-        ChangesCall::Diff(path, digest) => json!({ "path": path, "digest": digest, "diff": diff, "truncated": false }),
+        ChangesCall::Diff(path, digest) => change_diff(path, digest, diff),
         ChangesCall::PatchList => {
-            let by = json!({ "name": "phone" });
+            let by = json!({ "device_id": "d_2", "name": "phone" });
             json!({ "undone": [{ "patch_id": "p1", "path": "old.rs", "at": at(NOON - 5_000), "by": by }] })
         }
         other => panic!("{other:?}"),
@@ -156,25 +163,25 @@ fn changes_read_only_what_is_shown_and_one_diff_at_a_time() {
     calls(&mut stage);
     stage.keys(&["g", "c"]);
     let paths: Vec<String> = calls(&mut stage).into_iter().map(|(_, path)| path).collect();
-    assert_eq!(paths, ["/v1/sessions/s_1/changes/undone", "/v1/sessions/s_1/changes?"]);
+    assert_eq!(paths, ["/v1/sessions/s_1/changes/undone", "/v1/sessions/s_1/changes"]);
     let count: Vec<Value> = (0..2_000).map(|n| file(&format!("src/{n:04}.rs"), "modified", 1, 1, json!({}))).collect();
     reply(&mut stage, ChangesCall::List(1), 200, list("1", &count));
     let first = calls(&mut stage);
-    assert!(first.iter().any(|(_, path)| path == "/v1/sessions/s_1/changes/file?path=src%2F0000.rs&"), "{first:?}");
+    assert!(first.iter().any(|(_, path)| path == "/v1/sessions/s_1/changes/file?path=src%2F0000.rs"), "{first:?}");
     // Going through the list reads no diff until the one on its way is there; then that of the selected file.
     for _ in 0..500 {
         stage.keys(&["j"]);
     }
     assert_eq!(calls(&mut stage), []);
     let call = ChangesCall::Diff("src/0000.rs".into(), "d-src/0000.rs".into());
-    reply(&mut stage, call, 200, json!({ "digest": "d-src/0000.rs", "diff": DIFF }));
+    reply(&mut stage, call, 200, change_diff("src/0000.rs", "d-src/0000.rs", DIFF));
     let next = calls(&mut stage);
     assert_eq!(
         next.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(),
-        ["/v1/sessions/s_1/changes/file?path=src%2F0500.rs&"]
+        ["/v1/sessions/s_1/changes/file?path=src%2F0500.rs"]
     );
     let call = ChangesCall::Diff("src/0500.rs".into(), "d-src/0500.rs".into());
-    reply(&mut stage, call, 200, json!({ "digest": "d-src/0500.rs", "diff": DIFF }));
+    reply(&mut stage, call, 200, change_diff("src/0500.rs", "d-src/0500.rs", DIFF));
     assert!(stage.screen().contains("bytes.first()"), "{}", stage.screen());
     assert_eq!(calls(&mut stage), []);
 }
@@ -238,7 +245,9 @@ fn changes_are_reviewed_by_keys_and_nothing_is_lost() {
     let key = |stage: &mut Stage| {
         let sent = std::mem::take(&mut stage.effects).into_iter();
         let found = sent.filter_map(|effect| match effect {
-            Effect::Once { tag, path, body, key } if path.ends_with("/review") => Some((tag, body, key)),
+            Effect::Call { tag, request, key } if request.path.ends_with("/review") => {
+                Some((tag, body_of(&request), key))
+            }
             _ => None,
         });
         found.collect::<Vec<_>>()
@@ -251,12 +260,12 @@ fn changes_are_reviewed_by_keys_and_nothing_is_lost() {
     );
     stage.keys(&["Enter"]);
     assert_eq!(key(&mut stage), [], "once at a time");
-    stage.msg(Msg::Done(tag.clone(), Err("the connection was lost".into())));
+    stage.msg(lost(tag.clone(), "the connection was lost"));
     assert!(stage.screen().contains("nothing is lost"), "{}", stage.screen());
     assert_eq!(comments(&stage).len(), 2);
     stage.keys(&["Enter"]);
     assert_eq!(key(&mut stage).remove(0).2, first, "the same review has the same key");
-    stage.msg(Msg::Done(tag, Ok((202, json!({ "run_id": "r_5" })))));
+    stage.msg(done(tag, 202, json!({ "run_id": "r_5" })));
     assert!(stage.app.pages.changes.screen.is_none(), "back in the session:\n{}", stage.screen());
     assert!(stage.app.pages.changes.reviews.drafts["s_1"].comments.is_empty());
 }
@@ -291,7 +300,10 @@ fn changes_are_undone_after_a_question_and_come_back() {
     let sent = |stage: &mut Stage| {
         let sent = std::mem::take(&mut stage.effects).into_iter();
         let found = sent.filter_map(|effect| match effect {
-            Effect::Call { tag: CallTag::Changes(_, call), method: "POST", path, body, .. } => Some((call, path, body)),
+            Effect::Call { tag: CallTag::Changes(_, call), request, .. } if request.method == "POST" => {
+                let body = body_of(&request);
+                Some((call, request.path, body))
+            }
             _ => None,
         });
         found.collect::<Vec<_>>()
@@ -304,7 +316,7 @@ fn changes_are_undone_after_a_question_and_come_back() {
     stage.keys(&["X", "y"]);
     let (call, path, body) = sent(&mut stage).remove(0);
     assert_eq!(path, "/v1/sessions/s_1/changes/undo");
-    assert_eq!(body, Some(json!({ "path": "src/parser.rs", "digest": "d-src/parser.rs", "hunk": 1 })));
+    assert_eq!(body, json!({ "path": "src/parser.rs", "digest": "d-src/parser.rs", "hunk": 1 }));
     reply(&mut stage, call, 409, json!({ "code": "changed_meanwhile", "detail": "look at it again" }));
     assert!(stage.screen().contains("nothing was changed in src/parser.rs: look at it again"), "{}", stage.screen());
     serve(&mut stage, &list("2", &files()), DIFF);
@@ -314,7 +326,7 @@ fn changes_are_undone_after_a_question_and_come_back() {
     assert!(stage.screen().contains("The agent is working"), "{}", stage.screen());
     stage.keys(&["y"]);
     let (call, _, body) = sent(&mut stage).remove(0);
-    assert_eq!(body, Some(json!({ "path": "src/parser.rs", "digest": "d-src/parser.rs", "during_run": true })));
+    assert_eq!(body, json!({ "path": "src/parser.rs", "digest": "d-src/parser.rs", "during_run": true }));
     reply(&mut stage, call, 200, json!({ "path": "src/parser.rs", "patch_id": "p2", "patch": "" }));
     serve(&mut stage, &list("3", &files()), DIFF);
     stage.keys(&["U"]);
@@ -322,7 +334,7 @@ fn changes_are_undone_after_a_question_and_come_back() {
     stage.keys(&["Enter", "y"]);
     let (call, path, body) = sent(&mut stage).remove(0);
     assert_eq!(
-        (path.as_str(), body.unwrap()),
+        (path.as_str(), body),
         ("/v1/sessions/s_1/changes/redo", json!({ "patch_id": "p1", "during_run": true }))
     );
     reply(&mut stage, call, 200, json!({}));
@@ -368,10 +380,10 @@ fn changes_find_a_file_mark_it_and_show_one_run() {
     let old = calls(&mut stage).remove(0).0;
     stage.keys(&["r", "Up", "Up", "Enter"]);
     assert!(calls(&mut stage).iter().all(|(call, _)| matches!(call, ChangesCall::List(_))), "one at a time");
-    reply(&mut stage, old.clone(), 200, json!({ "digest": "d", "diff": DIFF }));
+    reply(&mut stage, old.clone(), 200, change_diff("src/parser.rs", "d", DIFF));
     assert!(stage.app.pages.changes.screen.as_ref().unwrap().diff().is_none());
     let again = calls(&mut stage);
-    assert!(again.iter().any(|(call, path)| *call == old && path.ends_with('&')), "{again:?}");
+    assert!(again.iter().any(|(call, path)| *call == old && !path.contains("run=")), "{again:?}");
 }
 
 #[test]
@@ -410,9 +422,10 @@ fn changes_of_hostile_names_and_contents_are_text() {
         file("c", "modified", 1, 1, json!({ "compared": "link", "reason": evil, "added": null })),
         json!({ "path": 5 }),
     ];
-    all.extend((0..100_000).map(|n| json!({ "path": format!("f{n}"), "status": "odd", "digest": "d" })));
+    all.extend((0..100_000).map(|n| file(&format!("f{n}"), "odd", 1, 1, json!({ "compared": "odd", "by": "odd" }))));
     let mut reply = list("1", &all);
-    reply["notes"] = json!([{ "text": evil }, { "text": "two" }, { "text": "three" }]);
+    reply["notes"] =
+        json!([{ "code": "a", "text": evil }, { "code": "b", "text": "two" }, { "code": "c", "text": "three" }, {}]);
     reply["runs"][0]["prompt"] = evil.into();
     let long = format!("+{evil}{}\n", "y".repeat(1 << 20));
     let diff =
@@ -465,10 +478,10 @@ fn changes_open_the_editor_at_the_line_and_copy_patches() {
     assert!(stage.screen().contains("vim: exit status: 1"));
     stage.keys(&["y", "Y"]);
     let paths: Vec<String> = calls(&mut stage).into_iter().map(|(_, path)| path).collect();
-    assert_eq!(paths, ["/v1/sessions/s_1/changes/patch?path=src%2Fparser.rs", "/v1/sessions/s_1/changes/patch?"]);
-    reply(&mut stage, ChangesCall::Patch, 200, json!({ "text": DIFF }));
+    assert_eq!(paths, ["/v1/sessions/s_1/changes/patch?path=src%2Fparser.rs", "/v1/sessions/s_1/changes/patch"]);
+    patch(&mut stage, DIFF);
     assert!(stage.effects.contains(&Effect::Copy(DIFF.into())));
-    reply(&mut stage, ChangesCall::Patch, 200, json!({ "text": "x".repeat(100_000) }));
+    patch(&mut stage, &"x".repeat(100_000));
     assert!(stage.screen().contains("plexus changes s_1 --patch"), "{}", stage.screen());
 }
 

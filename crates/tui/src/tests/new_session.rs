@@ -6,31 +6,31 @@ use crate::pages::message::FormCall;
 
 fn agents() -> Value {
     json!({ "agents": [
-        { "name": "gemini", "about": "Gemini CLI, over ACP", "installed": true, "key": "GEMINI_API_KEY" },
-        { "name": "claude", "about": "Claude", "installed": false, "install": "npm install -g cla\u{202e}ude" },
-        { "name": "demo", "about": "the demo agent", "installed": true, "runtime_id": "demo" },
+        { "name": "gemini", "about": "Gemini CLI, over ACP", "dialect": "acp", "installed": true, "key": "GEMINI_API_KEY" },
+        { "name": "claude", "about": "Claude", "dialect": "acp", "installed": false, "install": "npm install -g cla\u{202e}ude" },
+        { "name": "demo", "about": "the demo agent", "dialect": "acp", "installed": true, "runtime_id": "demo" },
     ] })
 }
 
 fn folders() -> Value {
     json!({ "under": "/home/you", "folders": [], "more": false, "recent": [
-        { "name": "project", "path": "/home/you/project", "git": true }, { "name": "other", "path": "/srv/other", "git": false } ] })
+        { "name": "project", "path": "/home/you/project", "git": true, "used_at": at(NOON) },
+        { "name": "other", "path": "/srv/other", "git": false, "used_at": at(NOON) } ] })
 }
 
 fn runtimes() -> Value {
     json!({ "runtimes": [
-        { "runtime_id": "demo", "dialect": "acp", "state": "ready", "agent": "demo 1.0", "connect": { "command": ["demo"] },
-            "capabilities": ["list", "load"], "updated_at": at(NOON) },
-        { "runtime_id": "claude-terminal", "dialect": "acp", "state": "ready", "connect": { "endpoint": "link:claude" }, "updated_at": at(NOON) },
+        runtime("demo", "ready", json!({ "agent": "demo 1.0", "capabilities": ["list", "load"] })),
+        runtime("claude-terminal", "ready", json!({ "connect": { "endpoint": "link:claude" } })),
     ] })
 }
 
 fn form(width: u16, height: u16, runtimes: &Value) -> Stage {
     let mut stage = Stage::new(width, height, &sessions(), &[]);
-    stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, runtimes.clone()))));
+    stage.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, runtimes.clone()));
     stage.keys(&["N"]);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((200, agents()))));
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Recent), Ok((200, folders()))));
+    stage.msg(done(CallTag::Form(FormCall::Agents), 200, agents()));
+    stage.msg(done(CallTag::Form(FormCall::Recent), 200, folders()));
     stage.effects.clear();
     stage
 }
@@ -39,7 +39,10 @@ fn form(width: u16, height: u16, runtimes: &Value) -> Stage {
 fn started(stage: &mut Stage) -> Vec<(String, Value, String)> {
     let effects = std::mem::take(&mut stage.effects).into_iter();
     let all = effects.filter_map(|effect| match effect {
-        Effect::Start { path, body, key, .. } => Some((path, body, key)),
+        Effect::Start { request, key, .. } => {
+            let body = body_of(&request);
+            Some((request.path, body, key))
+        }
         _ => None,
     });
     all.collect()
@@ -59,10 +62,10 @@ fn new_session_of_a_running_agent_needs_only_its_prompt() {
     assert!(stage.screen().contains("Opening the session …"), "{}", stage.screen());
     // Keys do nothing meanwhile.
     stage.type_text("more");
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_9", "", "idle", 0)))));
+    stage.msg(done(CallTag::Form(FormCall::Start(1)), 201, session("s_9", "", "idle", 0)));
     let prompt = ("/v1/sessions/s_9/prompt".to_owned(), json!({ "text": "say hello" }), "new-1-prompt".to_owned());
     assert_eq!(started(&mut stage), [prompt]);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Prompt(1)), Ok((202, json!({})))));
+    stage.msg(done(CallTag::Form(FormCall::Prompt(1)), 202, json!({ "run_id": "r_1", "queued": false, "ahead": 0 })));
     assert!(stage.app.pages.new_session.form.is_none() && stage.app.shared.page == TuiPage::Session);
     assert!(stage.effects.contains(&Effect::Follow(Some("s_9".into()))), "{:?}", stage.effects);
     assert_eq!(stage.app.pages.session.composer.lines().join(""), "", "it was sent");
@@ -76,13 +79,13 @@ fn new_session_starts_an_installed_agent_with_its_settings() {
         { "id": "ask", "name": "Ask" }, { "id": "auto", "name": "Auto" } ] } } } } });
     // Its newest session tells its settings, also if it does not run now.
     stage.keys(&["Down"]);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Offers("s_1".into())), Ok((200, reply.clone()))));
+    stage.msg(done(CallTag::Form(FormCall::Offers("s_1".into())), 200, reply.clone()));
     assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
     stage.keys(&["Up"]);
     assert!(!stage.screen().contains("Mode"), "those of another agent: {}", stage.screen());
     let mut stage = form(80, 24, &runtimes());
     let newest = CallTag::Form(FormCall::Offers("s_1".into()));
-    stage.msg(Msg::Done(newest, Ok((200, reply))));
+    stage.msg(done(newest, 200, reply));
     assert!(stage.screen().contains("Mode    as the agent has it"), "{}", stage.screen());
     stage.type_text("go");
     stage.keys(&["S-Tab", "S-Tab"]);
@@ -90,15 +93,15 @@ fn new_session_starts_an_installed_agent_with_its_settings() {
     stage.type_text("aut");
     stage.keys(&["Enter", "Enter", "Enter"]);
     assert_eq!(started(&mut stage).len(), 1);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_9", "", "idle", 0)))));
+    stage.msg(done(CallTag::Form(FormCall::Start(1)), 201, session("s_9", "", "idle", 0)));
     let asked = stage.effects.iter().find_map(|effect| match effect {
-        Effect::Ask { tag: CallTag::Form(_), method, params } => Some((*method, params.clone())),
+        Effect::Set { tag: CallTag::Form(_), session, call } => Some(call.request(session)),
         _ => None,
     });
     assert_eq!(asked, Some(("session.set_mode", json!({ "modeId": "auto", "session_id": "s_9" }))));
     assert!(started(&mut stage).is_empty(), "the prompt waits for the mode");
     // In another mode than the chosen one, it is not sent.
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Setting(1)), Err("no such mode".into())));
+    stage.msg(Msg::Set(CallTag::Form(FormCall::Setting(1)), Err("no such mode".into())));
     assert!(started(&mut stage).is_empty());
     assert_eq!(
         (stage.app.shared.page, stage.app.pages.session.composer.lines().join("")),
@@ -121,7 +124,7 @@ fn new_session_works_in_a_worktree_where_there_is_a_repository() {
     assert_eq!(started(&mut stage)[0].1, request);
     // A branch that is refused is said, and stays to be changed.
     let refused = json!({ "code": "worktree_exists", "detail": "there is a branch fix/parser already" });
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((409, refused))));
+    stage.msg(done(CallTag::Form(FormCall::Start(1)), 409, refused));
     let screen = stage.screen();
     assert!(
         screen.contains("there is a branch fix/parser already") && screen.contains("Branch  fix/parser"),
@@ -136,7 +139,11 @@ fn new_session_works_in_a_worktree_where_there_is_a_repository() {
     assert_eq!(started(&mut stage)[0].1, json!({ "runtime_id": "demo", "cwd": "/srv/other" }));
     // Nor to a client that may not see the machine's folders.
     let mut stage = form(80, 24, &runtimes());
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Recent), Ok((200, json!({ "recent": folders()["recent"] })))));
+    stage.msg(done(
+        CallTag::Form(FormCall::Recent),
+        200,
+        json!({ "folders": [], "more": false, "recent": folders()["recent"] }),
+    ));
     assert!(!stage.screen().contains("Branch"), "{}", stage.screen());
 }
 
@@ -145,7 +152,7 @@ fn new_session_sets_the_model_before_the_prompt() {
     let mut stage = form(80, 24, &runtimes());
     let options = json!({ "latest": { "config_option_update": { "configOptions": [{ "id": "model", "name": "Model", "category": "model",
         "currentValue": "small", "options": [{ "value": "small", "name": "Small" }, { "value": "large", "name": "Large" }] }] } } });
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Offers("s_1".into())), Ok((200, options))));
+    stage.msg(done(CallTag::Form(FormCall::Offers("s_1".into())), 200, options));
     stage.type_text("go");
     stage.keys(&["S-Tab", "S-Tab"]);
     assert_eq!(focus(&stage), FormField::Model);
@@ -153,14 +160,14 @@ fn new_session_sets_the_model_before_the_prompt() {
     assert!(stage.screen().contains("Model   Large"), "{}", stage.screen());
     stage.keys(&["Enter", "Enter", "Enter"]);
     assert_eq!(started(&mut stage).len(), 1);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_9", "", "idle", 0)))));
+    stage.msg(done(CallTag::Form(FormCall::Start(1)), 201, session("s_9", "", "idle", 0)));
     let asked = stage.effects.iter().find_map(|effect| match effect {
-        Effect::Ask { tag: CallTag::Form(_), method, params } => Some((*method, params.clone())),
+        Effect::Set { tag: CallTag::Form(_), session, call } => Some(call.request(session)),
         _ => None,
     });
     assert_eq!(asked, Some(("model.set", json!({ "name": "large", "session_id": "s_9" }))));
     assert!(started(&mut stage).is_empty(), "the prompt waits for the model");
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Setting(1)), Ok((200, json!({})))));
+    stage.msg(Msg::Set(CallTag::Form(FormCall::Setting(1)), Ok(())));
     assert_eq!(started(&mut stage)[0].1, json!({ "text": "go" }));
 }
 
@@ -177,7 +184,7 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         let sent = ("/v1/sessions".to_owned(), request.clone(), "new-1".to_owned());
         assert_eq!(started(&mut stage), [sent]);
         let why = json!({ "code": "runtime_not_started", "detail": "gemini did not start: it ended", "stderr": "one\nno key\u{1b}[2J" });
-        stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((502, why))));
+        stage.msg(done(CallTag::Form(FormCall::Start(1)), 502, why));
         let screen = stage.screen();
         for text in ["That did not work", "no key\\u{1b}[2J", "do it"] {
             assert!(screen.contains(text), "no {text:?} at {width}x{height}:\n{screen}");
@@ -185,9 +192,9 @@ fn new_session_that_fails_says_why_and_keeps_what_was_typed() {
         // The next is another attempt; without an answer, the same one is repeated.
         stage.keys(&["Enter"]);
         assert_eq!(started(&mut stage)[0].2, "new-2");
-        stage.msg(Msg::Done(CallTag::Form(FormCall::Start(1)), Ok((201, session("s_8", "", "idle", 0)))));
+        stage.msg(done(CallTag::Form(FormCall::Start(1)), 201, session("s_8", "", "idle", 0)));
         assert!(stage.app.pages.new_session.form.is_some(), "the reply to another attempt");
-        stage.msg(Msg::Done(CallTag::Form(FormCall::Start(2)), Err("lost".into())));
+        stage.msg(lost(CallTag::Form(FormCall::Start(2)), "lost"));
         stage.keys(&["Enter"]);
         assert_eq!(started(&mut stage), [("/v1/sessions".to_owned(), request, "new-2".to_owned())]);
         // Esc gives it up, and the second one closes the form, which keeps the prompt.
@@ -211,7 +218,7 @@ fn new_session_completes_the_folder_as_far_as_it_is_certain() {
     let asked = |stage: &mut Stage| {
         let effects = std::mem::take(&mut stage.effects);
         let mut all = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Call { tag: CallTag::Form(FormCall::Folders(n)), path, .. } => Some((n, path)),
+            Effect::Call { tag: CallTag::Form(FormCall::Folders(n)), request, .. } => Some((n, request.path)),
             _ => None,
         });
         all.next_back()
@@ -219,12 +226,12 @@ fn new_session_completes_the_folder_as_far_as_it_is_certain() {
     let (n, path) = asked(&mut stage).unwrap();
     assert_eq!(path, "/v1/folders?under=%2Fhome%2Fyou%2Fproject%2F&prefix=pa");
     let found = |names: &[&str]| {
-        let one = |name: &&str| json!({ "name": name, "path": format!("/home/you/project/{name}"), "git": false });
-        json!({ "folders": names.iter().map(one).collect::<Vec<_>>(), "more": false })
+        let one = |name: &&str| json!({ "name": name, "path": format!("/home/you/project/{name}"), "git": false, "link": false });
+        json!({ "folders": names.iter().map(one).collect::<Vec<_>>(), "more": false, "recent": [] })
     };
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n - 1)), Ok((200, found(&["stale"])))));
+    stage.msg(done(CallTag::Form(FormCall::Folders(n - 1)), 200, found(&["stale"])));
     assert!(!stage.screen().contains("stale"));
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packages", "packs"])))));
+    stage.msg(done(CallTag::Form(FormCall::Folders(n)), 200, found(&["packages", "packs"])));
     stage.keys(&["Tab"]);
     assert_eq!(stage.app.pages.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/pack");
     // A name that is typed and completed at once waits for the answer.
@@ -232,7 +239,7 @@ fn new_session_completes_the_folder_as_far_as_it_is_certain() {
     stage.keys(&["Tab"]);
     let (n, path) = asked(&mut stage).unwrap();
     assert!(path.ends_with("prefix=packs"), "{path}");
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Folders(n)), Ok((200, found(&["packs"])))));
+    stage.msg(done(CallTag::Form(FormCall::Folders(n)), 200, found(&["packs"])));
     assert_eq!(stage.app.pages.new_session.form.as_ref().unwrap().folder_text(), "/home/you/project/packs/");
     stage.keys(&["Enter", "Enter", "Enter"]);
     assert_eq!(started(&mut stage)[0].1["cwd"], "/home/you/project/packs");
@@ -249,7 +256,7 @@ fn new_session_continues_an_earlier_conversation() {
     let mut all: Vec<Value> = (0..300).map(kept).collect();
     all[7]["session_id"] = "s_2".into();
     let past = || CallTag::Form(FormCall::Past("demo".into()));
-    stage.msg(Msg::Done(past(), Ok((200, json!({ "resumable": all })))));
+    stage.msg(done(past(), 200, json!({ "resumable": all })));
     let screen = stage.screen();
     assert!(screen.contains("Talk 0 · c0") && screen.contains("2026-01-02 · /w"), "{screen}");
     stage.keys(&["Down"]);
@@ -270,7 +277,7 @@ fn new_session_continues_an_earlier_conversation() {
     stage.keys(&["C-k"]);
     stage.type_text("resume");
     stage.keys(&["Enter"]);
-    stage.msg(Msg::Done(past(), Ok((409, json!({ "detail": "it lists none" })))));
+    stage.msg(done(past(), 409, json!({ "detail": "it lists none" })));
     assert!(stage.screen().contains("it lists none"), "{}", stage.screen());
 }
 
@@ -295,9 +302,9 @@ fn new_session_starts_another_program_by_its_command_line() {
     assert!(stage.screen().contains("Starting my-agent"), "{}", stage.screen());
     // A client that may not start agents is not offered it.
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
-    stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, runtimes()))));
+    stage.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, runtimes()));
     stage.keys(&["N"]);
-    stage.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((403, json!({})))));
+    stage.msg(done(CallTag::Form(FormCall::Agents), 403, json!({})));
     assert!(!stage.screen().contains("another program"), "{}", stage.screen());
 }
 
@@ -323,33 +330,31 @@ fn new_session_starts_an_agent_to_list_its_conversations() {
         assert!(stage.screen().contains("gemini does not run. Enter starts it"), "{}", stage.screen());
         stage.keys(&["Tab", "Enter"]);
         let started = std::mem::take(&mut stage.effects).into_iter().find_map(|effect| match effect {
-            Effect::Call { tag: CallTag::Form(FormCall::Wake(n)), path, body, .. } => Some((n, path, body)),
+            Effect::Call { tag: CallTag::Form(FormCall::Wake(n)), request, .. } => Some((n, request)),
             _ => None,
         });
-        let (n, path, body) = started.unwrap();
+        let (n, request) = started.unwrap();
         assert_eq!(
-            (path.as_str(), body),
-            ("/v1/runtimes", Some(json!({ "preset": "gemini", "cwd": "/home/you/project" })))
+            (request.path.as_str(), body_of(&request)),
+            ("/v1/runtimes", json!({ "preset": "gemini", "cwd": "/home/you/project" }))
         );
         n
     };
-    let runtime = |state: &str, can: &[&str]| {
-        Msg::Event(ClientEvent::Runtime(
-            json!({ "runtime_id": "gemini", "dialect": "acp", "state": state, "problem": "it ended",
-            "stderr_tail": "no key", "connect": { "command": ["gemini"] }, "capabilities": can, "updated_at": at(NOON) }),
-        ))
+    let event = |state: &str, can: &[&str]| {
+        let more = json!({ "problem": "it ended", "stderr_tail": "no key", "capabilities": can });
+        Msg::Event(ClientEvent::Runtime(runtime("gemini", state, more)))
     };
-    let answer = |n| Msg::Done(CallTag::Form(FormCall::Wake(n)), Ok((201, json!({ "runtime_id": "gemini" }))));
+    let answer = |n| done(CallTag::Form(FormCall::Wake(n)), 201, runtime("gemini", "starting", json!({})));
     let removed = |stage: &Stage| {
-        let gone = |effect: &Effect| matches!(effect, Effect::Call { method: "DELETE", path, .. } if path == "/v1/runtimes/gemini");
+        let gone = |effect: &Effect| matches!(effect, Effect::Call { request, .. } if (request.method, &*request.path) == ("DELETE", "/v1/runtimes/gemini"));
         stage.effects.iter().filter(|effect| gone(effect)).count()
     };
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
     let n = asleep(&mut stage);
     stage.msg(answer(n));
-    stage.msg(runtime("starting", &[]));
+    stage.msg(event("starting", &[]));
     assert!(stage.screen().contains("Starting gemini"), "{}", stage.screen());
-    stage.msg(runtime("ready", &["list", "resume"]));
+    stage.msg(event("ready", &["list", "resume"]));
     let asked = |effect: &Effect| matches!(effect, Effect::Call { tag: CallTag::Form(FormCall::Past(id)), .. } if id == "gemini");
     assert!(stage.effects.iter().any(asked), "{:?}", stage.effects);
     assert_eq!((focus(&stage), removed(&stage)), (FormField::Earlier, 0));
@@ -357,7 +362,7 @@ fn new_session_starts_an_agent_to_list_its_conversations() {
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
     let n = asleep(&mut stage);
     stage.msg(answer(n));
-    stage.msg(runtime("exited", &[]));
+    stage.msg(event("exited", &[]));
     assert!(stage.screen().contains("gemini did not start: it ended") && stage.screen().contains("no key"));
     assert_eq!(removed(&stage), 1);
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
@@ -369,7 +374,7 @@ fn new_session_starts_an_agent_to_list_its_conversations() {
     let mut stage = form(80, 24, &json!({ "runtimes": [] }));
     let n = asleep(&mut stage);
     stage.msg(answer(n));
-    stage.msg(runtime("ready", &[]));
+    stage.msg(event("ready", &[]));
     assert!(stage.screen().contains("does not tell its earlier"), "{}", stage.screen());
     assert_eq!((focus(&stage), removed(&stage)), (FormField::Prompt, 0));
 }
@@ -399,7 +404,7 @@ fn new_session_is_the_first_screen_without_agents_and_sessions() {
         stage.app.start(None);
         stage.msg(Msg::Event(ClientEvent::Hello(json!({ "sessions": sessions, "requests": [] }))));
         stage.msg(Msg::Event(ClientEvent::Live));
-        stage.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, runtimes.clone()))));
+        stage.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, runtimes.clone()));
         stage
     };
     let none = json!({ "runtimes": [] });
@@ -407,10 +412,10 @@ fn new_session_is_the_first_screen_without_agents_and_sessions() {
     assert!(first.screen().contains("Start your first session"), "{}", first.screen());
     // Who may not start agents is told so; Esc shows the list, and it does not come again.
     let refused = json!({ "detail": "forbidden" });
-    first.msg(Msg::Done(CallTag::Form(FormCall::Agents), Ok((403, refused))));
+    first.msg(done(CallTag::Form(FormCall::Agents), 403, refused));
     assert!(first.screen().contains("only an administrator"), "{}", first.screen());
     first.keys(&["Esc"]);
-    first.msg(Msg::Done(CallTag::Page(TuiPage::Runtimes, String::new()), Ok((200, none.clone()))));
+    first.msg(done(CallTag::Page(TuiPage::Runtimes, String::new()), 200, none.clone()));
     assert!(first.app.pages.new_session.form.is_none());
     for stage in [start(&sessions(), &none), start(&[], &runtimes())] {
         assert!(stage.app.pages.new_session.form.is_none());

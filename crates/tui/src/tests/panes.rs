@@ -170,10 +170,11 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
     // Devices, more than the screen has lines for: the clicked line is the one that is drawn there.
     let mut stage = Stage::new(80, 16, &[], &[]);
     stage.keys(&["5"]);
-    let one = |n: usize| json!({ "device_id": format!("d_{n}"), "name": format!("phone-{n:02}"), "scopes": ["watch"], "kind": "device" });
-    stage.msg(Msg::Done(
+    let one = |n: usize| device(&format!("d_{n}"), &format!("phone-{n:02}"), json!({}));
+    stage.msg(done(
         CallTag::Page(TuiPage::Devices, String::new()),
-        Ok((200, json!({ "devices": (0..40).map(one).collect::<Vec<_>>() }))),
+        200,
+        json!({ "devices": (0..40).map(one).collect::<Vec<_>>() }),
     ));
     stage.keys(&["G"]);
     let at = place(&stage, "phone-33");
@@ -183,7 +184,7 @@ fn panes_mouse_moves_and_chooses_in_every_list() {
     let mut stage = Stage::new(80, 24, &sessions(), &[]);
     stage.keys(&["3"]);
     let hits: Vec<Value> = (1..4).map(|n| json!({ "session_id": format!("s_{n}"), "cursor": format!("e:{n}"), "role": "agent", "snippet": format!("found-{n}") })).collect();
-    stage.msg(Msg::Done(CallTag::Page(TuiPage::Search, "x".into()), Ok((200, json!({ "hits": hits })))));
+    stage.msg(done(CallTag::Page(TuiPage::Search, "x".into()), 200, json!({ "hits": hits })));
     let at = place(&stage, "found-2");
     mouse(&mut stage, click, at);
     assert_eq!((stage.app.shared.page, stage.app.pages.search.selected()), (TuiPage::Search, 1), "{}", stage.screen());

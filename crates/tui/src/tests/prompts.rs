@@ -15,7 +15,7 @@ fn writing() -> Stage {
 fn files_asked(stage: &mut Stage) -> Vec<(u64, String)> {
     let effects = std::mem::take(&mut stage.effects).into_iter();
     let all = effects.filter_map(|effect| match effect {
-        Effect::Call { tag: CallTag::Files(n), path, .. } => Some((n, path)),
+        Effect::Call { tag: CallTag::Files(n), request, .. } => Some((n, request.path)),
         _ => None,
     });
     all.collect()
@@ -24,7 +24,7 @@ fn files_asked(stage: &mut Stage) -> Vec<(u64, String)> {
 fn prompts(stage: &mut Stage) -> Vec<Value> {
     let effects = std::mem::take(&mut stage.effects).into_iter();
     let all = effects.filter_map(|effect| match effect {
-        Effect::Call { tag: CallTag::Prompt(_), body, .. } => body,
+        Effect::Call { tag: CallTag::Prompt(_), request, .. } => Some(body_of(&request)),
         _ => None,
     });
     all.collect()
@@ -40,7 +40,7 @@ fn prompt_completes_files_after_an_at_sign() {
     assert_eq!(path, "/v1/sessions/s_1/files?limit=6&query=m");
     assert!(asked.len() <= 2, "not for every letter: {asked:?}");
     let found = json!({ "files": [{ "path": "src/main.rs" }, { "path": "docs/map \u{202e}.md" }], "truncated": true });
-    stage.msg(Msg::Done(CallTag::Files(n), Ok((200, found))));
+    stage.msg(done(CallTag::Files(n), 200, found));
     let screen = stage.screen();
     assert!(screen.contains("@main.rs  src") && screen.contains("there are more files"), "{screen}");
     assert!(!screen.contains('\u{202e}'));
@@ -53,7 +53,7 @@ fn prompt_completes_files_after_an_at_sign() {
     stage.type_text("@zz");
     stage.advance(200);
     let (n, _) = files_asked(&mut stage).pop().unwrap();
-    stage.msg(Msg::Done(CallTag::Files(n), Ok((200, json!({ "files": [], "truncated": false })))));
+    stage.msg(done(CallTag::Files(n), 200, json!({ "files": [], "truncated": false })));
     assert!(stage.screen().contains("no file fits"), "{}", stage.screen());
     stage.keys(&["Esc"]);
     assert!(stage.app.shared.writing && !stage.screen().contains("no file fits"));
@@ -101,7 +101,7 @@ fn prompt_sends_images_that_are_listed_and_removable() {
     // What was not sent comes back, to the session that it was written in.
     let sent = SentPrompt { session: "s_1".into(), text: "look".into(), images: vec![read("one.png").unwrap()] };
     stage.open("s_2");
-    stage.msg(Msg::Done(CallTag::Prompt(Box::new(sent)), Ok((429, json!({ "detail": "too many wait" })))));
+    stage.msg(done(CallTag::Prompt(Box::new(sent)), 429, json!({ "detail": "too many wait" })));
     assert!(stage.app.pages.session.composer.is_empty() && stage.screen().contains("too many wait"));
     stage.open("s_1");
     assert_eq!(stage.app.pages.session.composer.lines(), ["look"]);

@@ -108,7 +108,7 @@ fn tui_scrolls_and_seeks_over_many_folded_calls() {
     stage.keys(&["/"]);
     stage.type_text("x");
     stage.keys(&["Enter"]);
-    stage.msg(Msg::Done(CallTag::Page(TuiPage::Search, "x".into()), Ok((200, hits))));
+    stage.msg(done(CallTag::Page(TuiPage::Search, "x".into()), 200, hits));
     stage.keys(&["Down", "Enter"]);
     assert!(stage.screen().contains("file-29"), "{}", stage.screen());
 }

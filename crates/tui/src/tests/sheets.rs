@@ -12,7 +12,10 @@ fn calls(stage: &mut Stage) -> Vec<(&'static str, String, Option<Value>, CallTag
     let effects = std::mem::take(&mut stage.effects).into_iter();
     effects
         .filter_map(|effect| match effect {
-            Effect::Call { tag, method, path, body, .. } => Some((method, path, body, tag)),
+            Effect::Call { tag, request, .. } => {
+                let body = request.body.as_ref().map(|_| body_of(&request));
+                Some((request.method, request.path, body, tag))
+            }
             _ => None,
         })
         .collect()
@@ -35,7 +38,7 @@ fn code(width: u16, height: u16, url: &str) -> (Stage, CallTag) {
     let [("POST", path, Some(body), tag)] = asked.as_slice() else { panic!("{asked:?}") };
     assert_eq!(path, "/v1/pairings");
     assert_eq!(*body, json!({ "scopes": ["watch", "prompt", "approve"], "approve_up_to": "elevated" }));
-    stage.msg(Msg::Done(tag.clone(), Ok((201, begun(url)))));
+    stage.msg(done(tag.clone(), 201, begun(url)));
     let polls = pairings(&mut stage);
     let [("GET", path, None, poll)] = polls.as_slice() else { panic!("{polls:?}") };
     assert_eq!(path, "/v1/pairings/p_1?wait=15&known=waiting");
@@ -49,10 +52,10 @@ fn pairing_shows_a_code_and_confirms_the_number() {
     let (mut stage, poll) = code(80, 24, URL);
     let screen = stage.screen();
     assert!(screen.contains("ABCD-2345") && screen.contains("Valid for 120 s") && screen.contains('▀'), "{screen}");
-    let state = |state: &str| json!({ "pairing_id": "p_1", "state": state, "name": "phone\u{202e}", "number": 42 });
-    stage.msg(Msg::Done(poll.clone(), Ok((200, state("waiting")))));
+    let state = |state: &str| json!({ "pairing_id": "p_1", "state": state, "name": "phone\u{202e}", "number": 42, "expires_at": at(NOON) });
+    stage.msg(done(poll.clone(), 200, state("waiting")));
     assert_eq!(pairings(&mut stage).len(), 1, "it is asked again");
-    stage.msg(Msg::Done(poll.clone(), Ok((200, state("joined")))));
+    stage.msg(done(poll.clone(), 200, state("joined")));
     let screen = stage.screen();
     assert!(screen.contains("42") && screen.contains("wants to join") && !screen.contains('\u{202e}'), "{screen}");
     assert!(pairings(&mut stage)[0].1.ends_with("known=joined"));
@@ -67,7 +70,7 @@ fn pairing_shows_a_code_and_confirms_the_number() {
     );
     stage.keys(&["y"]);
     assert_eq!(pairings(&mut stage).len(), 0, "once");
-    stage.msg(Msg::Done(confirmed[0].3.clone(), Ok((200, state("confirmed")))));
+    stage.msg(done(confirmed[0].3.clone(), 200, state("confirmed")));
     assert!(stage.screen().contains("is paired"), "{}", stage.screen());
     stage.keys(&["Enter"]);
     assert!(stage.app.shared.overlay.is_none() && pairings(&mut stage).is_empty(), "nothing is taken back");
@@ -83,7 +86,11 @@ fn pairing_takes_back_a_code_that_was_not_used() {
     }
     // Refused: another number.
     let (mut stage, poll) = code(80, 24, URL);
-    stage.msg(Msg::Done(poll, Ok((200, json!({ "state": "joined", "name": "x", "number": 7 })))));
+    stage.msg(done(
+        poll,
+        200,
+        json!({ "pairing_id": "p_1", "state": "joined", "name": "x", "number": 7, "expires_at": at(NOON) }),
+    ));
     stage.effects.clear();
     stage.advance(ARM_DELAY);
     stage.keys(&["n"]);
@@ -93,7 +100,7 @@ fn pairing_takes_back_a_code_that_was_not_used() {
     stage.keys(&["5", "p", "Enter"]);
     let tag = pairings(&mut stage)[0].3.clone();
     stage.keys(&["Esc"]);
-    stage.msg(Msg::Done(tag, Ok((201, begun(URL)))));
+    stage.msg(done(tag, 201, begun(URL)));
     assert_eq!(pairings(&mut stage)[0].0, "DELETE");
 }
 
@@ -103,14 +110,14 @@ fn pairing_grants_what_was_chosen_and_survives_failures() {
     stage.keys(&["5", "p", " ", "Down", " ", "Down", "Down", " ", "Down", "Down", "Right", "Enter"]);
     let asked = pairings(&mut stage);
     assert_eq!(asked[0].2, Some(json!({ "scopes": ["watch", "approve", "admin"], "approve_up_to": "danger" })));
-    stage.msg(Msg::Done(asked[0].3.clone(), Ok((403, json!({ "detail": "not for you" })))));
+    stage.msg(done(asked[0].3.clone(), 403, json!({ "detail": "not for you" })));
     assert!(stage.screen().contains("not for you") && stage.screen().contains("What it may do"), "{}", stage.screen());
     let (mut stage, poll) = code(80, 24, URL);
-    stage.msg(Msg::Done(poll.clone(), Err("lost".into())));
+    stage.msg(lost(poll.clone(), "lost"));
     assert!(pairings(&mut stage).is_empty());
     stage.advance(2_000);
     assert_eq!(pairings(&mut stage).len(), 1, "a poll that failed is repeated after a pause");
-    stage.msg(Msg::Done(poll, Ok((410, json!({})))));
+    stage.msg(done(poll, 410, json!({})));
     assert!(stage.screen().contains("expired"), "{}", stage.screen());
     stage.keys(&["Enter"]);
     assert!(matches!(stage.app.shared.overlay, Some(Overlay::Pairing(_))), "it begins again");
@@ -147,8 +154,13 @@ fn spent(input: u64, output: u64, cost: f64) -> Value {
 }
 
 fn answer(by: &str, rows: Value) -> Value {
-    json!({ "by": by, "from": "2025-12-26", "to": "2026-01-01", "known_since": "2025-12-28T00:00:00.000Z", "truncated": false,
+    json!({ "by": by, "utc_offset": 0, "from": "2025-12-26", "to": "2026-01-01", "known_since": "2025-12-28T00:00:00.000Z", "truncated": false,
         "total": spent(1_234_000, 56_700, 1.25), "rows": rows })
+}
+
+fn ceilings(session: Value) -> Value {
+    json!({ "set": {}, "configured": { "day": {}, "session": {} }, "day": {}, "session": session, "today": {}, "allowed": {},
+        "day_ends": at(NOON) })
 }
 
 /// A stage with what was spent on the screen.
@@ -158,16 +170,22 @@ fn usage(width: u16, height: u16) -> Stage {
     stage.keys(&["U"]);
     assert!(stage.screen().contains("Reading"), "{}", stage.screen());
     for (_, path, _, tag) in calls(&mut stage) {
+        if path.ends_with("/ceilings") {
+            stage.msg(done(tag, 200, ceilings(json!({}))));
+            continue;
+        }
         let rows = match path.contains("by=day") {
             true => {
-                json!([{ "day": "2025-12-31", "usage": spent(234_000, 6_700, 0.25) }, { "day": "2026-01-01", "usage": spent(1_000_000, 50_000, 1.0) }])
+                json!([{ "day": "2025-12-31", "usage": spent(234_000, 6_700, 0.25), "at": at(NOON) },
+                    { "day": "2026-01-01", "usage": spent(1_000_000, 50_000, 1.0), "at": at(NOON) }])
             }
             false => {
-                json!([{ "runtime_id": "claude\u{202e}", "usage": spent(1_200_000, 50_000, 1.25) }, { "runtime_id": "codex", "usage": { "input_tokens": 34_000 } }])
+                json!([{ "project": "claude\u{202e}", "usage": spent(1_200_000, 50_000, 1.25), "at": at(NOON) },
+                    { "project": "codex", "usage": { "input_tokens": 34_000 }, "at": at(NOON) }])
             }
         };
-        let by = if path.contains("by=day") { "day" } else { "runtime" };
-        stage.msg(Msg::Done(tag, Ok((200, answer(by, rows)))));
+        let by = if path.contains("by=day") { "day" } else { "project" };
+        stage.msg(done(tag, 200, answer(by, rows)));
     }
     stage
 }
@@ -203,12 +221,19 @@ fn usage_asks_again_for_other_days_and_rows() {
     let now = calls(&mut stage);
     assert!(now[1].1.contains("by=session"), "{now:?}");
     // A late reply to an earlier question changes nothing; a failure is shown.
-    stage.msg(Msg::Done(late[1].3.clone(), Ok((200, answer("project", json!([]))))));
-    stage.msg(Msg::Done(now[0].3.clone(), Ok((500, json!({ "detail": "disk" })))));
+    stage.msg(done(late[1].3.clone(), 200, answer("project", json!([]))));
+    stage.msg(done(now[0].3.clone(), 500, json!({ "detail": "disk" })));
     assert!(stage.screen().contains("could not be read: disk"), "{}", stage.screen());
     stage.keys(&["r"]);
-    for (_, _, _, tag) in calls(&mut stage) {
-        stage.msg(Msg::Done(tag, Ok((200, answer("session", json!([]))))));
+    let again = calls(&mut stage);
+    let row =
+        json!({ "session_id": "s_1", "title": "one\u{202e}", "project": "/w\u{1b}[2J", "usage": {}, "at": at(NOON) });
+    for (_, _, _, tag) in &again {
+        stage.msg(done(tag.clone(), 200, answer("session", json!([row]))));
+    }
+    assert_allowed_bytes(&stage.bytes(), b"");
+    for (_, _, _, tag) in again {
+        stage.msg(done(tag, 200, answer("session", json!([]))));
     }
     assert!(stage.screen().contains("Nothing was told for these days"), "{}", stage.screen());
     stage.keys(&["Esc"]);
@@ -218,7 +243,7 @@ fn usage_asks_again_for_other_days_and_rows() {
 #[test]
 fn usage_days_begin_where_the_clock_of_the_terminal_says() {
     let sheet = UsageSheet::new(1);
-    let path = |zone: &str| sheet.path(UsagePart::Days, NOON + 43_000_000, &TimeZone::get(zone).unwrap());
+    let path = |zone: &str| sheet.request(UsagePart::Days, NOON + 43_000_000, &TimeZone::get(zone).unwrap()).path;
     assert_eq!(path("UTC"), "/v1/usage?by=day&from=2025-12-26&to=2026-01-01&utc_offset=0&limit=100");
     assert_eq!(path("Asia/Kathmandu"), "/v1/usage?by=day&from=2025-12-27&to=2026-01-02&utc_offset=345&limit=100");
 }
@@ -230,15 +255,12 @@ fn settings_ask_for_the_addresses_only_as_an_administrator() {
         stage.effects.clear();
         stage.keys(&[","]);
         let tag = calls(&mut stage)[0].3.clone();
-        stage.msg(Msg::Done(
-            tag,
-            Ok((200, json!({ "name": "tester", "scopes": [scope], "gateway": { "version": "9.9" } }))),
-        ));
+        stage.msg(done(tag, 200, me("tester", json!({ "scopes": [scope] }))));
         let next = calls(&mut stage);
         assert_eq!(!next.is_empty(), asks);
         for (_, path, _, tag) in next {
             assert_eq!(path, "/v1/listeners");
-            stage.msg(Msg::Done(tag, Ok((200, json!({})))));
+            stage.msg(done(tag, 200, json!({})));
         }
         assert!(stage.screen().contains("9.9") && stage.screen().contains("tester"), "{}", stage.screen());
     }
@@ -247,7 +269,7 @@ fn settings_ask_for_the_addresses_only_as_an_administrator() {
 #[test]
 fn pairing_reply_without_its_sheet_is_ignored() {
     let mut stage = Stage::new(80, 24, &[], &[]);
-    stage.msg(Msg::Done(CallTag::Pairing(7, PairCall::Poll), Ok((200, json!({ "state": "joined", "number": 1 })))));
+    stage.msg(done(CallTag::Pairing(7, PairCall::Poll), 200, json!({ "state": "joined", "number": 1 })));
     assert!(stage.app.shared.overlay.is_none());
 }
 
@@ -259,13 +281,12 @@ fn usage_shows_ceilings_to_administrators_and_sets_them() {
     let [.., (_, path, None, tag)] = asked.as_slice() else { panic!("{asked:?}") };
     assert_eq!(path, "/v1/usage/ceilings");
     for (_, path, _, tag) in &asked[asked.len() - 3..asked.len() - 1] {
-        let sums = json!({ "by": if path.contains("by=day") { "day" } else { "runtime" }, "rows": [], "total": {} });
-        stage.msg(Msg::Done(tag.clone(), Ok((200, sums))));
+        let by = if path.contains("by=day") { "day" } else { "runtime" };
+        stage.msg(done(tag.clone(), 200, answer(by, json!([]))));
     }
     let other = stage.screen();
     assert!(!other.contains("Ceiling"), "not known yet: {other}");
-    let all = json!({ "set": {}, "configured": {}, "day": {}, "session": { "tokens": 5000 }, "today": {} });
-    stage.msg(Msg::Done(tag.clone(), Ok((200, all))));
+    stage.msg(done(tag.clone(), 200, ceilings(json!({ "tokens": 5000 }))));
     let screen = stage.screen();
     assert!(
         screen.contains("Ceiling of a day      none") && screen.contains("Ceiling of a session  5000 tokens"),
@@ -282,8 +303,8 @@ fn usage_shows_ceilings_to_administrators_and_sets_them() {
     stage.keys(&["Enter"]);
     let set = calls(&mut stage);
     let money = json!({ "costs": [{ "amount": 5.0, "currency": "USD" }] });
-    assert_eq!((set[0].0, set[0].2.as_ref().unwrap()), ("PUT", &json!({ "day": money, "sessions": {} })));
-    stage.msg(Msg::Done(set[0].3.clone(), Ok((200, json!({})))));
+    assert_eq!((set[0].0, set[0].2.as_ref().unwrap()), ("PUT", &json!({ "day": money })));
+    stage.msg(done(set[0].3.clone(), 200, json!({})));
     assert!(
         matches!(stage.app.shared.overlay, Some(Overlay::Usage(_))) && stage.screen().contains("the ceiling is set")
     );
@@ -293,16 +314,16 @@ fn usage_shows_ceilings_to_administrators_and_sets_them() {
 fn archive_offers_to_remove_a_worktree_that_no_session_needs() {
     let mut one = session("s_1", "One", "idle", 0);
     one["cwd"] = "/w/repo.worktrees/fix/it/deep".into();
-    one["project"]["worktree"] = "it".into();
+    one["project"] = json!({ "name": "repo", "root": "/w/repo", "worktree": "it" });
     let listed = |sessions: &[&str], changed: u64| {
-        json!({ "worktrees": [{ "path": "/w/repo.worktrees/fi", "branch": "fi", "sessions": ["s_9"] },
-            { "path": "/w/repo.worktrees/fix/it", "branch": "fix/it", "sessions": sessions,
-              "unsaved": { "changed": changed, "ahead": 0, "digest": "d1" } }] })
+        let unsaved = json!({ "changed": changed, "files": [], "ahead": 0, "commits": [], "digest": "d1" });
+        json!({ "worktrees": [worktree("/w/repo.worktrees/fi", "fi", json!({ "sessions": ["s_9"] })),
+            worktree("/w/repo.worktrees/fix/it", "fix/it", json!({ "sessions": sessions, "unsaved": unsaved }))] })
     };
     let archived = |stage: &mut Stage| {
         stage.keys(&["e"]);
         let patch = calls(stage).pop().unwrap();
-        stage.msg(Msg::Done(patch.3, Ok((200, json!({})))));
+        stage.msg(done(patch.3, 200, json!({})));
         calls(stage).pop()
     };
     for (sessions, changed, asks) in
@@ -311,7 +332,7 @@ fn archive_offers_to_remove_a_worktree_that_no_session_needs() {
         let mut stage = Stage::new(80, 24, &[one.clone()], &[]);
         let list = archived(&mut stage).unwrap();
         assert_eq!(list.1, "/v1/worktrees");
-        stage.msg(Msg::Done(list.3, Ok((200, listed(sessions, changed)))));
+        stage.msg(done(list.3, 200, listed(sessions, changed)));
         if asks.is_empty() {
             assert!(stage.app.shared.overlay.is_none(), "{}", stage.screen());
             continue;

@@ -29,7 +29,10 @@ fn changed(name: &str, rev: u64, done: f64) -> Value {
 fn presses(stage: &mut Stage) -> Vec<(String, Value)> {
     let sent = std::mem::take(&mut stage.effects).into_iter();
     sent.filter_map(|effect| match effect {
-        Effect::Call { tag: CallTag::Action { .. }, path, body, .. } => Some((path, body.unwrap_or_default())),
+        Effect::Call { tag: CallTag::Action { .. }, request, .. } => {
+            let body = body_of(&request);
+            Some((request.path, body))
+        }
         _ => None,
     })
     .collect()
@@ -71,11 +74,11 @@ fn tui_surface_is_live_and_a_press_is_sent() {
     let want = json!({ "rev": 3, "component": "go", "event": "tell", "inputs": { "/who": "Ada" } });
     assert_eq!(presses(&mut stage), [("/v1/sessions/s_1/surfaces/build/action".to_owned(), want)]);
     let tag = || CallTag::Action { session: "s_1".into(), surface: "build".into() };
-    stage.msg(Msg::Done(tag(), Ok((409, json!({ "code": "stale_surface", "detail": "now 4" })))));
+    stage.msg(done(tag(), 409, json!({ "code": "stale_surface", "detail": "now 4" })));
     assert!(stage.screen().contains("it has changed") && stage.screen().contains("[Ada"), "{}", stage.screen());
     stage.keys(&["Enter"]);
     assert_eq!(presses(&mut stage).len(), 1, "after a refusal it can be pressed again");
-    stage.msg(Msg::Done(tag(), Ok((200, json!({ "accepted": true, "rev": 4 })))));
+    stage.msg(done(tag(), 200, json!({ "accepted": true, "rev": 4 })));
     assert!(!stage.screen().contains("[Ada"), "what was sent is the gateway's: {}", stage.screen());
     // Pasted text goes into the field, and presses nothing.
     stage.keys(&["S-Tab"]);
@@ -142,14 +145,17 @@ fn tui_surfaces_are_read_again_after_a_missed_change() {
     stage.event("s_1", "surface_updated", &changed("build", 3, 0.9));
     let read = |stage: &mut Stage| {
         let sent = std::mem::take(&mut stage.effects).into_iter();
-        sent.filter(|effect| matches!(effect, Effect::Call { path, .. } if path == "/v1/sessions/s_1/surfaces")).count()
+        sent.filter(
+            |effect| matches!(effect, Effect::Call { request, .. } if request.path == "/v1/sessions/s_1/surfaces"),
+        )
+        .count()
     };
     assert_eq!(read(&mut stage), 1);
     // What arrives meanwhile is applied to what is read.
     stage.event("s_1", "surface_updated", &changed("build", 4, 0.95));
     assert_eq!(read(&mut stage), 0, "once");
     let list = json!({ "surfaces": [shown("build", 3, &json!({}))] });
-    stage.msg(Msg::Done(CallTag::Surfaces("s_1".into()), Ok((200, list))));
+    stage.msg(done(CallTag::Surfaces("s_1".into()), 200, list));
     assert!(stage.screen().contains("95%"), "{}", stage.screen());
     assert_eq!(read(&mut stage), 0);
 }

@@ -31,7 +31,7 @@ fn closed(id: &str, session: &str, when: i64) -> ClientEvent {
 fn sent(stage: &mut Stage) -> Vec<(String, Value)> {
     let effects = std::mem::take(&mut stage.effects).into_iter();
     let all = effects.filter_map(|effect| match effect {
-        Effect::Call { tag: CallTag::Answer(id), body: Some(body), key: true, .. } => Some((id, body)),
+        Effect::Call { tag: CallTag::Answer(id), request, key: CallKey::New } => Some((id, body_of(&request))),
         _ => None,
     });
     all.collect()
@@ -40,7 +40,21 @@ fn sent(stage: &mut Stage) -> Vec<(String, Value)> {
 fn receipt(stage: &mut Stage, id: &str, status: u16) {
     let body = json!({ "request_id": id, "state": "answered", "ok": true, "at": at(stage.now),
         "resolved_by": { "device_id": if status == 200 { "d_local" } else { "d_2" }, "name": "phone" } });
-    stage.msg(Msg::Done(CallTag::Answer(id.to_owned()), Ok((status, body))));
+    stage.msg(done(CallTag::Answer(id.to_owned()), status, body));
+}
+
+#[test]
+fn inbox_counts_requests_that_need_a_newer_version() {
+    let newer = |id: &str| ask(id, "s_1", "make it", json!({ "type": "telepathy" }));
+    let mut stage = inbox(80, 24, &[newer("q_new"), ask("q_1", "s_1", "make deploy", json!({}))]);
+    let screen = stage.screen();
+    assert!(screen.contains("1 waiting · 1 request needs a newer plexus"), "{screen}");
+    stage.msg(Msg::Event(event_at("s_1", 8, "request_opened", &newer("q_newer"), NOON)));
+    assert!(stage.screen().contains("2 requests need a newer plexus"), "{}", stage.screen());
+    stage.msg(Msg::Event(closed("q_new", "s_1", NOON)));
+    assert!(stage.screen().contains("1 request needs a newer plexus"), "{}", stage.screen());
+    let empty = inbox(80, 24, &[newer("q_new")]).screen();
+    assert!(empty.contains("1 request needs a newer plexus") && !empty.contains("Nothing waits"), "{empty}");
 }
 
 #[test]

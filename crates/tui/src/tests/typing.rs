@@ -92,9 +92,9 @@ fn standing(stage: &Stage) -> (TuiPage, Option<std::mem::Discriminant<Overlay>>,
 
 fn writes(effects: &[Effect]) -> Vec<String> {
     let written = effects.iter().filter_map(|effect| match effect {
-        Effect::Call { method: "GET", .. } => None,
-        Effect::Call { path, .. } | Effect::Start { path, .. } | Effect::Once { path, .. } => Some(path.clone()),
-        Effect::Ask { method, .. } => Some((*method).to_owned()),
+        Effect::Call { request, .. } if request.method == "GET" => None,
+        Effect::Call { request, .. } | Effect::Start { request, .. } => Some(request.path.clone()),
+        Effect::Set { session, call, .. } => Some(call.request(session).0.to_owned()),
         _ => None,
     });
     written.collect()
@@ -228,9 +228,9 @@ fn typing_before_a_dialog_opened_confirms_nothing_in_it() {
     stage.type_text("ma");
     stage.advance(PACE);
     // It opens by itself: a session in a worktree was archived.
-    let worktree = json!({ "path": "/home/you/project", "branch": "x", "sessions": [], "unsaved": { "changed": 0 } });
+    let worktree = worktree("/home/you/project", "x", json!({}));
     let tag = CallTag::Worktrees("/home/you/project".into());
-    stage.msg(Msg::Done(tag, Ok((200, json!({ "worktrees": [worktree] })))));
+    stage.msg(done(tag, 200, json!({ "worktrees": [worktree] })));
     stage.type_text("y");
     stage.advance(2 * ARM_DELAY);
     assert!(matches!(stage.app.shared.overlay, Some(Overlay::Confirm { .. })), "{}", stage.screen());
@@ -280,8 +280,8 @@ fn answers_of_a_lying_agent_have_the_verbs_of_the_gateway() {
 fn answers_of_a_device_with_a_limit_still_deny() {
     let danger = ask("q_1", "s_1", "rm -rf /", json!({ "risk": "danger" }));
     let mut stage = Stage::new(80, 24, &sessions(), &[danger]);
-    let me = json!({ "name": "phone", "scopes": ["watch", "approve"], "approve_up_to": "elevated" });
-    stage.msg(Msg::Done(CallTag::Me, Ok((200, me))));
+    let me = me("phone", json!({ "scopes": ["watch", "approve"], "approve_up_to": "elevated" }));
+    stage.msg(done(CallTag::Me, 200, me));
     stage.open_card("s_1");
     assert!(stage.screen().contains("Too risky for this device"), "{}", stage.screen());
     stage.keys(&["a", "A"]);

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use plexus_client::calls;
+use plexus_protocol::{Answer, RequestId};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use serde_json::Value;
 
 use super::{InboxPage, risk_mark};
 use crate::card::{ARM_DELAY, CardMode};
@@ -24,7 +25,7 @@ const AT_ONCE: usize = 6;
 #[derive(Debug, Default)]
 pub(crate) struct SeveralAnswers {
     allow: bool,
-    queue: VecDeque<(String, Value)>,
+    queue: VecDeque<(String, Answer)>,
     in_flight: BTreeSet<String>,
     done: usize,
     /// Answered by somebody else first.
@@ -112,7 +113,7 @@ impl InboxPage {
     fn send_several(&mut self, cx: &mut Context<'_>) {
         let Some(mut several) = self.several.take() else { return };
         while several.in_flight.len() < AT_ONCE
-            && let Some((id, body)) = several.queue.pop_front()
+            && let Some((id, given)) = several.queue.pop_front()
         {
             if !cx.shared.is_open(&id) {
                 several.late += 1;
@@ -122,7 +123,7 @@ impl InboxPage {
                 card.sent = true;
             }
             several.in_flight.insert(id.clone());
-            cx.effects.push(answer(id, body));
+            cx.effects.push(answer(id, &given));
         }
         if !several.in_flight.is_empty() {
             self.several = Some(several);
@@ -157,9 +158,9 @@ impl InboxPage {
 }
 
 /// Sends an answer.
-pub(crate) fn answer(id: String, body: Value) -> Effect {
-    let path = format!("/v1/requests/{id}/answer");
-    Effect::Call { tag: CallTag::Answer(id), method: "POST", path, body: Some(body), key: true }
+pub(crate) fn answer(id: String, answer: &Answer) -> Effect {
+    let call = calls::answer(&RequestId::trusted(id.as_str()), answer);
+    Effect::keyed_call(CallTag::Answer(id), call)
 }
 
 /// The most lines of the question about several requests that are on the screen.

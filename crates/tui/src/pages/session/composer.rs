@@ -1,16 +1,18 @@
 //! The composer, and what stands above it: the files and commands that are offered, and the images of the prompt.
 
+use plexus_client::calls;
 use plexus_protocol::answers::AnswerRole;
+use plexus_protocol::api::folders::Files;
+use plexus_protocol::{RuntimeId, RuntimeState, SessionId, SessionState};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
 use ratatui_textarea::CursorMove;
-use serde_json::Value;
 
 use super::SessionPage;
-use crate::attachments::{Attachment, attach, pasted_path, prompt_body};
+use crate::attachments::{Attachment, attach, new_prompt, pasted_path};
 use crate::input;
-use crate::mention::files_path;
+use crate::mention::OFFERS_MAX;
 use crate::pages::TuiPage;
 use crate::pages::context::Context;
 use crate::pages::draw::Draw;
@@ -48,8 +50,11 @@ impl SessionPage {
             .sessions
             .all
             .get(&self.conversation.as_ref()?.session)
-            .filter(|session| session.state == "exited")?;
-        let lives = shared.runtimes.iter().any(|runtime| runtime.id == session.runtime && runtime.state != "exited");
+            .filter(|session| session.state == SessionState::Exited)?;
+        let lives = shared
+            .runtimes
+            .iter()
+            .any(|runtime| runtime.id == session.runtime && runtime.state != RuntimeState::Exited);
         (!lives).then(|| session.runtime.clone())
     }
 
@@ -58,23 +63,22 @@ impl SessionPage {
         let text = self.composer.lines().join("\n");
         let blank = text.trim().is_empty() && self.composer_images().is_empty();
         if let Some(runtime) = self.ended_runtime(cx.shared) {
-            let path = format!("/v1/runtimes/{runtime}/restart");
+            let call = calls::restart_runtime(&RuntimeId::trusted(runtime.as_str()));
             let tag = match blank {
                 true => CallTag::Notice(format!("{runtime} is restarting: send a prompt to continue")),
                 false => CallTag::Restart(runtime),
             };
             self.pending_restart =
                 self.conversation.as_ref().filter(|_| !blank).map(|conversation| conversation.session.clone());
-            return cx.effects.push(Effect::Call { tag, method: "POST", path, body: None, key: false });
+            return cx.effects.push(Effect::call(tag, call));
         }
         let Some(conversation) = self.conversation.as_mut().filter(|_| !blank) else { return };
         conversation.go_to_newest();
         let session = conversation.session.clone();
         let images = self.images.remove(&session).unwrap_or_default();
-        let path = format!("/v1/sessions/{session}/prompt");
-        let body = Some(prompt_body(&text, &images));
+        let call = calls::prompt(&SessionId::trusted(session.as_str()), &new_prompt(&text, &images));
         let tag = CallTag::Prompt(Box::new(SentPrompt { session, text, images }));
-        cx.effects.push(Effect::Call { tag, method: "POST", path, body, key: true });
+        cx.effects.push(Effect::keyed_call(tag, call));
         self.composer = input::area("");
         self.history = None;
     }
@@ -102,12 +106,13 @@ impl SessionPage {
         };
         self.files.follow(&self.composer, cx.shared.now);
         if let Some((query_id, query)) = self.files.due(cx.shared.now) {
-            cx.effects.push(Effect::get(CallTag::Files(query_id), files_path(&session, &query)));
+            let call = calls::session_files(&SessionId::trusted(session), &query, OFFERS_MAX);
+            cx.call(CallTag::Files(query_id), call);
         }
     }
 
     /// The files that the composer names were looked for.
-    pub(crate) fn on_files_reply(&mut self, query_id: u64, reply: Result<&Value, &str>) {
+    pub(crate) fn on_files_reply(&mut self, query_id: u64, reply: Result<Files, String>) {
         self.files.on_reply(query_id, reply);
     }
 
@@ -264,10 +269,10 @@ impl Draw<'_> {
                 .conversation
                 .as_ref()
                 .and_then(|conversation| shared.sessions.all.get(&conversation.session))
-                .map(|one| one.state.as_str())
+                .map(|one| one.state)
             {
                 _ if !shared.writing => "i: write to the agent",
-                Some("running" | "waiting") => "write a prompt: it will be queued",
+                Some(SessionState::Running | SessionState::Waiting) => "write a prompt: it will be queued",
                 _ => "write to the agent",
             };
             let ended_runtime = page.ended_runtime(shared).map(|name| match shared.writing {

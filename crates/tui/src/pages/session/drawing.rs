@@ -1,5 +1,6 @@
 //! The drawing of the open session, and the areas of its parts.
 
+use plexus_protocol::SessionState;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -14,7 +15,7 @@ use crate::pages::draw::{Draw, state_mark};
 use crate::pages::layout::{LOW, card_rect, detail_card_place, fits, has_panes, panes};
 use crate::pages::shared::{ConnectionView, Shared};
 use crate::sanitize;
-use crate::view_model::span;
+use crate::view_model::{QueuedItem, span};
 
 /// Most lines of the composer.
 const COMPOSER_MAX: usize = 8;
@@ -174,16 +175,18 @@ impl Draw<'_> {
         }
         let session = shared.sessions.all.get(&conversation.session);
         let mut y = rows.queue.y;
-        for (n, (_, text, by)) in session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate() {
+        for (n, QueuedItem { text, author, .. }) in
+            session.into_iter().flat_map(|session| session.queue.iter()).take(3).enumerate()
+        {
             if y + u16::try_from(offer_lines(shared, page)).unwrap_or(0) >= rows.composer.y {
                 break;
             }
-            let space = usize::from(rows.queue.width).saturating_sub(14 + by.chars().count().clamp(12, 60));
+            let space = usize::from(rows.queue.width).saturating_sub(14 + author.chars().count().clamp(12, 60));
             let text = sanitize::cut(text, space);
             let spans = vec![
                 Span::styled(format!("  waits {} ", n + 1), theme.warn),
                 Span::raw(text),
-                Span::styled(format!(" · {by}"), theme.dim),
+                Span::styled(format!(" · {author}"), theme.dim),
             ];
             self.put(rows.queue.x, y, spans, rows.queue.width);
             y += 1;
@@ -219,11 +222,12 @@ impl Draw<'_> {
                 left.push(Span::styled(sanitize::cut(&session.cwd, 40), theme.dim));
             }
             let took = match conversation.status.running {
-                Some(at) if at > 0 && session.state != "idle" => format!(" {}", span(shared.now - at)),
+                Some(at) if at > 0 && session.state != SessionState::Idle => format!(" {}", span(shared.now - at)),
                 _ => String::new(),
             };
-            say(format!("{}{took}", session.state), style);
-            let doing = shared.sessions.doing.get(&session.id).filter(|_| width > 90 && session.state == "running");
+            say(format!("{}{took}", session.state.as_str()), style);
+            let doing =
+                shared.sessions.doing.get(&session.id).filter(|_| width > 90 && session.state == SessionState::Running);
             say(doing.map(|doing| sanitize::cut(doing, 30)).unwrap_or_default(), theme.dim);
         } else {
             left.push(Span::styled(sanitize::line(&conversation.session, 40), theme.dim));

@@ -1,10 +1,12 @@
 //! Surfaces on the session's page: the frame, which the agent cannot write to, and the line that names the pinned ones.
 
+use plexus_client::calls;
+use plexus_protocol::SessionId;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 use ratatui::widgets::{Block, Clear, Widget as _};
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::SessionPage;
 use crate::conversation::Conversation;
@@ -65,8 +67,8 @@ impl SessionPage {
             (conversation.live && conversation.surfaces.read_again()).then(|| conversation.session.clone())
         });
         if let Some(session) = read.flatten() {
-            let path = format!("/v1/sessions/{session}/surfaces");
-            cx.effects.push(Effect::get(CallTag::Surfaces(session), path));
+            let call = calls::surfaces(&SessionId::trusted(session.as_str()));
+            cx.call(CallTag::Surfaces(session), call);
         }
     }
 
@@ -98,14 +100,13 @@ impl SessionPage {
             SurfaceStep::Close => conversation.surfaces.close(),
             SurfaceStep::Next => conversation.surfaces.step(true, cx.shared.now),
             SurfaceStep::Previous => conversation.surfaces.step(false, cx.shared.now),
-            SurfaceStep::Press(body) => {
+            SurfaceStep::Press(action) => {
                 let session = conversation.session.clone();
                 let Some(surface) = conversation.surfaces.open().map(|surface| surface.name().to_owned()) else {
                     return true;
                 };
-                let path = format!("/v1/sessions/{session}/surfaces/{surface}/action");
-                let tag = CallTag::Action { session, surface };
-                cx.effects.push(Effect::Call { tag, method: "POST", path, body: Some(body), key: true });
+                let call = calls::press_surface(&SessionId::trusted(session.as_str()), &surface, &action);
+                cx.effects.push(Effect::keyed_call(CallTag::Action { session, surface }, call));
             }
             SurfaceStep::Copy(url) => {
                 cx.shared.say(&format!("copied: {url}"), false);
@@ -148,7 +149,7 @@ impl SessionPage {
     }
 
     /// The surfaces were read again.
-    pub(crate) fn on_surfaces(&mut self, session: &str, list: Option<&Value>) {
+    pub(crate) fn on_surfaces(&mut self, session: &str, list: Option<&[Box<RawValue>]>) {
         let Some(conversation) = self.conversation.as_mut().filter(|one| one.session == session) else {
             return;
         };
