@@ -285,7 +285,7 @@ impl Form {
             // All questions are optional and unanswered: the gateway takes that for no answer.
             return FormStep::Wrong("nothing is chosen; press d to skip".into());
         }
-        FormStep::Send(answers.into())
+        FormStep::Send(answers)
     }
 
     /// A short description of the keys here.

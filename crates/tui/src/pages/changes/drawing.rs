@@ -461,7 +461,7 @@ impl Draw<'_> {
             None => Some(("The whole session".to_owned(), String::new())),
             Some(n) => runs.get(n).map(|run| {
                 let prompt = if run.prompt.is_empty() { "a run" } else { &run.prompt };
-                let files = counted(usize::try_from(run.files).unwrap_or(usize::MAX), "file");
+                let files = counted(run.files, "file");
                 (format!("{} {prompt}", clock(run.at)), files)
             }),
         };
