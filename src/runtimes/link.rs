@@ -219,8 +219,8 @@ impl LinkHub {
         let Ok(event) = serde_json::from_slice::<&RawValue>(&event) else { return };
         let started = self.watched(hello.pid, agent.name);
         let (waits, connection) = (hello.role != HelperRole::Event, self.0.connections.fetch_add(1, Ordering::Relaxed));
-        let said = Some(HelperMessage { hello, event });
-        let frame = LinkFrame { connection, started, said, ended: None };
+        let message = Some(HelperMessage { hello, event });
+        let frame = LinkFrame { connection, started, message, ended: None };
         let Ok(frame) = serde_json::to_vec(&frame) else { return };
         let message = Message { content: Content::Frame(frame.into()), _room: Some(room) };
         if !waits {
@@ -235,7 +235,7 @@ impl LinkHub {
             // Where nobody takes what helpers say, the terminal goes on alone.
             let decided = if sent { Some(decided) } else { None };
             if hub.wait(stream, connection, decided).await.is_none() {
-                let closed = LinkFrame { connection, started, said: None, ended: None };
+                let closed = LinkFrame { connection, started, message: None, ended: None };
                 hub.tell(agent.name, &closed).await;
             }
             drop(permit);
@@ -317,7 +317,7 @@ impl LinkHub {
         self.0.tunnels.lock().remove(&connection);
         // Those who wait for a reply are told that none comes.
         tunnel.replies.lock().clear();
-        self.tell(agent.name, &LinkFrame { connection, started, said: None, ended: None }).await;
+        self.tell(agent.name, &LinkFrame { connection, started, message: None, ended: None }).await;
     }
 
     /// Takes a line of a tunnel; `None` if it is none. Waits until there is room.
@@ -333,8 +333,8 @@ impl LinkHub {
         let TunnelLine { event, reply } = serde_json::from_slice(line).ok()?;
         let content = match (event, reply) {
             (Some(event), _) => {
-                let said = Some(HelperMessage { hello: hello.clone(), event });
-                let frame = serde_json::to_vec(&LinkFrame { connection, started, said, ended: None }).ok()?;
+                let message = Some(HelperMessage { hello: hello.clone(), event });
+                let frame = serde_json::to_vec(&LinkFrame { connection, started, message, ended: None }).ok()?;
                 Content::Frame(frame.into())
             }
             (None, Some(TunnelReply { id, status, body, error })) => {
@@ -403,7 +403,7 @@ impl LinkHub {
                 alive
             });
             for (pid, agent) in ended {
-                self.tell(agent, &LinkFrame { connection: 0, started: 0, said: None, ended: Some(pid) }).await;
+                self.tell(agent, &LinkFrame { connection: 0, started: 0, message: None, ended: Some(pid) }).await;
             }
         }
     }

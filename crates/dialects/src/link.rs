@@ -95,8 +95,8 @@ pub struct LinkFrame<'a> {
     #[serde(default)]
     pub started: u64,
     /// The helper and its message, if this is one.
-    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
-    pub said: Option<HelperMessage<'a>>,
+    #[serde(rename = "said", default, borrow, skip_serializing_if = "Option::is_none")]
+    pub message: Option<HelperMessage<'a>>,
     /// A process that has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u32>,

@@ -101,16 +101,16 @@ impl Rig {
             }
             self.sent.push(sent);
         }
-        for said in &out.events {
-            if let RuntimeEvent::Event { draft, .. } = said {
+        for event in &out.events {
+            if let RuntimeEvent::Event { draft, .. } = event {
                 assert!(json(&draft.body).is_object(), "{draft:?}");
                 assert!(!draft.body.iter().any(|b| matches!(b, b'\r' | b'\n')), "one line: {draft:?}");
             }
         }
-        for said in out.events {
-            match said {
+        for event in out.events {
+            match event {
                 RuntimeEvent::Checkpoint { state, .. } => self.checkpoint = Some(state),
-                said => self.events.push(said),
+                event => self.events.push(event),
             }
         }
         self.fetches.extend(out.fetches);
@@ -196,15 +196,15 @@ impl Rig {
     }
 
     /// The events since the last call.
-    pub fn said(&mut self) -> Vec<RuntimeEvent> {
+    pub fn take_events(&mut self) -> Vec<RuntimeEvent> {
         std::mem::take(&mut self.events)
     }
 
     /// The only event since the last call.
     pub fn one(&mut self) -> RuntimeEvent {
-        let mut said = self.said();
-        assert_eq!(said.len(), 1, "{said:?}");
-        said.remove(0)
+        let mut event = self.take_events();
+        assert_eq!(event.len(), 1, "{event:?}");
+        event.remove(0)
     }
 
     /// The only event since the last call, which is one of a session's log.

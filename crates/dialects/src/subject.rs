@@ -181,13 +181,13 @@ pub(super) fn command(raw: &RawValue) -> Option<RequestSubject> {
     if let ([], [lines]) = (commands.as_slice(), fields.all(&LISTS).as_slice()) {
         let lines = strings(lines).filter(|lines| !lines.iter().any(|line| line.trim().is_empty()))?;
         let alone = fields.all(&PATHS).is_empty() && fields.all(&ARGUMENTS).is_empty();
-        let said = alone && !lines.is_empty();
-        return said.then_some(RequestSubject::Command { argv: vec![lines.join("\n")], cwd });
+        let first_command = alone && !lines.is_empty();
+        return first_command.then_some(RequestSubject::Command { argv: vec![lines.join("\n")], cwd });
     }
     // A list beside the command may only repeat it, as Copilot's does.
     let again = |list: &RawValue| {
-        let said = commands.first().and_then(|first| string(first));
-        matches!((strings(list).as_deref(), said), (Some([one]), Some(said)) if *one == said)
+        let first_command = commands.first().and_then(|first| string(first));
+        matches!((strings(list).as_deref(), first_command), (Some([one]), Some(first_command)) if *one == first_command)
     };
     if !fields.all(&LISTS).into_iter().all(again) {
         return None;

@@ -51,7 +51,7 @@ pub(crate) fn reply_with_part(rig: &mut Rig, fetch: &HttpRequest, part: &Transcr
 
 /// The events since the last call, in a few words each.
 pub(crate) fn words(rig: &mut Rig) -> Vec<String> {
-    rig.said().into_iter().filter_map(word).collect()
+    rig.take_events().into_iter().filter_map(word).collect()
 }
 
 fn word(event: RuntimeEvent) -> Option<String> {

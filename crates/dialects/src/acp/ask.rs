@@ -51,7 +51,8 @@ pub(super) struct CommandRun {
 #[derive(Serialize, Deserialize)]
 pub(super) struct PermissionDetails {
     tool: Option<String>,
-    said: ToolCallState,
+    #[serde(rename = "said")]
+    details: ToolCallState,
     #[serde(serialize_with = "brief")]
     params: Box<RawValue>,
 }
@@ -206,15 +207,15 @@ impl Acp {
         let key = self.key(id.get());
         let read = params.and_then(|params| Some((params, object::<Permission<'_>>(params)?)));
         let parts = read.and_then(|(params, asked)| {
-            let said = ToolCallState::of(frame, asked.tool_call)?;
+            let details = ToolCallState::of(frame, asked.tool_call)?;
             // They are saved whole with the request.
             let options: usize = asked.options.iter().map(|option| option.get().len()).sum();
             if options > SAVED_MAX {
                 return None;
             }
-            Some((params, offers(&asked.options)?, said, asked))
+            Some((params, offers(&asked.options)?, details, asked))
         });
-        let Some((params, options, said, asked)) = parts else {
+        let Some((params, options, details, asked)) = parts else {
             let native = self.named(params);
             self.raw(frame, native, "a permission request that could not be parsed: answered `cancelled`", out);
             return out.frames.push(cancelled(key.id()));
@@ -226,11 +227,11 @@ impl Acp {
             RequestSlot::Full => return self.held.push(Some(native), key.id(), frame),
         }
         let tool = reading::id_of(asked.tool_call).or_else(|| self.unnamed(&native));
-        if let Some((decision, recorded)) = self.own_tool_allowed(&native, (&said, tool.as_deref()), &options) {
+        if let Some((decision, recorded)) = self.own_tool_allowed(&native, (&details, tool.as_deref()), &options) {
             let offered: Vec<String> = options.iter().map(|offer| offer.id.clone()).collect();
             out.frames.push(permitted(&key, &offered, &decision));
             let mention = tool.as_ref().filter(|id| self.see(&native, id));
-            let mention = mention.map(|id| first_mention(frame, asked.tool_call, id, said.title.is_some()));
+            let mention = mention.map(|id| first_mention(frame, asked.tool_call, id, details.title.is_some()));
             let native = Some(native);
             let events = mention.into_iter().chain(recorded);
             return out.events.extend(events.map(|draft| RuntimeEvent::Event { native: native.clone(), draft }));
@@ -238,9 +239,9 @@ impl Acp {
         let first_mention = tool
             .as_ref()
             .filter(|id| self.see(&native, id))
-            .map(|id| first_mention(frame, asked.tool_call, id, said.title.is_some()));
+            .map(|id| first_mention(frame, asked.tool_call, id, details.title.is_some()));
         let offered = options.iter().map(|offer| offer.id.clone()).collect();
-        let question = PermissionDetails { tool, said, params: jsonrpc::owned(params) };
+        let question = PermissionDetails { tool, details, params: jsonrpc::owned(params) };
         let mut ask = self.put_together(&key, &native, &question, frame);
         (ask.first_mention, ask.options) = (first_mention, options);
         self.asks
@@ -250,7 +251,7 @@ impl Acp {
 
     /// The tool call of a permission request that names none: a plan that waits, or the only one in progress.
     fn unnamed(&self, native: &NativeId) -> Option<String> {
-        let plan = self.known.latest(native).find(|(_, told)| reading::is_plan(told, self.agent.as_deref()));
+        let plan = self.known.latest(native).find(|(_, call)| reading::is_plan(call, self.agent.as_deref()));
         let mut all = self.known.latest(native);
         let only = all.next().filter(|_| all.next().is_none());
         plan.or(only).map(|(id, _)| id.to_owned())
@@ -265,12 +266,12 @@ impl Acp {
         frame: &Bytes,
     ) -> AgentRequest {
         let announced = wait.tool.as_ref().and_then(|id| self.known.get(native, id));
-        let told = announced.map_or_else(|| wait.said.clone(), |announced| announced.with(&wait.said));
-        let title = told.title.as_ref().and_then(|title| Some(string(title.raw()?)?.into_owned()));
+        let call = announced.map_or_else(|| wait.details.clone(), |announced| announced.with(&wait.details));
+        let title = call.title.as_ref().and_then(|title| Some(string(title.raw()?)?.into_owned()));
         let title = title.unwrap_or_else(|| "The agent asks for permission".into());
         let mut ask = question(key, RequestType::Permission, &title, &wait.params, frame.clone());
-        ask.subject = reading::about(announced, &told, self.agent.as_deref());
-        ask.message = reading::message(&told);
+        ask.subject = reading::about(announced, &call, self.agent.as_deref());
+        ask.message = reading::message(&call);
         ask.editable = object::<Asking<'_>>(&wait.params)
             .and_then(|asked| object::<Meta>(asked.meta?))
             .map(|meta| meta.plexus.editable);

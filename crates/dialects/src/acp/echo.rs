@@ -144,11 +144,11 @@ mod tests {
 
     fn says(rig: &mut Rig, text: &str) -> Vec<Value> {
         rig.feed(chunk(&json!({ "type": "text", "text": text }), &json!({})));
-        let told = |said: RuntimeEvent| match said {
+        let told = |event: RuntimeEvent| match event {
             RuntimeEvent::Event { draft, .. } => serde_json::from_slice(&draft.body).unwrap(),
             other => panic!("{other:?}"),
         };
-        rig.said().into_iter().map(told).collect()
+        rig.take_events().into_iter().map(told).collect()
     }
 
     /// A session, and a prompt under way in it as request 2.
@@ -158,7 +158,7 @@ mod tests {
         rig.open(1);
         rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
         rig.prompt(7, "s", text);
-        rig.said();
+        rig.take_events();
         rig.sent();
         rig
     }
@@ -174,9 +174,9 @@ mod tests {
                 assert!(says(&mut rig, piece).is_empty(), "{piece:?} of {pieces:?}");
             }
             rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
-            rig.said();
+            rig.take_events();
             rig.prompt(8, "s", "and now");
-            rig.said();
+            rig.take_events();
             assert!(says(&mut rig, "and now").is_empty());
         }
         // Longer than what is compared.
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!((&body["messageId"], &body["content"]["data"]), (&json!("m"), &json!("AA==")));
         // With no prompt under way it is somebody else's, as it stands.
         rig.feed(r#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
-        rig.said();
+        rig.take_events();
         let told = says(&mut rig, "x");
         assert!(told.len() == 1 && told[0].get("messageId").is_none(), "{told:?}");
     }

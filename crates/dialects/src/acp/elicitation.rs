@@ -280,7 +280,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
         .into_iter()
         .map(|field| {
             let paired = fields.iter().any(|other| choice_of(other).is_some_and(|choice| choice.name == field.name));
-            let said = field.description.as_deref().or(message.filter(|_| only));
+            let message_text = field.description.as_deref().or(message.filter(|_| only));
             let options = match &field.sort {
                 FieldType::Truth => vec![truth("true", "Yes"), truth("false", "No")],
                 FieldType::One(items) | FieldType::Several { items, .. } => items.iter().map(option).collect(),
@@ -288,8 +288,8 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
             };
             Question {
                 id: field.name.clone(),
-                header: said.and(Some(field.label().to_owned())),
-                text: said.unwrap_or(field.label()).to_owned(),
+                header: message_text.and(Some(field.label().to_owned())),
+                text: message_text.unwrap_or(field.label()).to_owned(),
                 multiple: matches!(field.sort, FieldType::Several { .. }),
                 free_text: paired || options.is_empty(),
                 // Of a choice and its free text one is needed: without either the agent would ask again.
@@ -306,7 +306,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
 /// The content of the answers to the questions, which were checked against the questions before.
 fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<String, Value>, String> {
     let mut content = serde_json::Map::new();
-    for (name, said) in answers {
+    for (name, message_text) in answers {
         let Some(field) = fields.iter().find(|field| field.name == *name) else {
             return Err(format!("there is no field {name:?}"));
         };
@@ -314,7 +314,7 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
             FieldType::One(items) | FieldType::Several { items, .. } => items.iter().any(|item| item.id == *words),
             _ => true,
         };
-        let (chosen, own): (Vec<&String>, Vec<&String>) = said.iter().partition(|words| offered(words));
+        let (chosen, own): (Vec<&String>, Vec<&String>) = message_text.iter().partition(|words| offered(words));
         if let Some(words) = own.first() {
             content.insert(format!("{name}{OWN_WORDS}"), words.as_str().into());
         }
@@ -415,7 +415,7 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
     let (message, url, schema) =
         read.map_or((None, None, None), |read| (read.message, read.url, read.requested_schema));
     let message = message.filter(|text| !text.is_empty());
-    let said = message.clone().unwrap_or_default();
+    let message_text = message.clone().unwrap_or_default();
     let mut ask =
         AgentRequest::new(key.clone(), RequestType::Elicitation, "The agent asks", jsonrpc::owned(params), native);
     let describe = |field: &Field| {
@@ -438,7 +438,7 @@ pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native
             }
         },
     };
-    let words = format!("{said}\n{text}").trim().to_owned();
+    let words = format!("{message_text}\n{text}").trim().to_owned();
     ask.subject = match wanted {
         ElicitationForm::Form(fields) if fields.len() > 1 => {
             RequestSubject::Questions { questions: questions(fields, message.as_deref()), words }

@@ -12,7 +12,7 @@ fn session() -> Rig {
     rig.feed(r#"{"id":0,"result":{"protocolVersion":1}}"#);
     rig.open(1);
     rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
-    rig.said();
+    rig.take_events();
     rig.sent();
     rig
 }
@@ -255,8 +255,11 @@ fn acp_elicitation_without_a_session_goes_to_the_session_of_its_request() {
     rig.prompt(7, "s", "hi");
     rig.sent();
     rig.feed(page(2));
-    let said = rig.one();
-    assert!(matches!(&said, RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "s"), "{said:?}");
+    let events = rig.one();
+    assert!(
+        matches!(&events, RuntimeEvent::Asked { native: Some(native), .. } if native.as_str() == "s"),
+        "{events:?}"
+    );
     // While signing in, before any session: nobody would see it.
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(page(0));
@@ -276,7 +279,7 @@ fn acp_elicitation_choice_with_free_text_is_one_question() {
         let words = words.iter().map(ToString::to_string).collect();
         Decision::Answers([("question_0".to_owned(), words)].into())
     };
-    for (said, content) in [
+    for (events, content) in [
         (answers(&["Blue"]), j!({ "question_0": "Blue" })),
         (answers(&["teal"]), j!({ "question_0_custom": "teal" })),
         (text(r#"{"question_0":"Red"}"#), j!({ "question_0": "Red" })),
@@ -289,7 +292,7 @@ fn acp_elicitation_choice_with_free_text_is_one_question() {
         assert_eq!((question.id.as_str(), question.free_text, question.optional), ("question_0", true, false));
         let labels: Vec<_> = question.options.iter().map(|option| option.label.as_str()).collect();
         assert_eq!(labels, ["Red", "Blue"]);
-        rig.answer("5", said);
+        rig.answer("5", events);
         assert_eq!(rig.sent()[0]["result"], j!({ "action": "accept", "content": content }));
     }
     let mut rig = session();

@@ -480,8 +480,8 @@ impl Acp {
                 self.follow(&native, &id, over);
                 if over || replayed {
                     self.known.over(&native, &id);
-                } else if let Some(said) = ToolCallState::of(frame, update) {
-                    news = Some((native.clone(), id.to_string(), said));
+                } else if let Some(update) = ToolCallState::of(frame, update) {
+                    news = Some((native.clone(), id.to_string(), update));
                 }
                 tool = Some(ToolCallRef::new(id.into_owned(), over));
             }
@@ -512,8 +512,8 @@ impl Acp {
         };
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         out.events.extend(spent.map(|report| RuntimeEvent::Spent { native, report }));
-        if let Some((native, tool, said)) = news {
-            self.known.record(&native, &tool, said);
+        if let Some((native, tool, update)) = news {
+            self.known.record(&native, &tool, update);
             self.asks_again(frame, &native, &tool, out);
         }
     }

@@ -128,10 +128,10 @@ impl Acp {
         &mut self,
         wish: PendingOpen,
         native: &NativeId,
-        (ticks, told): (u32, &'static str),
+        (ticks, message): (u32, &'static str),
         out: &mut Outbox,
     ) {
-        let why = format!("{told}: this one will be opened in {ticks} seconds");
+        let why = format!("{message}: this one will be opened in {ticks} seconds");
         let draft = trouble("opening_waits", &why, None);
         out.events.push(RuntimeEvent::Event { native: Some(native.clone()), draft });
         self.waiting.push(DeferredLoad { wish, ticks: ticks + 1 });
@@ -313,8 +313,8 @@ impl Acp {
                 self.prompt(ticket, native, content, out);
             }
         }
-        let told = |past: &PastReplay| past.quiet.is_some_and(|(quiet, most)| quiet.min(most) > 0);
-        if !self.waiting.is_empty() || self.past.values().any(told) {
+        let message = |past: &PastReplay| past.quiet.is_some_and(|(quiet, most)| quiet.min(most) > 0);
+        if !self.waiting.is_empty() || self.past.values().any(message) {
             out.wake_after = Some(TICK);
         }
     }

@@ -92,12 +92,12 @@ fn acp_open_resumes_by_the_method_that_the_agent_has() {
         let (native, how, drafts) = opened(&mut rig);
         let want = if new { ("n", OpenedAs::New) } else { ("s", OpenedAs::Resumed) };
         assert_eq!((native.as_str(), how), want, "{can} {known}");
-        let told = match (new, known, method) {
+        let reports = match (new, known, method) {
             (true, ..) => vec![j!("not_resumed")],
             (_, false, "session/resume") => vec![j!("past_unknown")],
             _ => vec![],
         };
-        assert_eq!(codes(&drafts), told, "{can} {known}");
+        assert_eq!(codes(&drafts), reports, "{can} {known}");
     }
 }
 
@@ -120,7 +120,7 @@ fn acp_open_never_replaces_an_unknown_conversation_by_a_new_one() {
 fn acp_open_replaces_a_lost_known_conversation_and_says_so() {
     let mut rig = loading(true);
     rig.feed(r#"{"id":1,"error":{"code":-32603,"message":"Invalid session identifier"}}"#);
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     assert_eq!(rig.sent()[0]["method"], "session/new");
     rig.feed(r#"{"id":2,"result":{"sessionId":"n"}}"#);
     let (native, how, drafts) = opened(&mut rig);
@@ -150,9 +150,9 @@ fn acp_replay_of_a_known_past_is_left_out_but_not_the_current_settings() {
         rig.feed(update(kind.as_str(), ""));
     }
     let kept: Vec<_> = rig
-        .said()
+        .take_events()
         .iter()
-        .map(|said| match said {
+        .map(|event| match event {
             RuntimeEvent::Event { draft, .. } => draft.kind,
             other => panic!("{other:?}"),
         })
@@ -203,8 +203,8 @@ fn acp_replay_after_the_reply_is_no_part_of_the_run() {
         assert_eq!(rig.dialect.prompts(), [Ticket(7)]);
         for _ in 0..3 {
             rig.feed(update("agent_message_chunk", ""));
-            let said = rig.said();
-            assert_eq!(said.len(), usize::from(!known));
+            let events = rig.take_events();
+            assert_eq!(events.len(), usize::from(!known));
             rig.wake();
             assert!(rig.sent().is_empty(), "it replayed a moment ago");
         }
@@ -228,7 +228,7 @@ fn acp_replay_that_comes_late_is_waited_for() {
     rig.wake();
     assert_eq!(rig.wakes, woken + 1, "it is quiet: no more to wait for");
     rig.feed(update("plan", ""));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig.prompt(7, "s", "hi");
     assert!(rig.sent().is_empty() && rig.wakes == woken + 2);
     rig.wake();
@@ -302,7 +302,7 @@ fn acp_quirk_gemini_replay_is_waited_for_after_the_response() {
     let loaded = |before: bool| {
         let mut rig = ready("gemini-cli", json(LOAD.as_bytes()));
         open(&mut rig, true);
-        rig.said();
+        rig.take_events();
         while rig.sent.is_empty() {
             rig.wake();
         }
@@ -329,7 +329,7 @@ fn acp_quirk_gemini_replay_is_waited_for_after_the_response() {
     }
     assert!(rig.sent().is_empty(), "the replay has yet to begin");
     rig.feed(update("agent_message_chunk", ""));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     assert_eq!(held(&mut rig), 2, "it began, and is quiet");
     assert_eq!(held(&mut loaded(false)), 20, "no replay comes");
     assert_eq!(held(&mut loaded(true)), 2, "it began before the response");
@@ -353,7 +353,7 @@ fn acp_open_signs_in_before_it_resumes() {
     let methods = j!([{ "id": "env", "name": "E", "type": "env_var" }]);
     let result = j!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": true }, "authMethods": methods });
     rig.feed(j!({ "id": 0, "result": result }).to_string());
-    rig.said();
+    rig.take_events();
     open(&mut rig, true);
     rig.sent();
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"sign in"}}"#);
@@ -368,7 +368,7 @@ fn acp_lost_connection_ends_what_waited_on_it() {
     let mut rig = ready("a", j!({}));
     rig.open(1);
     rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
-    rig.said();
+    rig.take_events();
     rig.prompt(7, "s", "hi");
     rig.open(8);
     rig.call("s", "_x", None);
@@ -379,11 +379,13 @@ fn acp_lost_connection_ends_what_waited_on_it() {
     rig.ask();
     rig.sent();
     rig.lose();
-    let said = rig.said();
-    assert!(matches!(&said[0], RuntimeEvent::Ended { ticket: Ticket(7), end, .. } if end.status == RunStatus::Error));
-    assert!(matches!(&said[1], RuntimeEvent::NotOpened { ticket: Ticket(8), error } if error.message.contains("gone")));
-    assert!(matches!(&said[2], RuntimeEvent::Replied { ticket: Ticket(99), reply: Err(_) }));
-    assert!(matches!(&said[3], RuntimeEvent::TakenBack { native: Some(_), key, .. } if key.id() == "5"));
+    let events = rig.take_events();
+    assert!(matches!(&events[0], RuntimeEvent::Ended { ticket: Ticket(7), end, .. } if end.status == RunStatus::Error));
+    assert!(
+        matches!(&events[1], RuntimeEvent::NotOpened { ticket: Ticket(8), error } if error.message.contains("gone"))
+    );
+    assert!(matches!(&events[2], RuntimeEvent::Replied { ticket: Ticket(99), reply: Err(_) }));
+    assert!(matches!(&events[3], RuntimeEvent::TakenBack { native: Some(_), key, .. } if key.id() == "5"));
     assert!(rig.dialect.asks().is_empty() && rig.dialect.prompts().is_empty());
     rig.prompt(9, "s", "hi");
     assert_eq!(rig.end().0, 9, "not sent into the void");
@@ -396,19 +398,19 @@ fn acp_lost_connection_is_followed_by_reopened_sessions() {
         let mut rig = ready("a", json(can.as_bytes()));
         rig.open(1);
         rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
-        rig.said();
+        rig.take_events();
         rig.sent();
         rig.lose();
-        assert!(rig.said().is_empty());
+        assert!(rig.take_events().is_empty());
         rig.connect();
         assert_eq!(rig.sent()[0]["id"], 2, "old replies are for nobody");
         let result = j!({ "protocolVersion": 1, "agentCapabilities": json(can.as_bytes()) });
         rig.feed(j!({ "id": 2, "result": result }).to_string());
-        let said = rig.said();
-        assert!(matches!(&said[0], RuntimeEvent::Ready { .. }));
+        let events = rig.take_events();
+        assert!(matches!(&events[0], RuntimeEvent::Ready { .. }));
         let Some(method) = method else {
             assert!(
-                matches!(&said[1], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_lost")
+                matches!(&events[1], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_lost")
             );
             continue;
         };
@@ -418,7 +420,7 @@ fn acp_lost_connection_is_followed_by_reopened_sessions() {
         assert_eq!(rig.event().kind, Kind::CurrentModeUpdate);
         // A replay is of what is known.
         rig.feed(update("agent_message_chunk", ""));
-        assert_eq!(rig.said().len(), usize::from(method == "session/resume"));
+        assert_eq!(rig.take_events().len(), usize::from(method == "session/resume"));
     }
 }
 
@@ -428,12 +430,12 @@ fn can(rig: &Rig) -> Vec<&'static str> {
 
 #[test]
 fn acp_capabilities_come_from_the_handshake_and_from_sessions() {
-    let said = j!({
+    let events = j!({
         "loadSession": true, "sessionCapabilities": { "list": {}, "fork": false }, "auth": { "logout": {} },
         "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
         "mcpCapabilities": { "http": true }, "_meta": { "plexus": { "edits": true } },
     });
-    let mut rig = ready("a", said);
+    let mut rig = ready("a", events);
     let known = ["load", "list", "logout", "cancel", "requests", "edits", "images", "embedded_context", "mcp_http"];
     assert_eq!(can(&rig), known);
     assert_eq!(can(&ready("a", j!({}))), ["cancel", "requests"]);
@@ -513,18 +515,18 @@ fn acp_quirk_calls_of_the_gateways_own_tools_are_allowed() {
         ("another", j!({ "toolCallId": "x", "_meta": { "serverId": "plexus_k3f9" } }), &plain, None),
     ] {
         let (mut rig, _) = with_servers(agent);
-        let told = j!({ "sessionUpdate": "tool_call", "toolCallId": "announced", "title": "t", "_meta": { "serverId": "plexus_k3f9" } });
-        let told = j!({ "method": "session/update", "params": { "sessionId": "s", "update": told } });
-        rig.feed(told.to_string());
-        rig.said();
+        let reports = j!({ "sessionUpdate": "tool_call", "toolCallId": "announced", "title": "t", "_meta": { "serverId": "plexus_k3f9" } });
+        let reports = j!({ "method": "session/update", "params": { "sessionId": "s", "update": reports } });
+        rig.feed(reports.to_string());
+        rig.take_events();
         let params = j!({ "sessionId": "s", "toolCall": call, "options": options });
         rig.feed(j!({ "id": 9, "method": "session/request_permission", "params": params }).to_string());
-        let (said, sent) = (rig.said(), rig.sent());
+        let (events, sent) = (rig.take_events(), rig.sent());
         match allowed {
             Some(option) => {
                 let outcome = j!({ "outcome": "selected", "optionId": option });
                 assert_eq!(sent[0]["result"]["outcome"], outcome, "{agent} {call}");
-                let bodies = said.iter().map(|said| match said {
+                let bodies = events.iter().map(|event| match event {
                     RuntimeEvent::Event { draft, .. } => String::from_utf8_lossy(&draft.body).into_owned(),
                     other => panic!("{agent} {call}: {other:?}"),
                 });
@@ -532,7 +534,7 @@ fn acp_quirk_calls_of_the_gateways_own_tools_are_allowed() {
             }
             None => {
                 assert!(sent.is_empty(), "{agent} {call}: {sent:?}");
-                let asked = said.iter().any(|said| matches!(said, RuntimeEvent::Asked { .. }));
+                let asked = events.iter().any(|event| matches!(event, RuntimeEvent::Asked { .. }));
                 assert!(asked, "{agent} {call}: people are asked");
             }
         }

@@ -28,14 +28,14 @@ impl Acp {
     pub(super) fn own_tool_allowed(
         &self,
         native: &NativeId,
-        (said, tool): (&ToolCallState, Option<&str>),
+        (update, tool): (&ToolCallState, Option<&str>),
         options: &[Offer],
     ) -> Option<(Decision, Option<EventDraft>)> {
         let field = quirks::server_field(self.agent.as_deref())?;
         let is_own = match field {
             ServerField::MetaServerId => {
-                let announced = tool.and_then(|id| self.known.get(native, id)).and_then(|told| told.server.as_deref());
-                let server = said.server.as_deref().or(announced)?;
+                let announced = tool.and_then(|id| self.known.get(native, id)).and_then(|call| call.server.as_deref());
+                let server = update.server.as_deref().or(announced)?;
                 self.own_servers(native).any(|own| own == server)
             }
             ServerField::CallIdPrefix { option } => {

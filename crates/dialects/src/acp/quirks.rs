@@ -58,7 +58,7 @@ pub(super) enum Treatment {
         /// The time to wait, in seconds.
         ticks: u32,
         /// The message for people meanwhile.
-        told: &'static str,
+        message: &'static str,
     },
     /// Waits for the beginning of a replay that comes after the response, in seconds at most.
     ReplaysLate { ticks: u32 },
@@ -133,7 +133,7 @@ quirks! {
         what: "empties a conversation that is loaded in the minute of the wall clock in which it was made",
         why: "making and loading write to the same file, which is named after that minute; there is no clock here, and no knowing when it was made, so a whole minute is waited, and some for clocks and the first tick",
         test: "acp_quirk_gemini_loads_no_conversation_in_the_minute_of_its_creation",
-        then: Treatment::LoadLater { ticks: 65, told: "Gemini CLI loses a conversation that is reopened within the \
+        then: Treatment::LoadLater { ticks: 65, message: "Gemini CLI loses a conversation that is reopened within the \
             minute in which it was created" }
     }
     {
@@ -302,9 +302,9 @@ pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandFie
 
 /// Time that a load waits for an agent that would lose the conversation, in seconds, and what people are shown.
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
-    of(agent).find_map(
-        |quirk| if let Treatment::LoadLater { ticks, told } = quirk.then { Some((ticks, told)) } else { None },
-    )
+    of(agent).find_map(|quirk| {
+        if let Treatment::LoadLater { ticks, message } = quirk.then { Some((ticks, message)) } else { None }
+    })
 }
 
 /// Time that the beginning of a replay is waited for after the response to a load, in seconds, if the agent replays only then.

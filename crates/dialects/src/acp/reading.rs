@@ -42,8 +42,8 @@ struct Resource {
 }
 
 /// The blocks of `content`; `None` if one of them cannot be read.
-fn blocks(told: &ToolCallState) -> Option<Vec<Block>> {
-    let Some(content) = &told.content else { return Some(Vec::new()) };
+fn blocks(call: &ToolCallState) -> Option<Vec<Block>> {
+    let Some(content) = &call.content else { return Some(Vec::new()) };
     let all: Vec<&RawValue> = serde_json::from_str(content.raw()?.get()).ok()?;
     all.into_iter().map(block).collect()
 }
@@ -80,21 +80,21 @@ fn word(part: Option<&super::tool_calls::RawPart>) -> Option<String> {
 }
 
 /// The words of the agent around a request: the text of its content.
-pub(super) fn message(told: &ToolCallState) -> Option<String> {
-    let blocks = blocks(told)?;
+pub(super) fn message(call: &ToolCallState) -> Option<String> {
+    let blocks = blocks(call)?;
     Some(texts(&blocks).collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
 }
 
 /// Returns the effect of a tool call. `announced` is what was known before the request, `told` includes the request; `agent` is its name.
-pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, agent: Option<&str>) -> RequestSubject {
-    let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&told.json()) };
-    if told.lost() || announced.is_some_and(ToolCallState::lost) {
+pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, agent: Option<&str>) -> RequestSubject {
+    let unreadable = |why| RequestSubject::Unreadable { why, raw: pretty(&call.json()) };
+    if call.lost() || announced.is_some_and(ToolCallState::lost) {
         return unreadable("a part of it was too long to be kept over the restart of the gateway");
     }
-    let Some(blocks) = blocks(told) else { return unreadable("a part of it has an unknown form") };
-    let (kind, title) = (word(told.kind.as_ref()), word(told.title.as_ref()));
+    let Some(blocks) = blocks(call) else { return unreadable("a part of it has an unknown form") };
+    let (kind, title) = (word(call.kind.as_ref()), word(call.title.as_ref()));
     let executes = kind.as_deref() == Some("execute");
-    let input = told.input.as_ref().and_then(|input| input.raw());
+    let input = call.input.as_ref().and_then(|input| input.raw());
     let edits: Vec<_> = blocks
         .iter()
         .filter_map(|block| match block {
@@ -121,7 +121,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
             // An input that cannot be read is not replaced by words.
             _ if input.is_some_and(|input| input.get().starts_with('{') && subject::may_run(input)) => None,
             CommandField::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
-                .or_else(|| announced.and_then(|told| before(told, executes))),
+                .or_else(|| announced.and_then(|call| before(call, executes))),
             CommandField::Title => title.clone().filter(|_| executes).map(|line| {
                 let cwd = texts(&blocks).find_map(folder).map(FolderClaim::Words);
                 RequestSubject::Command { argv: vec![line], cwd }
@@ -131,7 +131,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, told: &ToolCallState, age
             return with_folder(found, announced);
         }
     }
-    if plans && let Some(plan) = message(told).or_else(|| announced.and_then(message)) {
+    if plans && let Some(plan) = message(call).or_else(|| announced.and_then(message)) {
         return RequestSubject::Plan(plan);
     }
     match (input, title) {
@@ -168,8 +168,8 @@ fn in_texts(texts: &[&str], executes: bool) -> Option<RequestSubject> {
     if found.len() == 1 { found.pop() } else { None }
 }
 
-fn before(told: &ToolCallState, executes: bool) -> Option<RequestSubject> {
-    in_texts(&texts(&blocks(told)?).collect::<Vec<_>>(), executes)
+fn before(call: &ToolCallState, executes: bool) -> Option<RequestSubject> {
+    in_texts(&texts(&blocks(call)?).collect::<Vec<_>>(), executes)
 }
 
 /// The folder in a text: `[current working directory /w]` is that of the agent's process, `[in sub]` the tool's.
@@ -182,7 +182,7 @@ fn folder(text: &str) -> Option<String> {
 /// The subject with the announced folder, if the request has the command without one.
 fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> RequestSubject {
     let RequestSubject::Command { argv, cwd: None } = subject else { return subject };
-    let input = announced.and_then(|told| told.input.as_ref()?.raw());
+    let input = announced.and_then(|call| call.input.as_ref()?.raw());
     let cwd = match input.and_then(of_input) {
         Some(RequestSubject::Command { argv: before, cwd }) if before == argv => cwd,
         // Announced before its command was known.
@@ -193,8 +193,8 @@ fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> Re
 }
 
 /// Returns whether a tool call is a plan that waits for approval.
-pub(super) fn is_plan(told: &ToolCallState, agent: Option<&str>) -> bool {
-    matches!(about(None, told, agent), RequestSubject::Plan(_))
+pub(super) fn is_plan(call: &ToolCallState, agent: Option<&str>) -> bool {
+    matches!(about(None, call, agent), RequestSubject::Plan(_))
 }
 
 /// The id of a `toolCall`, if it has one.

@@ -12,7 +12,7 @@ fn session(agent: &str) -> Rig {
     rig.feed(j!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1, "agentInfo": info } }).to_string());
     rig.open(1);
     rig.feed(r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
-    rig.said();
+    rig.take_events();
     rig.sent();
     rig
 }
@@ -21,7 +21,7 @@ fn update(rig: &mut Rig, update: &str) -> Vec<RuntimeEvent> {
     rig.feed(format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
     ));
-    rig.said()
+    rig.take_events()
 }
 
 fn ask(rig: &mut Rig, id: u32, call: &str) -> Box<AgentRequest> {
@@ -231,11 +231,11 @@ fn acp_reading_updates_an_open_permission_request() {
     assert!(again.dialect.restore(&saved));
     for rig in [&mut rig, &mut again] {
         // What the question said itself stands; what it did not say is added.
-        let said = update(
+        let events = update(
             rig,
             r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","content":[{"type":"diff","path":"/a","newText":"x"}]}"#,
         );
-        let changed = said.into_iter().find_map(|said| match said {
+        let changed = events.into_iter().find_map(|event| match event {
             RuntimeEvent::AskChanged { ask, .. } => Some(ask),
             _ => None,
         });
@@ -243,8 +243,8 @@ fn acp_reading_updates_an_open_permission_request() {
         assert_eq!((&changed.key, changed.options.len()), (&first.key, 2));
         assert!(matches!(changed.subject, RequestSubject::Unreadable { .. }), "{:?}", changed.subject);
         // Another call's news are none of it.
-        let said = update(rig, r#"{"sessionUpdate":"tool_call_update","toolCallId":"other","title":"x"}"#);
-        assert!(!said.iter().any(|said| matches!(said, RuntimeEvent::AskChanged { .. })));
+        let events = update(rig, r#"{"sessionUpdate":"tool_call_update","toolCallId":"other","title":"x"}"#);
+        assert!(!events.iter().any(|event| matches!(event, RuntimeEvent::AskChanged { .. })));
     }
 }
 
@@ -270,8 +270,8 @@ fn acp_quirk_commands_are_read_from_the_transcript_of_each_agent() {
                 rig.tell(RuntimeCommand::Answer { key, decision: plexus_protocol::Decision::Withdrawn });
             }
             rig.feed(message.to_string());
-            for said in rig.said() {
-                let RuntimeEvent::Asked { ask, .. } = said else { continue };
+            for events in rig.take_events() {
+                let RuntimeEvent::Asked { ask, .. } = events else { continue };
                 read += 1;
                 let touches = |argv: &[String]| argv.iter().any(|word| word.starts_with("touch ") || word == "touch");
                 match &ask.subject {
@@ -335,8 +335,8 @@ fn acp_reading_after_a_restart_does_not_guess_an_unsaved_tool_call() {
     let first =
         ask(&mut rig, 0, &announced(&format!("rm -rf x # {long}")).replace(r#""sessionUpdate":"tool_call","#, ""));
     let mut again = restarted(&rig);
-    let said = update(&mut again, r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","title":"echo"}"#);
-    let changed = said.into_iter().find_map(|said| match said {
+    let events = update(&mut again, r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","title":"echo"}"#);
+    let changed = events.into_iter().find_map(|event| match event {
         RuntimeEvent::AskChanged { ask, .. } => Some(ask),
         _ => None,
     });
@@ -352,7 +352,7 @@ fn acp_permission_options_too_long_to_save_are_cancelled() {
     rig.feed(format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"y","name":"{name}","kind":"allow_once"}}]}}}}"#
     ));
-    assert!(!rig.said().iter().any(|said| matches!(said, RuntimeEvent::Asked { .. })));
+    assert!(!rig.take_events().iter().any(|event| matches!(event, RuntimeEvent::Asked { .. })));
     assert!(format!("{:?}", rig.sent()).contains("cancelled"));
 }
 
@@ -374,20 +374,20 @@ fn acp_quirk_notifications_of_grok_are_not_logged() {
     rig.feed(j!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1, "_meta": meta } }).to_string());
     rig.open(1);
     rig.feed(r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#);
-    rig.said();
+    rig.take_events();
     for line in GROK {
         rig.feed(*line);
-        assert!(rig.said().is_empty(), "{line}");
+        assert!(rig.take_events().is_empty(), "{line}");
     }
     let call = r#"{"toolCallId":"t","kind":"execute","title":"Execute `sudo rm -rf x`","rawInput":{"variant":"Bash",
         "command":"sudo rm -rf x","description":"why","is_background":false}}"#;
     assert_eq!(ask(&mut rig, 0, call).subject, line(COMMAND));
-    rig.said();
+    rig.take_events();
     // A notification that no row names is logged, and so are all of an agent that is not Grok.
     let other = r#"{"jsonrpc":"2.0","method":"_x.ai/session_notification","params":{"sessionId":"s","update":{"sessionUpdate":"retrying"}}}"#;
     rig.feed(other);
-    assert_eq!(rig.said().len(), 1);
+    assert_eq!(rig.take_events().len(), 1);
     let mut rig = session("another");
     rig.feed(GROK[1]);
-    assert_eq!(rig.said().len(), 1);
+    assert_eq!(rig.take_events().len(), 1);
 }

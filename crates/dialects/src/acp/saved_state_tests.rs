@@ -69,7 +69,7 @@ fn perform(dialect: &mut dyn Dialect, step: Step, out: &mut Outbox) {
     }
 }
 
-fn told(out: &Outbox) -> String {
+fn reports(out: &Outbox) -> String {
     format!("{:?} {:?} {:?}", out.events, out.frames, out.wake_after)
 }
 
@@ -169,7 +169,7 @@ proptest! {
             let (mut a, mut b) = (Outbox::default(), Outbox::default());
             perform(&mut *whole, step.clone(), &mut a);
             perform(&mut *torn, step.clone(), &mut b);
-            prop_assert_eq!(told(&a), told(&b), "{:?}", step);
+            prop_assert_eq!(reports(&a), reports(&b), "{:?}", step);
             prop_assert_eq!(standing(&*whole), standing(&*torn), "{:?}", step);
         }
     }
@@ -262,7 +262,7 @@ fn acp_saved_state_has_equal_model_lists_once() {
         notify: false,
     };
     dialect.command(call, &mut out);
-    assert!(told(&out).contains("vendor/model-299"));
+    assert!(reports(&out).contains("vendor/model-299"));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn session_that_can(can: Value) -> Rig {
     rig.feed(j!({ "id": 0, "result": result }).to_string());
     rig.open(1);
     rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
-    rig.said();
+    rig.take_events();
     rig.sent();
     rig
 }
@@ -98,7 +98,7 @@ fn acp_sign_in_uses_only_a_method_that_is_set_and_listed() {
         let sent = rig.sent();
         if tries {
             assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("authenticate"), &j!({ "methodId": "key" })));
-            assert!(rig.said().is_empty());
+            assert!(rig.take_events().is_empty());
             rig.feed(r#"{"id":1,"result":{}}"#);
         }
         assert!(matches!(rig.one(), RuntimeEvent::Ready { .. }), "{set:?}");
@@ -121,7 +121,7 @@ fn acp_sign_in_tries_the_only_env_method_once() {
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(hello_with(j!([{ "id": "web", "name": "W" }, { "id": "env", "name": "E", "type": "env_var" }])));
     rig.open(1);
-    rig.said();
+    rig.take_events();
     rig.sent();
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
     assert_eq!(rig.sent()[0]["params"]["methodId"], "env");
@@ -139,7 +139,7 @@ fn acp_sign_in_by_two_env_methods_is_a_choice_for_people() {
     let env = |id| j!({ "id": id, "name": id, "type": "env_var" });
     rig.feed(hello_with(j!([env("a"), env("b")])));
     rig.open(1);
-    rig.said();
+    rig.take_events();
     rig.sent();
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required"}}"#);
     assert!(rig.sent().is_empty());
@@ -153,7 +153,7 @@ fn acp_sign_in_is_asked_where_a_session_is_open() {
     // The only session: nobody is there to be asked, so the error names the ways.
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(hello_with(methods.clone()));
-    rig.said();
+    rig.take_events();
     rig.open(1);
     rig.feed(refused.replace("ID", "1"));
     let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
@@ -161,7 +161,7 @@ fn acp_sign_in_is_asked_where_a_session_is_open() {
     // Another is open: the question goes there.
     rig.open(2);
     rig.feed(r#"{"id":2,"result":{"sessionId":"s"}}"#);
-    rig.said();
+    rig.take_events();
     for (ticket, id, decision) in [(3, 3, Decision::Ids(vec!["web".into()])), (4, 6, Decision::Withdrawn)] {
         rig.open(ticket);
         rig.feed(refused.replace("ID", &id.to_string()));
@@ -186,7 +186,7 @@ fn acp_sign_in_is_asked_where_a_session_is_open() {
 fn acp_sign_in_wanted_by_a_prompt_says_how() {
     let mut rig = Rig::new(&spec("acp"));
     rig.feed(hello_with(j!([{ "id": "web", "name": "Web" }])));
-    rig.said();
+    rig.take_events();
     rig.prompt(7, "s", "hi");
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Expired"}}"#);
     let (_, end) = rig.end();
@@ -198,7 +198,7 @@ fn acp_sessions_of_one_agent_do_not_mix() {
     let mut rig = session();
     rig.open(2);
     rig.feed(r#"{"id":2,"result":{"sessionId":"t"}}"#);
-    rig.said();
+    rig.take_events();
     rig.prompt(7, "s", "hi");
     rig.prompt(8, "t", "ho");
     let sent = rig.sent();
@@ -210,15 +210,15 @@ fn acp_sessions_of_one_agent_do_not_mix() {
                 .replace(r#""sessionId":"s""#, &format!(r#""sessionId":"{native}""#))
                 .replace(r#""id":9"#, &format!(r#""id":"{native}""#)),
         );
-        let said = rig.one();
-        let RuntimeEvent::Asked { native: Some(named), ask } = said else { panic!("{said:?}") };
+        let events = rig.one();
+        let RuntimeEvent::Asked { native: Some(named), ask } = events else { panic!("{events:?}") };
         assert!(named.as_str() == native && ask.first_mention.is_some());
     }
     rig.feed(r#"{"id":4,"result":{"stopReason":"end_turn"}}"#);
-    let said = rig.one();
+    let events = rig.one();
     assert!(
-        matches!(&said, RuntimeEvent::Ended { native, ticket: Ticket(8), .. } if native.as_str() == "t"),
-        "{said:?}"
+        matches!(&events, RuntimeEvent::Ended { native, ticket: Ticket(8), .. } if native.as_str() == "t"),
+        "{events:?}"
     );
     rig.feed(r#"{"id":3,"result":{"stopReason":"refusal"}}"#);
     assert_eq!(rig.end().0, 7);
@@ -272,12 +272,12 @@ fn acp_models_are_set_by_the_method_that_the_agent_has() {
         (&j!("session/set_model"), &j!({ "sessionId": "s", "modelId": "m2" }))
     );
     rig.feed(r#"{"id":2,"result":{}}"#);
-    let said = rig.said();
+    let events = rig.take_events();
     assert!(
-        matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["configOptions"][0]["currentValue"] == "m2")
+        matches!(&events[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["configOptions"][0]["currentValue"] == "m2")
     );
     assert!(
-        matches!(&said[1], RuntimeEvent::Replied { reply: Ok(raw), .. } if json(raw.get().as_bytes())["name"] == "m2")
+        matches!(&events[1], RuntimeEvent::Replied { reply: Ok(raw), .. } if json(raw.get().as_bytes())["name"] == "m2")
     );
     rig.call("s", "model.set", Some(r#"{"name":"m9"}"#));
     assert_eq!(rig.replied().unwrap_err().code, -32602);
@@ -293,8 +293,8 @@ fn acp_models_are_set_by_the_method_that_the_agent_has() {
     assert_eq!(sent[0]["method"], "session/set_config_option");
     assert_eq!(sent[0]["params"], j!({ "sessionId": "s", "configId": "mo", "value": "b" }));
     rig.feed(format!(r#"{{"id":2,"result":{}}}"#, option("b")));
-    let said = rig.said();
-    assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if draft.kind == Kind::ConfigOptionUpdate));
+    let events = rig.take_events();
+    assert!(matches!(&events[0], RuntimeEvent::Event { draft, .. } if draft.kind == Kind::ConfigOptionUpdate));
     rig.call("s", "model.list", None);
     assert_eq!(rig.replied().unwrap()["current"], "b");
 }
@@ -306,8 +306,8 @@ fn acp_update_body_shares_the_memory_of_its_frame() {
         r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hé \u202e"},"_meta":{"x":1.50}}"#;
     let frame = Bytes::from(update(body));
     rig.feed(frame.clone());
-    let said = rig.one();
-    let RuntimeEvent::Event { native: Some(native), draft } = said else { panic!("{said:?}") };
+    let events = rig.one();
+    let RuntimeEvent::Event { native: Some(native), draft } = events else { panic!("{events:?}") };
     assert_eq!((native.as_str(), draft.kind, &draft.body[..]), ("s", Kind::AgentMessageChunk, body.as_bytes()));
     assert_eq!(draft.native.unwrap().as_ptr(), frame.as_ptr());
     assert!(frame.as_ptr_range().contains(&draft.body.as_ptr()), "shares the frame's memory");
@@ -324,9 +324,9 @@ fn acp_update_body_is_one_line() {
 fn acp_update_with_escaped_names_is_read() {
     let mut rig = session();
     rig.feed(r#"{"params":{"update":{"sessionUpdate":"agent\u005fmessage_chunk"},"sessionId":"\u0073"},"method":"session\/update"}"#);
-    let said = rig.one();
+    let events = rig.one();
     assert!(
-        matches!(said, RuntimeEvent::Event { native: Some(n), draft } if n.as_str() == "s" && draft.kind == Kind::AgentMessageChunk)
+        matches!(events, RuntimeEvent::Event { native: Some(n), draft } if n.as_str() == "s" && draft.kind == Kind::AgentMessageChunk)
     );
 }
 
@@ -340,8 +340,8 @@ fn acp_update_of_every_kind_passes_and_unknown_ones_are_raw() {
     // An agent cannot forge the gateway's own kinds.
     for junk in ["compaction_update", "request_resolved", "run_ended", ""] {
         rig.feed(update(&format!(r#"{{"sessionUpdate":"{junk}"}}"#)));
-        let said = rig.one();
-        let RuntimeEvent::Event { native: Some(_), draft } = said else { panic!("{said:?}") };
+        let events = rig.one();
+        let RuntimeEvent::Event { native: Some(_), draft } = events else { panic!("{events:?}") };
         assert_eq!((draft.kind, &json(&draft.body)["reason"]), (Kind::Raw, &j!("unknown session update")), "{junk}");
     }
     for junk in
@@ -420,7 +420,7 @@ fn acp_prompt_that_is_echoed_is_shown_once() {
         for piece in pieces {
             rig.feed(chunk(piece));
         }
-        assert!(rig.said().is_empty(), "{pieces:?}");
+        assert!(rig.take_events().is_empty(), "{pieces:?}");
         rig.feed(chunk("hi there"));
         assert_eq!(rig.event().kind, Kind::UserMessageChunk, "once");
     }
@@ -446,7 +446,7 @@ fn acp_sign_in_refused_names_the_variables_and_how_to_pass_them() {
         { "id": "env", "name": "E", "type": "env_var", "vars": [{ "name": "OTHER_KEY" }] },
         { "id": "env2", "name": "F", "type": "env_var", "vars": [{ "name": "OTHER_KEY" }] },
     ])));
-    rig.said();
+    rig.take_events();
     rig.open(1);
     rig.feed(r#"{"id":1,"error":{"code":-32000,"message":"Authentication required","data":"no key was found"}}"#);
     let RuntimeEvent::NotOpened { error, .. } = rig.one() else { panic!() };
@@ -691,8 +691,8 @@ fn asks_in(session: &str, id: usize) -> String {
 
 /// The ids of the requests that were opened.
 fn asked_ids(rig: &mut Rig) -> Vec<String> {
-    let said = rig.said();
-    let ids = said.iter().filter_map(|said| match said {
+    let events = rig.take_events();
+    let ids = events.iter().filter_map(|event| match event {
         RuntimeEvent::Asked { ask, .. } => Some(ask.key.id().to_owned()),
         RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => panic!("{:?}", draft.body),
         _ => None,
@@ -760,7 +760,7 @@ fn acp_requests_that_wait_are_withdrawn_with_their_run() {
     assert!(open < 300);
     // The agent takes one back that people have not seen.
     rig.feed(r#"{"method":"$/cancel_request","params":{"requestId":299}}"#);
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     assert_eq!(rig.sent()[0], j!({ "jsonrpc": "2.0", "id": 299, "result": { "outcome": { "outcome": "cancelled" } } }));
     rig.tell(RuntimeCommand::Cancel { ticket: None, native: "s".into(), reason: None });
     let sent = rig.sent();
@@ -848,8 +848,8 @@ fn acp_message_nested_too_deep_is_answered() {
     assert_eq!(rig.event().kind, Kind::Raw);
     assert_eq!(rig.sent()[0]["result"]["outcome"]["outcome"], "cancelled");
     rig.feed(format!(r#"{{"id":2,"result":{{"stopReason":"end_turn","_meta":{deep}}}}}"#));
-    let said = rig.said();
-    assert!(matches!(&said[1], RuntimeEvent::Ended { end, .. } if end.status == RunStatus::Error), "{said:?}");
+    let events = rig.take_events();
+    assert!(matches!(&events[1], RuntimeEvent::Ended { end, .. } if end.status == RunStatus::Error), "{events:?}");
 }
 
 #[test]
@@ -858,7 +858,7 @@ fn acp_blank_lines_are_ignored() {
     for blank in ["", " ", "\r", "\t \r"] {
         rig.feed(blank);
     }
-    assert!(rig.said().is_empty() && rig.sent().is_empty());
+    assert!(rig.take_events().is_empty() && rig.sent().is_empty());
 }
 
 #[test]
@@ -873,7 +873,7 @@ fn acp_calls_pass_in_their_own_session_only() {
         rig.call("s", method, params);
         let frame = rig.sent().remove(0);
         assert_eq!((&frame["method"], &frame["params"]), (&j!(method.replace("session.", "session/")), &sent));
-        assert!(rig.said().is_empty());
+        assert!(rig.take_events().is_empty());
     }
     for (method, params, code) in [
         ("session/set_mode", Some(r#"{"sessionId":"other"}"#), -32602),
@@ -920,9 +920,11 @@ fn acp_calls_need_a_method_that_the_agent_offers() {
         rig.call("s", method, None);
         assert_eq!(rig.sent()[0]["params"], j!({ "sessionId": "s" }));
         rig.feed(format!(r#"{{"id":{id},"result":{{}}}}"#));
-        let said = rig.said();
-        assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_ended"));
-        assert!(matches!(&said[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
+        let events = rig.take_events();
+        assert!(
+            matches!(&events[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["code"] == "session_ended")
+        );
+        assert!(matches!(&events[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
     }
     rig.call("s", "session/delete", Some(r#"{"sessionId":"other"}"#));
     assert_eq!(rig.replied().unwrap_err().code, -32602);
@@ -937,7 +939,7 @@ fn acp_calls_sign_in_and_out() {
     rig.feed(j!({ "id": 0, "result": result }).to_string());
     rig.open(1);
     rig.feed(r#"{"id":1,"result":{"sessionId":"s"}}"#);
-    rig.said();
+    rig.take_events();
     rig.sent();
     rig.call("s", "auth.login", Some(r#"{"method_id":"web"}"#));
     let sent = rig.sent();
@@ -955,12 +957,12 @@ fn acp_calls_that_set_a_mode_are_shown_to_everybody() {
     let mut rig = session();
     rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
     rig.feed(r#"{"id":2,"result":{}}"#);
-    let said = rig.said();
+    let events = rig.take_events();
     assert!(
-        matches!(&said[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["currentModeId"] == "m"),
-        "{said:?}"
+        matches!(&events[0], RuntimeEvent::Event { draft, .. } if json(&draft.body)["currentModeId"] == "m"),
+        "{events:?}"
     );
-    assert!(matches!(&said[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
+    assert!(matches!(&events[1], RuntimeEvent::Replied { reply: Ok(_), .. }));
     rig.call("s", "session/set_mode", Some(r#"{"modeId":"m"}"#));
     rig.feed(r#"{"id":3,"error":{"code":-32602,"message":"no","data":{"a":1}}}"#);
     let fault = rig.replied().unwrap_err();
@@ -1010,7 +1012,7 @@ fn acp_request_id_used_again_names_another_request_even_over_a_restart() {
 fn acp_saved_state_with_bare_request_ids_is_taken_over() {
     let mut rig = session();
     rig.feed(permission("5", r#"{"toolCallId":"a"}"#));
-    rig.said();
+    rig.take_events();
     let mut saved: Value = json(&rig.dialect.save().unwrap());
     saved["state"].as_object_mut().unwrap().remove("asked");
     let asked = saved["state"]["asks"].as_object_mut().unwrap();

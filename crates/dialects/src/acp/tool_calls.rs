@@ -118,8 +118,8 @@ struct Members<'a> {
 
 impl ToolCallState {
     /// Reads a `toolCall` or an update, which is a part of `frame`.
-    pub(super) fn of(frame: &Bytes, said: &RawValue) -> Option<Self> {
-        let Members { title, kind, content, raw_input, locations, meta } = object(said)?;
+    pub(super) fn of(frame: &Bytes, update: &RawValue) -> Option<Self> {
+        let Members { title, kind, content, raw_input, locations, meta } = object(update)?;
         Some(Self {
             title: RawPart::of(frame, title),
             kind: RawPart::of(frame, kind),
@@ -182,7 +182,7 @@ impl KnownToolCalls {
     }
 
     /// Merges an update.
-    pub(super) fn record(&mut self, native: &NativeId, id: &str, said: ToolCallState) {
+    pub(super) fn record(&mut self, native: &NativeId, id: &str, update: ToolCallState) {
         if !self.0.contains_key(native) && self.0.len() >= SESSIONS_MAX {
             // Any will do: a request about a removed tool call is shown as one that cannot be read.
             if let Some(old) = self.0.keys().next().cloned() {
@@ -190,15 +190,15 @@ impl KnownToolCalls {
             }
         }
         let calls = self.0.entry(native.clone()).or_default();
-        let told = match calls.iter().position(|(known, _)| known == id).and_then(|at| calls.remove(at)) {
-            Some((_, before)) => before.with(&said),
-            None => said,
+        let call = match calls.iter().position(|(known, _)| known == id).and_then(|at| calls.remove(at)) {
+            Some((_, before)) => before.with(&update),
+            None => update,
         };
-        calls.push_back((id.to_owned(), told));
-        let mut bytes: usize = calls.iter().map(|(id, told)| id.len() + told.len()).sum();
+        calls.push_back((id.to_owned(), call));
+        let mut bytes: usize = calls.iter().map(|(id, call)| id.len() + call.len()).sum();
         while calls.len() > CALLS_MAX || (bytes > CALLS_BYTES && calls.len() > 1) {
-            let Some((id, told)) = calls.pop_front() else { break };
-            bytes -= id.len() + told.len();
+            let Some((id, call)) = calls.pop_front() else { break };
+            bytes -= id.len() + call.len();
         }
     }
 
@@ -219,12 +219,12 @@ impl KnownToolCalls {
 
     /// Returns the known state of a tool call.
     pub(super) fn get(&self, native: &NativeId, id: &str) -> Option<&ToolCallState> {
-        self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, told)| told)
+        self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, call)| call)
     }
 
     /// The tool calls in progress of a session, the latest first.
     pub(super) fn latest(&self, native: &NativeId) -> impl Iterator<Item = (&str, &ToolCallState)> {
-        self.0.get(native).into_iter().flat_map(|calls| calls.iter().rev()).map(|(id, told)| (id.as_str(), told))
+        self.0.get(native).into_iter().flat_map(|calls| calls.iter().rev()).map(|(id, call)| (id.as_str(), call))
     }
 
     /// Removes all.
@@ -237,7 +237,7 @@ impl KnownToolCalls {
 mod tests {
     use super::*;
 
-    fn told(json: &str) -> ToolCallState {
+    fn call(json: &str) -> ToolCallState {
         let frame = Bytes::copy_from_slice(json.as_bytes());
         ToolCallState::of(&frame, serde_json::from_slice(&frame).unwrap()).unwrap()
     }
@@ -246,14 +246,14 @@ mod tests {
     fn acp_tool_call_updates_are_merged_member_by_member() {
         let mut known = KnownToolCalls::default();
         let native = NativeId::from("s");
-        known.record(&native, "t", told(r#"{"title":"a","kind":"execute","rawInput":{"command":"ls"}}"#));
-        known.record(&native, "t", told(r#"{"title":"b","rawInput":{},"kind":null,"content":[]}"#));
+        known.record(&native, "t", call(r#"{"title":"a","kind":"execute","rawInput":{"command":"ls"}}"#));
+        known.record(&native, "t", call(r#"{"title":"b","rawInput":{},"kind":null,"content":[]}"#));
         let all = r#"{"title":"b","kind":"execute","rawInput":{"command":"ls"}}"#;
         assert_eq!(known.get(&native, "t").unwrap().json(), all);
         // It outlives the gateway, but for what is very long.
         let again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
         assert_eq!(again.get(&native, "t").unwrap().json(), all);
-        known.record(&native, "t", told(&format!(r#"{{"rawInput":{{"command":"{}"}}}}"#, "x".repeat(SAVED_MAX))));
+        known.record(&native, "t", call(&format!(r#"{{"rawInput":{{"command":"{}"}}}}"#, "x".repeat(SAVED_MAX))));
         let saved = serde_json::to_string(&known).unwrap();
         assert!(saved.len() < 200, "{}", saved.len());
         let again: KnownToolCalls = serde_json::from_str(&saved).unwrap();
@@ -263,7 +263,7 @@ mod tests {
         // It is still known to have been there after a second restart, until it is said again.
         let mut again: KnownToolCalls = serde_json::from_str(&serde_json::to_string(&again).unwrap()).unwrap();
         assert!(again.get(&native, "t").unwrap().lost());
-        again.record(&native, "t", told(r#"{"rawInput":{"command":"ls"}}"#));
+        again.record(&native, "t", call(r#"{"rawInput":{"command":"ls"}}"#));
         assert_eq!(again.get(&native, "t").unwrap().json(), all);
         assert!(!again.get(&native, "t").unwrap().lost());
         known.over(&native, "t");
@@ -274,7 +274,7 @@ mod tests {
     fn acp_tool_calls_kept_are_bounded_and_include_the_latest() {
         let mut known = KnownToolCalls::default();
         let native = NativeId::from("s");
-        let long = |n: usize| told(&format!(r#"{{"rawInput":"{}"}}"#, "x".repeat(n)));
+        let long = |n: usize| call(&format!(r#"{{"rawInput":"{}"}}"#, "x".repeat(n)));
         for n in 0..CALLS_MAX + 5 {
             known.record(&native, &n.to_string(), long(10));
         }

@@ -69,8 +69,8 @@ fn acp_usage_of_a_turn_is_read_from_each_agents_form() {
         ("nonsense", json!({ "usage": "lots", "_meta": [1] }), None),
         ("nonsense", json!({ "_meta": { "quota": { "token_count": { "input_tokens": {} } } } }), None),
     ];
-    for (agent, result, told) in table {
-        assert_eq!(of_turn(Some(agent), &raw(&result)), told, "{agent}: {result}");
+    for (agent, result, reports) in table {
+        assert_eq!(of_turn(Some(agent), &raw(&result)), reports, "{agent}: {result}");
     }
 }
 
@@ -84,7 +84,7 @@ fn acp_usage_of_vibe_is_the_sum_of_its_session() {
 #[test]
 fn acp_usage_update_tells_the_cost_so_far() {
     let usd = |amount| SpendReport::total(Spending::money(Money::told(amount, "USD")));
-    for (update, told) in [
+    for (update, reports) in [
         (json!({ "used": 1, "size": 2, "cost": { "amount": 0.25, "currency": "USD" } }), usd(0.25)),
         (json!({ "used": 1, "size": 2, "cost": { "amount": 0, "currency": "USD" } }), usd(0.0)),
         (json!({ "used": 1, "size": 2 }), None),
@@ -95,7 +95,7 @@ fn acp_usage_update_tells_the_cost_so_far() {
         (json!({ "cost": { "amount": "1", "currency": "USD" } }), None),
         (json!({ "cost": [1, "USD"] }), None),
     ] {
-        assert_eq!(of_update(&raw(&update)), told, "{update}");
+        assert_eq!(of_update(&raw(&update)), reports, "{update}");
     }
 }
 

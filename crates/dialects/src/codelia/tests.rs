@@ -33,7 +33,7 @@ fn running() -> Rig {
     let mut rig = session();
     rig.prompt(7, SESSION, "hi");
     rig.feed(r#"{"id":"2","result":{"run_id":"r"}}"#);
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig.sent();
     rig
 }
@@ -220,7 +220,7 @@ fn codelia_retries_a_busy_start_for_half_a_second() {
     rig.prompt(7, SESSION, "hi");
     rig.sent();
     rig.feed(busy(2));
-    assert!(rig.said().is_empty() && rig.sent().is_empty() && rig.wakes == 1);
+    assert!(rig.take_events().is_empty() && rig.sent().is_empty() && rig.wakes == 1);
     rig.wake();
     let sent = rig.sent();
     assert_eq!((&sent[0]["id"], &sent[0]["method"]), (&j!("3"), &j!("run.start")));
@@ -230,7 +230,7 @@ fn codelia_retries_a_busy_start_for_half_a_second() {
         rig.feed(busy(id));
         rig.wake();
     }
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig.feed(busy(2 + BUSY_TRIES));
     let (ticket, end) = rig.end();
     assert_eq!((ticket, end.status, end.message.as_deref()), (7, RunStatus::Error, Some("runtime busy")));
@@ -254,7 +254,7 @@ fn codelia_early_cancel_names_its_run() {
     let sent = rig.sent();
     assert_eq!((&sent[0]["method"], &sent[0]["params"]), (&j!("run.cancel"), &j!({ "run_id": "r" })));
     rig.feed(r#"{"id":"3","result":{"ok":true}}"#);
-    assert!(rig.said().is_empty(), "the end comes as run.status");
+    assert!(rig.take_events().is_empty(), "the end comes as run.status");
     rig.cancel(6, SESSION);
     assert!(rig.sent().is_empty(), "not this run's ticket");
     rig.feed(status("r", "cancelled"));
@@ -275,7 +275,7 @@ fn codelia_reports_a_refused_cancel() {
     rig.feed(status("r", "completed"));
     rig.end();
     rig.feed(r#"{"id":"3","error":{"code":-32002,"message":"run not found"}}"#);
-    assert!(rig.said().is_empty(), "it ended while the cancel was on its way");
+    assert!(rig.take_events().is_empty(), "it ended while the cancel was on its way");
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn codelia_final_after_a_tool_is_a_text_of_its_own() {
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"text","content":"I"}"#));
     rig.feed(event(1, r#"{"type":"tool_call","tool":"x","tool_call_id":"t"}"#));
-    rig.said();
+    rig.take_events();
     rig.feed(event(2, r#"{"type":"final","content":"It is done"}"#));
     assert_eq!(text(&rig.event().body), "It is done");
 }
@@ -372,9 +372,9 @@ fn codelia_drops_a_duplicate_number_and_reports_a_gap() {
     rig.feed(event(0, r#"{"type":"text","content":"a"}"#));
     rig.event();
     rig.feed(event(0, r#"{"type":"text","content":"a"}"#));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig.feed(event(3, r#"{"type":"text","content":"d"}"#));
-    let events = rig.said();
+    let events = rig.take_events();
     assert!(
         matches!(&events[..], [RuntimeEvent::Event { draft: gap, .. }, RuntimeEvent::Event { draft, .. }]
             if gap.kind == Kind::Error && json(&gap.body)["code"] == "runtime_gap" && draft.kind == Kind::AgentMessageChunk),
@@ -476,7 +476,7 @@ fn codelia_confirm_is_about_the_open_tool_call_of_its_run() {
     let mut rig = running();
     rig.feed(call(0, "t", r#"{"command":"cargo test --all"}"#));
     rig.feed(call(1, "u", r#"{"command":"ls"}"#));
-    rig.said();
+    rig.take_events();
     // Its text repeats the input of a call.
     for (message, id, line) in [("ls", "u", "ls"), ("May I run cargo test --all?", "t", "cargo test --all")] {
         rig.feed(confirm(message, message));
@@ -488,13 +488,13 @@ fn codelia_confirm_is_about_the_open_tool_call_of_its_run() {
     assert_eq!(other.tool_call_id, None, "it repeats no call");
     // The call was announced right before it.
     rig.feed(call(2, "v", r#"{"command":"make"}"#));
-    rig.said();
+    rig.take_events();
     let next = rig_ask(&mut rig, confirm("b", "Continue?"));
     assert_eq!((next.tool_call_id.as_deref(), next.message.as_deref()), (Some("v"), Some("Continue?")));
     assert_eq!(rig_ask(&mut rig, confirm("c", "Continue?")).tool_call_id, None, "one question for each announcement");
     // A finished call, and one of another run, are not what it is about.
     rig.feed(event(3, r#"{"type":"tool_result","tool":"bash","result":"","tool_call_id":"t"}"#));
-    rig.said();
+    rig.take_events();
     let late = rig_ask(&mut rig, confirm("d", "cargo test --all"));
     assert_eq!(late.tool_call_id, None);
     let other = r#"{"run_id":"another","title":"Run command?","message":"make"}"#;
@@ -511,7 +511,7 @@ fn codelia_confirm_names_the_tool_call_prepared_before_it() {
     let mut rig = running();
     rig.feed(event(0, r#"{"type":"tool_call","tool":"bash","args":{"command":"rm x"},"tool_call_id":"t"}"#));
     rig.feed(event(1, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
-    rig.said();
+    rig.take_events();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"Run?","message":"a harmless thing"}"#));
     let asked = rig.ask();
     assert_eq!(asked.tool_call_id.as_deref(), Some("t"));
@@ -524,7 +524,7 @@ fn codelia_confirm_names_the_tool_call_prepared_before_it() {
     rig.feed(ask("\"ui_2\"", "confirm", r#"{"title":"T","message":"M"}"#));
     assert_eq!(rig.ask().tool_call_id, None, "for the next confirm only");
     rig.feed(event(2, r#"{"type":"permission.ready","tool":"write","tool_call_id":"u"}"#));
-    rig.said();
+    rig.take_events();
     rig.feed(ask("\"ui_3\"", "confirm", r#"{"title":"T","message":"M"}"#));
     let draft = rig.ask().first_mention.unwrap();
     assert_eq!((draft.kind, &json(&draft.body)["toolCallId"]), (Kind::ToolCall, &j!("u")));
@@ -573,7 +573,7 @@ fn codelia_denies_questions_that_cannot_be_asked() {
     for id in 0..ASKS_MAX {
         rig.feed(ask(&id.to_string(), "confirm", r#"{"title":"T","message":"M"}"#));
     }
-    rig.said();
+    rig.take_events();
     rig.feed(ask("\"more\"", "confirm", r#"{"title":"T","message":"M"}"#));
     assert_eq!(rig.event().kind, Kind::Error);
     assert_eq!(rig.sent()[0]["result"]["ok"], false);
@@ -652,12 +652,12 @@ fn codelia_keeps_junk_on_stdout_and_skips_blank_lines() {
         assert_eq!((draft.kind, draft.native.as_deref()), (Kind::Raw, Some(junk)));
     }
     rig.feed(" \r");
-    assert!(rig.said().is_empty() && rig.sent().is_empty());
+    assert!(rig.take_events().is_empty() && rig.sent().is_empty());
 }
 
 /// All events and frames, for a comparison.
 fn trace(rig: &mut Rig) -> String {
-    format!("{:?} {:?}", rig.said(), rig.sent())
+    format!("{:?} {:?}", rig.take_events(), rig.sent())
 }
 
 #[test]
@@ -669,7 +669,7 @@ fn codelia_refuses_calls_that_would_crash_the_runtime() {
                 let params = params.map(raw);
                 let method = method.to_owned();
                 rig.tell(RuntimeCommand::Call { ticket: Ticket(9), native: None, method, params, notify });
-                assert_eq!(rig.said().len(), 1, "it is refused, and said so");
+                assert_eq!(rig.take_events().len(), 1, "it is refused, and said so");
                 assert!(rig.sent().is_empty());
             }
         }
@@ -682,7 +682,7 @@ fn codelia_bounds_unanswered_calls() {
     for _ in 0..CALLS_MAX {
         rig.call(SESSION, "shell.wait", None);
     }
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig.call(SESSION, "shell.wait", None);
     assert_eq!(rig.replied().unwrap_err().code, -32001);
     rig.sent();
@@ -723,11 +723,11 @@ fn codelia_pick_without_a_run_may_delay_the_start() {
         for _ in 0..100 {
             rig.wake();
         }
-        assert!(rig.wakes == 0 && rig.sent().is_empty() && rig.said().is_empty(), "nothing is due");
+        assert!(rig.wakes == 0 && rig.sent().is_empty() && rig.take_events().is_empty(), "nothing is due");
         if cancelled {
             rig.cancel(7, SESSION);
             assert_eq!(rig.sent(), [j!({ "jsonrpc": "2.0", "id": "ui_1", "result": { "ids": [] } })]);
-            rig.said();
+            rig.take_events();
         } else {
             rig.answer("\"ui_1\"", Decision::Ids(vec!["full".into()]));
             assert_eq!(rig.sent()[0]["result"], j!({ "ids": ["full"] }));
@@ -755,7 +755,7 @@ fn codelia_cancel_of_a_finished_run_ends_it() {
         rig.feed(format!(r#"{{"id":"3","result":{result}}}"#));
         match ended {
             Some(ended) => assert_eq!(rig.end().1.status, ended, "{result}"),
-            None => assert!(rig.said().is_empty(), "{result}"),
+            None => assert!(rig.take_events().is_empty(), "{result}"),
         }
     }
     let mut rig = running();
@@ -795,8 +795,8 @@ fn codelia_final_completes_a_run_without_a_status() {
         rig.prompt(8, SESSION, "and");
         rig.feed(event(1, r#"{"type":"final","content":"hello"}"#));
         rig.feed(r#"{"id":"3","result":{"run_id":"next"}}"#);
-        rig.said();
-        assert_eq!((pass_silence(&mut rig), rig.said().len()), (0, 0));
+        rig.take_events();
+        assert_eq!((pass_silence(&mut rig), rig.take_events().len()), (0, 0));
     }
 }
 
@@ -813,9 +813,9 @@ fn codelia_reused_run_name_ends_both_runs() {
             for frame in frames {
                 rig.feed(frame);
             }
-            assert_eq!(rig.said().len(), 2, "each run's words are told");
+            assert_eq!(rig.take_events().len(), 2, "each run's words are told");
             rig.feed(text);
-            assert!(rig.said().is_empty(), "a repeat is not");
+            assert!(rig.take_events().is_empty(), "a repeat is not");
             assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
             assert_eq!(rig.end().0, ticket);
         }
@@ -827,7 +827,7 @@ fn codelia_run_with_an_open_request_or_a_due_status_goes_on() {
     let mut rig = running();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"r","title":"T","message":"M"}"#));
     rig.feed(event(0, r#"{"type":"final","content":"hello"}"#));
-    rig.said();
+    rig.take_events();
     assert_eq!(pass_silence(&mut rig), 0, "it waits for people");
     rig.answer("\"ui_1\"", choose("allow", Choice::AllowOnce));
     assert_eq!(pass_silence(&mut rig), QUIET_AFTER_FINAL);
@@ -835,11 +835,11 @@ fn codelia_run_with_an_open_request_or_a_due_status_goes_on() {
     let mut rig = running();
     rig.feed(status("r", "running"));
     rig.feed(event(0, r#"{"type":"final","content":"hello"}"#));
-    rig.said();
+    rig.take_events();
     for _ in 0..QUIET_AFTER_FINAL {
         rig.wake();
     }
-    assert!(rig.said().is_empty(), "one that tells its status is given more time");
+    assert!(rig.take_events().is_empty(), "one that tells its status is given more time");
     rig.feed(status("r", "error"));
     assert_eq!(rig.end().1.status, RunStatus::Error, "and has the last word");
 }
@@ -852,7 +852,7 @@ fn codelia_unanswered_cancel_ends_the_run() {
         if let Some(reply) = reply {
             rig.feed(format!(r#"{{"id":"3","result":{reply}}}"#));
         }
-        assert!(rig.said().is_empty(), "the end may be told");
+        assert!(rig.take_events().is_empty(), "the end may be told");
         assert_eq!(pass_silence(&mut rig), QUIET_AFTER_CANCEL);
         let (ticket, end) = rig.end();
         assert_eq!((ticket, end.status), (7, RunStatus::Cancelled), "{reply:?}");
@@ -862,9 +862,9 @@ fn codelia_unanswered_cancel_ends_the_run() {
         let mut rig = running();
         rig.cancel(7, SESSION);
         rig.feed(format!(r#"{{"id":"3",{refused}}}"#));
-        rig.said();
+        rig.take_events();
         pass_silence(&mut rig);
-        assert!(rig.said().is_empty(), "{refused}");
+        assert!(rig.take_events().is_empty(), "{refused}");
     }
 }
 
@@ -909,7 +909,7 @@ fn codelia_confirm_after_another_event_names_no_tool_call() {
         rig.feed(event(0, r#"{"type":"tool_call","tool":"bash","args":{"command":"ls"},"tool_call_id":"t"}"#));
         rig.feed(event(1, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
         rig.feed(between);
-        rig.said();
+        rig.take_events();
         rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"Log out?","message":"M"}"#));
         assert_eq!(rig.ask().tool_call_id, None);
     }
@@ -917,7 +917,7 @@ fn codelia_confirm_after_another_event_names_no_tool_call() {
     rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
     // A repeated event does not count as one between.
     rig.feed(event(0, r#"{"type":"permission.ready","tool":"bash","tool_call_id":"t"}"#));
-    rig.said();
+    rig.take_events();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"run_id":"other","title":"T","message":"M"}"#));
     assert_eq!(rig.ask().tool_call_id, None, "another run's");
 }
@@ -932,7 +932,7 @@ fn codelia_forgets_large_arguments_and_shows_the_message() {
     }
     assert!(rig.dialect.save().unwrap().len() < 5 << 20, "what is remembered is bounded");
     rig.feed(event(2, r#"{"type":"permission.ready","tool":"write","tool_call_id":"b"}"#));
-    rig.said();
+    rig.take_events();
     rig.feed(ask("\"ui_1\"", "confirm", r#"{"title":"T","message":"M"}"#));
     assert!(matches!(rig.ask().subject, RequestSubject::Tool { name, .. } if name == "write"), "the latest is known");
 }
@@ -962,12 +962,12 @@ fn resume(rig: &mut Rig, native: &str, known: bool) {
 fn resuming(known: bool) -> Rig {
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
-    rig.said();
+    rig.take_events();
     rig.sent();
     resume(&mut rig, "s1", known);
     let sent = rig.sent();
     assert_eq!((&sent[0]["method"], &sent[0]["params"]["scope"]), (&j!("session.list"), &j!("all")));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig
 }
 
@@ -1008,7 +1008,7 @@ fn codelia_missing_conversation_is_replaced_or_refused() {
     // A session that was never named is gone with its process.
     let mut rig = Rig::new(&spec("codelia"));
     rig.feed(HELLO);
-    rig.said();
+    rig.take_events();
     resume(&mut rig, SESSION, true);
     assert!(matches!(rig.one(), RuntimeEvent::Opened { how: OpenedAs::New, .. }));
     let mut rig = resuming(true);
@@ -1024,7 +1024,7 @@ fn codelia_reports_a_conversation_lost_at_its_first_prompt() {
         if !known {
             rig.feed(r#"{"id":"3","result":{"runs":0,"events_sent":0}}"#);
         }
-        rig.said();
+        rig.take_events();
         rig.sent();
         rig.prompt(7, "s1", "hi");
         let id = rig.sent()[0]["id"].clone();
@@ -1066,7 +1066,7 @@ fn codelia_history_absent_from_the_log_comes_with_the_session() {
     ] {
         rig.feed(event(seq, body));
     }
-    assert!(rig.said().is_empty(), "not opened before all of it is told");
+    assert!(rig.take_events().is_empty(), "not opened before all of it is told");
     rig.open(2);
     assert!(matches!(rig.one(), RuntimeEvent::NotOpened { ticket: Ticket(2), .. }), "one at a time");
     rig.feed(r#"{"id":"3","result":{"runs":1,"events_sent":5,"truncated":true}}"#);
@@ -1098,7 +1098,7 @@ fn codelia_large_history_streams_and_delays_prompts() {
     rig.sent();
     let big = j!({ "type": "text", "content": "x".repeat(5 << 20) }).to_string();
     rig.feed(event(0, &big));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig.feed(event(1, &big));
     assert_eq!(opened(&mut rig).len(), 2);
     rig.prompt(7, "s1", "next");
@@ -1229,7 +1229,7 @@ proptest! {
             // Until the history is complete there is no session to take over.
             rig.feed(r#"{"id":"3","result":{}}"#);
         }
-        rig.said();
+        rig.take_events();
         let native = if kind == 0 { SESSION } else { "s1" };
         let at = at.min(steps.len());
         for step in &steps[..at] {

@@ -56,7 +56,7 @@ impl Codex {
         let asks = asks.map(|(key, asked)| (key.clone(), asked.clone())).collect();
         let brief = Thread {
             turn: thread.turn.clone(),
-            told: thread.told.clone(),
+            reported_turns: thread.reported_turns.clone(),
             model: thread.model.clone(),
             provider: thread.provider.clone(),
             items: thread.items.brief(),

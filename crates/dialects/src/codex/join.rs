@@ -79,7 +79,7 @@ fn is_complete(item: &RawValue, over: bool) -> bool {
 }
 
 /// The events of a turn's items, each with its own bytes.
-fn told(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<EventDraft> {
+fn report_turn(thread: &mut Thread, turn: &TurnHead<'_>, over: bool, mine: Option<&str>) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     let mut echoed = false;
     for item in turn.items() {
@@ -112,8 +112,8 @@ fn late_tool_events(thread: &mut Thread, turn: &TurnHead<'_>) -> Vec<EventDraft>
 fn removed_turns(thread: &Thread, turns: &[TurnHead<'_>]) -> Vec<u64> {
     let there: Vec<u64> = turns.iter().map(|turn| items::hash(&turn.id)).collect();
     let now = thread.turn.as_ref().and_then(|turn| turn.id.as_deref()).map(items::hash);
-    let last = thread.told.iter().rev().skip_while(|told| Some(**told) == now);
-    last.copied().take_while(|told| !there.contains(told)).collect()
+    let last = thread.reported_turns.iter().rev().skip_while(|turn| Some(**turn) == now);
+    last.copied().take_while(|turn| !there.contains(turn)).collect()
 }
 
 /// The configuration that names MCP servers for one thread; `None` without any.
@@ -161,7 +161,7 @@ impl Codex {
         let known = want.resume.as_ref().is_some_and(|(_, known)| *known);
         let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
         let continues = carried.is_some();
-        let (thread, said) = carried.unwrap_or_default();
+        let (thread, earlier_events) = carried.unwrap_or_default();
         let mut thread = Thread {
             model: super::text(joined.model).or(thread.model),
             provider: super::text(joined.model_provider).or(thread.provider),
@@ -192,7 +192,7 @@ impl Codex {
             if known {
                 continue;
             }
-            drafts.extend(told(&mut thread, turn, true, None));
+            drafts.extend(report_turn(&mut thread, turn, true, None));
             thread.items.next_turn();
             if let (RunStatus::Error, Some(message)) = (end.status, end.message) {
                 drafts.push(error_event("turn_failed", &message, None));
@@ -206,7 +206,7 @@ impl Codex {
         let mut present = Vec::new();
         if let Some(turn) = running {
             // If the log knows the turn, it has its finished items.
-            let all = told(&mut thread, turn, false, None);
+            let all = report_turn(&mut thread, turn, false, None);
             present =
                 all.into_iter().filter(|draft| !known || draft.tool.as_ref().is_some_and(|tool| !tool.over)).collect();
             thread.turn = Some(Turn { id: Some(turn.id.clone()), began: true, ..Turn::default() });
@@ -221,7 +221,7 @@ impl Codex {
             self.event(&native, draft, out);
         }
         if continues {
-            out.events.extend(said);
+            out.events.extend(earlier_events);
             self.catch_up(&native, &head, &turns, more, out);
         }
     }
@@ -250,11 +250,11 @@ impl Codex {
     ) {
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let known = turns.iter().any(|turn| thread.knows(&turn.id));
-        if more && !known && !thread.told.is_empty() {
+        if more && !known && !thread.reported_turns.is_empty() {
             let message = "more happened while the gateway was not connected than Codex reports: some of it is missing";
             self.event(native, error_event("gap", message, None), out);
         } else if let removed_turns @ [_, ..] = removed_turns(thread, turns).as_slice() {
-            thread.told.retain(|told| !removed_turns.contains(told));
+            thread.reported_turns.retain(|turn| !removed_turns.contains(turn));
             let removed_turns = removed_turns.len();
             let message = format!(
                 "the conversation was rolled back while the gateway was not connected: Codex no longer knows the \
@@ -324,12 +324,12 @@ impl Codex {
         let mine = thread.turn.as_ref().and_then(|turn| turn.ticket).map(mark);
         let drafts = match std::mem::take(&mut thread.partial) {
             true => {
-                let _ = told(thread, turn, end.is_some(), mine.as_deref());
+                let _ = report_turn(thread, turn, end.is_some(), mine.as_deref());
                 let message = "more happened in this turn than could be kept: what Codex did while the gateway was \
                     not connected is missing";
                 vec![error_event("gap", message, None)]
             }
-            false => told(thread, turn, end.is_some(), mine.as_deref()),
+            false => report_turn(thread, turn, end.is_some(), mine.as_deref()),
         };
         for draft in drafts {
             self.event(native, draft, out);
@@ -349,7 +349,7 @@ impl Codex {
         self.title_of_turn(native, turn, out);
         let Some(thread) = self.state.threads.get_mut(native) else { return };
         let end = turn.end(None);
-        for draft in told(thread, turn, end.is_some(), None) {
+        for draft in report_turn(thread, turn, end.is_some(), None) {
             self.event(native, draft, out);
         }
         match end {

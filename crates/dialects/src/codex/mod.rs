@@ -214,7 +214,8 @@ struct OpenRequest {
 struct Thread {
     turn: Option<Turn>,
     /// The reported turns, oldest first, the last one maybe not to its end: a hash of each id.
-    told: VecDeque<u64>,
+    #[serde(rename = "told")]
+    reported_turns: VecDeque<u64>,
     model: Option<String>,
     provider: Option<String>,
     items: Items,
@@ -243,7 +244,7 @@ struct Thread {
 impl Thread {
     /// Returns whether any event of the turn was reported.
     fn knows(&self, turn: &str) -> bool {
-        self.told.contains(&items::hash(turn))
+        self.reported_turns.contains(&items::hash(turn))
     }
 
     /// Marks the turn as reported.
@@ -252,9 +253,9 @@ impl Thread {
             return;
         }
         self.partial = false;
-        self.told.push_back(items::hash(turn));
-        if self.told.len() > TOLD_MAX {
-            self.told.pop_front();
+        self.reported_turns.push_back(items::hash(turn));
+        if self.reported_turns.len() > TOLD_MAX {
+            self.reported_turns.pop_front();
         }
     }
 }

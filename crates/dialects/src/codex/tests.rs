@@ -46,7 +46,7 @@ fn session() -> Rig {
     reply(&mut rig, 1, j!({ "thread": thread("t"), "model": "m", "modelProvider": "p" }));
     assert!(matches!(rig.one(), RuntimeEvent::Opened { ticket: Ticket(1), how: OpenedAs::New, .. }));
     notify(&mut rig, "thread/started", j!({ "thread": thread("t") }));
-    assert!(rig.said().is_empty(), "our own thread is no news");
+    assert!(rig.take_events().is_empty(), "our own thread is no news");
     rig.sent();
     rig
 }
@@ -65,7 +65,7 @@ fn prompted(rig: &mut Rig, id: u64) {
     assert_eq!(sent[0]["params"]["input"], j!([{ "type": "text", "text": "hi", "text_elements": [] }]));
     reply(rig, id, j!({ "turn": turn("u", "inProgress", j!([])) }));
     notify(rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 fn item(rig: &mut Rig, method: &str, item: Value) {
@@ -85,10 +85,10 @@ fn shell(status: &str) -> Value {
 }
 
 /// The text of all events of this kind, and the number of other events.
-fn text_of(said: &[RuntimeEvent], kind: Kind) -> String {
+fn text_of(events: &[RuntimeEvent], kind: Kind) -> String {
     let mut text = String::new();
-    for said in said {
-        if let RuntimeEvent::Event { draft, .. } = said
+    for events in events {
+        if let RuntimeEvent::Event { draft, .. } = events
             && draft.kind == kind
         {
             text.push_str(json(&draft.body)["content"]["text"].as_str().unwrap());
@@ -97,8 +97,8 @@ fn text_of(said: &[RuntimeEvent], kind: Kind) -> String {
     text
 }
 
-fn kinds(said: &[RuntimeEvent]) -> Vec<String> {
-    let name = |said: &RuntimeEvent| match said {
+fn kinds(events: &[RuntimeEvent]) -> Vec<String> {
+    let name = |event: &RuntimeEvent| match event {
         RuntimeEvent::Event { draft, .. } if draft.kind == Kind::Error => {
             json(&draft.body)["code"].as_str().unwrap().to_owned()
         }
@@ -114,7 +114,7 @@ fn kinds(said: &[RuntimeEvent]) -> Vec<String> {
         RuntimeEvent::Found { native, title, .. } => format!("found {native} {}", title.clone().unwrap_or_default()),
         other => format!("{other:?}"),
     };
-    said.iter().map(name).collect()
+    events.iter().map(name).collect()
 }
 
 fn end_turn(rig: &mut Rig, status: &str) {
@@ -156,7 +156,7 @@ fn codex_reports_text_once() {
         "completed",
         j!({ "type": "userMessage", "id": "m", "clientId": "plexus-5", "content": [{ "type": "text", "text": "hi" }] }),
     );
-    assert!(rig.said().is_empty(), "our own words are not repeated");
+    assert!(rig.take_events().is_empty(), "our own words are not repeated");
     item(&mut rig, "started", message("a", ""));
     delta(&mut rig, "a", "one ");
     delta(&mut rig, "a", "two");
@@ -169,17 +169,17 @@ fn codex_reports_text_once() {
     item(&mut rig, "started", message("d", ""));
     delta(&mut rig, "d", "other words");
     item(&mut rig, "completed", message("d", "than these"));
-    let said = rig.said();
-    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
-    assert!(said.iter().all(|said| matches!(said, RuntimeEvent::Event { draft, .. } if draft.native.is_some())));
+    let events = rig.take_events();
+    assert_eq!(text_of(&events, Kind::AgentMessageChunk), "one twono piecesbeginningother words");
+    assert!(events.iter().all(|event| matches!(event, RuntimeEvent::Event { draft, .. } if draft.native.is_some())));
     notify(
         &mut rig,
         "turn/completed",
         j!({ "turn": turn("u", "completed", j!([message("a", "one two"), message("z", "last")])) }),
     );
-    let said = rig.said();
-    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "last");
-    assert_eq!(kinds(&said), ["agent_message_chunk", "ended 5 Completed"]);
+    let events = rig.take_events();
+    assert_eq!(text_of(&events, Kind::AgentMessageChunk), "last");
+    assert_eq!(kinds(&events), ["agent_message_chunk", "ended 5 Completed"]);
 }
 
 #[test]
@@ -192,18 +192,18 @@ fn codex_reused_item_names_in_two_turns_are_two_items() {
             let at_work = || j!({ "turn": turn(turn_id, "inProgress", j!([])) });
             reply(&mut rig, id, at_work());
             notify(&mut rig, "turn/started", at_work());
-            for (what, said) in [
+            for (what, events) in [
                 ("started", shell("inProgress")),
                 ("completed", shell("completed")),
                 ("completed", message("a", "one")),
                 ("completed", message("a", "one")),
             ] {
-                notify(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": said }));
+                notify(&mut rig, &format!("item/{what}"), j!({ "turnId": turn_id, "item": events }));
             }
             notify(&mut rig, "turn/completed", j!({ "turn": turn(turn_id, "completed", j!([])) }));
             let ended = format!("ended {ticket} Completed");
             let reported = ["tool_call", "tool_call_update", "agent_message_chunk", ended.as_str()];
-            assert_eq!(kinds(&rig.said()), reported, "prompt {ticket} as turn {turn_id}");
+            assert_eq!(kinds(&rig.take_events()), reported, "prompt {ticket} as turn {turn_id}");
         }
     }
 }
@@ -226,7 +226,7 @@ fn codex_thoughts_come_in_parts() {
         "completed",
         j!({ "type": "reasoning", "id": "r", "summary": ["one", "two!", "three"], "content": [] }),
     );
-    assert_eq!(text_of(&rig.said(), Kind::AgentThoughtChunk), "one\n\ntwo!\n\nthree");
+    assert_eq!(text_of(&rig.take_events(), Kind::AgentThoughtChunk), "one\n\ntwo!\n\nthree");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn codex_tools_open_and_close() {
         let body = json(&call.body);
         assert_eq!((&body["kind"], &body["title"], &body["status"]), (&kind, &j!(title), &j!("in_progress")));
         item(&mut rig, "started", begun);
-        assert!(rig.said().is_empty());
+        assert!(rig.take_events().is_empty());
         item(&mut rig, "completed", item_.clone());
         let update = rig.event();
         assert_eq!((update.kind, update.tool.unwrap().over), (Kind::ToolCallUpdate, true));
@@ -340,7 +340,7 @@ fn codex_other_notifications_become_events() {
         prompted(&mut rig, 2);
         if kind == Kind::ToolCallUpdate {
             item(&mut rig, "started", shell("inProgress"));
-            rig.said();
+            rig.take_events();
         }
         notify(&mut rig, method, params);
         let event = rig.event();
@@ -350,12 +350,12 @@ fn codex_other_notifications_become_events() {
     }
     let mut rig = session();
     notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "idle" } }));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
-    assert_eq!(kinds(&rig.said()), ["system_error"]);
+    assert_eq!(kinds(&rig.take_events()), ["system_error"]);
     prompted(&mut rig, 2);
     notify(&mut rig, "thread/status/changed", j!({ "status": { "type": "systemError" } }));
-    assert!(rig.said().is_empty(), "the end of the turn says it");
+    assert!(rig.take_events().is_empty(), "the end of the turn says it");
 }
 
 fn ask(rig: &mut Rig, id: u64, method: &str, mut params: Value) {
@@ -373,7 +373,7 @@ fn review(rig: &mut Rig, status: &str, action: Value) -> Vec<RuntimeEvent> {
         j!({ "turnId": "u", "reviewId": "v", "targetItemId": "c", "startedAtMs": 1, "completedAtMs": 2, "decisionSource": "agent",
             "review": { "status": status, "riskLevel": "low", "rationale": "it only lists" }, "action": action }),
     );
-    rig.said()
+    rig.take_events()
 }
 
 #[test]
@@ -382,8 +382,8 @@ fn codex_review_of_its_own_is_reported_with_the_decision() {
     for (status, decided) in [("approved", Some(true)), ("denied", Some(false)), ("timedOut", None)] {
         let mut rig = session();
         assert_eq!(rig.dialect.reviewer(), None);
-        let said = review(&mut rig, status, command());
-        match (said.as_slice(), decided) {
+        let events = review(&mut rig, status, command());
+        match (events.as_slice(), decided) {
             ([RuntimeEvent::Reviewed { native, ask, review }], Some(allowed)) => {
                 assert_eq!((native.as_str(), review.by.as_str(), review.allowed), ("t", "Codex's reviewer", allowed));
                 assert_eq!(review.reason.as_deref(), Some("it only lists"));
@@ -393,13 +393,13 @@ fn codex_review_of_its_own_is_reported_with_the_decision() {
                 assert_eq!(rig.dialect.reviewer(), Some("Codex's reviewer"));
             }
             ([RuntimeEvent::Event { draft, .. }], None) => assert_eq!(draft.kind, Kind::Hook),
-            (said, _) => panic!("{status}: {said:?}"),
+            (events, _) => panic!("{status}: {events:?}"),
         }
         assert!(rig.sent().is_empty(), "it is no question to us");
     }
     // Another action than a command is shown as the server describes it.
-    let said = review(&mut session(), "approved", j!({ "type": "networkAccess", "host": "a.example", "port": 443 }));
-    let [RuntimeEvent::Reviewed { ask, .. }] = said.as_slice() else { panic!("{said:?}") };
+    let events = review(&mut session(), "approved", j!({ "type": "networkAccess", "host": "a.example", "port": 443 }));
+    let [RuntimeEvent::Reviewed { ask, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert!(
         matches!(&ask.subject, RequestSubject::Tool { name, arguments } if name == "networkAccess" && arguments.contains("a.example"))
     );
@@ -419,8 +419,8 @@ fn codex_reviewer_is_known_from_the_opening_of_a_thread() {
 fn codex_questions_beyond_the_share_wait_unanswered() {
     let mut rig = session();
     let asked_ids = |rig: &mut Rig| -> Vec<String> {
-        let said = rig.said();
-        let ids = said.iter().filter_map(|said| match said {
+        let events = rig.take_events();
+        let ids = events.iter().filter_map(|event| match event {
             RuntimeEvent::Asked { ask, .. } => Some(ask.key.id().to_owned()),
             _ => None,
         });
@@ -436,7 +436,7 @@ fn codex_questions_beyond_the_share_wait_unanswered() {
     assert!(shown < 300 && rig.dialect.held() > 0 && rig.sent().is_empty());
     // Another client answers one that people have not seen.
     notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 399 }));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     let mut answered = 0;
     while let Some(id) = open.pop() {
         rig.answer(&id, choose("accept", Choice::AllowOnce));
@@ -491,7 +491,7 @@ fn codex_command_approval_offers_the_decisions_of_codex() {
         assert!(rig.sent().is_empty(), "once");
         notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
         end_turn(&mut rig, "completed");
-        assert_eq!(kinds(&rig.said()), ["ended 5 Completed"], "our own answer is nobody else's");
+        assert_eq!(kinds(&rig.take_events()), ["ended 5 Completed"], "our own answer is nobody else's");
     }
 }
 
@@ -587,7 +587,7 @@ fn codex_file_change_shows_its_diff() {
     let change = j!({ "type": "fileChange", "id": "f", "status": "inProgress",
         "changes": [{ "path": "/a", "kind": { "type": "add" }, "diff": "new\n" }] });
     item(&mut rig, "started", change);
-    rig.said();
+    rig.take_events();
     ask(&mut rig, 3, "item/fileChange/requestApproval", j!({ "itemId": "f" }));
     let asked = rig.ask();
     assert_eq!(asked.subject, RequestSubject::Edits(vec![("/a".into(), None, "new\n".into())]));
@@ -701,9 +701,9 @@ fn codex_answer_of_another_client_closes_the_question() {
     ask(&mut rig, 8, COMMAND, command());
     rig.ask();
     end_turn(&mut rig, "interrupted");
-    assert_eq!(kinds(&rig.said()), ["taken back false", "ended 5 Cancelled"]);
+    assert_eq!(kinds(&rig.take_events()), ["taken back false", "ended 5 Cancelled"]);
     notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 8 }));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
@@ -718,9 +718,9 @@ fn codex_cancel_waits_for_the_turn_id() {
     assert_eq!(sent[0]["method"], "turn/interrupt");
     assert_eq!(sent[0]["params"], j!({ "threadId": "t", "turnId": "u" }));
     rig.feed(r#"{"id":3,"error":{"code":-32600,"message":"no active turn"}}"#);
-    assert_eq!(kinds(&rig.said()), ["cancel_refused"]);
+    assert_eq!(kinds(&rig.take_events()), ["cancel_refused"]);
     end_turn(&mut rig, "interrupted");
-    rig.said();
+    rig.take_events();
     rig.cancel(5, "t");
     assert!(rig.sent().is_empty(), "over");
 }
@@ -732,9 +732,9 @@ fn codex_turn_may_begin_and_end_before_the_start_is_answered() {
         rig.prompt(5, "t", "hi");
         notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
         end_turn(&mut rig, "completed");
-        assert!(rig.said().is_empty());
+        assert!(rig.take_events().is_empty());
         reply(&mut rig, 2, j!({ "turn": turn(name, "inProgress", j!([])) }));
-        assert_eq!(kinds(&rig.said()).concat(), expected);
+        assert_eq!(kinds(&rig.take_events()).concat(), expected);
         assert_eq!(rig.dialect.prompts().len(), usize::from(expected.is_empty()));
     }
 }
@@ -775,7 +775,7 @@ fn codex_retries_an_overloaded_server() {
     let first = rig.sent();
     for _ in 0..TRIES {
         rig.feed(r#"{"id":2,"error":{"code":-32001,"message":"Server overloaded; retry later."}}"#);
-        assert!(rig.said().is_empty() && rig.sent().is_empty());
+        assert!(rig.take_events().is_empty() && rig.sent().is_empty());
         assert!(rig.wakes > 0);
         rig.wake();
         assert_eq!(rig.sent(), first);
@@ -800,7 +800,7 @@ fn joined(turns: Value, known: bool) -> Rig {
     reply(&mut rig, 2, j!({ "thread": thread("t"), "model": "m", "modelProvider": "p", "initialTurnsPage": page }));
     rig.sent();
     if turns == j!([]) {
-        rig.said();
+        rig.take_events();
     }
     rig
 }
@@ -845,17 +845,17 @@ fn codex_reports_turns_of_other_clients() {
         "completed",
         j!({ "type": "userMessage", "id": "m", "clientId": null, "content": [{ "type": "text", "text": "yo" }] }),
     );
-    assert_eq!(text_of(&rig.said(), Kind::UserMessageChunk), "yo");
+    assert_eq!(text_of(&rig.take_events(), Kind::UserMessageChunk), "yo");
     rig.tell(RuntimeCommand::Cancel { ticket: None, native: "t".into(), reason: None });
     assert_eq!(rig.sent()[0]["params"]["turnId"], "u");
     end_turn(&mut rig, "interrupted");
-    assert_eq!(kinds(&rig.said()), ["done Cancelled"]);
+    assert_eq!(kinds(&rig.take_events()), ["done Cancelled"]);
     // A prompt into another client's turn joins it.
     notify(&mut rig, "turn/started", j!({ "turn": turn("u", "inProgress", j!([])) }));
     rig.prompt(5, "t", "hi");
     reply(&mut rig, 4, j!({ "turn": turn("u", "inProgress", j!([])) }));
     end_turn(&mut rig, "completed");
-    assert_eq!(kinds(&rig.said()), ["began", "done Completed", "ended 5 Completed"]);
+    assert_eq!(kinds(&rig.take_events()), ["began", "done Completed", "ended 5 Completed"]);
     // Another client's message in our turn.
     rig.prompt(6, "t", "hi");
     reply(&mut rig, 5, j!({ "turn": turn("u", "inProgress", j!([])) }));
@@ -866,7 +866,7 @@ fn codex_reports_turns_of_other_clients() {
             j!({ "type": "userMessage", "id": id, "clientId": client, "content": [{ "type": "text", "text": id }] }),
         );
     }
-    assert_eq!(text_of(&rig.said(), Kind::UserMessageChunk), "m2");
+    assert_eq!(text_of(&rig.take_events(), Kind::UserMessageChunk), "m2");
 }
 
 #[test]
@@ -888,7 +888,7 @@ fn codex_does_not_report_threads_that_cannot_be_joined() {
         rig.feed(j!({ "method": "thread/started", "params": { "thread": hidden(id) } }).to_string());
         let status = j!({ "threadId": id, "status": { "type": "active", "activeFlags": [] } });
         rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
-        assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: heard from its beginning");
+        assert!(rig.take_events().is_empty() && rig.sent().is_empty(), "{id}: heard from its beginning");
 
         let mut rig = hello(&remote());
         rig.sent();
@@ -896,7 +896,7 @@ fn codex_does_not_report_threads_that_cannot_be_joined() {
         reply(&mut rig, 2, j!({ "thread": hidden(id) }));
         rig.sent();
         rig.feed(j!({ "method": "thread/status/changed", "params": status }).to_string());
-        assert!(rig.said().is_empty() && rig.sent().is_empty(), "{id}: found in the list");
+        assert!(rig.take_events().is_empty() && rig.sent().is_empty(), "{id}: found in the list");
     }
     // A helper of a helper, or of an attached thread, works for that.
     let mut rig = session();
@@ -917,19 +917,19 @@ fn codex_discovers_threads_of_others_once() {
     let mut x = thread("x");
     x["preview"] = "first words\nmore".into();
     reply(&mut rig, 2, j!({ "thread": x }));
-    assert_eq!(kinds(&rig.said()), ["found x first words"]);
+    assert_eq!(kinds(&rig.take_events()), ["found x first words"]);
     let mut y = thread("y");
     y["parentThreadId"] = "t".into();
     reply(&mut rig, 3, j!({ "thread": y }));
     rig.feed(j!({ "method": "thread/started", "params": { "thread": thread("x") } }).to_string());
-    assert!(rig.said().is_empty(), "a helper agent's, and one told of");
+    assert!(rig.take_events().is_empty(), "a helper agent's, and one told of");
     let started = |id: &str| {
         let mut thread = thread(id);
         thread["preview"] = "said".into();
         j!({ "method": "thread/started", "params": { "thread": thread } }).to_string()
     };
     rig.feed(started("z"));
-    assert_eq!(kinds(&rig.said()), ["found z said"]);
+    assert_eq!(kinds(&rig.take_events()), ["found z said"]);
     // One that is gone again when it is opened is reported again when it is active.
     rig.sent();
     let status = j!({ "threadId": "n", "status": { "type": "active", "activeFlags": [] } });
@@ -939,7 +939,7 @@ fn codex_discovers_threads_of_others_once() {
         let mut young = thread("n");
         young["status"] = active(j!([]));
         reply(&mut rig, id, j!({ "thread": young }));
-        assert_eq!(kinds(&rig.said()), ["found n "]);
+        assert_eq!(kinds(&rig.take_events()), ["found n "]);
         let resume = Some(ResumeTarget::new("n".into(), false));
         rig.tell(RuntimeCommand::Open { ticket: Ticket(9), cwd: "/w".into(), resume, mcp_servers: Vec::new() });
         let error = j!({ "code": -32600, "message": "no rollout found" });
@@ -951,15 +951,15 @@ fn codex_discovers_threads_of_others_once() {
     // What is closed would be loaded again to be opened.
     let closed = j!({ "threadId": "n", "status": { "type": "notLoaded" } });
     rig.feed(j!({ "method": "thread/status/changed", "params": closed }).to_string());
-    assert!(rig.sent().is_empty() && rig.said().is_empty());
+    assert!(rig.sent().is_empty() && rig.take_events().is_empty());
     // The reply shows whose a thread is that started meanwhile.
     rig.open(1);
     for id in ["t", "w"] {
         rig.feed(started(id));
     }
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     reply(&mut rig, 10, j!({ "thread": thread("t") }));
-    assert_eq!(kinds(&rig.said()), ["opened New ", "found w said"]);
+    assert_eq!(kinds(&rig.take_events()), ["opened New ", "found w said"]);
     // A helper's question is asked in the thread that it works for.
     rig.feed(
         j!({ "id": 1, "method": COMMAND, "params": { "threadId": "y", "turnId": "k", "command": "ls" } }).to_string(),
@@ -971,7 +971,7 @@ fn codex_discovers_threads_of_others_once() {
         j!({ "id": 2, "method": COMMAND, "params": { "threadId": "q", "turnId": "k", "command": "ls" } }).to_string(),
     );
     assert_eq!(rig.sent()[0]["method"], "thread/read");
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
@@ -987,9 +987,9 @@ fn codex_history_is_reported_only_if_the_log_lacks_it() {
         ])
     };
     let mut rig = joined(turns(), false);
-    let said = rig.said();
+    let events = rig.take_events();
     assert_eq!(
-        kinds(&said),
+        kinds(&events),
         [
             "opened Resumed user_message_chunk,agent_message_chunk,tool_call",
             "session_info_update",
@@ -1000,12 +1000,12 @@ fn codex_history_is_reported_only_if_the_log_lacks_it() {
     );
     // Saved by a gateway without checkpoints: missed events are reported as missing.
     let mut rig2 = joined(turns(), true);
-    assert_eq!(kinds(&rig2.said()), ["opened Resumed error", "began", "tool_call"]);
+    assert_eq!(kinds(&rig2.take_events()), ["opened Resumed error", "began", "tool_call"]);
     for rig in [&mut rig, &mut rig2] {
         item(rig, "completed", shell("completed"));
         item(rig, "completed", message("b", "early"));
         end_turn(rig, "completed");
-        assert_eq!(kinds(&rig.said()), ["tool_call_update", "done Completed"]);
+        assert_eq!(kinds(&rig.take_events()), ["tool_call_update", "done Completed"]);
     }
 }
 
@@ -1018,7 +1018,7 @@ fn codex_lost_thread_is_replaced_only_if_the_log_has_it() {
     rig.feed(error);
     assert_eq!(rig.sent()[0]["method"], "thread/start");
     reply(&mut rig, 3, j!({ "thread": thread("n") }));
-    assert_eq!(kinds(&rig.said()), ["opened New "]);
+    assert_eq!(kinds(&rig.take_events()), ["opened New "]);
     // It may be one in which nobody has written; it is not.
     let closed = j!({ "type": "notLoaded" });
     for reply in [
@@ -1059,12 +1059,12 @@ fn unwritten() -> Rig {
     rig.sent();
     rig.feed(j!({ "method": "thread/started", "params": { "thread": recorded(TERMINAL) } }).to_string());
     rig.feed(j!({ "method": "thread/started", "params": { "thread": recorded(NAMING) } }).to_string());
-    assert_eq!(kinds(&rig.said()), ["found t "], "of the two, the terminal's");
+    assert_eq!(kinds(&rig.take_events()), ["found t "], "of the two, the terminal's");
     resume(&mut rig, false);
     rig.feed(format!(r#"{{"id":2,"error":{UNWRITTEN}}}"#));
     assert_eq!(rig.sent()[0]["method"], "thread/read");
     reply(&mut rig, 3, j!({ "thread": recorded(TERMINAL), "readState": null }));
-    assert_eq!(kinds(&rig.said()), ["opened Resumed "]);
+    assert_eq!(kinds(&rig.take_events()), ["opened Resumed "]);
     assert!(rig.sent().is_empty(), "it is not joined yet");
     rig
 }
@@ -1084,7 +1084,7 @@ fn written(rig: &mut Rig, id: u64, turns: Value) {
 fn codex_terminal_is_open_before_its_first_message_and_joined_with_it() {
     let mut rig = unwritten();
     written(&mut rig, 4, j!([turn("u", "inProgress", j!([]))]));
-    assert_eq!(kinds(&rig.said()), ["began"]);
+    assert_eq!(kinds(&rig.take_events()), ["began"]);
     let user =
         j!({ "type": "userMessage", "id": "m", "clientId": "c", "content": [{ "type": "text", "text": "yo\nmore" }] });
     item(&mut rig, "started", user.clone());
@@ -1093,10 +1093,10 @@ fn codex_terminal_is_open_before_its_first_message_and_joined_with_it() {
     delta(&mut rig, "a", "two");
     item(&mut rig, "completed", message("a", "two"));
     end_turn(&mut rig, "completed");
-    let said = rig.said();
+    let events = rig.take_events();
     let expected = ["session_info_update", "user_message_chunk", "agent_message_chunk", "done Completed"];
-    assert_eq!(kinds(&said), expected, "nothing of it is missing");
-    assert!(matches!(&said[0], RuntimeEvent::Event { draft, .. } if draft.title.as_deref() == Some("yo")));
+    assert_eq!(kinds(&events), expected, "nothing of it is missing");
+    assert!(matches!(&events[0], RuntimeEvent::Event { draft, .. } if draft.title.as_deref() == Some("yo")));
     // Its message may be there when it is joined.
     let mut late = unwritten();
     written(
@@ -1108,13 +1108,13 @@ fn codex_terminal_is_open_before_its_first_message_and_joined_with_it() {
             j!([{ "type": "userMessage", "id": "m", "content": [{ "type": "text", "text": "yo" }] }])
         )]),
     );
-    assert_eq!(kinds(&late.said()), ["began", "session_info_update", "user_message_chunk"]);
+    assert_eq!(kinds(&late.take_events()), ["began", "session_info_update", "user_message_chunk"]);
     // From now on it is as any other: it is not joined again, and a reconnect reads it.
     notify(&mut rig, "thread/status/changed", j!({ "status": active(j!([])) }));
     assert!(rig.sent().is_empty());
     disconnect(&mut rig);
     reconnect(&mut rig, 5, j!({ "type": "idle" }), j!([turn("u", "completed", j!([message("a", "two")]))]));
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
@@ -1122,14 +1122,14 @@ fn codex_terminal_takes_its_first_prompt_from_here() {
     let mut rig = unwritten();
     prompted(&mut rig, 4);
     written(&mut rig, 5, j!([turn("u", "inProgress", j!([]))]));
-    assert!(rig.said().is_empty(), "it is our run");
+    assert!(rig.take_events().is_empty(), "it is our run");
     let user =
         j!({ "type": "userMessage", "id": "m", "clientId": "plexus-5", "content": [{ "type": "text", "text": "hi" }] });
     item(&mut rig, "completed", user);
     item(&mut rig, "started", message("a", ""));
     delta(&mut rig, "a", "yes");
     end_turn(&mut rig, "completed");
-    assert_eq!(kinds(&rig.said()), ["agent_message_chunk", "ended 5 Completed"]);
+    assert_eq!(kinds(&rig.take_events()), ["agent_message_chunk", "ended 5 Completed"]);
 }
 
 #[test]
@@ -1147,9 +1147,9 @@ fn codex_terminal_is_joined_again_while_its_first_message_is_not_on_disk() {
         id += 1;
     }
     assert_eq!(id, 14, "not for ever");
-    assert!(rig.said().is_empty(), "nothing is lost yet");
+    assert!(rig.take_events().is_empty(), "nothing is lost yet");
     written(&mut rig, 14, j!([turn("u", "inProgress", j!([]))]));
-    assert_eq!(kinds(&rig.said()), ["began"]);
+    assert_eq!(kinds(&rig.take_events()), ["began"]);
     // Our own prompt does not wait for ever.
     let mut rig = unwritten();
     prompted(&mut rig, 4);
@@ -1159,7 +1159,7 @@ fn codex_terminal_is_joined_again_while_its_first_message_is_not_on_disk() {
         rig.feed(format!(r#"{{"id":{id},"error":{UNWRITTEN}}}"#));
         rig.wake();
     }
-    assert_eq!(kinds(&rig.said()), ["not_resumed", "ended 5 Error"]);
+    assert_eq!(kinds(&rig.take_events()), ["not_resumed", "ended 5 Error"]);
 }
 
 #[test]
@@ -1170,7 +1170,7 @@ fn codex_terminal_without_a_message_survives_gateways_and_connections() {
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
     reply(&mut rig, 4, j!({ "userAgent": "plexus/0.169.0 x" }));
-    rig.said();
+    rig.take_events();
     let methods: Vec<_> = rig.sent().iter().map(|sent| sent["method"].as_str().unwrap().to_owned()).collect();
     assert_eq!(methods, ["initialized", "thread/read", "thread/loaded/list"]);
     let mut head = recorded(TERMINAL);
@@ -1193,7 +1193,7 @@ fn codex_terminal_without_a_message_survives_gateways_and_connections() {
         assert_eq!(next.sent()[0]["method"], "thread/read", "no other conversation is begun in its place");
         if there {
             reply(&mut next, 3, j!({ "thread": recorded(TERMINAL) }));
-            assert_eq!(kinds(&next.said()), ["opened Resumed ", "ended 7 Error"], "the prompt never arrived");
+            assert_eq!(kinds(&next.take_events()), ["opened Resumed ", "ended 7 Error"], "the prompt never arrived");
         } else {
             next.feed(format!(r#"{{"id":3,"error":{UNWRITTEN}}}"#));
             assert!(matches!(next.one(), RuntimeEvent::NotOpened { .. }));
@@ -1204,19 +1204,19 @@ fn codex_terminal_without_a_message_survives_gateways_and_connections() {
 #[test]
 fn codex_message_with_a_missing_start_is_a_gap_then_the_whole_text() {
     let mut rig = joined(j!([turn("u", "inProgress", j!([]))]), false);
-    rig.said();
+    rig.take_events();
     delta(&mut rig, "a", "two ");
     delta(&mut rig, "a", "three");
-    assert_eq!(kinds(&rig.said()), ["gap"]);
+    assert_eq!(kinds(&rig.take_events()), ["gap"]);
     item(&mut rig, "completed", message("a", "one two three"));
-    assert_eq!(text_of(&rig.said(), Kind::AgentMessageChunk), "one two three");
+    assert_eq!(text_of(&rig.take_events(), Kind::AgentMessageChunk), "one two three");
     // No text is held back for ever.
     delta(&mut rig, "b", "half");
-    rig.said();
+    rig.take_events();
     end_turn(&mut rig, "interrupted");
-    let said = rig.said();
-    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "half");
-    assert_eq!(kinds(&said), ["agent_message_chunk", "done Cancelled"]);
+    let events = rig.take_events();
+    assert_eq!(text_of(&events, Kind::AgentMessageChunk), "half");
+    assert_eq!(kinds(&events), ["agent_message_chunk", "done Cancelled"]);
 }
 
 #[test]
@@ -1225,32 +1225,32 @@ fn codex_reconnect_reports_missed_events_once() {
     prompted(&mut rig, 3);
     item(&mut rig, "started", message("a", ""));
     delta(&mut rig, "a", "one ");
-    rig.said();
+    rig.take_events();
     disconnect(&mut rig);
-    assert!(rig.said().is_empty() && rig.dialect.prompts() == [Ticket(5)]);
+    assert!(rig.take_events().is_empty() && rig.dialect.prompts() == [Ticket(5)]);
     reconnect(&mut rig, 4, active(j!([])), j!([turn("u", "inProgress", j!([]))]));
     delta(&mut rig, "a", "three");
-    assert_eq!(kinds(&rig.said()), ["gap"]);
+    assert_eq!(kinds(&rig.take_events()), ["gap"]);
     item(&mut rig, "completed", message("a", "one two three"));
-    assert_eq!(text_of(&rig.said(), Kind::AgentMessageChunk), "two three");
+    assert_eq!(text_of(&rig.take_events(), Kind::AgentMessageChunk), "two three");
     item(&mut rig, "started", message("b", ""));
     delta(&mut rig, "b", "be");
-    rig.said();
+    rig.take_events();
     disconnect(&mut rig);
     // Both ended meanwhile, and another client was active afterwards.
     let ours = turn("u", "completed", j!([message("a", "one two three"), message("b", "begun")]));
     let other = turn("v", "failed", j!([message("c", "theirs")]));
     reconnect(&mut rig, 7, j!({ "type": "idle" }), j!([other, ours]));
-    let said = rig.said();
-    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "guntheirs");
+    let events = rig.take_events();
+    assert_eq!(text_of(&events, Kind::AgentMessageChunk), "guntheirs");
     assert_eq!(
-        kinds(&said),
+        kinds(&events),
         ["agent_message_chunk", "ended 5 Completed", "began", "agent_message_chunk", "done Error"]
     );
     disconnect(&mut rig);
     let other = turn("v", "failed", j!([message("c", "theirs")]));
     reconnect(&mut rig, 10, j!({ "type": "idle" }), j!([other]));
-    assert!(rig.said().is_empty(), "nothing new");
+    assert!(rig.take_events().is_empty(), "nothing new");
 }
 
 #[test]
@@ -1270,7 +1270,7 @@ fn codex_looks_for_a_prompt_sent_when_the_connection_broke() {
         rig.prompt(5, "t", "hi");
         disconnect(&mut rig);
         reconnect(&mut rig, 4, j!({ "type": "idle" }), turns.clone());
-        assert_eq!(kinds(&rig.said()).join(" "), expected, "{turns}");
+        assert_eq!(kinds(&rig.take_events()).join(" "), expected, "{turns}");
         assert_eq!(rig.dialect.prompts().len(), usize::from(expected.is_empty()));
     }
 }
@@ -1309,7 +1309,7 @@ fn codex_restart_reports_missed_events_once() {
     item(&mut rig, "started", message("a", ""));
     delta(&mut rig, "a", "one ");
     item(&mut rig, "started", shell("inProgress"));
-    rig.said();
+    rig.take_events();
     let ours = |status: &str, end: &str| {
         let mut tool = shell(end);
         tool["exitCode"] = 0.into();
@@ -1318,10 +1318,10 @@ fn codex_restart_reports_missed_events_once() {
     // Wherever it is cut: the reports of both gateways together are the whole text, once.
     let other = || turn("v", "completed", j!([message("c", "theirs")]));
     let mut next = carried(&rig, Some(5), &[], idle(), j!([other(), ours("completed", "completed")]), false);
-    let said = next.said();
-    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "twothreetheirs");
+    let events = next.take_events();
+    assert_eq!(text_of(&events, Kind::AgentMessageChunk), "twothreetheirs");
     assert_eq!(
-        kinds(&said),
+        kinds(&events),
         [
             "agent_message_chunk",
             "tool_call_update",
@@ -1336,17 +1336,17 @@ fn codex_restart_reports_missed_events_once() {
     assert!(again.events.is_empty(), "all is told: {:?}", kinds(&again.events));
     // It still runs: it continues as the same run of the same prompt.
     let mut next = carried(&rig, Some(5), &[], active(j!([])), j!([turn("u", "inProgress", j!([]))]), false);
-    assert!(next.said().is_empty() && next.dialect.prompts() == [Ticket(5)]);
+    assert!(next.take_events().is_empty() && next.dialect.prompts() == [Ticket(5)]);
     item(&mut next, "completed", message("a", "one two"));
     item(&mut next, "completed", shell("completed"));
     end_turn(&mut next, "interrupted");
-    let said = next.said();
-    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "two");
-    assert_eq!(kinds(&said), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
+    let events = next.take_events();
+    assert_eq!(text_of(&events, Kind::AgentMessageChunk), "two");
+    assert_eq!(kinds(&events), ["agent_message_chunk", "tool_call_update", "ended 5 Cancelled"]);
     // Its session was closed meanwhile: it is a foreign run, and the prompt has no ticket.
     let next = carried(&rig, None, &[], idle(), j!([ours("completed", "completed")]), false);
-    let said = kinds(&next.events);
-    assert_eq!((said.first().unwrap().as_str(), said.last().unwrap().as_str()), ("began", "done Completed"));
+    let events = kinds(&next.events);
+    assert_eq!((events.first().unwrap().as_str(), events.last().unwrap().as_str()), ("began", "done Completed"));
 }
 
 #[test]
@@ -1363,28 +1363,32 @@ fn codex_rereads_a_turn_that_is_briefly_interrupted() {
         let mut rig = shared();
         prompted(&mut rig, 3);
         let mut next = carried(&rig, Some(5), &[], idle(), j!([ours("interrupted")]), false);
-        assert_eq!(kinds(&next.said()), ["agent_message_chunk"], "what it said is told, its end is not believed yet");
+        assert_eq!(
+            kinds(&next.take_events()),
+            ["agent_message_chunk"],
+            "what it said is told, its end is not believed yet"
+        );
         next
     };
     let mut next = start();
     read(&mut next, "interrupted");
-    assert!(next.said().is_empty());
+    assert!(next.take_events().is_empty());
     read(&mut next, "completed");
-    assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
+    assert_eq!(kinds(&next.take_events()), ["ended 5 Completed"]);
     next.wake();
     assert!(next.sent().is_empty());
     // Its end may be received meanwhile.
     let mut next = start();
     end_turn(&mut next, "completed");
-    assert_eq!(kinds(&next.said()), ["ended 5 Completed"]);
+    assert_eq!(kinds(&next.take_events()), ["ended 5 Completed"]);
     // It stays interrupted.
     let mut next = start();
     for _ in 1..DOUBTS_MAX {
         read(&mut next, "interrupted");
-        assert!(next.said().is_empty());
+        assert!(next.take_events().is_empty());
     }
     read(&mut next, "interrupted");
-    assert_eq!(kinds(&next.said()), ["ended 5 Cancelled"]);
+    assert_eq!(kinds(&next.take_events()), ["ended 5 Cancelled"]);
 }
 
 #[test]
@@ -1418,14 +1422,14 @@ fn codex_reports_reverted_turns_and_repeats_no_others() {
         Value::Array(turns.collect())
     };
     let mut rig = joined(all(&["a", "b", "c", "d"]), false);
-    rig.said();
+    rig.take_events();
     // The connection was lost: in the same gateway, and in another one.
     disconnect(&mut rig);
     reconnect(&mut rig, 3, idle(), all(&["a", "b", "e"]));
-    let said = rig.said();
-    assert_eq!(kinds(&said), ["taken_back", "began", "agent_message_chunk", "done Completed"]);
-    assert_eq!(text_of(&said, Kind::AgentMessageChunk), "e");
-    let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!("{said:?}") };
+    let events = rig.take_events();
+    assert_eq!(kinds(&events), ["taken_back", "began", "agent_message_chunk", "done Completed"]);
+    assert_eq!(text_of(&events, Kind::AgentMessageChunk), "e");
+    let RuntimeEvent::Event { draft, .. } = &events[0] else { panic!("{events:?}") };
     assert!(json(&draft.body)["message"].as_str().unwrap().contains("last 2 of the turns"));
     let next = carried(&rig, None, &[], idle(), all(&["a"]), false);
     assert_eq!(kinds(&next.events), ["taken_back"]);
@@ -1450,7 +1454,7 @@ fn codex_does_not_repeat_a_conversation_longer_than_its_memory() {
         item(&mut rig, "completed", message(&format!("m-{id}"), id));
         notify(&mut rig, "turn/completed", j!({ "turn": done(id) }));
     }
-    rig.said();
+    rig.take_events();
     let newest: Vec<Value> = ids.iter().rev().take(100).map(done).collect();
     let next = carried(&rig, None, &[], idle(), Value::Array(newest), true);
     assert!(next.events.is_empty(), "{:?}", kinds(&next.events));
@@ -1463,7 +1467,7 @@ fn codex_oversized_checkpoint_becomes_a_gap() {
     for n in 0..2000 {
         delta(&mut rig, &format!("an item with a name that is rather long, number {n}"), "x");
     }
-    rig.said();
+    rig.take_events();
     assert!(rig.checkpoint.as_ref().unwrap().len() < 16 * 1024);
     let whole = turn("u", "completed", j!([message("m", "much")]));
     let next = carried(&rig, Some(5), &[], idle(), j!([whole]), false);
@@ -1489,9 +1493,9 @@ fn codex_questions_and_answers_survive_a_restart() {
     rig.sent();
     // One is open, one was answered and the answer may be lost.
     let mut next = carried(&rig, Some(5), &keys, waiting(), running(), false);
-    assert!(next.said().is_empty());
+    assert!(next.take_events().is_empty());
     ask(&mut next, 7, COMMAND, command());
-    assert!(next.said().is_empty() && next.sent().is_empty(), "it is the same question");
+    assert!(next.take_events().is_empty() && next.sent().is_empty(), "it is the same question");
     ask(&mut next, 8, COMMAND, command());
     assert_eq!(next.sent()[0]["result"]["decision"], "accept", "it is answered as it was");
     // A new one is another question.
@@ -1509,7 +1513,7 @@ fn codex_questions_and_answers_survive_a_restart() {
     assert_eq!(kinds(&next.events), ["taken back true", "taken back true"]);
     let strange = [RequestKey::nth("99", 99)];
     let mut next = carried(&start(), Some(5), &strange, waiting(), running(), false);
-    assert_eq!(kinds(&next.said()), ["taken back false"]);
+    assert_eq!(kinds(&next.take_events()), ["taken back false"]);
     ask(&mut next, 7, COMMAND, command());
     assert_eq!(next.ask().key.id(), "7", "the session has not got it: it is asked again");
 }
@@ -1532,15 +1536,15 @@ fn codex_questions_not_repeated_after_a_reconnect_are_closed() {
     rig.sent();
     disconnect(&mut rig);
     reconnect(&mut rig, 4, waiting(), running());
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     ask(&mut rig, 7, COMMAND, command());
-    assert!(rig.said().is_empty() && rig.sent().is_empty(), "it still waits");
+    assert!(rig.take_events().is_empty() && rig.sent().is_empty(), "it still waits");
     ask(&mut rig, 8, COMMAND, command());
     assert_eq!(rig.sent()[0]["result"]["decision"], "accept", "the answer that was lost on its way");
     for _ in 0..SETTLE {
         rig.wake();
     }
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     assert_eq!(rig.dialect.asks().iter().map(RequestKey::id).collect::<Vec<_>>(), ["7"]);
 
     let mut rig = start();
@@ -1553,23 +1557,23 @@ fn codex_questions_not_repeated_after_a_reconnect_are_closed() {
     for _ in 1..SETTLE {
         rig.wake();
     }
-    assert!(rig.said().is_empty());
+    assert!(rig.take_events().is_empty());
     rig.wake();
-    assert_eq!(kinds(&rig.said()), ["taken back false"]);
+    assert_eq!(kinds(&rig.take_events()), ["taken back false"]);
 
     let mut rig = start();
     disconnect(&mut rig);
     reconnect(&mut rig, 4, active(j!([])), running());
-    assert_eq!(kinds(&rig.said()), ["taken back true", "taken back true"], "somebody answered");
+    assert_eq!(kinds(&rig.take_events()), ["taken back true", "taken back true"], "somebody answered");
 
     let mut rig = start();
     disconnect(&mut rig);
     let mut out = Outbox::default();
     rig.dialect.open(&mut out);
     reply(&mut rig, 4, j!({ "userAgent": "plexus/0.169.0 x" }));
-    rig.said();
+    rig.take_events();
     rig.feed(r#"{"id":5,"error":{"code":-32600,"message":"no rollout found"}}"#);
-    assert_eq!(kinds(&rig.said()), ["not_resumed", "taken back false", "taken back false", "ended 5 Error"]);
+    assert_eq!(kinds(&rig.take_events()), ["not_resumed", "taken back false", "taken back false", "ended 5 Error"]);
 }
 
 #[test]
@@ -1722,8 +1726,8 @@ fn play(dialect: &mut dyn Dialect, step: &Move) -> String {
         assert!(*end == b'\n' && !line.iter().any(|b| matches!(b, b'\r' | b'\n')));
         json(line);
     }
-    for said in &out.events {
-        let drafts = match said {
+    for events in &out.events {
+        let drafts = match events {
             RuntimeEvent::Event { draft, .. } => std::slice::from_ref(draft),
             RuntimeEvent::Opened { drafts, .. } => drafts,
             _ => &[],
@@ -1835,7 +1839,7 @@ fn codex_reused_question_id_is_another_question_after_a_restart() {
     rig.tell(RuntimeCommand::Answer { key: first.clone(), decision: choose("accept", Choice::AllowOnce) });
     notify(&mut rig, "serverRequest/resolved", j!({ "requestId": 7 }));
     rig.sent();
-    rig.said();
+    rig.take_events();
     ask(&mut rig, 7, "item/commandExecution/requestApproval", approval("d"));
     let second = rig.ask().key;
     assert_eq!((first.id(), second.id(), first == second), ("7", "7", false));

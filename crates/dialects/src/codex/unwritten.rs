@@ -80,7 +80,7 @@ impl Codex {
         };
         let native = NativeId::from(head.id.as_str());
         let carried = want.carried.as_ref().and_then(|carried| self.restored(&native, carried));
-        let (thread, said) = carried.unwrap_or_default();
+        let (thread, earlier_events) = carried.unwrap_or_default();
         self.state.found.remove(&native);
         let thread =
             Thread { unwritten: true, untitled: head.title().is_none(), mcp_servers: want.mcp_servers, ..thread };
@@ -89,7 +89,7 @@ impl Codex {
         let opened =
             RuntimeEvent::Opened { ticket: Ticket(ticket), native: native.clone(), drafts, how: OpenedAs::Resumed };
         out.events.push(opened);
-        out.events.extend(said);
+        out.events.extend(earlier_events);
         if is_active(head.status) {
             return self.rejoin(&native, out);
         }

@@ -86,14 +86,14 @@ mod tests {
 
     fn all(pieces: &[&[u8]]) -> (Vec<String>, Option<Bytes>) {
         let mut frames = FrameReader::default();
-        let mut said = Vec::new();
+        let mut frames_read = Vec::new();
         for piece in pieces {
-            said.extend(frames.feed(Bytes::copy_from_slice(piece)).into_iter().map(|frame| match frame {
+            frames_read.extend(frames.feed(Bytes::copy_from_slice(piece)).into_iter().map(|frame| match frame {
                 Frame::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
                 Frame::Cut(head, dropped) => format!("{} and {dropped}", head.len()),
             }));
         }
-        (said, frames.finish())
+        (frames_read, frames.finish())
     }
 
     #[test]
@@ -101,8 +101,8 @@ mod tests {
         let stream = b"{\"a\":1}\0{\"b\":\"\xc3\xa9\"}\0\n\0{}\0{\"half\"";
         let expected = ["{\"a\":1}", "{\"b\":\"\u{e9}\"}", "{}"];
         for at in 0..=stream.len() {
-            let (said, rest) = all(&[&stream[..at], b"", &stream[at..]]);
-            assert_eq!(said, expected, "cut at {at}");
+            let (frames_read, rest) = all(&[&stream[..at], b"", &stream[at..]]);
+            assert_eq!(frames_read, expected, "cut at {at}");
             assert_eq!(rest.as_deref(), Some(&b"{\"half\""[..]));
         }
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();

@@ -284,9 +284,9 @@ mod tests {
                 turns
             };
             let new = gather(&flat[..first]).missed(&gather(&flat), &gather(&flat[second..]));
-            let told: String = new.iter().map(|turn| turn.text.as_str()).collect();
+            let text: String = new.iter().map(|turn| turn.text.as_str()).collect();
             let expected: String = flat[first..second].iter().map(|(_, c)| *c).collect();
-            proptest::prop_assert_eq!(told.trim(), expected.trim());
+            proptest::prop_assert_eq!(text.trim(), expected.trim());
         }
     }
 }

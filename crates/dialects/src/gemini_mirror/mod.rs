@@ -508,9 +508,9 @@ impl Mirror {
     }
 
     /// Returns whether this is our prompt, shown for the first time.
-    fn is_own_prompt(&mut self, said: &str) -> bool {
+    fn is_own_prompt(&mut self, prompt: &str) -> bool {
         match &mut self.run {
-            Some(Run::Ours { text, shown, .. }) if !*shown && same(text, said) => {
+            Some(Run::Ours { text, shown, .. }) if !*shown && same(text, prompt) => {
                 *shown = true;
                 true
             }

@@ -70,7 +70,8 @@ struct Message {
 struct Part {
     message: String,
     /// Bytes of its text that were reported, and their checksum.
-    said: usize,
+    #[serde(rename = "said")]
+    reported_len: usize,
     sum: u64,
     /// `true` if deltas cannot be reported, since the text before them is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -415,7 +416,7 @@ impl Telling {
         let over = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
         let mut known = Part { message: part.message.clone(), over, ..Part::default() };
-        (known.said, known.sum) = (text.len(), checksum(0, text));
+        (known.reported_len, known.sum) = (text.len(), checksum(0, text));
         // More of it comes as deltas, after an unknown part.
         known.held = !over;
         if let (Some(state), true) = (part.state.and_then(object::<State<'_>>), over) {
@@ -486,7 +487,7 @@ impl Telling {
     }
 
     /// Handles a delta of text.
-    pub(super) fn delta(&mut self, native: &Bytes, message: &str, id: &str, delta: &str, said: &mut Vec<EventDraft>) {
+    pub(super) fn delta(&mut self, native: &Bytes, message: &str, id: &str, delta: &str, drafts: &mut Vec<EventDraft>) {
         if self.messages.get(message).is_some_and(|message| message.user || message.forgotten) {
             return;
         }
@@ -500,29 +501,35 @@ impl Telling {
         }
         if part.held {
             if !std::mem::replace(&mut part.gap, true) {
-                said.push(gap("a part of a message was missed: the complete text follows when it ends", native));
+                drafts.push(gap("a part of a message was missed: the complete text follows when it ends", native));
             }
             return;
         }
-        part.said += delta.len();
+        part.reported_len += delta.len();
         part.sum = checksum(part.sum, delta);
         let kind = if part.thought { Kind::AgentThoughtChunk } else { Kind::AgentMessageChunk };
-        said.push(chunk(kind, Some(message), delta, native));
+        drafts.push(chunk(kind, Some(message), delta, native));
     }
 
     /// Handles a part in its present state. `context` is the model's context size.
-    pub(super) fn part(&mut self, native: &Bytes, part: &PartIn<'_>, context: Option<u64>, said: &mut Vec<EventDraft>) {
+    pub(super) fn part(
+        &mut self,
+        native: &Bytes,
+        part: &PartIn<'_>,
+        context: Option<u64>,
+        drafts: &mut Vec<EventDraft>,
+    ) {
         if self.is_past(&part.message) || self.messages.get(&part.message).is_some_and(|message| message.forgotten) {
             return;
         }
         match part.sort.as_str() {
             "text" if part.ignored == Some(true) => {}
-            "text" => self.text(native, Kind::AgentMessageChunk, part, said),
-            "reasoning" => self.text(native, Kind::AgentThoughtChunk, part, said),
-            "tool" => self.tool(native, part, said),
+            "text" => self.text(native, Kind::AgentMessageChunk, part, drafts),
+            "reasoning" => self.text(native, Kind::AgentThoughtChunk, part, drafts),
+            "tool" => self.tool(native, part, drafts),
             "step-finish" => {
                 if self.first(part) {
-                    said.extend(usage(native, part, context));
+                    drafts.extend(usage(native, part, context));
                     self.spent.add(&spending(part));
                 }
             }
@@ -530,7 +537,7 @@ impl Telling {
             "step-start" | "snapshot" => {}
             "patch" | "compaction" | "subtask" | "agent" | "file" | "retry" => {
                 if self.first(part) {
-                    said.push(EventDraft::raw(
+                    drafts.push(EventDraft::raw(
                         native.clone(),
                         &format!("a part that only OpenCode shows: {}", part.sort),
                     ));
@@ -538,7 +545,7 @@ impl Telling {
             }
             _ => {
                 if self.first(part) {
-                    said.push(EventDraft::raw(native.clone(), "an unknown part of a message"));
+                    drafts.push(EventDraft::raw(native.clone(), "an unknown part of a message"));
                 }
             }
         }
@@ -558,7 +565,7 @@ impl Telling {
         first
     }
 
-    fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, said: &mut Vec<EventDraft>) {
+    fn text(&mut self, native: &Bytes, kind: Kind, part: &PartIn<'_>, drafts: &mut Vec<EventDraft>) {
         let over = Self::complete(part);
         let text = part.text.as_deref().unwrap_or_default();
         let known = match self.parts.contains_key(&part.id) {
@@ -569,20 +576,22 @@ impl Telling {
             return;
         }
         known.thought = kind == Kind::AgentThoughtChunk;
-        let follows = text.get(..known.said).is_some_and(|reported_text| checksum(0, reported_text) == known.sum);
+        let follows =
+            text.get(..known.reported_len).is_some_and(|reported_text| checksum(0, reported_text) == known.sum);
         // At its end OpenCode may trim white space, and nothing else: then everything was reported.
-        let cut = text.len() < known.said;
+        let cut = text.len() < known.reported_len;
         if follows {
             known.held = false;
-            let rest = &text[known.said..];
+            let rest = &text[known.reported_len..];
             if !rest.is_empty() {
-                (known.said, known.sum) = (text.len(), checksum(known.sum, rest));
-                said.push(chunk(kind, Some(&part.message), rest, native));
+                (known.reported_len, known.sum) = (text.len(), checksum(known.sum, rest));
+                drafts.push(chunk(kind, Some(&part.message), rest, native));
             }
         } else if over && !cut {
-            (known.said, known.sum) = (text.len(), checksum(0, text));
-            said.push(gap("OpenCode changed an earlier message: the message follows completely, as it is now", native));
-            said.push(chunk(kind, Some(&part.message), text, native));
+            (known.reported_len, known.sum) = (text.len(), checksum(0, text));
+            drafts
+                .push(gap("OpenCode changed an earlier message: the message follows completely, as it is now", native));
+            drafts.push(chunk(kind, Some(&part.message), text, native));
         }
         known.over = over;
     }
@@ -594,12 +603,12 @@ impl Telling {
         }
     }
 
-    fn tool(&mut self, native: &Bytes, part: &PartIn<'_>, said: &mut Vec<EventDraft>) {
+    fn tool(&mut self, native: &Bytes, part: &PartIn<'_>, drafts: &mut Vec<EventDraft>) {
         let (Some(id), Some(raw)) = (part.call.as_deref(), part.state) else {
-            return said.push(EventDraft::raw(native.clone(), "a tool call without an identifier"));
+            return drafts.push(EventDraft::raw(native.clone(), "a tool call without an identifier"));
         };
         let Some(state) = object::<State<'_>>(raw) else {
-            return said.push(EventDraft::raw(native.clone(), "a tool call whose state could not be parsed"));
+            return drafts.push(EventDraft::raw(native.clone(), "a tool call whose state could not be parsed"));
         };
         let status = match state.status.as_deref() {
             Some("running") => "in_progress",
@@ -659,7 +668,7 @@ impl Telling {
             over,
             own: own_call(name, state.input.filter(|_| status == "in_progress")),
         });
-        said.push(EventDraft { native: Some(native.clone()), tool, ..EventDraft::new(kind, &update) });
+        drafts.push(EventDraft { native: Some(native.clone()), tool, ..EventDraft::new(kind, &update) });
     }
 }
 
@@ -714,8 +723,8 @@ fn spending(part: &PartIn<'_>) -> Spending {
 }
 
 /// Returns the spending of a step of either version from its figures: input, output, reasoning, read from the cache, written to it.
-pub(super) fn step_spending(told: [Option<f64>; 5], cost: Option<f64>) -> Spending {
-    let [input, output, reasoning, read, write] = told.map(|count| count.and_then(tokens_told));
+pub(super) fn step_spending(figures: [Option<f64>; 5], cost: Option<f64>) -> Spending {
+    let [input, output, reasoning, read, write] = figures.map(|count| count.and_then(tokens_told));
     let with = |own: Option<u64>, beside: [Option<u64>; 2]| own.map(|own| own + beside.iter().flatten().sum::<u64>());
     let counts = [with(input, [read, write]), with(output, [reasoning, None]), read, write, reasoning];
     Spending::of(counts, cost.and_then(in_dollars).into_iter().collect())

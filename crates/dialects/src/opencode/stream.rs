@@ -433,7 +433,7 @@ impl OpenCode {
             return self.raw(frame, Some(native.clone()), "a part of a message that could not be parsed", out);
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let mut said = Vec::new();
+        let mut drafts = Vec::new();
         if session.telling.is_user(&part.message) {
             let prompt = &mut session.prompt;
             let draft = session.telling.said_by_user(frame, &part, |text| is_ours(prompt, text));
@@ -445,13 +445,13 @@ impl OpenCode {
                 }
                 return;
             }
-            said.extend(draft);
+            drafts.extend(draft);
         } else {
             let context = self.models.context(session.telling.model());
-            session.telling.part(frame, &part, context, &mut said);
+            session.telling.part(frame, &part, context, &mut drafts);
         }
         let spent = session.telling.take_spent();
-        self.emit_all(native, said, out);
+        self.emit_all(native, drafts, out);
         if let Some(report) = spent {
             self.emit(native, RuntimeEvent::Spent { native: native.clone(), report }, out);
         }
@@ -466,19 +466,19 @@ impl OpenCode {
             return;
         }
         let Some(session) = self.sessions.get_mut(native) else { return };
-        let mut said = Vec::new();
-        session.telling.delta(frame, message, part, delta, &mut said);
-        self.emit_all(native, said, out);
+        let mut drafts = Vec::new();
+        session.telling.delta(frame, message, part, delta, &mut drafts);
+        self.emit_all(native, drafts, out);
     }
 
-    pub(super) fn emit_all(&mut self, native: &NativeId, said: Vec<EventDraft>, out: &mut Outbox) {
-        if said.is_empty() {
+    pub(super) fn emit_all(&mut self, native: &NativeId, drafts: Vec<EventDraft>, out: &mut Outbox) {
+        if drafts.is_empty() {
             return;
         }
         if self.sessions.get(native).is_some_and(|session| !session.words.is_empty()) {
             self.flush_words(native, out);
         }
-        for draft in said {
+        for draft in drafts {
             self.emit(native, RuntimeEvent::Event { native: Some(native.clone()), draft }, out);
         }
     }

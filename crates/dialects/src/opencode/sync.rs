@@ -287,8 +287,9 @@ impl OpenCode {
         for (native, folder) in &resync_state.busy {
             // A session that has ended by now is not found any more.
             if !self.sessions.contains_key(native) && !resync_state.status_told.contains(native) {
-                let told = resync_state.titles.get(native).and_then(|(folder, _)| folder.clone());
-                self.sessions.insert(native.clone(), Session::new(Stage::Seen, told.or_else(|| folder.clone())));
+                let spent_report = resync_state.titles.get(native).and_then(|(folder, _)| folder.clone());
+                self.sessions
+                    .insert(native.clone(), Session::new(Stage::Seen, spent_report.or_else(|| folder.clone())));
             }
         }
         let named = std::mem::take(&mut self.named);
@@ -628,11 +629,11 @@ impl OpenCode {
                 session.began = true;
                 past.push(RuntimeEvent::Began { native: native.clone(), by: self.place.others().into() });
             }
-            let told = session
+            let spent_report = session
                 .telling
                 .take_spent()
                 .filter(|_| !matches!(session.stage, Stage::Opening { goes_on: false, .. }));
-            past.extend(mine.into_iter().map(event).chain(told.map(spent)));
+            past.extend(mine.into_iter().map(event).chain(spent_report.map(spent)));
             let works = !over && (session.prompt.is_some() || session.began);
             if works {
                 session.failed(info, works);

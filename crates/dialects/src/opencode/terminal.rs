@@ -87,7 +87,7 @@ struct HeldOpen {
     /// The terminal that had it, as its checkpoint says.
     terminal: Option<String>,
     /// `true` if its terminal was told.
-    told: bool,
+    asked_terminal: bool,
     ticks: u32,
 }
 
@@ -126,11 +126,12 @@ impl Dialect for OpenCodeTerminals {
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
-        let Ok(LinkFrame { connection, started, said, ended }) = serde_json::from_slice::<LinkFrame<'_>>(&frame) else {
+        let Ok(LinkFrame { connection, started, message, ended }) = serde_json::from_slice::<LinkFrame<'_>>(&frame)
+        else {
             return;
         };
-        match said {
-            Some(HelperMessage { hello, event }) => self.said(connection, started, &hello, event, out),
+        match message {
+            Some(HelperMessage { hello, event }) => self.on_message(connection, started, &hello, event, out),
             None => {
                 let of = |terminal: &LinkedTerminal| terminal.connection == Some(connection);
                 if let Some(id) = self.terminals.iter().find(|(_, terminal)| of(terminal)).map(|(id, _)| id.clone()) {
@@ -212,8 +213,12 @@ impl Dialect for OpenCodeTerminals {
             }
         }
         self.opening.iter_mut().for_each(|held| held.ticks += 1);
-        let late: Vec<Ticket> =
-            self.opening.iter().filter(|held| held.ticks > ABSENT_MAX && !held.told).map(|held| held.ticket).collect();
+        let late: Vec<Ticket> = self
+            .opening
+            .iter()
+            .filter(|held| held.ticks > ABSENT_MAX && !held.asked_terminal)
+            .map(|held| held.ticket)
+            .collect();
         late.into_iter().for_each(|ticket| self.not_open(ticket, out));
         self.after(out);
     }
@@ -224,7 +229,7 @@ impl Dialect for OpenCodeTerminals {
                 self.step(&terminal, out, |server, out| server.reply(id, reply, out));
             }
             Some(FetchFor::Process(ticket)) => {
-                let held = self.opening.iter().any(|held| held.ticket == ticket && !held.told);
+                let held = self.opening.iter().any(|held| held.ticket == ticket && !held.asked_terminal);
                 if held && matches!(reply, Ok(HttpReply { status: 404, .. })) {
                     self.not_open(ticket, out);
                 }
@@ -255,7 +260,7 @@ impl Dialect for OpenCodeTerminals {
 impl OpenCodeTerminals {
     // === tunnels ===
 
-    fn said(&mut self, connection: u64, started: u64, hello: &HelperHello, event: &RawValue, out: &mut Outbox) {
+    fn on_message(&mut self, connection: u64, started: u64, hello: &HelperHello, event: &RawValue, out: &mut Outbox) {
         let known = self.terminals.get(&hello.id);
         if known.is_some_and(|terminal| terminal.connection == Some(connection)) {
             let event = Bytes::copy_from_slice(event.get().as_bytes());
@@ -296,9 +301,9 @@ impl OpenCodeTerminals {
     fn disconnected(&mut self, id: &str, out: &mut Outbox) {
         let Some(terminal) = self.terminals.get_mut(id) else { return };
         (terminal.connection, terminal.ready, terminal.wake) = (None, false, None);
-        for held in self.opening.iter_mut().filter(|held| held.told) {
+        for held in self.opening.iter_mut().filter(|held| held.asked_terminal) {
             if self.sessions.get(&held.resume.native).is_some_and(|(of, _)| of == id) {
-                (held.told, held.ticks) = (false, 0);
+                (held.asked_terminal, held.ticks) = (false, 0);
             }
         }
         self.step(id, out, |server, out| server.lost("", out));
@@ -385,7 +390,7 @@ impl OpenCodeTerminals {
                 out.events.push(event);
             }
             RuntimeEvent::NotOpened { ticket, .. } => {
-                if self.opening.iter().any(|held| held.ticket == ticket && !held.told) {
+                if self.opening.iter().any(|held| held.ticket == ticket && !held.asked_terminal) {
                     // The tunnel was lost: it is opened when it is back.
                     return;
                 }
@@ -421,7 +426,7 @@ impl OpenCodeTerminals {
         }
         let is_here = self.sessions.contains_key(&resume.native)
             || terminal.as_ref().is_some_and(|terminal| self.terminals.contains_key(terminal));
-        self.opening.push(HeldOpen { ticket, cwd, resume, terminal, told: false, ticks: 0 });
+        self.opening.push(HeldOpen { ticket, cwd, resume, terminal, asked_terminal: false, ticks: 0 });
         match process {
             _ if is_here => {}
             // An earlier gateway had it. If its process lives, its tunnel comes again.
@@ -455,14 +460,14 @@ impl OpenCodeTerminals {
     fn after(&mut self, out: &mut Outbox) {
         let ready = |id: &String| self.terminals.get(id).is_some_and(|terminal| terminal.ready);
         let mut now = Vec::new();
-        for (at, held) in self.opening.iter().enumerate().filter(|(_, held)| !held.told) {
+        for (at, held) in self.opening.iter().enumerate().filter(|(_, held)| !held.asked_terminal) {
             let id = self.terminal_of(&held.resume.native).or_else(|| held.terminal.clone());
             now.extend(id.filter(ready).map(|id| (at, id)));
         }
         let mut commands = Vec::with_capacity(now.len());
         for (at, id) in now {
             let Some(held) = self.opening.get_mut(at) else { continue };
-            held.told = true;
+            held.asked_terminal = true;
             let (ticket, cwd, resume) = (held.ticket, held.cwd.clone(), Some(held.resume.clone()));
             // It gets no tools of the gateway: they would be for all sessions of its folder.
             let command = RuntimeCommand::Open { ticket, cwd, resume, mcp_servers: Vec::new() };
@@ -473,7 +478,7 @@ impl OpenCodeTerminals {
             self.step(&id, out, |server, out| server.command(command, out));
         }
         let waits = |terminal: &LinkedTerminal| terminal.wake.is_some() || terminal.connection.is_none();
-        let held = self.opening.iter().any(|held| !held.told);
+        let held = self.opening.iter().any(|held| !held.asked_terminal);
         if held || !self.moved.is_empty() || self.terminals.values().any(waits) {
             out.wake_after = Some(TICK);
         }

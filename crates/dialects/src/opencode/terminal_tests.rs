@@ -37,7 +37,7 @@ impl Bench {
         bench.set("GET /session/s/message", json!([]));
         bench.set("POST /permission/p1/reply", json!(true));
         bench.set("POST /session/s/abort", json!(true));
-        assert_eq!(bench.told(), ["ready"]);
+        assert_eq!(bench.take_reports(), ["ready"]);
         bench
     }
 
@@ -48,8 +48,8 @@ impl Bench {
     fn say(&mut self, connection: u64, id: &str, event: Value) {
         let (agent, role, id) = ("opencode".into(), HelperRole::Tunnel, id.into());
         let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7, terminal: None };
-        let said = json!({ "hello": hello, "event": event });
-        self.rig.feed(json!({ "connection": connection, "started": 9, "said": said }).to_string());
+        let events = json!({ "hello": hello, "event": event });
+        self.rig.feed(json!({ "connection": connection, "started": 9, "said": events }).to_string());
         self.serve();
     }
 
@@ -118,9 +118,9 @@ impl Bench {
         bench.connect(1, "a");
         bench.set("GET /session/status", json!({ "s": { "type": "busy" } }));
         bench.works(1, "a");
-        assert_eq!(bench.told(), ["found s in /w"]);
+        assert_eq!(bench.take_reports(), ["found s in /w"]);
         bench.open(ResumeTarget::new("s".into(), false));
-        assert_eq!(bench.told(), ["opened s", "began by the terminal"]);
+        assert_eq!(bench.take_reports(), ["opened s", "began by the terminal"]);
         bench
     }
 
@@ -134,8 +134,8 @@ impl Bench {
         next
     }
 
-    fn told(&mut self) -> Vec<String> {
-        self.rig.said().iter().filter_map(describe).collect()
+    fn take_reports(&mut self) -> Vec<String> {
+        self.rig.take_events().iter().filter_map(describe).collect()
     }
 }
 
@@ -168,13 +168,13 @@ fn opencode_terminal_shows_only_what_works_and_reads_only_its_folder() {
     let mut bench = Bench::new();
     bench.connect(1, "a");
     bench.wake(10);
-    assert!(bench.told().is_empty(), "sessions that are only listed are not shown");
+    assert!(bench.take_reports().is_empty(), "sessions that are only listed are not shown");
     assert!(bench.made.len() > 4);
     for path in &bench.made {
         assert!(path.ends_with("directory=%2Fw") || path == "GET /global/health", "{path}");
     }
     bench.works(1, "a");
-    assert_eq!(bench.told(), ["found s in /w"]);
+    assert_eq!(bench.take_reports(), ["found s in /w"]);
 }
 
 fn created(parent: Value) -> Value {
@@ -188,40 +188,40 @@ fn opencode_terminal_finds_a_session_once_it_is_created() {
         bench.slow = slow;
         bench.connect(1, "a");
         bench.event(1, "a", "session.created", created(json!("parent")));
-        assert!(bench.told().is_empty(), "a subagent's session that does not work yet");
+        assert!(bench.take_reports().is_empty(), "a subagent's session that does not work yet");
         bench.event(1, "a", "session.created", created(Value::Null));
         bench.slow = false;
         bench.serve();
-        assert_eq!(bench.told(), ["found s in /w"]);
+        assert_eq!(bench.take_reports(), ["found s in /w"]);
         bench.works(1, "a");
-        assert!(bench.told().is_empty(), "it was found already");
+        assert!(bench.take_reports().is_empty(), "it was found already");
     }
 }
 
 #[test]
 fn opencode_terminal_opens_a_session_that_was_created_without_a_read() {
-    let said = json!({ "info": { "id": "m0", "role": "user", "sessionID": "s", "time": { "created": 1 } } });
+    let events = json!({ "info": { "id": "m0", "role": "user", "sessionID": "s", "time": { "created": 1 } } });
     let part = json!({ "part": { "id": "p0", "messageID": "m0", "sessionID": "s", "type": "text", "text": "hello" } });
     for late in [false, true] {
         let mut bench = Bench::new();
         bench.connect(1, "a");
         bench.event(1, "a", "session.created", created(Value::Null));
-        assert_eq!(bench.told(), ["found s in /w"]);
+        assert_eq!(bench.take_reports(), ["found s in /w"]);
         if late {
             // It is opened when something was said already: that is read.
-            bench.event(1, "a", "message.updated", said.clone());
+            bench.event(1, "a", "message.updated", events.clone());
         }
         bench.slow = true;
         bench.open(ResumeTarget::new("s".into(), false));
-        assert_eq!(bench.told().is_empty(), late);
+        assert_eq!(bench.take_reports().is_empty(), late);
         if late {
             continue;
         }
-        bench.event(1, "a", "message.updated", said.clone());
+        bench.event(1, "a", "message.updated", events.clone());
         bench.event(1, "a", "message.part.updated", part.clone());
-        assert!(bench.told().is_empty(), "whether work follows is not known yet");
+        assert!(bench.take_reports().is_empty(), "whether work follows is not known yet");
         bench.works(1, "a");
-        assert_eq!(bench.told(), ["began by the terminal", "hello"]);
+        assert_eq!(bench.take_reports(), ["began by the terminal", "hello"]);
     }
 }
 
@@ -232,10 +232,10 @@ fn opencode_terminal_finds_a_session_that_worked_and_ended_during_a_read() {
     bench.connect(1, "a");
     bench.works(1, "a");
     bench.event(1, "a", "session.status", json!({ "status": { "type": "idle" } }));
-    assert!(bench.told().is_empty(), "the read is under way");
+    assert!(bench.take_reports().is_empty(), "the read is under way");
     bench.slow = false;
     bench.serve();
-    assert_eq!(bench.told(), ["found s in /w"]);
+    assert_eq!(bench.take_reports(), ["found s in /w"]);
 }
 
 #[test]
@@ -243,16 +243,16 @@ fn opencode_terminal_finds_a_session_that_worked_before_the_gateway_came() {
     let mut bench = Bench::new();
     let hello = |sessions: Value| json!({ "type": "plexus.hello", "directory": "/w", "sessions": sessions });
     bench.say(1, "a", hello(json!(["s", "deleted"])));
-    assert_eq!(bench.told(), ["found s in /w"]);
+    assert_eq!(bench.take_reports(), ["found s in /w"]);
     let mut bench = Bench::at_work();
     bench.disconnect(1);
     bench.say(2, "a", hello(json!(["s"])));
-    assert!(bench.told().is_empty(), "it is open already");
+    assert!(bench.take_reports().is_empty(), "it is open already");
     // It went on in another terminal: the first one does not take it back.
     let mut bench = Bench::at_work();
     bench.set("GET /session/status", json!({}));
     bench.say(2, "b", hello(json!(["s"])));
-    assert!(bench.told().is_empty());
+    assert!(bench.take_reports().is_empty());
 }
 
 #[test]
@@ -263,14 +263,14 @@ fn opencode_terminal_goes_on_when_its_tunnel_comes_back() {
     bench.disconnect(1);
     bench.wake(ABSENT_MAX - 1);
     bench.connect(2, "a");
-    assert_eq!(bench.told(), ["one "], "what was missed");
+    assert_eq!(bench.take_reports(), ["one "], "what was missed");
     let messages = bench.text("m1", "one two");
     bench.set("GET /session/s/message", messages);
     // A second connection under the same name: the first is hung up on.
     bench.connect(3, "a");
     assert_eq!(bench.rig.sent()[0]["connection"], 2);
     bench.disconnect(2);
-    assert_eq!(bench.told(), ["two"]);
+    assert_eq!(bench.take_reports(), ["two"]);
 }
 
 #[test]
@@ -278,21 +278,21 @@ fn opencode_terminal_ends_with_its_process_or_when_it_stays_away() {
     let mut bench = Bench::at_work();
     bench.disconnect(1);
     bench.wake(ABSENT_MAX);
-    assert!(bench.told().is_empty());
+    assert!(bench.take_reports().is_empty());
     bench.wake(1);
-    assert_eq!(bench.told(), ["closed s: its terminal no longer answers"]);
+    assert_eq!(bench.take_reports(), ["closed s: its terminal no longer answers"]);
     let mut bench = Bench::at_work();
     bench.rig.feed(json!({ "connection": 0, "ended": 7 }).to_string());
-    assert_eq!(bench.told(), ["closed s: its terminal was closed"]);
+    assert_eq!(bench.take_reports(), ["closed s: its terminal was closed"]);
     bench.rig.prompt(5, "s", "late");
-    assert_eq!(bench.told(), ["ended: its terminal is not open"]);
+    assert_eq!(bench.take_reports(), ["ended: its terminal is not open"]);
 }
 
 #[test]
 fn opencode_terminal_answers_are_those_of_the_first() {
     let mut bench = Bench::at_work();
     bench.event(1, "a", "permission.asked", permission("p1"));
-    assert_eq!(bench.told(), ["asked p1"]);
+    assert_eq!(bench.take_reports(), ["asked p1"]);
     bench.made.clear();
     bench.rig.answer("p1", choose("once", Choice::AllowOnce));
     bench.serve();
@@ -300,27 +300,27 @@ fn opencode_terminal_answers_are_those_of_the_first() {
     // At the terminal.
     bench.event(1, "a", "permission.asked", permission("p2"));
     bench.event(1, "a", "permission.replied", json!({ "requestID": "p2", "reply": "once" }));
-    assert_eq!(bench.told(), ["asked p2", "taken back p2 by Some(\"the terminal\")"]);
+    assert_eq!(bench.take_reports(), ["asked p2", "taken back p2 by Some(\"the terminal\")"]);
     // At the terminal, while ours is under way.
     bench.event(1, "a", "permission.asked", permission("p3"));
     bench.rig.answer("p3", choose("reject", Choice::RejectOnce));
     bench.event(1, "a", "permission.replied", json!({ "requestID": "p3", "reply": "once" }));
-    assert_eq!(bench.told(), ["asked p3", "lost p3 to the terminal"]);
+    assert_eq!(bench.take_reports(), ["asked p3", "lost p3 to the terminal"]);
 }
 
 #[test]
 fn opencode_terminal_goes_on_in_the_next_gateway() {
     let mut bench = Bench::at_work();
     bench.event(1, "a", "permission.asked", permission("p1"));
-    bench.told();
+    bench.take_reports();
     let mut next = bench.next_gateway(&["p1"]);
-    assert!(next.told().is_empty(), "the tunnel is not there yet");
+    assert!(next.take_reports().is_empty(), "the tunnel is not there yet");
     next.wake(2);
     let mut asked = permission("p1");
     asked["sessionID"] = "s".into();
     next.set("GET /permission", json!([asked]));
     next.connect(1, "a");
-    assert_eq!(next.told(), ["opened s", "began by the terminal"]);
+    assert_eq!(next.take_reports(), ["opened s", "began by the terminal"]);
     assert_eq!(next.rig.dialect.asks().len(), 1);
     // A tunnel that is lost while the session is being opened.
     let mut next = bench.next_gateway(&[]);
@@ -333,7 +333,7 @@ fn opencode_terminal_goes_on_in_the_next_gateway() {
     next.rig.fetches.clear();
     next.disconnect(1);
     next.connect(2, "a");
-    assert_eq!(next.told(), ["opened s", "began by the terminal"]);
+    assert_eq!(next.take_reports(), ["opened s", "began by the terminal"]);
 }
 
 #[test]
@@ -343,10 +343,10 @@ fn opencode_terminal_that_is_gone_does_not_go_on() {
     let mut bench = Bench::at_work();
     let mut next = bench.next_gateway(&[]);
     next.wake(ABSENT_MAX + 1);
-    assert_eq!(next.told(), [gone]);
+    assert_eq!(next.take_reports(), [gone]);
     bench.lives = false;
     let mut next = bench.next_gateway(&[]);
-    assert_eq!(next.told(), [gone]);
+    assert_eq!(next.take_reports(), [gone]);
 }
 
 #[test]
@@ -354,24 +354,24 @@ fn opencode_terminal_session_moves_to_the_terminal_that_works_on_it() {
     let mut bench = Bench::at_work();
     bench.connect(2, "b");
     bench.works(2, "b");
-    assert_eq!(bench.told(), ["closed s: it goes on in another terminal"]);
+    assert_eq!(bench.take_reports(), ["closed s: it goes on in another terminal"]);
     bench.wake(1);
-    assert_eq!(bench.told(), ["found s in /w"]);
+    assert_eq!(bench.take_reports(), ["found s in /w"]);
     bench.open(ResumeTarget::new("s".into(), true));
-    assert_eq!(bench.told()[0], "opened s");
+    assert_eq!(bench.take_reports()[0], "opened s");
     bench.disconnect(1);
     bench.wake(ABSENT_MAX + 1);
-    assert!(bench.told().is_empty(), "the other terminal has it");
+    assert!(bench.take_reports().is_empty(), "the other terminal has it");
 }
 
 #[test]
 fn opencode_terminal_refuses_what_only_its_person_can_do() {
     let mut bench = Bench::at_work();
     bench.rig.open(9);
-    assert!(bench.told()[0].starts_with("not opened: a terminal is started by hand: run `opencode`"));
+    assert!(bench.take_reports()[0].starts_with("not opened: a terminal is started by hand: run `opencode`"));
     bench.made.clear();
     bench.rig.call("s", "session.share", None);
-    assert!(bench.told()[0].contains("session.share: a terminal supports only"));
+    assert!(bench.take_reports()[0].contains("session.share: a terminal supports only"));
     bench.serve();
     assert!(bench.made.is_empty());
     // What says no hello is hung up on: it connects again.

@@ -144,7 +144,7 @@ impl Stage {
         stage.user("m1", "do it");
         stage.status("busy");
         stage.assistant("m2", false);
-        assert!(stage.rig.said().is_empty(), "our own words are told by the gateway");
+        assert!(stage.rig.take_events().is_empty(), "our own words are told by the gateway");
         stage
     }
 
@@ -161,7 +161,7 @@ impl Stage {
     }
 
     fn reported(&mut self) -> Vec<String> {
-        self.rig.said().iter().map(describe).collect()
+        self.rig.take_events().iter().map(describe).collect()
     }
 }
 
@@ -170,8 +170,8 @@ fn asks(id: &str) -> Value {
         "always": ["touch *"], "tool": { "messageID": "m2", "callID": "c1" } })
 }
 
-fn describe(said: &RuntimeEvent) -> String {
-    match said {
+fn describe(events: &RuntimeEvent) -> String {
+    match events {
         RuntimeEvent::Event { draft, .. } => {
             let body = parsed(&draft.body);
             let text = body["content"]["text"].as_str().or(body["code"].as_str()).or(body["status"].as_str());
@@ -435,12 +435,12 @@ fn opencode_reports_a_tool_from_start_to_end() {
     let done = json!({ "status": "completed", "input": input, "output": "fine", "title": "touch x",
         "metadata": { "filediff": { "file": "/w/x", "before": "a", "after": "b" } } });
     stage.event("message.part.updated", tool(done));
-    let said = stage.rig.said();
+    let events = stage.rig.take_events();
     assert_eq!(
-        said.iter().map(describe).collect::<Vec<_>>(),
+        events.iter().map(describe).collect::<Vec<_>>(),
         ["tool_call pending", "tool_call_update in_progress", "tool_call_update completed"]
     );
-    let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
+    let RuntimeEvent::Event { draft, .. } = &events[2] else { panic!() };
     assert!(draft.tool.as_ref().unwrap().over);
     let body = parsed(&draft.body);
     assert_eq!(body["content"][0], json!({ "type": "diff", "path": "/w/x", "oldText": "a", "newText": "b" }));
@@ -474,7 +474,7 @@ fn opencode_routes_depend_on_the_generation() {
         stage.replies.insert("POST /permission/per_1/reply".into(), (status, missing));
         stage.set("POST /session/s/permissions/per_1", 200, json!(true));
         stage.permission("per_1");
-        stage.rig.said();
+        stage.rig.take_events();
         stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
         stage.serve();
         assert!(stage.reported().is_empty());
@@ -492,7 +492,7 @@ fn opencode_routes_depend_on_the_generation() {
     assert_eq!(stage.made.last().unwrap().1, json!({ "reply": "always" }));
     let mut stage = Stage::at_work();
     stage.permission("per_1");
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     stage.serve();
     assert_eq!(stage.reported(), ["error answer_not_taken"], "no route at all is said aloud");
@@ -527,7 +527,7 @@ fn opencode_stream_names_the_client_that_answered_first() {
         let mut stage = Stage::at_work();
         stage.set("POST /permission/per_1/reply", 404, late.clone());
         stage.permission("per_1");
-        stage.rig.said();
+        stage.rig.take_events();
         stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
         stage.serve();
         assert!(stage.reported().is_empty(), "the refusal is here before the news");
@@ -550,7 +550,7 @@ fn opencode_side_effects_of_our_answer_are_not_another_clients() {
     stage.set("POST /permission/per_1/reply", 200, json!(true));
     stage.permission("per_1");
     stage.permission("per_2");
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.answer("per_1", choose("reject", Choice::RejectOnce));
     stage.event("permission.replied", json!({ "requestID": "per_1", "reply": "reject" }));
     stage.event("permission.replied", json!({ "requestID": "per_2", "reply": "reject" }));
@@ -562,7 +562,7 @@ fn opencode_side_effects_of_our_answer_are_not_another_clients() {
 fn opencode_cancel_ends_when_the_server_is_idle() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.cancel(7, "s");
     stage.serve();
     assert_eq!(stage.made.last().unwrap().0, "POST /session/s/abort?directory=%2Fw");
@@ -599,7 +599,7 @@ fn opencode_turn_ended_by_a_withdrawn_question_is_cancelled() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.set("POST /permission/per_1/reply", 200, json!(true));
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.answer("per_1", Decision::Withdrawn);
     stage.rig.cancel(7, "s");
     stage.serve();
@@ -722,7 +722,7 @@ fn opencode_questions_are_answered_together() {
     assert!(stage.reported().is_empty());
     stage.set("POST /question/r/reject", 200, json!(true));
     stage.event("question.asked", asked("r"));
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.answer("r#0", Decision::Ids(Vec::new()));
     stage.serve();
     assert_eq!(stage.reported(), ["taken back r#1"], "one refusal is a refusal of all");
@@ -784,7 +784,7 @@ fn opencode_discovers_a_busy_session_and_reports_its_history_once() {
 fn opencode_discovers_a_session_that_starts_work_later() {
     let mut stage = Stage::new();
     stage.serve();
-    stage.rig.said();
+    stage.rig.take_events();
     stage.event("session.created", json!({ "info": { "id": "s", "title": "T" } }));
     assert!(stage.reported().is_empty());
     stage.status("busy");
@@ -802,7 +802,7 @@ fn opencode_known_history_is_not_repeated() {
     ]);
     stage.set("GET /session/s/message", 200, past);
     stage.serve();
-    stage.rig.said();
+    stage.rig.take_events();
     resume(&mut stage, true);
     stage.serve();
     // What came between its last commit and now cannot be known.
@@ -840,7 +840,7 @@ fn another(stage: &Stage, prompt: Option<u64>, asks: &[&str]) -> Stage {
     let mut next = Stage::new();
     next.replies = stage.replies.clone();
     next.serve();
-    next.rig.said();
+    next.rig.take_events();
     next.go_on(stage, prompt, asks);
     next
 }
@@ -953,9 +953,9 @@ fn restarted(stage: &Stage) -> (Stage, Vec<String>) {
 fn opencode_reports_a_revert_and_its_undo_once() {
     let mut stage = exchanged();
     stage.reverts(Some("m3"), true);
-    let said = stage.rig.said();
-    assert_eq!(said.iter().map(describe).collect::<Vec<_>>(), ["error taken_back"]);
-    let RuntimeEvent::Event { draft, .. } = &said[0] else { panic!() };
+    let events = stage.rig.take_events();
+    assert_eq!(events.iter().map(describe).collect::<Vec<_>>(), ["error taken_back"]);
+    let RuntimeEvent::Event { draft, .. } = &events[0] else { panic!() };
     assert!(parsed(&draft.body)["message"].as_str().unwrap().contains("the last 2 of the messages"));
     stage.reverts(Some("m3"), true);
     assert!(stage.reported().is_empty());
@@ -1087,11 +1087,11 @@ fn opencode_reports_a_compaction_once_without_its_pruning() {
 fn opencode_fork_is_a_conversation_of_its_own() {
     let mut stage = exchanged();
     // Its messages are reported while they are copied, before it works on anything.
-    for said in exchanges(&[]) {
-        let id = said["info"]["id"].as_str().unwrap().replace('m', "f");
-        let info = json!({ "id": id, "sessionID": "f", "role": said["info"]["role"] });
+    for events in exchanges(&[]) {
+        let id = events["info"]["id"].as_str().unwrap().replace('m', "f");
+        let info = json!({ "id": id, "sessionID": "f", "role": events["info"]["role"] });
         stage.event("message.updated", json!({ "sessionID": "f", "info": info }));
-        let mut part = said["parts"][0].clone();
+        let mut part = events["parts"][0].clone();
         (part["messageID"], part["id"]) = (id.clone().into(), format!("{id}p").into());
         stage.event("message.part.updated", json!({ "sessionID": "f", "part": part }));
     }
@@ -1147,7 +1147,7 @@ fn opencode_restart_looks_for_a_prompt_under_way() {
 #[test]
 fn opencode_work_that_ends_during_a_status_read_has_ended() {
     let mut stage = Stage::at_work();
-    stage.rig.said();
+    stage.rig.take_events();
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
     let answer = message("m2", "assistant", true, json!([text_part("t", "m2", "done", true)]));
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
@@ -1185,7 +1185,7 @@ fn opencode_questions_and_answers_survive_a_restart() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.permission("per_2");
-    stage.rig.said();
+    stage.rig.take_events();
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
     let answer = message("m2", "assistant", false, json!([]));
     stage.set("GET /session/s/message", 200, json!([mine, answer]));
@@ -1206,7 +1206,7 @@ fn opencode_answer_given_before_the_reread_is_sent_after_it() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
     stage.permission("per_2");
-    stage.rig.said();
+    stage.rig.take_events();
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
     stage.set("GET /session/s/message", 200, json!([mine, message("m2", "assistant", false, json!([]))]));
     stage.set("GET /session/status", 200, json!({ "s": { "type": "busy" } }));
@@ -1230,7 +1230,7 @@ fn opencode_oversized_checkpoint_becomes_a_gap() {
     for n in 0..1600 {
         stage.text("m2", &format!("t{n}"), "x", false);
     }
-    stage.rig.said();
+    stage.rig.take_events();
     let kept = stage.rig.checkpoint.as_ref().unwrap().len();
     assert!(kept <= 64 * 1024, "{kept}");
     let mine = message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)]));
@@ -1268,7 +1268,7 @@ fn opencode_missing_session_is_not_opened() {
     let mut stage = Stage::new();
     stage.set("GET /session/s", 404, json!({ "name": "NotFoundError", "data": { "message": "Session not found: s" } }));
     stage.serve();
-    stage.rig.said();
+    stage.rig.take_events();
     resume(&mut stage, false);
     stage.serve();
     assert_eq!(stage.reported(), ["not opened: OpenCode has no such session: Session not found: s"]);
@@ -1281,7 +1281,7 @@ fn opencode_gap_is_followed_by_unreported_text_only() {
     stage.delta("m2", "t", "one ");
     stage.permission("per_1");
     stage.permission("per_2");
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.lose();
     stage.rig.connect();
     let past = |over: bool| {
@@ -1348,7 +1348,7 @@ fn opencode_reports_a_lost_prompt() {
 fn opencode_restarted_server_has_ended_its_work() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.lose();
     let past = json!([
         message("m1", "user", false, json!([text_part("m1p", "m1", "do it", true)])),
@@ -1437,7 +1437,7 @@ fn opencode_work_begun_after_an_idle_status_goes_on() {
 fn opencode_repeats_an_answer_that_may_be_lost() {
     let mut stage = Stage::at_work();
     stage.permission("per_1");
-    stage.rig.said();
+    stage.rig.take_events();
     stage.rig.answer("per_1", choose("once", Choice::AllowOnce));
     let fetch = stage.rig.fetches.pop_front().unwrap();
     stage.rig.lose();
@@ -1556,7 +1556,7 @@ fn opencode_checkpoint_does_not_grow_with_the_conversation() {
         let kept = stage.rig.checkpoint.as_ref().unwrap();
         let of = |name: &str| parsed(kept.as_bytes())["telling"][name].to_string().len();
         sizes.push((exchanges, kept.len(), of("before"), of("messages"), of("parts")));
-        stage.rig.said();
+        stage.rig.take_events();
     }
     // The ids of the last 256 messages are most of it; every longer conversation has as many.
     assert!(sizes[2].1 < 8 * 1024 && sizes[1].1.abs_diff(sizes[2].1) < 256, "{sizes:?}");
@@ -1574,11 +1574,11 @@ fn opencode_reports_other_events() {
     // Told again, it is not spent again.
     stage.event("message.part.updated", json!({ "part": finish }));
     stage.event("session.compacted", json!({}));
-    let said = stage.rig.said();
-    let reported: Vec<_> = said.iter().map(describe).collect();
+    let events = stage.rig.take_events();
+    let reported: Vec<_> = events.iter().map(describe).collect();
     let spent = "spent [44, 7, 30, 4, 2] Some(0.25)";
     assert_eq!(reported, ["plan", "session_info_update", "usage_update", spent, "raw"]);
-    let RuntimeEvent::Event { draft, .. } = &said[2] else { panic!() };
+    let RuntimeEvent::Event { draft, .. } = &events[2] else { panic!() };
     assert_eq!(
         parsed(&draft.body),
         json!({ "sessionUpdate": "usage_update", "used": 51, "size": 1000,
@@ -1612,14 +1612,14 @@ fn opencode_accepts_nothing_while_disconnected() {
 }
 
 /// The reported text of one kind.
-fn told_text(said: &[RuntimeEvent], kind: Kind) -> String {
-    let text = |said: &RuntimeEvent| match said {
+fn told_text(events: &[RuntimeEvent], kind: Kind) -> String {
+    let text = |event: &RuntimeEvent| match event {
         RuntimeEvent::Event { draft, .. } if draft.kind == kind => {
             parsed(&draft.body)["content"]["text"].as_str().map(str::to_owned)
         }
         _ => None,
     };
-    said.iter().filter_map(text).collect()
+    events.iter().filter_map(text).collect()
 }
 
 proptest! {
@@ -1706,7 +1706,7 @@ proptest! {
         }
         stage.text("m2", "t", &text, true);
         stage.text("m2", "t", &text, true);
-        prop_assert_eq!(told_text(&stage.rig.said(), Kind::AgentMessageChunk), text);
+        prop_assert_eq!(told_text(&stage.rig.take_events(), Kind::AgentMessageChunk), text);
     }
 }
 

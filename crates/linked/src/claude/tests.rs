@@ -45,7 +45,7 @@ impl Bench {
         next
     }
 
-    fn said(&mut self) -> Vec<String> {
+    fn take_events(&mut self) -> Vec<String> {
         bench::words(&mut self.rig)
     }
 
@@ -158,7 +158,7 @@ fn woken(text: &str) -> Value {
 #[test]
 fn claude_terminal_turn_is_read_from_the_transcript() {
     let mut bench = Bench::opened();
-    assert_eq!(bench.said(), ["opened"]);
+    assert_eq!(bench.take_events(), ["opened"]);
     bench.write(&[
         json!({ "type": "mode", "mode": "normal" }),
         user("do it"),
@@ -184,27 +184,27 @@ fn claude_terminal_turn_is_read_from_the_transcript() {
         "done completed",
         r#"title "A title""#,
     ];
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.take_events(), expected);
     // Nothing is read twice.
     bench.hook(json!({ "hook_event_name": "Notification" }));
-    assert!(bench.said().is_empty());
+    assert!(bench.take_events().is_empty());
 }
 
 #[test]
 fn claude_terminal_tokens_of_a_call_count_once() {
     let usage = |output: u64| json!({ "input_tokens": 3, "output_tokens": output, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 2 });
-    let told = |mut line: Value, id: &str, output: u64| {
+    let reports = |mut line: Value, id: &str, output: u64| {
         (line["message"]["id"], line["message"]["usage"]) = (id.into(), usage(output));
         line
     };
-    let mut subagent = told(says("not shown"), "m2", 4);
+    let mut subagent = reports(says("not shown"), "m2", 4);
     subagent["isSidechain"] = true.into();
-    let past = told(says("of the past"), "m0", 100);
+    let past = reports(says("of the past"), "m0", 100);
     let mut bench = Bench::new();
     bench.write(&[user("long ago"), past, turn_end()]);
     bench.hook(json!({ "hook_event_name": "SessionStart" }));
     bench.open(ResumeTarget::new(S.into(), false));
-    bench.write(&[user("do it"), told(says("I will."), "m1", 1), told(calls("t1", "ls"), "m1", 9), subagent]);
+    bench.write(&[user("do it"), reports(says("I will."), "m1", 1), reports(calls("t1", "ls"), "m1", 9), subagent]);
     bench.hook(json!({ "hook_event_name": "PreToolUse" }));
     assert_eq!(spent(&bench.rig.events).counts(), [Some(20), Some(13), Some(10), Some(4), None]);
 }
@@ -214,11 +214,11 @@ fn claude_terminal_late_lines_begin_no_other_turn() {
     let mut bench = Bench::opened();
     bench.write(&[user("do it"), says("Done."), turn_end()]);
     bench.hook(json!({ "hook_event_name": "Stop" }));
-    assert_eq!(bench.said().last().unwrap(), "done completed");
+    assert_eq!(bench.take_events().last().unwrap(), "done completed");
     let lines = json!({ "hook_event_name": "MessageDisplay", "message_id": "m", "index": 0, "delta": "Done." });
     bench.hook(lines);
     bench.wake(10);
-    assert_eq!(bench.said(), [""; 0]);
+    assert_eq!(bench.take_events(), [""; 0]);
 }
 
 #[test]
@@ -231,11 +231,11 @@ fn claude_terminal_turn_ends_without_the_transcript_saying_so() {
         turn_end(),
     ]);
     bench.hook(json!({ "hook_event_name": "UserPromptSubmit" }));
-    assert_eq!(bench.said()[4..], ["done cancelled"]);
+    assert_eq!(bench.take_events()[4..], ["done cancelled"]);
     bench.write(&[user("again"), says("ok")]);
     bench.hook(json!({ "hook_event_name": "Stop" }));
     bench.wake(10);
-    assert_eq!(bench.said().last().unwrap(), "done completed");
+    assert_eq!(bench.take_events().last().unwrap(), "done completed");
     bench.write(&[
         user("fail"),
         json!({ "type": "assistant", "isApiErrorMessage": true, "message": { "content":
@@ -243,7 +243,7 @@ fn claude_terminal_turn_ends_without_the_transcript_saying_so() {
         turn_end(),
     ]);
     bench.hook(json!({ "hook_event_name": "StopFailure", "error": "overloaded" }));
-    assert_eq!(bench.said().last().unwrap(), "done error");
+    assert_eq!(bench.take_events().last().unwrap(), "done error");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn claude_terminal_question_is_answered_here() {
     bench.write(&[user("do it"), calls("t1", "touch a")]);
     bench.hook(json!({ "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1",
         "tool_input": { "command": "touch a" } }));
-    bench.said();
+    bench.take_events();
     bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
     let ask = last_question(&bench.rig);
     let options: Vec<_> = ask.options.iter().map(|offer| (offer.id.as_str(), offer.kind)).collect();
@@ -279,7 +279,7 @@ fn claude_terminal_question_is_answered_here() {
     assert_eq!(options, expected, "a mode that asks nothing any more is not offered");
     assert_eq!(ask.options[1].label, "Yes, and don't ask again for this session for Bash(touch:*)");
     assert!(matches!(&ask.subject, RequestSubject::Command { argv, .. } if argv == &["touch a"]));
-    assert_eq!(bench.said(), [r#"asked q1 about Some("t1")"#]);
+    assert_eq!(bench.take_events(), [r#"asked q1 about Some("t1")"#]);
     bench.answer("q1", choose("suggestion:0", Choice::AllowAlways));
     let exits = bench.exits();
     let decision = &exits[0].1["hookSpecificOutput"]["decision"];
@@ -287,7 +287,7 @@ fn claude_terminal_question_is_answered_here() {
     assert_eq!(decision["updatedPermissions"][0]["rules"][0]["ruleContent"], "touch:*");
     bench.write(&[result("t1", false, json!({ "decision": "accept", "source": "hook" }))]);
     bench.wake(1);
-    assert_eq!(bench.said(), [r#""completed" "t1""#], "the hook's answer was taken");
+    assert_eq!(bench.take_events(), [r#""completed" "t1""#], "the hook's answer was taken");
 }
 
 #[test]
@@ -296,10 +296,10 @@ fn claude_terminal_question_comes_before_its_transcript() {
     bench.hook(json!({ "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1",
         "tool_input": { "command": "touch a" } }));
     bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
-    assert_eq!(bench.said()[1..], ["began by the terminal", r#"asked q1 about Some("t1")"#]);
+    assert_eq!(bench.take_events()[1..], ["began by the terminal", r#"asked q1 about Some("t1")"#]);
     bench.write(&[user("do it"), calls("t1", "touch a")]);
     bench.wake(1);
-    assert_eq!(bench.said()[2..], [r#"call "t1" "touch a" "execute""#], "it is still open, in the same turn");
+    assert_eq!(bench.take_events()[2..], [r#"call "t1" "touch a" "execute""#], "it is still open, in the same turn");
     bench.answer("q1", choose("allow", Choice::AllowOnce));
     assert_eq!(bench.exits()[0].0, 5);
     // Also where the gateway was killed in between.
@@ -310,16 +310,16 @@ fn claude_terminal_question_comes_before_its_transcript() {
     bench.write(&[user("do it"), calls("t1", "touch a")]);
     bench.ask(6, "q1", "Bash", json!({ "command": "touch a" }));
     assert_eq!(bench.exits().last().unwrap().0, 6);
-    assert!(!bench.said().iter().any(|said| said.starts_with("done") || said.starts_with("taken")));
+    assert!(!bench.take_events().iter().any(|event| event.starts_with("done") || event.starts_with("taken")));
     // The same with a prompt of ours.
     let mut bench = Bench::opened();
     bench.inbox(3);
     bench.rig.prompt(8, S, "build it");
     bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
-    bench.said();
+    bench.take_events();
     bench.write(&[woken("build it"), says("yes"), turn_end()]);
     bench.wake(1);
-    assert_eq!(bench.said().last().unwrap(), "ended 8 completed");
+    assert_eq!(bench.take_events().last().unwrap(), "ended 8 completed");
 }
 
 #[test]
@@ -333,21 +333,21 @@ fn claude_terminal_question_is_answered_at_the_terminal() {
         let mut bench = Bench::opened();
         bench.write(&[user("do it"), calls("t1", "touch a")]);
         bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
-        bench.said();
+        bench.take_events();
         bench.write(&[result("t1", failed, decision.clone())]);
         bench.wake(1);
         let taken = format!(r#"taken back q1 Some(("the terminal", Some("{option}")))"#);
-        assert_eq!(bench.said().last(), Some(&taken));
+        assert_eq!(bench.take_events().last(), Some(&taken));
         assert_eq!(bench.exits(), [(5, Value::Null)], "its hook ends");
         // The answer here was later.
         let mut bench = Bench::opened();
         bench.write(&[user("do it"), calls("t1", "touch a")]);
         bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
         bench.answer("q1", choose("allow", Choice::AllowOnce));
-        bench.said();
+        bench.take_events();
         bench.write(&[result("t1", failed, decision)]);
         bench.wake(1);
-        assert_eq!(bench.said().last(), Some(&format!(r#"lost q1 ("the terminal", Some("{option}"))"#)));
+        assert_eq!(bench.take_events().last(), Some(&format!(r#"lost q1 ("the terminal", Some("{option}"))"#)));
     }
 }
 
@@ -390,8 +390,8 @@ fn claude_terminal_two_equal_calls_are_told_apart() {
     bench.write(&[user("twice"), calls("t1", "touch a"), calls("t2", "touch a")]);
     bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
     bench.ask(6, "q2", "Bash", json!({ "command": "touch a" }));
-    let said = bench.said();
-    let asked: Vec<&String> = said.iter().filter(|said| said.starts_with("asked")).collect();
+    let events = bench.take_events();
+    let asked: Vec<&String> = events.iter().filter(|event| event.starts_with("asked")).collect();
     assert_eq!(asked, [r#"asked q1 about Some("t1")"#, r#"asked q2 about Some("t2")"#]);
 }
 
@@ -400,13 +400,13 @@ fn claude_terminal_question_whose_hook_is_gone_waits_for_the_terminal() {
     let mut bench = Bench::opened();
     bench.write(&[user("do it"), calls("t1", "touch a")]);
     bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
-    bench.said();
+    bench.take_events();
     bench.rig.feed(r#"{"connection":5}"#);
     bench.wake(25);
-    assert_eq!(bench.said(), ["changed q1 true"]);
+    assert_eq!(bench.take_events(), ["changed q1 true"]);
     // It comes again.
     bench.ask(9, "q1", "Bash", json!({ "command": "touch a" }));
-    assert_eq!(bench.said(), ["changed q1 false"]);
+    assert_eq!(bench.take_events(), ["changed q1 false"]);
     bench.answer("q1", choose("deny", Choice::RejectOnce));
     assert_eq!(bench.exits()[0].0, 9);
 }
@@ -417,14 +417,14 @@ fn claude_terminal_next_gateway_goes_on() {
     bench.write(&[user("do it"), calls("t1", "touch a")]);
     bench.hook(json!({ "hook_event_name": "MessageDisplay", "message_id": "m", "index": 0, "delta": "one\n" }));
     bench.ask(5, "q1", "Bash", json!({ "command": "touch a" }));
-    bench.said();
+    bench.take_events();
     // Killed; meanwhile the text came whole.
     bench.write(&[says("one\ntwo")]);
     let mut bench = bench.next_gateway(&["q1"], None);
     let expected = ["opened", r#"agent_message_chunk "two""#];
-    assert_eq!(bench.said(), expected, "the question is open here already, and so is the turn");
+    assert_eq!(bench.take_events(), expected, "the question is open here already, and so is the turn");
     bench.ask(6, "q1", "Bash", json!({ "command": "touch a" }));
-    assert!(bench.said().is_empty());
+    assert!(bench.take_events().is_empty());
     // A decision of the earlier gateway is given to the hook when it comes.
     bench.answer("q1", choose("allow", Choice::AllowOnce));
     assert_eq!(bench.exits()[0].0, 6);
@@ -435,7 +435,7 @@ fn claude_terminal_next_gateway_goes_on() {
     assert_eq!(bench.exits()[0].0, 8);
     bench.write(&[result("t1", false, json!({ "decision": "accept", "source": "hook" })), turn_end()]);
     bench.wake(1);
-    assert_eq!(bench.said(), ["opened", r#""completed" "t1""#, "done completed"]);
+    assert_eq!(bench.take_events(), ["opened", r#""completed" "t1""#, "done completed"]);
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn claude_terminal_prompt_wakes_the_agent_once() {
     assert_eq!(bench.exits(), [(3, json!({ "stderr": "build it", "exit": 2 }))]);
     bench.write(&[woken("build it"), says("yes"), turn_end()]);
     bench.hook(json!({ "hook_event_name": "Stop" }));
-    assert_eq!(bench.said()[1..], [r#"agent_message_chunk "yes""#, "ended 8 completed"]);
+    assert_eq!(bench.take_events()[1..], [r#"agent_message_chunk "yes""#, "ended 8 completed"]);
     // A newer inbox replaces the older one.
     bench.inbox(4);
     bench.inbox(5);
@@ -455,13 +455,13 @@ fn claude_terminal_prompt_wakes_the_agent_once() {
     bench.rig.prompt(7, S, &"x".repeat(90_001));
     let why = "Claude Code takes at most 90000 characters from outside of its terminal";
     let fix = "put the text into a file and name it in the prompt";
-    assert_eq!(bench.said(), [format!("ended 7 error {why}: {fix}")]);
+    assert_eq!(bench.take_events(), [format!("ended 7 error {why}: {fix}")]);
     // Without one, the prompt waits, and then fails with what to do.
     bench.rig.feed(r#"{"connection":5}"#);
     bench.rig.prompt(9, S, "more");
     bench.wake(70);
     let why = "the terminal takes no prompts: type it there, or start a new one with a linked Claude Code";
-    assert_eq!(bench.said(), [format!("ended 9 error {why}")]);
+    assert_eq!(bench.take_events(), [format!("ended 9 error {why}")]);
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn claude_terminal_prompt_of_an_earlier_gateway_is_delivered_once() {
     bench.write(&[says("yes"), turn_end()]);
     bench.wake(1);
     assert!(bench.exits().is_empty());
-    assert_eq!(bench.said().last().unwrap(), "ended 8 completed");
+    assert_eq!(bench.take_events().last().unwrap(), "ended 8 completed");
 }
 
 #[test]
@@ -492,18 +492,18 @@ fn claude_terminal_session_ends_with_its_terminal() {
     let mut bench = Bench::opened();
     bench.write(&[user("do it")]);
     bench.hook(json!({ "hook_event_name": "UserPromptSubmit" }));
-    bench.said();
+    bench.take_events();
     bench.write(&[says("the last words")]);
     bench.rig.feed(r#"{"connection":0,"ended":7}"#);
     bench.serve();
     let expected = [r#"agent_message_chunk "the last words""#, "done cancelled", "closed its terminal was closed"];
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.take_events(), expected);
     // A late word of its process does not bring it back.
     let hello = json!({ "link": 1, "agent": "claude", "role": "inbox", "id": "i", "pid": 7 });
     let event = json!({ "session_id": S, "hook_event_name": "Stop" });
     let late = json!({ "connection": 8, "started": 0, "said": { "hello": hello, "event": event } });
     bench.rig.feed(late.to_string());
-    assert_eq!((bench.said().len(), bench.exits()), (0, vec![(8, Value::Null)]));
+    assert_eq!((bench.take_events().len(), bench.exits()), (0, vec![(8, Value::Null)]));
     // Its process was gone before the next gateway came.
     let mut bench = Bench::opened();
     bench.write(&[user("do it")]);
@@ -512,7 +512,7 @@ fn claude_terminal_session_ends_with_its_terminal() {
     bench.write(&[says("missed")]);
     let mut bench = bench.next_gateway(&[], None);
     let expected = ["opened", r#"agent_message_chunk "missed""#, "done cancelled", "closed its terminal was closed"];
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.take_events(), expected);
 }
 
 #[test]
@@ -529,7 +529,7 @@ fn claude_terminal_past_of_a_resumed_session_has_no_turns() {
         r#"user_message_chunk "now""#,
         "began by the terminal",
     ];
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.take_events(), expected);
 }
 
 #[test]
@@ -540,11 +540,11 @@ fn claude_terminal_long_and_broken_lines_are_left_out_and_named() {
     let long = "x".repeat(3 << 20);
     bench.write(&[says(&long), says("after")]);
     bench.hook(json!({ "hook_event_name": "Stop" }));
-    let said = bench.said();
-    assert!(said.iter().any(|said| said.starts_with("raw")), "a line that cannot be read is shown");
-    assert_eq!(said.iter().filter(|said| said.contains(&long)).count(), 1, "3 MB are not too long");
-    assert_eq!(said.last().unwrap(), r#"agent_message_chunk "after""#);
+    let events = bench.take_events();
+    assert!(events.iter().any(|event| event.starts_with("raw")), "a line that cannot be read is shown");
+    assert_eq!(events.iter().filter(|event| event.contains(&long)).count(), 1, "3 MB are not too long");
+    assert_eq!(events.last().unwrap(), r#"agent_message_chunk "after""#);
     bench.file.truncate(10);
     bench.hook(json!({ "hook_event_name": "Stop" }));
-    assert_eq!(bench.said(), [r#"error "gap""#]);
+    assert_eq!(bench.take_events(), [r#"error "gap""#]);
 }

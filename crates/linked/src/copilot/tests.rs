@@ -35,15 +35,15 @@ impl Bench {
         bench.replies.insert("POST /permission/p1".into(), json!({ "success": true }).to_string());
         bench.replies.insert("POST /question/f1".into(), json!({ "success": true }).to_string());
         bench.replies.insert("POST /abort".into(), json!({ "success": true }).to_string());
-        assert_eq!(bench.told(), ["ready"]);
+        assert_eq!(bench.take_reports(), ["ready"]);
         bench
     }
 
     fn say(&mut self, connection: u64, session: &str, event: &Value) {
         let (agent, role, id) = ("copilot".into(), HelperRole::Tunnel, format!("tunnel of {session}"));
         let hello = HelperHello { link: LINK_VERSION, agent, role, id, pid: 7, terminal: None };
-        let said = json!({ "hello": hello, "event": event });
-        self.rig.feed(json!({ "connection": connection, "started": 9, "said": said }).to_string());
+        let events = json!({ "hello": hello, "event": event });
+        self.rig.feed(json!({ "connection": connection, "started": 9, "said": events }).to_string());
         self.serve();
     }
 
@@ -128,9 +128,9 @@ impl Bench {
     fn opened() -> Self {
         let mut bench = Self::new();
         bench.connect(1, "s");
-        assert_eq!(bench.told(), ["found s in /w"]);
+        assert_eq!(bench.take_reports(), ["found s in /w"]);
         bench.open(ResumeTarget::new("s".into(), false));
-        assert_eq!(bench.told(), ["opened s"]);
+        assert_eq!(bench.take_reports(), ["opened s"]);
         bench
     }
 
@@ -139,7 +139,7 @@ impl Bench {
         let mut bench = Self::opened();
         bench.happens("user.message", json!({ "content": "do it", "messageId": "m1", "delivery": "idle" }));
         bench.state["processing"] = true.into();
-        assert_eq!(bench.told(), ["began by the terminal", "do it"]);
+        assert_eq!(bench.take_reports(), ["began by the terminal", "do it"]);
         bench
     }
 
@@ -158,8 +158,8 @@ impl Bench {
         next
     }
 
-    fn told(&mut self) -> Vec<String> {
-        self.rig.said().iter().filter_map(describe).collect()
+    fn take_reports(&mut self) -> Vec<String> {
+        self.rig.take_events().iter().filter_map(describe).collect()
     }
 
     fn answer(&mut self, key: &str, decision: Decision) {
@@ -231,21 +231,21 @@ fn copilot_terminal_shows_a_turn() {
     bench.happens("tool.execution_complete", end);
     bench.passes("session.title_changed", json!({ "title": "\nA title\nmore" }));
     bench.passes("session.idle", json!({}));
-    let told = ["hm ", "one ", "hm", "two", "ls", "completed", "A title", "done: Completed -"];
-    assert_eq!(bench.told(), told);
+    let reports = ["hm ", "one ", "hm", "two", "ls", "completed", "A title", "done: Completed -"];
+    assert_eq!(bench.take_reports(), reports);
     // A subagent's affairs are its own.
     bench.happens("assistant.message", json!({ "messageId": "b", "content": "x", "parentToolCallId": "c" }));
-    assert_eq!(bench.told(), [""; 0]);
+    assert_eq!(bench.take_reports(), [""; 0]);
     // A failed turn, and a stopped one.
     bench.happens("user.message", json!({ "content": "again" }));
     bench.happens("session.error", json!({ "errorType": "query", "message": "500" }));
     bench.passes("session.idle", json!({}));
-    assert_eq!(bench.told(), ["began by the terminal", "again", "done: Error 500"]);
+    assert_eq!(bench.take_reports(), ["began by the terminal", "again", "done: Error 500"]);
     bench.happens("user.message", json!({ "content": "again" }));
     bench.happens("user.message", json!({ "content": "and this", "delivery": "steering" }));
     bench.happens("abort", json!({ "reason": "user_initiated" }));
     bench.passes("session.idle", json!({ "aborted": true }));
-    assert_eq!(bench.told(), ["began by the terminal", "again", "and this", "done: Cancelled -"]);
+    assert_eq!(bench.take_reports(), ["began by the terminal", "again", "and this", "done: Cancelled -"]);
 }
 
 #[test]
@@ -254,30 +254,30 @@ fn copilot_terminal_reports_each_event_once_wherever_a_gateway_is_lost() {
     for n in 0..40 {
         bench.happens("assistant.message", json!({ "messageId": format!("a{n}"), "content": format!("text {n}") }));
     }
-    assert_eq!(bench.told().len(), 40);
+    assert_eq!(bench.take_reports().len(), 40);
     // The tunnel is lost, and comes back: nothing is doubled, what was missed is there.
     bench.disconnect(1);
     bench.kept("assistant.message", json!({ "messageId": "b", "content": "missed" }));
     bench.connect(1, "s");
-    assert_eq!(bench.told(), ["missed"]);
+    assert_eq!(bench.take_reports(), ["missed"]);
     // So it is with another gateway; text that streams goes on.
     bench.passes("assistant.message_start", json!({ "messageId": "c" }));
     bench.passes("assistant.message_delta", json!({ "messageId": "c", "deltaContent": "one " }));
-    assert_eq!(bench.told(), ["one "]);
+    assert_eq!(bench.take_reports(), ["one "]);
     bench.state["partial"] = json!({ "messageId": "c", "text": "one two " });
     let mut next = bench.next_gateway(&[], None);
     next.connect(1, "s");
-    assert_eq!(next.told(), ["opened s", "two "]);
+    assert_eq!(next.take_reports(), ["opened s", "two "]);
     next.passes("assistant.message_delta", json!({ "messageId": "c", "deltaContent": "three" }));
     next.happens("assistant.message", json!({ "messageId": "c", "content": "one two three" }));
     next.passes("session.idle", json!({}));
-    assert_eq!(next.told(), ["three", "done: Completed -"]);
+    assert_eq!(next.take_reports(), ["three", "done: Completed -"]);
     // The end of the turn was missed.
     bench.kept("assistant.message", json!({ "messageId": "c", "content": "one two" }));
     (bench.state["processing"], bench.state["partial"]) = (false.into(), Value::Null);
     let mut next = bench.next_gateway(&[], None);
     next.connect(1, "s");
-    assert_eq!(next.told(), ["opened s", "two", "done: Completed -"]);
+    assert_eq!(next.take_reports(), ["opened s", "two", "done: Completed -"]);
 }
 
 #[test]
@@ -289,14 +289,14 @@ fn copilot_terminal_shows_the_past_without_its_turns() {
     bench.kept("assistant.message", json!({ "messageId": "a", "content": "it was done" }));
     bench.connect(1, "s");
     bench.open(ResumeTarget::new("s".into(), false));
-    assert_eq!(bench.told(), ["found s in /w", "opened s", "long ago", "it was done"]);
+    assert_eq!(bench.take_reports(), ["found s in /w", "opened s", "long ago", "it was done"]);
     let mut again = Bench::new();
     again.log.clone_from(&bench.log);
     again.connect(1, "s");
     again.open(ResumeTarget::new("s".into(), true));
-    let told = again.told();
-    assert_eq!(told[..2], ["found s in /w", "opened s"]);
-    assert!(told[2].contains("may be missing") && told.len() == 3, "{told:?}");
+    let reports = again.take_reports();
+    assert_eq!(reports[..2], ["found s in /w", "opened s"]);
+    assert!(reports[2].contains("may be missing") && reports.len() == 3, "{reports:?}");
 }
 
 #[test]
@@ -304,16 +304,16 @@ fn copilot_terminal_answers_are_those_of_the_first() {
     // Elsewhere first: its completion names nobody.
     let mut bench = Bench::at_work();
     bench.happens("permission.requested", permission());
-    assert_eq!(bench.told(), ["asked p1"]);
+    assert_eq!(bench.take_reports(), ["asked p1"]);
     bench.answer("p1", once());
     assert_eq!(bench.made, [r#"/permission/p1 {"kind":"approve-once"}"#]);
     bench.happens("permission.completed", json!({ "requestId": "p1", "result": { "kind": "approved" } }));
-    assert_eq!(bench.told(), [""; 0]);
+    assert_eq!(bench.take_reports(), [""; 0]);
     // The terminal first.
     let mut bench = Bench::at_work();
     bench.happens("permission.requested", permission());
     bench.happens("permission.completed", completed("human_response"));
-    assert_eq!(bench.told(), ["asked p1", "taken back p1 by Some(\"the terminal\")"]);
+    assert_eq!(bench.take_reports(), ["asked p1", "taken back p1 by Some(\"the terminal\")"]);
     // Both at once.
     for refused_first in [true, false] {
         let mut bench = Bench::at_work();
@@ -329,13 +329,13 @@ fn copilot_terminal_answers_are_those_of_the_first() {
             bench.say(1, "s", &done);
             bench.rig.reply(&fetch, Some((200, r#"{"success":false}"#)));
         }
-        assert_eq!(bench.told(), ["asked p1", "lost p1 to the terminal"], "{refused_first}");
+        assert_eq!(bench.take_reports(), ["asked p1", "lost p1 to the terminal"], "{refused_first}");
     }
     // It was withdrawn.
     let mut bench = Bench::at_work();
     bench.happens("permission.requested", permission());
     bench.happens("permission.completed", json!({ "requestId": "p1", "result": { "kind": "cancelled" } }));
-    assert_eq!(bench.told(), ["asked p1", "taken back p1 by None"]);
+    assert_eq!(bench.take_reports(), ["asked p1", "taken back p1 by None"]);
 }
 
 #[test]
@@ -345,17 +345,17 @@ fn copilot_terminal_forms_are_answered_by_their_ids() {
     bench.answer("f1", Decision::Ids(vec!["Blue".into()]));
     assert_eq!(bench.made, [r#"/question/f1 {"action":"accept","content":{"colour":"Blue"}}"#]);
     bench.passes("elicitation.completed", json!({ "requestId": "f1", "action": "accept" }));
-    assert_eq!(bench.told(), ["asked f1"]);
+    assert_eq!(bench.take_reports(), ["asked f1"]);
     // The terminal was first: only the reply says so.
     bench.passes("elicitation.requested", form());
     bench.rig.answer("f1", Decision::Ids(vec!["Blue".into()]));
     let fetch = bench.rig.fetches.pop_front().unwrap();
     bench.passes("elicitation.completed", json!({ "requestId": "f1", "action": "accept" }));
     bench.rig.reply(&fetch, Some((200, r#"{"success":false}"#)));
-    assert_eq!(bench.told(), ["asked f1", "lost f1 to the terminal"]);
+    assert_eq!(bench.take_reports(), ["asked f1", "lost f1 to the terminal"]);
     bench.passes("elicitation.requested", form());
     bench.passes("elicitation.completed", json!({ "requestId": "f1", "action": "accept" }));
-    assert_eq!(bench.told(), ["asked f1", "taken back f1 by Some(\"the terminal\")"]);
+    assert_eq!(bench.take_reports(), ["asked f1", "taken back f1 by Some(\"the terminal\")"]);
 }
 
 #[test]
@@ -372,14 +372,18 @@ fn copilot_terminal_questions_go_on_in_the_next_gateway() {
     next.connect(1, "s");
     assert_eq!(next.made, [r#"/permission/p1 {"kind":"approve-once"}"#]);
     next.answer("f1", Decision::Ids(vec!["Red".into()]));
-    assert_eq!((next.made.len(), next.told()), (2, vec!["opened s".into()]), "they are known: nobody is asked again");
+    assert_eq!(
+        (next.made.len(), next.take_reports()),
+        (2, vec!["opened s".into()]),
+        "they are known: nobody is asked again"
+    );
     // What was asked and decided meanwhile.
     bench.state["questions"] = json!([]);
     let mut next = bench.next_gateway(&["f1"], None);
     next.kept("permission.completed", completed("human_response"));
     next.state["pending"] = json!([{ "requestId": "p2", "request": permission()["promptRequest"] }]);
     next.connect(1, "s");
-    assert_eq!(next.told(), ["opened s", "asked p2", "taken back f1 by Some(\"the terminal\")"]);
+    assert_eq!(next.take_reports(), ["opened s", "asked p2", "taken back f1 by Some(\"the terminal\")"]);
 }
 
 #[test]
@@ -396,7 +400,7 @@ fn copilot_terminal_prompts_wait_until_it_is_idle() {
     bench.serve();
     bench.passes("session.idle", json!({ "aborted": true }));
     assert_eq!(bench.made[1..], ["/abort {}"]);
-    assert_eq!(bench.told(), ["done: Completed -", "yes", "ended: Cancelled -"]);
+    assert_eq!(bench.take_reports(), ["done: Completed -", "yes", "ended: Cancelled -"]);
     // One that an earlier gateway sent, or not.
     for arrived in [true, false] {
         bench.state["processing"] = arrived.into();
@@ -408,7 +412,7 @@ fn copilot_terminal_prompts_wait_until_it_is_idle() {
         next.wake(20);
         assert_eq!(next.made.len(), usize::from(!arrived), "{:?}", next.made);
         next.passes("session.idle", json!({}));
-        let ended = next.told().contains(&"ended: Completed -".to_owned());
+        let ended = next.take_reports().contains(&"ended: Completed -".to_owned());
         assert_eq!(ended, arrived);
     }
 }
@@ -417,26 +421,26 @@ fn copilot_terminal_prompts_wait_until_it_is_idle() {
 fn copilot_terminal_ends_with_its_process_or_when_it_stays_away() {
     let mut bench = Bench::at_work();
     bench.rig.feed(r#"{"connection":0,"ended":7}"#);
-    assert_eq!(bench.told(), ["done: Cancelled -", "closed s: its terminal was closed"]);
+    assert_eq!(bench.take_reports(), ["done: Cancelled -", "closed s: its terminal was closed"]);
     let mut bench = Bench::opened();
     bench.disconnect(1);
     bench.wake(ABSENT_MAX);
-    assert_eq!(bench.told(), [""; 0]);
+    assert_eq!(bench.take_reports(), [""; 0]);
     bench.wake(1);
-    assert_eq!(bench.told(), ["closed s: its terminal no longer answers"]);
+    assert_eq!(bench.take_reports(), ["closed s: its terminal no longer answers"]);
     // Another session in it.
     let mut bench = Bench::opened();
     bench.disconnect(1);
     bench.connect(2, "t");
-    assert_eq!(bench.told(), ["closed s: another session began in its terminal", "found t in /w"]);
+    assert_eq!(bench.take_reports(), ["closed s: another session began in its terminal", "found t in /w"]);
     // It ended while no gateway ran.
     let mut bench = Bench::opened();
     bench.lives = false;
-    assert_eq!(bench.next_gateway(&[], None).told(), ["opened s", "closed s: its terminal was closed"]);
+    assert_eq!(bench.next_gateway(&[], None).take_reports(), ["opened s", "closed s: its terminal was closed"]);
     // What no gateway has seen is not there.
     let mut bench = Bench::new();
     bench.open(ResumeTarget::new("x".into(), true));
-    assert!(bench.told()[0].starts_with("not opened: the terminal of this session is not open"));
+    assert!(bench.take_reports()[0].starts_with("not opened: the terminal of this session is not open"));
 }
 
 #[test]
@@ -456,7 +460,7 @@ fn copilot_terminal_reads_hostile_events() {
         bench.happens(sort, data);
     }
     bench.say(1, "s", &json!("no event"));
-    let asked = bench.told().into_iter().filter(|told| told.starts_with("asked")).count();
+    let asked = bench.take_reports().into_iter().filter(|reports| reports.starts_with("asked")).count();
     assert_eq!(asked, 0);
     // Events that come before what was missed is read are few; the rest is read.
     let mut bench = Bench::new();
@@ -476,8 +480,8 @@ fn copilot_terminal_reads_hostile_events() {
     let page = json!({ "events": [], "cursor": "0", "state": { "processing": true } }).to_string();
     bench.rig.reply(&read, Some((200, &page)));
     bench.serve();
-    let told = bench.told();
-    let once = |n: usize| told.iter().filter(|told| **told == format!("text {n}")).count() == 1;
+    let reports = bench.take_reports();
+    let once = |n: usize| reports.iter().filter(|reports| **reports == format!("text {n}")).count() == 1;
     assert!((0..2000).all(once), "each is told once");
 }
 

@@ -216,13 +216,13 @@ mod tests {
             let (mut text, mut out) = (StreamedText::default(), String::new());
             text.start("m");
             for (at, piece) in pieces.iter().enumerate() {
-                let (dies, told) = killed[at];
+                let (dies, reports) = killed[at];
                 if dies {
                     text = again(&text);
                 } else if text.piece("m", piece) {
                     out.push_str(piece);
                 }
-                if told {
+                if reports {
                     let now = pieces[..=at].concat();
                     out.push_str(text.up_to_now("m", &now).unwrap_or_default());
                 }

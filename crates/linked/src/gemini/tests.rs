@@ -29,7 +29,7 @@ impl Bench {
         bench.hook(json!({ "hook_event_name": "SessionStart", "source": "startup" }));
         assert!(matches!(&bench.rig.events[1], RuntimeEvent::Found { native, .. } if native.as_str() == S));
         bench.open(ResumeTarget::new(S.into(), false));
-        bench.said();
+        bench.take_events();
         bench
     }
 
@@ -46,7 +46,7 @@ impl Bench {
         next
     }
 
-    fn said(&mut self) -> Vec<String> {
+    fn take_events(&mut self) -> Vec<String> {
         bench::words(&mut self.rig)
     }
 
@@ -216,10 +216,10 @@ fn gemini_terminal_turn_is_read_from_the_transcript() {
         r#"agent_message_chunk "Done.""#,
         "done completed",
     ];
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.take_events(), expected);
     bench.hook(json!({ "hook_event_name": "Notification", "notification_type": "other" }));
     bench.wake(4);
-    assert!(bench.said().is_empty(), "nothing is read twice");
+    assert!(bench.take_events().is_empty(), "nothing is read twice");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn gemini_terminal_messages_that_are_written_again_are_no_news() {
     bench.before("do it");
     bench.write(&[user("u1", "do it"), says("m1", "yes")]);
     bench.after();
-    bench.said();
+    bench.take_events();
     bench.before("and that");
     bench.write(&[user("u2", "and that"), cancelled()]);
     // A part of it is there when the transcript is read.
@@ -238,19 +238,19 @@ fn gemini_terminal_messages_that_are_written_again_are_no_news() {
     bench.write(&again[4..]);
     bench.wake(4);
     let expected = ["began by the terminal", r#"user_message_chunk "and that""#, "done cancelled"];
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.take_events(), expected);
     // Without hooks, too: they come when no gateway runs.
     bench.write(&[user("u3", "third"), says("m3", "ok"), cancelled()]);
     bench.write(&again);
     bench.write(&[user("u4", "fourth")]);
     let mut bench = bench.next_gateway(&[], None);
     bench.wake(4);
-    let said = bench.said();
-    let shown: Vec<&String> = said.iter().filter(|said| said.contains("chunk")).collect();
+    let events = bench.take_events();
+    let shown: Vec<&String> = events.iter().filter(|event| event.contains("chunk")).collect();
     let expected = [r#"user_message_chunk "third""#, r#"agent_message_chunk "ok""#, r#"user_message_chunk "fourth""#];
     assert_eq!(shown, expected);
     bench.wake(30);
-    assert!(!bench.said().iter().any(|said| said.contains("chunk")));
+    assert!(!bench.take_events().iter().any(|event| event.contains("chunk")));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn gemini_terminal_turn_fails_with_the_error_that_follows_it() {
     bench.hook(json!({ "hook_event_name": "AfterAgent" }));
     bench.write(&[json!({ "id": "e", "type": "error", "content": "[API Error: no]" })]);
     bench.wake(2);
-    assert_eq!(bench.said().last().unwrap(), "done error");
+    assert_eq!(bench.take_events().last().unwrap(), "done error");
 }
 
 #[test]
@@ -270,30 +270,30 @@ fn gemini_terminal_question_is_shown_and_answered_at_the_terminal() {
         let mut bench = Bench::asking(None);
         let ask = last_question(&bench.rig);
         assert!(ask.observe_only && ask.message.as_ref().unwrap().contains("plexus term -- gemini"), "{ask:?}");
-        assert_eq!(bench.said().last().unwrap(), r#"asked q1 about Some("call-1")"#);
+        assert_eq!(bench.take_events().last().unwrap(), r#"asked q1 about Some("call-1")"#);
         bench.write(&[called("m1", "c1", "touch a", status)]);
         bench.wake(1);
-        let told = format!(r#"taken back q1 Some(("the terminal", Some("{option}")))"#);
-        assert_eq!(bench.said().last().unwrap(), &told);
+        let reports = format!(r#"taken back q1 Some(("the terminal", Some("{option}")))"#);
+        assert_eq!(bench.take_events().last().unwrap(), &reports);
     }
     // The hook after the tool is there first.
     let mut bench = Bench::asking(None);
-    bench.said();
+    bench.take_events();
     bench.tool("AfterTool", "touch a");
-    assert_eq!(bench.said(), [r#"taken back q1 Some(("the terminal", Some("allow")))"#]);
+    assert_eq!(bench.take_events(), [r#"taken back q1 Some(("the terminal", Some("allow")))"#]);
     // It ends with its turn.
     let mut bench = Bench::asking(None);
-    bench.said();
+    bench.take_events();
     bench.write(&[cancelled()]);
     bench.wake(1);
-    assert_eq!(bench.said(), ["taken back q1 None", "done cancelled"]);
+    assert_eq!(bench.take_events(), ["taken back q1 None", "done cancelled"]);
 }
 
 #[test]
 fn gemini_terminal_question_is_answered_by_keys() {
     let mut bench = Bench::asking(Some(SHARED));
     assert!(!last_question(&bench.rig).observe_only);
-    bench.said();
+    bench.take_events();
     bench.answer("q1", "allow");
     assert_eq!(bench.typed(), ["1"]);
     bench.answer("q1", "allow");
@@ -302,50 +302,50 @@ fn gemini_terminal_question_is_answered_by_keys() {
     bench.tool("AfterTool", "touch a");
     bench.write(&[called("m1", "c1", "touch a", "success")]);
     bench.wake(1);
-    assert_eq!(bench.said(), [r#""completed" "call-1""#]);
+    assert_eq!(bench.take_events(), [r#""completed" "call-1""#]);
     let mut bench = Bench::asking(Some(SHARED));
     bench.answer("q1", "deny");
     assert_eq!(bench.typed(), ["\u{1b}"]);
-    bench.said();
+    bench.take_events();
     // What comes of it may be there before the word that they were typed.
     bench.write(&[called("m1", "c1", "touch a", "cancelled"), cancelled()]);
     bench.wake(1);
     bench.outcome(true, None);
-    assert_eq!(bench.said(), [r#""failed" "call-1""#, "done cancelled"]);
+    assert_eq!(bench.take_events(), [r#""failed" "call-1""#, "done cancelled"]);
     assert!(bench.rig.dialect.asks().is_empty());
 }
 
 #[test]
 fn gemini_terminal_answer_that_is_not_typed_leaves_the_question_open() {
     let mut bench = Bench::asking(Some(SHARED));
-    bench.said();
+    bench.take_events();
     bench.answer("q1", "allow");
     bench.outcome(false, Some("its screen does not show that"));
-    assert_eq!(bench.said(), [r#"error "answer_not_taken""#, r#"asked q1~1 about Some("call-1")"#]);
+    assert_eq!(bench.take_events(), [r#"error "answer_not_taken""#, r#"asked q1~1 about Some("call-1")"#]);
     bench.answer("q1~1", "allow");
     bench.outcome(false, Some("somebody types"));
-    assert_eq!(bench.said()[1], r#"asked q1~2 about Some("call-1")"#);
+    assert_eq!(bench.take_events()[1], r#"asked q1~2 about Some("call-1")"#);
     bench.answer("q1~2", "allow");
     bench.outcome(true, None);
     bench.write(&[called("m1", "c1", "touch a", "success")]);
     bench.wake(1);
-    assert_eq!(bench.said(), [r#""completed" "call-1""#]);
+    assert_eq!(bench.take_events(), [r#""completed" "call-1""#]);
     // The terminal was first.
     let mut bench = Bench::asking(Some(SHARED));
     bench.answer("q1", "deny");
-    bench.said();
+    bench.take_events();
     bench.write(&[called("m1", "c1", "touch a", "success")]);
     bench.wake(1);
     bench.outcome(false, Some("its screen does not show that"));
-    assert_eq!(bench.said(), [r#""completed" "call-1""#, r#"lost q1 ("the terminal", Some("allow"))"#]);
+    assert_eq!(bench.take_events(), [r#""completed" "call-1""#, r#"lost q1 ("the terminal", Some("allow"))"#]);
     // Two that look the same on a screen.
     let mut bench = Bench::asking(Some(SHARED));
     bench.tool("BeforeTool", "touch  a");
     bench.ask("q2", "touch  a");
-    bench.said();
+    bench.take_events();
     bench.answer("q1", "allow");
     assert!(bench.typed().is_empty());
-    assert_eq!(bench.said()[0], r#"error "answer_not_taken""#);
+    assert_eq!(bench.take_events()[0], r#"error "answer_not_taken""#);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn gemini_terminal_prompt_is_typed_once_it_is_idle() {
     bench.before("build it");
     bench.write(&[user("u1", "build it"), says("m1", "built")]);
     bench.after();
-    assert_eq!(bench.said(), [r#"title "build it""#, r#"agent_message_chunk "built""#, "ended 8 completed"]);
+    assert_eq!(bench.take_events(), [r#"title "build it""#, r#"agent_message_chunk "built""#, "ended 8 completed"]);
     // A person was first: it waits for the end of that turn.
     bench.before("mine");
     bench.rig.prompt(9, S, "yours");
@@ -372,7 +372,7 @@ fn gemini_terminal_prompt_is_typed_once_it_is_idle() {
     bench.wake(2);
     assert_eq!(bench.typed().len(), 1);
     bench.outcome(true, Some("somebody types at the terminal"));
-    assert_eq!(bench.said().last().unwrap(), "ended 9 error somebody types at the terminal");
+    assert_eq!(bench.take_events().last().unwrap(), "ended 9 error somebody types at the terminal");
     // Never idle on the screen.
     bench.rig.prompt(10, S, "again");
     for _ in 0..100 {
@@ -382,12 +382,12 @@ fn gemini_terminal_prompt_is_typed_once_it_is_idle() {
         }
         bench.wake(1);
     }
-    assert!(bench.said().last().unwrap().starts_with("ended 10 error the prompt was not typed"));
+    assert!(bench.take_events().last().unwrap().starts_with("ended 10 error the prompt was not typed"));
     // Not in a shared terminal, and no prompt at all.
     for (shared, text) in [(None, "build it"), (Some(SHARED), "/quit")] {
         let mut bench = Bench::opened(shared);
         bench.rig.prompt(8, S, text);
-        assert!(bench.said().last().unwrap().starts_with("ended 8 error"));
+        assert!(bench.take_events().last().unwrap().starts_with("ended 8 error"));
     }
 }
 
@@ -403,7 +403,10 @@ fn gemini_terminal_goes_on_in_the_next_gateway() {
     assert!(bench.typed().is_empty(), "its keys were typed");
     bench.write(&[called("m1", "c1", "touch a", "success"), says("m2", "done")]);
     bench.after();
-    assert_eq!(bench.said(), ["opened", r#""completed" "call-1""#, r#"agent_message_chunk "done""#, "done completed"]);
+    assert_eq!(
+        bench.take_events(),
+        ["opened", r#""completed" "call-1""#, r#"agent_message_chunk "done""#, "done completed"]
+    );
     // A turn of which all hooks came when nobody heard them.
     let mut bench = Bench::opened(None);
     bench.before("do it");
@@ -411,10 +414,10 @@ fn gemini_terminal_goes_on_in_the_next_gateway() {
     bench.wake(1);
     let mut bench = bench.next_gateway(&[], None);
     bench.wake(30);
-    assert_eq!(bench.said(), ["opened"], "it may be at work");
+    assert_eq!(bench.take_events(), ["opened"], "it may be at work");
     bench.write(&[says("m1", "ok")]);
     bench.wake(40);
-    assert_eq!(bench.said(), [r#"agent_message_chunk "ok""#, "done completed"]);
+    assert_eq!(bench.take_events(), [r#"agent_message_chunk "ok""#, "done completed"]);
     // And one that also began then.
     bench.before("and that");
     bench.write(&[user("u2", "and that")]);
@@ -431,7 +434,7 @@ fn gemini_terminal_goes_on_in_the_next_gateway() {
         r#"agent_message_chunk "no""#,
         "done completed",
     ];
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.take_events(), expected);
     // A prompt that may have been typed, or not.
     let mut bench = Bench::opened(Some(SHARED));
     bench.rig.prompt(8, S, "build it");
@@ -442,21 +445,21 @@ fn gemini_terminal_goes_on_in_the_next_gateway() {
     bench.write(&[user("u1", "build it"), says("m1", "built")]);
     bench.wake(2);
     bench.after();
-    let said = bench.said();
-    assert_eq!(said.last().unwrap(), "ended 8 completed");
-    assert!(!said.iter().any(|said| said.contains("user_message")));
+    let events = bench.take_events();
+    assert_eq!(events.last().unwrap(), "ended 8 completed");
+    assert!(!events.iter().any(|event| event.contains("user_message")));
 }
 
 #[test]
 fn gemini_terminal_ends_with_its_session_and_its_process() {
     let mut bench = Bench::opened(None);
     bench.hook(json!({ "hook_event_name": "SessionEnd", "reason": "clear" }));
-    assert!(bench.said()[0].starts_with("closed it was cleared"));
+    assert!(bench.take_events()[0].starts_with("closed it was cleared"));
     bench.hook(json!({ "hook_event_name": "SessionEnd", "reason": "exit" }));
     assert!(bench.rig.events.is_empty(), "an end does not begin one");
     let mut bench = Bench::asking(None);
-    bench.said();
+    bench.take_events();
     bench.rig.feed(json!({ "connection": 0, "ended": 7 }).to_string());
     bench.serve();
-    assert_eq!(bench.said(), ["taken back q1 None", "done cancelled", "closed its terminal was closed"]);
+    assert_eq!(bench.take_events(), ["taken back q1 None", "done cancelled", "closed its terminal was closed"]);
 }

@@ -41,7 +41,7 @@ impl Bench {
             replies: true,
             lives: true,
         };
-        assert_eq!(bench.told(), ["ready"]);
+        assert_eq!(bench.take_reports(), ["ready"]);
         bench
     }
 
@@ -49,9 +49,9 @@ impl Bench {
     fn opened() -> Self {
         let mut bench = Self::new();
         bench.connect(1);
-        assert_eq!(bench.told(), ["found 48d4f8c9-0378 in /w"]);
+        assert_eq!(bench.take_reports(), ["found 48d4f8c9-0378 in /w"]);
         bench.open(ResumeTarget::new(S.into(), false));
-        assert_eq!(bench.told(), ["opened 48d4f8c9-0378"]);
+        assert_eq!(bench.take_reports(), ["opened 48d4f8c9-0378"]);
         bench
     }
 
@@ -59,7 +59,7 @@ impl Bench {
     fn at_work() -> Self {
         let mut bench = Self::opened();
         bench.write(&[user("go")]);
-        assert_eq!(bench.told(), ["title go", "began by the terminal", "user: go"]);
+        assert_eq!(bench.take_reports(), ["title go", "began by the terminal", "user: go"]);
         bench
     }
 
@@ -85,8 +85,8 @@ impl Bench {
     }
 
     fn say(&mut self, connection: u64, event: Value) {
-        let said = json!({ "hello": hello(), "event": event });
-        self.rig.feed(json!({ "connection": connection, "started": 9, "said": said }).to_string());
+        let events = json!({ "hello": hello(), "event": event });
+        self.rig.feed(json!({ "connection": connection, "started": 9, "said": events }).to_string());
         self.serve();
     }
 
@@ -106,7 +106,7 @@ impl Bench {
 
     /// Qwen Code writes lines.
     fn write(&mut self, lines: &[Value]) {
-        lines.iter().for_each(|said| self.output.push_str(&line(said.clone())));
+        lines.iter().for_each(|events| self.output.push_str(&line(events.clone())));
         self.say(1, json!({ "type": "grown" }));
     }
 
@@ -167,8 +167,8 @@ impl Bench {
         self.serve();
     }
 
-    fn told(&mut self) -> Vec<String> {
-        self.rig.said().iter().filter_map(describe).collect()
+    fn take_reports(&mut self) -> Vec<String> {
+        self.rig.take_events().iter().filter_map(describe).collect()
     }
 }
 
@@ -215,11 +215,11 @@ fn describe(event: &RuntimeEvent) -> Option<String> {
     })
 }
 
-fn line(mut said: Value) -> String {
-    if !said["type"].as_str().unwrap().starts_with("control_") && said["session_id"].is_null() {
-        said["session_id"] = S.into();
+fn line(mut events: Value) -> String {
+    if !events["type"].as_str().unwrap().starts_with("control_") && events["session_id"].is_null() {
+        events["session_id"] = S.into();
     }
-    format!("{said}\n")
+    format!("{events}\n")
 }
 
 fn stream(event: Value) -> Value {
@@ -273,7 +273,7 @@ fn result(call: &str) -> Value {
 fn waiting() -> Bench {
     let mut bench = Bench::at_work();
     bench.write(&[calls(&[("c1", "touch x")]), stop(), asks("r1", "c1")]);
-    assert_eq!(bench.told(), ["tool touch x", "asked r1: touch x"]);
+    assert_eq!(bench.take_reports(), ["tool touch x", "asked r1: touch x"]);
     bench
 }
 
@@ -281,35 +281,35 @@ fn waiting() -> Bench {
 fn qwen_terminal_text_is_shown_once_as_it_comes() {
     let mut bench = Bench::at_work();
     bench.write(&[block(), text("one ")]);
-    assert_eq!(bench.told(), ["one "]);
+    assert_eq!(bench.take_reports(), ["one "]);
     // A line that is not whole waits for its rest.
     let rest = bench.output.split_off(bench.output.len());
     bench.output.push_str("{\"type\":\"stream_ev");
     bench.write(&[]);
-    assert!(bench.told().is_empty() && rest.is_empty());
+    assert!(bench.take_reports().is_empty() && rest.is_empty());
     bench.output.truncate(bench.output.rfind('\n').unwrap() + 1);
     let whole = json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": "one two" }] } });
     let thought =
         stream(json!({ "type": "content_block_delta", "delta": { "type": "thinking_delta", "thinking": "so" } }));
     bench.write(&[text("two"), whole, block(), thought, stop()]);
-    assert_eq!(bench.told(), ["two", "thought: so", "done: Completed "]);
+    assert_eq!(bench.take_reports(), ["two", "thought: so", "done: Completed "]);
     // The next gateway goes on there.
     let mut next = bench.next_gateway(&[], None);
     next.connect(1);
     next.write(&[user("more")]);
-    assert_eq!(next.told(), ["opened 48d4f8c9-0378", "began by the terminal", "user: more"]);
+    assert_eq!(next.take_reports(), ["opened 48d4f8c9-0378", "began by the terminal", "user: more"]);
 }
 
 #[test]
 fn qwen_terminal_tells_the_tokens_of_each_call() {
     let mut bench = Bench::at_work();
-    let told = |parent: Value, output: u64| {
+    let reports = |parent: Value, output: u64| {
         let usage =
             json!({ "input_tokens": 9, "output_tokens": output, "cache_read_input_tokens": 4, "total_tokens": 12 });
         let message = json!({ "content": [], "usage": usage });
         json!({ "type": "assistant", "parent_tool_use_id": parent, "message": message })
     };
-    bench.write(&[told(Value::Null, 3), told("a subagent".into(), 1), stop()]);
+    bench.write(&[reports(Value::Null, 3), reports("a subagent".into(), 1), stop()]);
     assert_eq!(spent(&bench.rig.events).counts(), [Some(18), Some(6), Some(8), None, None]);
 }
 
@@ -318,28 +318,28 @@ fn qwen_terminal_says_whoever_decided_first() {
     // The terminal.
     let mut bench = waiting();
     bench.write(&[decided("r1", true), result("c1"), block(), text("done"), stop()]);
-    assert_eq!(bench.told(), ["r1 allow by the terminal", "tool completed", "done", "done: Completed "]);
+    assert_eq!(bench.take_reports(), ["r1 allow by the terminal", "tool completed", "done", "done: Completed "]);
     // People elsewhere.
     let mut bench = waiting();
     bench.answer("r1", ALLOW, Choice::AllowOnce);
     assert_eq!(bench.input, [r#"{"type":"confirmation_response","request_id":"r1","allowed":true}"#]);
     bench.write(&[decided("r1", true), result("c1")]);
-    assert_eq!(bench.told(), ["tool completed"]);
+    assert_eq!(bench.take_reports(), ["tool completed"]);
     assert!(bench.rig.dialect.asks().is_empty());
     // Both, and the terminal was first: with the same answer, and with another one.
     let mut bench = waiting();
     bench.answer("r1", ALLOW, Choice::AllowOnce);
     bench.write(&[decided("r1", true), refused("r1"), refused("r1")]);
-    assert_eq!(bench.told(), ["lost r1 to allow of the terminal"]);
+    assert_eq!(bench.take_reports(), ["lost r1 to allow of the terminal"]);
     let mut bench = waiting();
     bench.answer("r1", DENY, Choice::RejectOnce);
     bench.write(&[decided("r1", true), refused("r1")]);
-    assert_eq!(bench.told(), ["lost r1 to allow of the terminal"]);
+    assert_eq!(bench.take_reports(), ["lost r1 to allow of the terminal"]);
     // The terminal said no, which is in the chat file alone; the answer comes before that is read.
     let mut bench = waiting();
     bench.answer("r1", ALLOW, Choice::AllowOnce);
     bench.write(&[refused("r1")]);
-    assert_eq!(bench.told(), ["lost r1 to deny of the terminal", "tool failed", "done: Cancelled "]);
+    assert_eq!(bench.take_reports(), ["lost r1 to deny of the terminal", "tool failed", "done: Cancelled "]);
 }
 
 #[test]
@@ -347,24 +347,27 @@ fn qwen_terminal_reads_what_was_cancelled_from_the_chat() {
     let mut bench = waiting();
     bench.cancelled("c1");
     bench.wake(1);
-    assert_eq!(bench.told(), ["tool failed", "r1 deny by the terminal", "done: Cancelled "]);
+    assert_eq!(bench.take_reports(), ["tool failed", "r1 deny by the terminal", "done: Cancelled "]);
     // A no from elsewhere.
     let mut bench = waiting();
     bench.answer("r1", DENY, Choice::RejectOnce);
     bench.cancelled("c1");
     bench.wake(1);
-    assert_eq!(bench.told(), ["tool failed", "done: Cancelled "]);
+    assert_eq!(bench.take_reports(), ["tool failed", "done: Cancelled "]);
     // Of two calls one was cancelled: the turn goes on.
     let mut bench = Bench::at_work();
     bench.write(&[calls(&[("c1", "a"), ("c2", "b")]), stop()]);
     bench.cancelled("c1");
     bench.wake(1);
     bench.write(&[result("c1"), result("c2"), block(), text("on")]);
-    assert_eq!(bench.told(), ["tool a", "tool b", "tool failed", "tool completed", "on"]);
+    assert_eq!(bench.take_reports(), ["tool a", "tool b", "tool failed", "tool completed", "on"]);
     // Without the chat file the next prompt says it.
     let mut bench = waiting();
     bench.write(&[user("next")]);
-    assert_eq!(bench.told(), ["r1 deny by the terminal", "done: Cancelled ", "began by the terminal", "user: next"]);
+    assert_eq!(
+        bench.take_reports(),
+        ["r1 deny by the terminal", "done: Cancelled ", "began by the terminal", "user: next"]
+    );
 }
 
 #[test]
@@ -372,32 +375,32 @@ fn qwen_terminal_shows_what_was_typed_into_a_turn() {
     let mut bench = Bench::at_work();
     bench.steer("and this");
     bench.wake(1);
-    assert_eq!(bench.told(), ["user: and this"]);
+    assert_eq!(bench.take_reports(), ["user: and this"]);
     bench.wake(3);
-    assert!(bench.told().is_empty());
+    assert!(bench.take_reports().is_empty());
     let old = r#"{"type":"user","subtype":"mid_turn_user_message","timestamp":"2026-11-24T00:00:00.000Z","message":{"parts":[{"text":"old"}]}}"#;
     bench.chat.push_str(old);
     bench.chat.push('\n');
     bench.wake(1);
-    assert!(bench.told().is_empty(), "it is of an earlier terminal");
+    assert!(bench.take_reports().is_empty(), "it is of an earlier terminal");
 }
 
 #[test]
 fn qwen_terminal_errors_of_the_service_end_the_turn() {
     let mut bench = Bench::at_work();
     bench.write(&[block(), text("[API Error: 400 no]"), stop()]);
-    assert_eq!(bench.told(), ["done: Error [API Error: 400 no]"]);
+    assert_eq!(bench.take_reports(), ["done: Error [API Error: 400 no]"]);
     bench.write(&[user("x"), block(), text("It said "), text("[API Error: 400 no]"), stop()]);
-    assert_eq!(bench.told()[2..], ["It said ", "[API Error: 400 no]", "done: Completed "]);
+    assert_eq!(bench.take_reports()[2..], ["It said ", "[API Error: 400 no]", "done: Completed "]);
     // Esc before the first word is written nowhere.
     let mut bench = Bench::at_work();
     bench.wake(SILENT_TICKS - 1);
-    assert!(bench.told().is_empty());
+    assert!(bench.take_reports().is_empty());
     bench.wake(1);
-    assert!(bench.told()[0].starts_with("done: Cancelled Qwen Code said nothing for a minute"));
+    assert!(bench.take_reports()[0].starts_with("done: Cancelled Qwen Code said nothing for a minute"));
     let mut bench = waiting();
     bench.wake(SILENT_TICKS * 2);
-    assert!(bench.told().is_empty(), "a question may be open for long");
+    assert!(bench.take_reports().is_empty(), "a question may be open for long");
 }
 
 #[test]
@@ -407,35 +410,38 @@ fn qwen_terminal_prompts_wait_for_an_idle_terminal() {
     assert!(bench.input.is_empty() && bench.rig.dialect.prompts() == [Ticket(5)]);
     bench.write(&[block(), text("x"), stop()]);
     assert_eq!(bench.input, [r#"{"type":"submit","text":"from elsewhere"}"#]);
-    bench.told();
+    bench.take_reports();
     bench.write(&[user("from elsewhere"), block(), text("y"), stop()]);
-    assert_eq!(bench.told(), ["y", "ended 5: Completed "]);
+    assert_eq!(bench.take_reports(), ["y", "ended 5: Completed "]);
     // It was typed into a turn that began at the same time.
     bench.prompt(6, "second");
     bench.write(&[user("typed")]);
     bench.steer("second");
     bench.wake(1);
     bench.write(&[block(), text("z"), stop()]);
-    assert_eq!(bench.told(), ["began by the terminal", "user: typed", "z", "ended 6: Completed "]);
+    assert_eq!(bench.take_reports(), ["began by the terminal", "user: typed", "z", "ended 6: Completed "]);
     // It is not taken; it is not wanted any more; it is a command.
     bench.prompt(7, "third");
     bench.wake(PROMPT_LIMITS.sent);
-    assert_eq!(bench.told(), ["ended 7: Error Qwen Code did not take the prompt: it may still wait in its terminal"]);
+    assert_eq!(
+        bench.take_reports(),
+        ["ended 7: Error Qwen Code did not take the prompt: it may still wait in its terminal"]
+    );
     bench.disconnect(1);
     bench.prompt(8, "fourth");
     bench.rig.cancel(8, S);
-    assert_eq!(bench.told(), ["ended 8: Cancelled "]);
+    assert_eq!(bench.take_reports(), ["ended 8: Cancelled "]);
     bench.prompt(9, "fifth");
     bench.wake(PROMPT_LIMITS.waiting);
-    assert!(bench.told()[0].starts_with("ended 9: Error its terminal is not connected"));
+    assert!(bench.take_reports()[0].starts_with("ended 9: Error its terminal is not connected"));
     bench.prompt(10, " /quit");
-    assert!(bench.told()[0].contains("begins with \"/\""));
+    assert!(bench.take_reports()[0].contains("begins with \"/\""));
     assert_eq!(bench.input.len(), 3);
     bench.connect(1);
     bench.prompt(11, "sixth");
     assert_eq!(bench.input.len(), 4);
     bench.rig.cancel(11, S);
-    assert!(bench.told()[0].contains("press Esc"));
+    assert!(bench.take_reports()[0].contains("press Esc"));
 }
 
 #[test]
@@ -443,14 +449,14 @@ fn qwen_terminal_goes_on_in_the_next_gateway() {
     // The question is still open there, and the answer reaches it once the tunnel is back.
     let bench = waiting();
     let mut next = bench.next_gateway(&["r1"], None);
-    assert_eq!(next.told(), ["opened 48d4f8c9-0378"]);
+    assert_eq!(next.take_reports(), ["opened 48d4f8c9-0378"]);
     next.answer("r1", ALLOW, Choice::AllowOnce);
     next.wake(2);
     assert!(next.input.is_empty());
     next.connect(1);
     assert_eq!(next.input.len(), 1);
     next.write(&[decided("r1", true), result("c1")]);
-    assert_eq!(next.told(), ["tool completed"]);
+    assert_eq!(next.take_reports(), ["tool completed"]);
     // An answer that the last gateway had sent is written once.
     let mut bench = waiting();
     bench.answer("r1", ALLOW, Choice::AllowOnce);
@@ -465,7 +471,7 @@ fn qwen_terminal_goes_on_in_the_next_gateway() {
     next.connect(1);
     assert_eq!(next.input.len(), 1);
     next.write(&[user("from elsewhere"), block(), text("y"), stop()]);
-    assert_eq!(next.told()[1..], ["title from elsewhere", "y", "ended 5: Completed "]);
+    assert_eq!(next.take_reports()[1..], ["title from elsewhere", "y", "ended 5: Completed "]);
     let mut bench = Bench::opened();
     bench.replies = false;
     bench.prompt(5, "from elsewhere");
@@ -482,13 +488,13 @@ fn qwen_terminal_goes_on_in_the_next_gateway() {
     next.rig.feed(json!({ "connection": 1, "started": 9, "said": { "hello": hello, "event": event } }).to_string());
     next.open(bench::left_by(&bench.rig, S, &[], None));
     next.write(&[text("more")]);
-    assert_eq!(next.told(), ["opened 48d4f8c9-0378", "more"]);
+    assert_eq!(next.take_reports(), ["opened 48d4f8c9-0378", "more"]);
     // What happened meanwhile, with its prompt taken.
     let mut bench = Bench::opened();
     bench.prompt(5, "from elsewhere");
     bench.output.push_str(&line(user("from elsewhere")));
     let mut next = bench.next_gateway(&[], Some((5, "from elsewhere")));
-    assert_eq!(next.told(), ["opened 48d4f8c9-0378", "title from elsewhere"]);
+    assert_eq!(next.take_reports(), ["opened 48d4f8c9-0378", "title from elsewhere"]);
     next.connect(1);
     assert_eq!((next.input.len(), next.rig.dialect.prompts()), (1, vec![Ticket(5)]));
 }
@@ -499,7 +505,7 @@ fn qwen_terminal_ends_with_its_process() {
     bench.output.push_str(&line(decided("r1", false)));
     bench.say(1, json!({ "type": "ended" }));
     assert_eq!(
-        bench.told(),
+        bench.take_reports(),
         ["r1 deny by the terminal", "done: Cancelled ", "closed 48d4f8c9-0378: its terminal was closed"]
     );
     assert_eq!(bench.rig.sent()[0]["connection"], 1, "the tunnel may remove the files");
@@ -507,17 +513,17 @@ fn qwen_terminal_ends_with_its_process() {
     let mut bench = waiting();
     bench.lives = false;
     let mut next = bench.next_gateway(&["r1"], None);
-    assert!(next.told().contains(&"closed 48d4f8c9-0378: its terminal was closed".to_owned()));
+    assert!(next.take_reports().contains(&"closed 48d4f8c9-0378: its terminal was closed".to_owned()));
     // It is not known here.
     let mut bench = Bench::new();
     bench.open(ResumeTarget::new(S.into(), true));
-    assert!(bench.told()[0].starts_with("not opened: the terminal of this session is not open"));
+    assert!(bench.take_reports()[0].starts_with("not opened: the terminal of this session is not open"));
     // The process is watched, where its tunnel was killed.
     let mut bench = Bench::at_work();
     bench.disconnect(1);
     bench.rig.feed(json!({ "connection": 0, "ended": 7 }).to_string());
     bench.serve();
-    assert_eq!(bench.told(), ["done: Cancelled ", "closed 48d4f8c9-0378: its terminal was closed"]);
+    assert_eq!(bench.take_reports(), ["done: Cancelled ", "closed 48d4f8c9-0378: its terminal was closed"]);
 }
 
 #[test]
@@ -527,11 +533,11 @@ fn qwen_terminal_another_conversation_is_another_session() {
     next["session_id"] = "other".into();
     bench.write(&[next]);
     assert_eq!(
-        bench.told(),
+        bench.take_reports(),
         ["done: Cancelled ", "closed 48d4f8c9-0378: another conversation began in its terminal", "found other in /w"]
     );
     bench.open(ResumeTarget::new("other".into(), false));
-    assert_eq!(bench.told(), ["opened other", "title afresh", "began by the terminal", "user: afresh"]);
+    assert_eq!(bench.take_reports(), ["opened other", "title afresh", "began by the terminal", "user: afresh"]);
     assert!(bench.rig.checkpoint.as_ref().unwrap().contains("\"titled\":true"));
 }
 
@@ -542,10 +548,11 @@ fn qwen_terminal_questions_that_need_words_are_shown() {
     asked["request"]["tool_name"] = "ask_user_question".into();
     asked["request"]["input"] = json!({ "questions": [{ "question": "Which?", "header": "W", "options": [] }] });
     bench.write(&[calls(&[("c1", "x")]), asked, decided("r1", true)]);
-    let said = bench.rig.said();
-    let ask = said.iter().find_map(|event| if let RuntimeEvent::Asked { ask, .. } = event { Some(ask) } else { None });
+    let events = bench.rig.take_events();
+    let ask =
+        events.iter().find_map(|event| if let RuntimeEvent::Asked { ask, .. } = event { Some(ask) } else { None });
     assert!(ask.unwrap().observe_only && ask.unwrap().options.is_empty());
-    assert_eq!(said.last().and_then(describe).unwrap(), "r1  by the terminal");
+    assert_eq!(events.last().and_then(describe).unwrap(), "r1  by the terminal");
 }
 
 #[test]
@@ -555,7 +562,7 @@ fn qwen_terminal_lines_that_are_hostile_do_no_harm() {
     let mut nested = text("by a subagent");
     nested["parent_tool_use_id"] = "c9".into();
     bench.write(&[nested, result("unknown"), decided("unknown", true), refused("unknown"), stop()]);
-    assert_eq!(bench.told(), ["done: Completed "]);
+    assert_eq!(bench.take_reports(), ["done: Completed "]);
     for session in ["../../x", "", "a/b"] {
         let mut bench = Bench::opened();
         let mut next = user("x");

@@ -162,10 +162,11 @@ impl<A: TerminalAgent> Dialect for LinkedTerminals<A> {
     }
 
     fn feed(&mut self, frame: Bytes, out: &mut Outbox) {
-        let Ok(LinkFrame { connection, started, said, ended }) = serde_json::from_slice::<LinkFrame<'_>>(&frame) else {
+        let Ok(LinkFrame { connection, started, message, ended }) = serde_json::from_slice::<LinkFrame<'_>>(&frame)
+        else {
             return;
         };
-        match said {
+        match message {
             Some(HelperMessage { hello, event }) => {
                 let process = (hello.pid, started);
                 A::message(self, &Message { connection, hello, process, event }, out);

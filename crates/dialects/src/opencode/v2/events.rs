@@ -28,7 +28,8 @@ const INPUT_KEPT: usize = 64 * 1024;
 #[serde(default)]
 pub(super) struct Part {
     /// Bytes of it that were reported, and their checksum.
-    said: usize,
+    #[serde(rename = "said")]
+    reported_len: usize,
     sum: u64,
     /// `true` if its deltas cannot be reported, since the text before them is unknown.
     held: bool,
@@ -266,19 +267,19 @@ impl Progress {
             let what = "a part of a message was missed: the complete text follows when it ends";
             return first.then(|| gap(what, frame));
         }
-        (part.said, part.sum) = (part.said + delta.len(), checksum(part.sum, delta));
+        (part.reported_len, part.sum) = (part.reported_len + delta.len(), checksum(part.sum, delta));
         Some(chunk(kind, Some(message), delta, frame))
     }
 
     /// A text is complete: reports the unreported part.
     fn text(&mut self, kind: Kind, key: &str, message: &str, text: &str, frame: &Bytes) -> Vec<EventDraft> {
         let part = self.parts.remove(key).unwrap_or_default();
-        let follows = text.get(..part.said).is_some_and(|progress| checksum(0, progress) == part.sum);
+        let follows = text.get(..part.reported_len).is_some_and(|progress| checksum(0, progress) == part.sum);
         // At its end OpenCode may trim white space, and nothing else: then everything was reported.
         match follows {
-            true if text.len() == part.said => Vec::new(),
-            true => vec![chunk(kind, Some(message), &text[part.said..], frame)],
-            false if text.len() < part.said => Vec::new(),
+            true if text.len() == part.reported_len => Vec::new(),
+            true => vec![chunk(kind, Some(message), &text[part.reported_len..], frame)],
+            false if text.len() < part.reported_len => Vec::new(),
             false => vec![
                 gap("OpenCode changed an earlier message: the message follows completely, as it is now", frame),
                 chunk(kind, Some(message), text, frame),
@@ -405,9 +406,9 @@ impl OpenCode2 {
     }
 
     fn on_event(&mut self, native: &NativeId, frame: &Bytes, event: &Frame<'_>, live: bool, out: &mut Outbox) {
-        let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
+        let to_event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(data) = event.data.and_then(object::<Data<'_>>) else {
-            return out.events.push(said(EventDraft::raw(frame.clone(), "an event that could not be parsed")));
+            return out.events.push(to_event(EventDraft::raw(frame.clone(), "an event that could not be parsed")));
         };
         let Some(session) = self.sessions.get_mut(native) else { return };
         let counts = live || !session.past;
@@ -425,12 +426,12 @@ impl OpenCode2 {
             sort @ ("text.delta" | "reasoning.delta") => {
                 let delta = data.delta.unwrap_or_default();
                 let draft = progress.delta(kind_of(sort), &part(&sort[..4]), &message, &delta, frame);
-                out.events.extend(draft.map(said));
+                out.events.extend(draft.map(to_event));
             }
             sort @ ("text.ended" | "reasoning.ended") => {
                 let text = data.text.unwrap_or_default();
                 let drafts = progress.text(kind_of(sort), &part(&sort[..4]), &message, &text, frame);
-                out.events.extend(drafts.into_iter().map(said));
+                out.events.extend(drafts.into_iter().map(to_event));
             }
             "step.started" => (progress.finish, progress.error) = (None, None),
             "step.ended" => {
@@ -438,7 +439,7 @@ impl OpenCode2 {
                 if let Some(tokens) = &data.tokens {
                     let model = progress.model.as_ref().map(|(provider, model)| format!("{provider}/{model}"));
                     let draft = usage(frame, tokens, data.cost, self.models.context(model.as_deref()));
-                    out.events.push(said(draft));
+                    out.events.push(to_event(draft));
                     if counts {
                         let report = SpendReport::step(spending(tokens, data.cost));
                         out.events.extend(report.map(|report| RuntimeEvent::Spent { native: native.clone(), report }));
@@ -449,7 +450,7 @@ impl OpenCode2 {
             sort if sort.starts_with("tool.") => {
                 let call = Call { id: data.id.unwrap_or_default(), name: data.name, input: data.input };
                 let draft = progress.tool(sort, call, data.content, data.metadata, data.error, frame);
-                out.events.extend(draft.map(said));
+                out.events.extend(draft.map(to_event));
             }
             "inbox.enqueued" | "input.admitted" | "prompt.admitted" => {
                 if let Some(id) = data.inbox {
@@ -476,12 +477,12 @@ impl OpenCode2 {
             },
             "retry.scheduled" => {
                 let words = data.error.and_then(ErrorIn::words);
-                out.events.push(said(retry(words, data.attempt, data.at, frame)));
+                out.events.push(to_event(retry(words, data.attempt, data.at, frame)));
             }
             "renamed" => {
                 session.title = data.title.or_else(|| session.title.take());
                 let draft = session.title.as_deref().map(titled);
-                out.events.extend(draft.map(|draft| said(EventDraft { native: Some(frame.clone()), ..draft })));
+                out.events.extend(draft.map(|draft| to_event(EventDraft { native: Some(frame.clone()), ..draft })));
             }
             "model.selected" => {
                 if let Some(model) = data.model.and_then(object::<ModelRef>) {
@@ -489,8 +490,8 @@ impl OpenCode2 {
                 }
             }
             "deleted" => self.deleted(native, frame, out),
-            "revert.committed" => out.events.push(said(taken_back(frame))),
-            "forked" => out.events.push(said(forked(data.parent.as_deref().unwrap_or_default(), frame))),
+            "revert.committed" => out.events.push(to_event(taken_back(frame))),
+            "forked" => out.events.push(to_event(forked(data.parent.as_deref().unwrap_or_default(), frame))),
             "permission.asked" | "permission.v2.asked" | "form.created" => {
                 self.asked(Some(native), frame, event, out);
             }
@@ -498,10 +499,10 @@ impl OpenCode2 {
             "form.replied" | "form.cancelled" => self.replied_to(data.id, None, out),
             "todo.updated" => {
                 let draft = data.todos.and_then(|todos| plan(frame, todos));
-                out.events.extend(draft.map(said));
+                out.events.extend(draft.map(to_event));
             }
             sort if BOOKKEEPING.contains(&sort) => {}
-            _ => out.events.push(said(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
+            _ => out.events.push(to_event(EventDraft::raw(frame.clone(), "an event that only OpenCode shows"))),
         }
     }
 
@@ -527,24 +528,24 @@ impl OpenCode2 {
             (prompt.taken, prompt.seen) = (true, true);
             return;
         }
-        let said = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
+        let to_event = |draft| RuntimeEvent::Event { native: Some(native.clone()), draft };
         let Some(waiting) = session.progress.inbox.remove(id) else {
             let what = "a prompt of another client of OpenCode was missed";
-            return out.events.push(said(gap(what, frame)));
+            return out.events.push(to_event(gap(what, frame)));
         };
         if session.progress.prompt.is_none() && !session.progress.began {
             session.progress.begin();
             out.events.push(RuntimeEvent::Began { native: native.clone(), by: ANOTHER.into() });
         }
         if let Some(text) = waiting.text {
-            out.events.push(said(chunk(Kind::UserMessageChunk, Some(id), &text, frame)));
+            out.events.push(to_event(chunk(Kind::UserMessageChunk, Some(id), &text, frame)));
         }
         for name in waiting.files {
             let body = serde_json::json!({
                 "sessionUpdate": "user_message_chunk", "messageId": id,
                 "content": { "type": "resource_link", "uri": name, "name": name },
             });
-            out.events.push(said(EventDraft {
+            out.events.push(to_event(EventDraft {
                 native: Some(frame.clone()),
                 ..EventDraft::new(Kind::UserMessageChunk, &body)
             }));

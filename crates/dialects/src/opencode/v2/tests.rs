@@ -238,7 +238,7 @@ impl Stage {
 
     /// The events since the last call, except checkpoints.
     fn events(&mut self) -> Vec<RuntimeEvent> {
-        self.rig.said()
+        self.rig.take_events()
     }
 
     fn store_checkpoints(&mut self) {

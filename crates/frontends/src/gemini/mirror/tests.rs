@@ -1,4 +1,4 @@
-//! What each event of the log becomes in the mirror.
+//! The events of the mirror for each event of the log.
 
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ impl Scene {
         self.event(Kind::RunStarted, &json!({}))
     }
 
-    /// What was told since the last look: one message a frame, each with its NUL.
-    fn said(&mut self) -> Vec<Value> {
+    /// Returns the messages since the last call: one message a frame, each with its NUL.
+    fn take_events(&mut self) -> Vec<Value> {
         self.screen.user_done(&mut self.out);
         let frames = std::mem::take(&mut self.out.frames);
         let mut rest = &frames[..];
@@ -216,8 +216,8 @@ fn mirror_kinds_have_a_message_or_none() {
     ];
     for (kind, body, expected) in cases {
         let mut scene = Scene::new();
-        assert!(scene.started().said().is_empty());
-        assert_eq!(scene.event(kind, &body).said(), expected, "{kind:?} {body}");
+        assert!(scene.started().take_events().is_empty());
+        assert_eq!(scene.event(kind, &body).take_events(), expected, "{kind:?} {body}");
     }
 }
 
@@ -258,7 +258,7 @@ fn mirror_user_message_comes_whole_and_first() {
     );
     scene.event(Kind::AgentMessageChunk, &chunk("yes"));
     assert_eq!(
-        scene.said(),
+        scene.take_events(),
         [
             message("user_message", &json!({ "text": "look at\n@/x" })),
             message("model_output", &json!({ "text": "yes" }))
@@ -266,7 +266,7 @@ fn mirror_user_message_comes_whole_and_first() {
     );
     // An agent that tells what was said gives pieces of one text.
     scene.event(Kind::UserMessageChunk, &chunk("one ")).event(Kind::UserMessageChunk, &chunk("two"));
-    assert_eq!(scene.said(), [message("user_message", &json!({ "text": "one two" }))]);
+    assert_eq!(scene.take_events(), [message("user_message", &json!({ "text": "one two" }))]);
 }
 
 #[test]
@@ -285,8 +285,11 @@ fn mirror_request_is_a_command_a_file_or_other() {
         (json!({ "type": "elicitation", "options": [] }), "elicitation"),
     ] {
         let mut scene = Scene::new();
-        scene.started().event(Kind::ToolCall, &json!({ "toolCallId": "c1", "title": "ls", "kind": "execute" })).said();
-        let said = scene.event(Kind::RequestOpened, &request(more.clone())).said();
+        scene
+            .started()
+            .event(Kind::ToolCall, &json!({ "toolCallId": "c1", "title": "ls", "kind": "execute" }))
+            .take_events();
+        let said = scene.event(Kind::RequestOpened, &request(more.clone())).take_events();
         assert_eq!(said[0]["data"]["type"], sort, "{more}");
     }
 }
@@ -306,11 +309,11 @@ fn mirror_answer_names_the_option_and_other_ends_their_state() {
     ] {
         let mut scene = Scene::new();
         let items = json!({ "items": [{ "id": "i1", "label": "One" }, { "id": "i2", "label": "Two" }] });
-        let said = scene.started().event(Kind::RequestOpened, &request(items)).said();
+        let said = scene.started().event(Kind::RequestOpened, &request(items)).take_events();
         assert_eq!(said[0]["data"]["options"], json!(["Allow", "Deny", "Allow (e)", "One", "Two"]));
         let mut body = resolved.clone();
         body["request_id"] = json!("q_1");
-        let said = scene.event(Kind::RequestResolved, &body).said();
+        let said = scene.event(Kind::RequestResolved, &body).take_events();
         assert_eq!(
             said,
             [message("permission_selection", &json!({ "id": "q_1", "selection": selection }))],
@@ -322,16 +325,19 @@ fn mirror_answer_names_the_option_and_other_ends_their_state() {
 #[test]
 fn mirror_request_is_drawn_again_when_it_changes_not_when_it_ended() {
     let mut scene = Scene::new();
-    scene.started().event(Kind::ToolCall, &json!({ "toolCallId": "c1", "title": "ls", "kind": "execute" })).said();
-    let first = scene.event(Kind::RequestOpened, &request(json!({ "display": "ls" }))).said();
+    scene
+        .started()
+        .event(Kind::ToolCall, &json!({ "toolCallId": "c1", "title": "ls", "kind": "execute" }))
+        .take_events();
+    let first = scene.event(Kind::RequestOpened, &request(json!({ "display": "ls" }))).take_events();
     let options = json!([{ "id": "a", "label": "Allow make install", "kind": "allow_once" }]);
     let changed = request(json!({ "display": "make install", "revision": 1, "changed": true, "options": options }));
-    let again = scene.event(Kind::RequestUpdated, &changed).said();
+    let again = scene.event(Kind::RequestUpdated, &changed).take_events();
     assert_eq!((again.len(), &again[0]["type"]), (1, &first[0]["type"]), "{again:?}");
     assert_eq!(again[0]["data"]["id"], first[0]["data"]["id"]);
     assert_eq!(again[0]["data"]["options"], json!(["Allow make install"]));
-    scene.event(Kind::RequestResolved, &json!({ "request_id": "q_1", "state": "withdrawn" })).said();
-    assert!(scene.event(Kind::RequestUpdated, &changed).said().is_empty());
+    scene.event(Kind::RequestResolved, &json!({ "request_id": "q_1", "state": "withdrawn" })).take_events();
+    assert!(scene.event(Kind::RequestUpdated, &changed).take_events().is_empty());
 }
 
 #[test]
@@ -340,18 +346,18 @@ fn mirror_screen_follows_the_run_that_starts() {
     scene.started().event(Kind::AgentMessageChunk, &chunk("a1"));
     scene.event_in("s_2", "r_2", Kind::AgentMessageChunk, &chunk("unseen"));
     scene.event_in("s_2", "r_2", Kind::RequestOpened, &request(json!({ "session_id": "s_2" })));
-    assert_eq!(scene.said(), [message("model_output", &json!({ "text": "a1" }))]);
+    assert_eq!(scene.take_events(), [message("model_output", &json!({ "text": "a1" }))]);
     // Somebody prompts the other one.
     scene.event_in("s_2", "r_3", Kind::RunStarted, &json!({}));
     scene.event_in("s_2", "r_3", Kind::UserMessageChunk, &chunk("go"));
     scene.event(Kind::AgentMessageChunk, &chunk("unseen")).event(Kind::RunEnded, &json!({}));
     scene.event_in("s_2", "r_3", Kind::RunEnded, &json!({}));
     let (idle, go) = (message("idle", &json!({})), message("user_message", &json!({ "text": "go" })));
-    assert_eq!(scene.said(), [idle.clone(), go, idle.clone()]);
+    assert_eq!(scene.take_events(), [idle.clone(), go, idle.clone()]);
     // And back, with nothing under way.
     scene.event_in("s_1", "r_4", Kind::RunStarted, &json!({}));
     scene.event_in("s_1", "r_4", Kind::RunEnded, &json!({}));
-    assert_eq!(scene.said(), [idle]);
+    assert_eq!(scene.take_events(), [idle]);
 }
 
 #[test]
@@ -359,16 +365,16 @@ fn mirror_queued_prompt_cancelled_ends_no_run() {
     let mut scene = Scene::new();
     scene.started();
     scene.event_in("s_1", "r_queued", Kind::RunEnded, &json!({ "status": "cancelled" }));
-    assert!(scene.said().is_empty());
+    assert!(scene.take_events().is_empty());
     scene.event(Kind::RunEnded, &json!({}));
     scene.event_in("s_1", "r_queued", Kind::RunEnded, &json!({ "status": "cancelled" }));
-    assert_eq!(scene.said(), [message("idle", &json!({}))], "once");
+    assert_eq!(scene.take_events(), [message("idle", &json!({}))], "once");
     scene.event_in("s_1", "0", Kind::UserMessageChunk, &chunk("before"));
     scene.event_in("s_1", "0", Kind::AgentMessageChunk, &chunk("then"));
     let idle = message("idle", &json!({}));
     let (user, model) =
         (message("user_message", &json!({ "text": "before" })), message("model_output", &json!({ "text": "then" })));
-    assert_eq!(scene.said(), [user, idle.clone(), model, idle]);
+    assert_eq!(scene.take_events(), [user, idle.clone(), model, idle]);
 }
 
 #[test]
@@ -378,7 +384,7 @@ fn cursors_come_to_those_who_ask_and_only_with_what_is_told_whole() {
     scene.started().event(Kind::UserMessageChunk, &chunk("hi"));
     scene.event(Kind::ToolCall, &json!({ "toolCallId": "c", "title": "t", "status": "completed" }));
     scene.event(Kind::RunEnded, &json!({}));
-    let said = scene.said();
+    let said = scene.take_events();
     let cursors: Vec<&str> = said.iter().map(|message| message["cursor"].as_str().unwrap()).collect();
     assert_eq!(cursors, ["e:2", "e:2", "e:3", "e:4"], "a tool call and its output are one event");
     // Coming back after one of them.
@@ -435,6 +441,6 @@ fn mirror_partial_message_is_charged_and_split_without_room() {
     assert_eq!(account.used(), 0, "what there is no room for is told at once");
     scene.event(Kind::UserMessageChunk, &piece("12"));
     let message = |text: &str| message("user_message", &json!({ "text": text }));
-    assert_eq!(scene.said(), [message("12345"), message("678901"), message("123456789"), message("12")]);
+    assert_eq!(scene.take_events(), [message("12345"), message("678901"), message("123456789"), message("12")]);
     assert_eq!(account.used(), 0);
 }
