@@ -40,7 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 /// The name of the crate in `src/`, the program, which may import every other crate.
 const PROGRAM: &str = "plexus";
-/// Where the program's Rust is.
+/// The folders of the program's Rust code.
 const SOURCE: &[&str] = &["src", "crates"];
 const PURE: &[&str] = &["protocol", "dialects", "linked", "risk", "surfaces"];
 /// The part of a pure crate that does I/O: it edits the settings of agents.
@@ -524,14 +524,31 @@ fn old_words(path: &str, text: &str) -> Vec<String> {
     old.map(|tok| format!("{path}:{}: `{}`: docs/glossary.md has the word for it", tok.line, tok.text)).collect()
 }
 
-/// Doc comments that are one pronoun: they say nothing of what they stand at.
-fn empty_docs(path: &str, text: &str) -> Vec<String> {
-    const PRONOUNS: &[&str] =
-        &["How", "It", "Its", "Them", "They", "What", "When", "Where", "Which", "Who", "Whose", "Why"];
-    let lines = text.lines().enumerate();
-    let docs = lines.filter_map(|(at, line)| Some((at + 1, line.trim_start().strip_prefix("///")?.trim())));
-    let empty = docs.filter(|(_, doc)| doc.strip_suffix('.').is_some_and(|word| PRONOUNS.contains(&word)));
-    empty.map(|(line, doc)| format!("{path}:{line}: `{doc}` says nothing: name the subject")).collect()
+/// Doc comments that begin with a question word or a pronoun: the first word is a noun, or a verb in the third person. The doc comments of
+/// commands are the text of `--help`, and not checked.
+fn first_words(path: &str, text: &str) -> Vec<String> {
+    const NO_SUBJECT: &[&str] = &[
+        "He", "How", "It", "Its", "She", "Them", "They", "Those", "What", "Whether", "When", "Where", "Which", "Who",
+        "Whose", "Why",
+    ];
+    if path.starts_with("src/cli/commands/") {
+        return Vec::new();
+    }
+    let docs =
+        |line: &str| line.trim_start().strip_prefix("///").or(line.trim_start().strip_prefix("//!")).map(str::to_owned);
+    let mut inside = false;
+    let mut out = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let doc = docs(line);
+        if let Some(doc) = doc.as_deref().filter(|_| !inside) {
+            let word = doc.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+            if doc.trim_start().starts_with(word) && NO_SUBJECT.contains(&word) {
+                out.push(format!("{path}:{}: a doc comment begins with `{word}`: begin with a noun or a verb", at + 1));
+            }
+        }
+        inside = doc.is_some();
+    }
+    out
 }
 
 /// Characters of a test's name at most.
@@ -779,21 +796,28 @@ fn source_names_nothing_that_is_banned() {
 fn names_are_standard_and_public_types_unique() {
     let files = tree(SOURCE, &["rs"]);
     none(files.iter().flat_map(|(path, text)| old_words(path, text)).collect());
-    none(files.iter().flat_map(|(path, text)| empty_docs(path, text)).collect());
+    none(files.iter().flat_map(|(path, text)| first_words(path, text)).collect());
     none(types_twice(&files));
 }
 
 #[test]
-fn planted_old_words_and_empty_docs_are_found() {
+fn planted_old_words_and_first_words_are_found() {
     let old = "struct Inlet; // Birth\nfn f(birth: u8) { let s = \"Upto\"; bury() }";
     assert_eq!(old_words("src/x.rs", old).len(), 2);
     let of_crates = "fn obey() { let sought = \"talk\"; }";
     assert_eq!(old_words("crates/store/src/x.rs", of_crates).len(), 2);
     assert_eq!(old_words("src/x.rs", of_crates).len(), 0);
+    let docs =
+        "/// Why.\nx\n    /// They.\ny\n/// The cause.\n/// What it was.\n// What.\n//! It runs.\n/// Whatever.\n";
     assert_eq!(
-        empty_docs("src/x.rs", "/// Why.\nx\n    /// They.\ny\n/// Why it failed.\n// What.\n"),
-        ["src/x.rs:1: `Why.` says nothing: name the subject", "src/x.rs:3: `They.` says nothing: name the subject",]
+        first_words("src/x.rs", docs),
+        [
+            "src/x.rs:1: a doc comment begins with `Why`: begin with a noun or a verb",
+            "src/x.rs:3: a doc comment begins with `They`: begin with a noun or a verb",
+            "src/x.rs:8: a doc comment begins with `It`: begin with a noun or a verb",
+        ]
     );
+    assert_eq!(first_words("src/cli/commands/x.rs", docs), Vec::<String>::new());
     let files = [
         ("src/a.rs", "pub struct Page; struct Own; mod inner { }\npub enum Kind { A }"),
         ("src/b.rs", "struct Own;\npub(super) struct Page;\nimpl T for U {\n    type Page = u8;\n}\n"),

@@ -19,9 +19,9 @@ use super::process::{memory, own_memory, peak_memory, raise_file_limit};
 use super::table::{Row, Target};
 
 const MIB: usize = 1 << 20;
-/// How long the abusers keep their connections.
+/// Time that the abusers keep their connections.
 const HOLD: Duration = Duration::from_secs(20);
-/// How long the gateway then has to become idle.
+/// Time that the gateway then has to become idle.
 const REST: Duration = Duration::from_secs(10);
 /// Interval between two requests of the well-behaved client.
 const PING_EVERY: Duration = Duration::from_millis(20);

@@ -60,7 +60,7 @@ impl Control {
         Ok(())
     }
 
-    /// Whether an agent has connected.
+    /// Returns whether an agent has connected.
     pub(crate) fn has_agent(&self) -> bool {
         self.line.is_some()
     }

@@ -240,7 +240,7 @@ impl Gateway {
     }
 }
 
-/// Whether `text` is in `bytes`.
+/// Returns whether `text` is in `bytes`.
 pub(crate) fn find_text(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }

@@ -26,7 +26,7 @@ impl Size {
         if self.quick { (full / part).max(1) } else { full }
     }
 
-    /// Whether this is a smoke test.
+    /// Returns whether this is a smoke test.
     pub(crate) fn is_quick(self) -> bool {
         self.quick
     }

@@ -318,7 +318,7 @@ fn is_name(name: &str) -> bool {
     }
 }
 
-/// This machine's names on the network: its addresses, IPv4 first, then its host name.
+/// Returns the names of this machine on the network: its addresses, IPv4 first, then its host name.
 fn machine_names() -> Vec<String> {
     let mut addresses: Vec<IpAddr> = if_addrs::get_if_addrs()
         .unwrap_or_default()

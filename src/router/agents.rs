@@ -155,7 +155,7 @@ pub(super) fn free_name(core: &Core, id: RuntimeId) -> RuntimeId {
     free.next().unwrap_or(id)
 }
 
-/// Whether the runtime runs this agent: the same program, wherever it was found, with the same arguments, or the same endpoint.
+/// Returns whether the runtime runs this agent: the same program, wherever it was found, with the same arguments, or the same endpoint.
 pub(super) fn runs(runtime: &RuntimeInfo, dialect: &str, connect: &Connect) -> bool {
     let same = match (&runtime.connect, connect) {
         (Connect::Command(one), Connect::Command(other)) => {

@@ -211,7 +211,7 @@ fn all_schemas() -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    /// What stands in quotes and looks like a method.
+    /// Returns the texts in quotes that look like a method.
     fn quoted(source: &str) -> Vec<&str> {
         let code = source.split("#[cfg(test)]").next().unwrap();
         let looks = |text: &&str| {

@@ -24,7 +24,7 @@ use plexus_sessions::Filter;
 pub(super) enum ClientLink {
     /// The socket of a plain connection; with the response that is held while it is written to, if there is one.
     Raw(Arc<Conn>, Option<Arc<HeldResponse>>),
-    /// What hyper, or TLS, writes.
+    /// The link of a connection that hyper, or TLS, writes.
     Streamed(Arc<Streamed>),
 }
 
@@ -34,7 +34,7 @@ pub(super) struct HeldResponse {
     _held: HeldCharge,
 }
 
-/// Where the events of a subscription come from. Opened before the log is asked where its head is, so that it is never
+/// The source of the events of a subscription. Opened before the log is asked where its head is, so that it is never
 /// behind a head that is promised.
 pub(super) struct EventFeed(Feed);
 
@@ -56,17 +56,17 @@ impl EventFeed {
 
 /// A subscription to add.
 pub(super) struct NewSubscription {
-    /// What was asked for: a session's id, or `*`.
+    /// The requested name: a session's id, or `*`.
     pub(super) name: Arc<str>,
-    /// Where its events come from.
+    /// The source of its events.
     pub(super) feed: EventFeed,
-    /// Whether the client can and may answer requests: over a plain connection it is written to first.
+    /// `true` if the client can and may answer requests: over a plain connection it is written to first.
     pub(super) answers: bool,
     /// Begin after this.
     pub(super) after: Position,
     /// Say `live` after this.
     pub(super) live_at: Position,
-    /// Whether `live` carries a cursor of its own on transports that have one.
+    /// `true` if `live` carries a cursor of its own on transports that have one.
     pub(super) live_id: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) enum StreamStart {
 }
 
 impl StreamStart {
-    /// How a response over this connection is framed.
+    /// Returns the framing of a response over this connection.
     pub(super) fn framing(handle: &ConnHandle) -> Framing {
         if handle.raw.is_some() { Framing::Sse } else { Framing::SseBody }
     }
@@ -126,7 +126,7 @@ impl ClientLink {
         }
     }
 
-    /// Whether it is the socket of a plain connection.
+    /// Returns whether it is the socket of a plain connection.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self, Self::Raw(..))
     }
@@ -136,12 +136,12 @@ impl ClientLink {
         on!(self, link => link.account())
     }
 
-    /// Whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
+    /// Returns whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
     pub(super) fn over(&self) -> bool {
         on!(self, link => link.over())
     }
 
-    /// When the client is given up if it takes nothing until then.
+    /// Returns the time when the client is given up if it takes nothing until then.
     pub(super) fn stalls_at(&self) -> Instant {
         on!(self, link => link.stalls_at())
     }
@@ -188,7 +188,7 @@ impl ClientLink {
         on!(self, link => link.leave());
     }
 
-    /// What is followed, and how far each has come.
+    /// Returns the followed names, and the position of each.
     pub(super) fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         on!(self, link => link.following())
     }

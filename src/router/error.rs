@@ -87,7 +87,7 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    /// Whether the same request may be granted a little later.
+    /// Returns whether the same request may be granted a little later.
     pub fn is_worth_repeating(&self) -> bool {
         self.status == StatusCode::TOO_MANY_REQUESTS && self.retry_after.is_some()
     }

@@ -1,4 +1,5 @@
-//! Fan-out: a subscriber is a cursor. One file because the pump and the connections share one discipline of locks: connection, then tail; never two connections, never a lock across an await.
+//! Fan-out: a subscriber is a cursor. One file because the pump and the connections share one discipline of locks: connection, then tail;
+//! never two connections, never a lock across an await.
 //!
 //! A [`EventFan`] encodes each event once and keeps the newest bytes as its *hot tail*. Whoever follows it is written to
 //! straight from there, by the fan's pump as long as the socket takes everything at once, else by the connection's own
@@ -43,17 +44,17 @@ const GATHER: usize = 512 << 10;
 const SLICES: usize = 16;
 /// Sockets that the pump writes to before it lets other tasks run: about a tenth of a millisecond.
 const TURN: usize = 32;
-/// How long a socket may take nothing, while there is something for it, before it is given up.
+/// Time that a socket may take nothing, while there is something for it, before it is given up.
 pub const STALL: Duration = Duration::from_secs(30);
-/// How long the pump or a connection waits before it asks the store again after a failure.
+/// Time that the pump or a connection waits before it asks the store again after a failure.
 const STORE_RETRY: Duration = Duration::from_millis(200);
 
-/// What makes two subscribers see the same bytes.
+/// The properties of subscribers that see the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FanKey {
-    /// Which events.
+    /// The filter of events.
     pub filter: Filter,
-    /// What of them.
+    /// The parts of the events.
     pub projection: Projection,
     /// For which transport.
     pub framing: Framing,
@@ -91,7 +92,7 @@ impl Fans {
         &self.shared.log
     }
 
-    /// How long a client may take nothing of what is there for it.
+    /// Time that a client may take nothing of what is there for it.
     pub(super) fn stall(&self) -> Duration {
         self.shared.stall
     }
@@ -162,7 +163,7 @@ struct Core {
     members: Mutex<Members>,
 }
 
-/// Who follows: those whose answers an agent may wait for, and the rest.
+/// The followers: those whose answers an agent may wait for, and the rest.
 #[derive(Default)]
 struct Members {
     answering: Slots,
@@ -310,7 +311,7 @@ async fn pump(core: Arc<Core>) {
     }
 }
 
-/// How a connection stands after a flush.
+/// The state of a connection after a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Everything there was is written.
@@ -340,7 +341,7 @@ pub struct Conn {
 }
 
 struct State {
-    /// What is left of a batch that the socket took a part of.
+    /// The rest of a batch that the socket took a part of.
     rest: Bytes,
     /// For the rest of a page that was read for this connection alone; the tail's batches are everybody's.
     page: Option<Charge>,
@@ -349,12 +350,12 @@ struct State {
     /// The connection's own task writes; the pump does not.
     own: bool,
     dead: bool,
-    /// When the socket last took something, or was last found with nothing to take.
+    /// The time when the socket last took something, or was last found with nothing to take.
     progress: Instant,
 }
 
 struct SubscriberState {
-    /// What was asked for: a session's id, or `*`.
+    /// The requested name: a session's id, or `*`.
     name: Arc<str>,
     fan: Arc<EventFan>,
     slot: usize,
@@ -362,7 +363,7 @@ struct SubscriberState {
     position: Position,
     /// Replay ends here; then `live` is said.
     live_at: Option<Position>,
-    /// Whether `live` carries an id: there was nothing before it that could.
+    /// `true` if `live` carries an id: there was nothing before it that could.
     live_id: bool,
     /// Reads the log; if it followed before, how far it was behind when it fell out of the tail.
     cold: bool,
@@ -373,7 +374,7 @@ struct SubscriberState {
 /// Everything up to here was told; what follows is new.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Live<'a> {
-    /// What is followed: a session, or `*`.
+    /// The followed name: a session, or `*`.
     #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     session_id: &'a str,
     head: Cursor,
@@ -390,7 +391,7 @@ impl Notification for Lag<'_> {
 /// The client fell behind, and caught up: nothing was lost.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Lag<'a> {
-    /// What is followed: a session, or `*`.
+    /// The followed name: a session, or `*`.
     #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
     session_id: &'a str,
     head: Cursor,
@@ -415,17 +416,17 @@ impl Lag<'_> {
 
 /// A subscription to add.
 pub struct Subscribe {
-    /// What was asked for: a session's id, or `*`.
+    /// The requested name: a session's id, or `*`.
     pub name: Arc<str>,
     /// Whom to follow.
     pub fan: Arc<EventFan>,
-    /// Whether the client can and may answer requests: it is written to first.
+    /// `true` if the client can and may answer requests: it is written to first.
     pub answers: bool,
     /// Begin after this.
     pub after: Position,
     /// Say `live` after this.
     pub live_at: Position,
-    /// Whether `live` carries a cursor of its own on transports that have one.
+    /// `true` if `live` carries a cursor of its own on transports that have one.
     pub live_id: bool,
 }
 
@@ -461,7 +462,7 @@ impl Conn {
         &self.account
     }
 
-    /// Whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
+    /// Returns whether more waited for its client than its account had room for: it is to be cut off, at its cursor.
     pub fn over(&self) -> bool {
         lock(&self.state).out.over()
     }
@@ -481,7 +482,7 @@ impl Conn {
         self.kick.notify_one();
     }
 
-    /// When the socket is given up if it takes nothing until then.
+    /// Returns the time when the socket is given up if it takes nothing until then.
     pub fn stalls_at(&self) -> Instant {
         lock(&self.state).progress + self.stall
     }
@@ -551,7 +552,7 @@ impl Conn {
         }
     }
 
-    /// What is followed, and how far each has come.
+    /// Returns the followed names, and the position of each.
     pub fn following(&self) -> Vec<(Arc<str>, Cursor)> {
         let state = lock(&self.state);
         let place = |sub: &SubscriberState| match sub.live_at {
@@ -562,7 +563,7 @@ impl Conn {
         state.subs.iter().map(|sub| (Arc::clone(&sub.name), self.log.cursor(place(sub)))).collect()
     }
 
-    /// How many subscriptions there are.
+    /// Returns the number of subscriptions.
     pub fn subscriptions(&self) -> usize {
         lock(&self.state).subs.len()
     }

@@ -106,7 +106,7 @@ fn slow() -> Problem {
     Problem::new(StatusCode::GATEWAY_TIMEOUT, "folder_slow", words)
 }
 
-/// Why a folder cannot be read.
+/// The reason why a folder cannot be read.
 fn unreadable(folder: &Path, error: &std::io::Error) -> Problem {
     let shown = folder.display();
     match error.kind() {
@@ -174,7 +174,7 @@ fn below(under: &Path, prefix: &str) -> Result<(Vec<FolderEntry>, bool), Problem
     Ok((found.into_iter().filter_map(entry).collect(), more))
 }
 
-/// Those of the folders that exist.
+/// Returns the folders that exist.
 fn recent(used: Vec<(String, Timestamp)>) -> Vec<RecentFolder> {
     let there = used.into_iter().filter(|(path, _)| Path::new(path).is_dir()).take(RECENT_MAX);
     let folder = |(path, used_at): (String, Timestamp)| {

@@ -65,7 +65,7 @@ impl FollowLog {
         self.news.changed().await;
     }
 
-    /// Whether it is so far behind that its last read was from the store.
+    /// Returns whether it is so far behind that its last read was from the store.
     pub fn is_cold(&self) -> bool {
         self.cold
     }

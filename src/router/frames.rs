@@ -30,7 +30,7 @@ pub enum Projection {
     Native,
 }
 
-/// How events are framed for a transport.
+/// The framing of events for a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// JSON-RPC notifications in WebSocket text frames.
@@ -77,7 +77,7 @@ impl Encoder {
         }
     }
 
-    /// Which of these events bring a `session.updated`.
+    /// Returns which of these events bring a `session.updated`.
     fn session_updates(&self, events: &[Arc<Event>]) -> Vec<bool> {
         let mut updates = vec![false; events.len()];
         if self.framing != Framing::WebSocket {
@@ -180,7 +180,7 @@ impl Encoder {
         }
     }
 
-    /// Whether its session is another since this event, as far as [`SessionInfo`] tells.
+    /// Returns whether its session is another since this event, as far as [`SessionInfo`] tells.
     fn changes_session(&self, event: &Event) -> bool {
         match event.kind {
             Kind::RunStarted
@@ -398,7 +398,7 @@ fn ws_frame(out: &mut Vec<u8>, head: u8, payload: &[u8]) {
 
 /// The parameters of a notification of the native WebSocket.
 pub trait Notification: Serialize {
-    /// Its method.
+    /// The method.
     const METHOD: &'static str;
 }
 

@@ -114,7 +114,7 @@ pub struct Route<S: 'static> {
     pub policy: Policy,
     /// The body.
     pub body: BodyRule,
-    /// Whether responses carry a token, a code, or an equivalent. They are never compressed: an attacker who controls text beside
+    /// `true` if responses carry a token, a code, or an equivalent. They are never compressed: an attacker who controls text beside
     /// a secret could learn the secret from the length (BREACH).
     pub secret: bool,
     /// The summary for people.
@@ -512,7 +512,7 @@ pub(super) async fn admit<S>(
 #[derive(Clone, Copy)]
 struct Secret;
 
-/// Whether a response may be compressed: it is long enough, no event stream (each event must leave at once), not compressed
+/// The condition of compression: it is long enough, no event stream (each event must leave at once), not compressed
 /// already, and not [`secret`](Route::secret).
 #[derive(Clone, Copy)]
 pub(super) struct Compressible;
@@ -753,7 +753,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Whether brackets are nested deeper than `limit`. Invalid JSON is left to the parser.
+/// Returns whether brackets are nested deeper than `limit`. Invalid JSON is left to the parser.
 pub fn deeper_than(json: &[u8], limit: usize) -> bool {
     let (mut depth, mut text, mut escaped) = (0usize, false, false);
     for &byte in json {

@@ -189,7 +189,7 @@ pub(super) fn back_end(log: &Log, page: &HistoryPage) -> PageEnd {
     PageEnd { previous, ..PageEnd::new(log, page.to) }
 }
 
-/// Whether a page of `bytes`, read with room for `asked` bytes, may be kept. If not, the caller drops it and reads it again with
+/// Returns whether a page of `bytes`, read with room for `asked` bytes, may be kept. If not, the caller drops it and reads it again with
 /// room for all of it, or for as much as an account can hold.
 pub fn stays(room: &mut Charge, asked: usize, bytes: usize) -> bool {
     bytes <= asked || bytes <= room.bytes() || room.resize(bytes).is_ok()
@@ -243,7 +243,7 @@ struct Writing {
     at: LogPlace,
     items: usize,
     bytes: usize,
-    /// Whether an envelope was written, so that the next one needs a comma.
+    /// `true` if an envelope was written, so that the next one needs a comma.
     begun: bool,
     done: bool,
 }

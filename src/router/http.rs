@@ -153,7 +153,7 @@ pub(super) async fn files(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &found_files(found))
 }
 
-/// Which files are wanted, and how many at most.
+/// Returns the requested files, and their number at most.
 pub(super) fn files_wanted(call: &Call) -> Result<(String, usize), Problem> {
     let query = QueryParameters::of(call);
     let limit = query.number("limit", FILES)?;
@@ -235,7 +235,7 @@ fn after(text: Option<&str>) -> Result<StartAfter, Problem> {
     }
 }
 
-/// Whether the client asks for server-sent events: the media type anywhere in `Accept` is enough.
+/// Returns whether the client asks for server-sent events: the media type anywhere in `Accept` is enough.
 fn wants_stream(call: &Call) -> bool {
     let lines = call.parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines
@@ -277,7 +277,7 @@ async fn follow(state: Core, call: Call, only: Option<BTreeSet<SessionId>>) -> R
     }
 }
 
-/// Whether the client asks for merged events.
+/// Returns whether the client asks for merged events.
 fn merges(query: &QueryParameters) -> Result<bool, Problem> {
     match query.get("merge") {
         None | Some("false") => Ok(false),

@@ -35,19 +35,19 @@ pub fn routes() -> Vec<Route<LinkingState>> {
     ]
 }
 
-/// When the terminals of this runtime were last heard of.
+/// Returns the time of the last message from the terminals of this runtime.
 pub fn terminals_heard_at(runtimes: &[Arc<RuntimeInfo>], id: &RuntimeId) -> Option<Timestamp> {
     runtimes.iter().find(|runtime| runtime.runtime_id == *id)?.heard_at
 }
 
-/// Why nothing was changed.
+/// The reason why nothing was changed.
 #[derive(Debug)]
 pub enum LinkRefusal {
     /// There is no such agent.
     NoAgent,
-    /// What would change is not what was shown.
+    /// The changes differ from those that were shown.
     Changed,
-    /// It cannot be done; what, why and the fix.
+    /// The change cannot be made; with the problem, the reason and the fix.
     Refused(String),
 }
 

@@ -47,10 +47,10 @@ pub const MAX_CONNECTIONS: usize = 16 << 10;
 const BUFFER: usize = 32 << 10;
 /// Headers of one request; more are answered 431.
 const HEADERS: usize = 64;
-/// How long accepting pauses when the process has no file descriptor, or the kernel no memory, left for another connection.
+/// Time that accepting pauses when the process has no file descriptor, or the kernel no memory, left for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// What the listener allows. The defaults are what is served with; tests use shorter times.
+/// The limits of the listener. The defaults are what is served with; tests use shorter times.
 #[derive(Clone, Debug)]
 pub struct ListenLimits {
     /// Time for the head of a connection's first request, the first byte included.
@@ -59,9 +59,9 @@ pub struct ListenLimits {
     pub idle: Duration,
     /// Connections at once.
     pub connections: usize,
-    /// How long requests under way may take to finish once the gateway stops; then they are cut.
+    /// Time that requests under way may take to finish once the gateway stops; then they are cut.
     pub drain: Duration,
-    /// How long a client may take nothing of a response; then its connection is cut, and what waits for it let go of.
+    /// Time that a client may take nothing of a response; then its connection is cut, and what waits for it let go of.
     pub stall: Duration,
     /// Connections without a proof; shared by all listeners of a gateway.
     pub strangers: UnauthenticatedConnections,
@@ -71,7 +71,7 @@ pub struct ListenLimits {
 /// as it sends a request; many keep them for 4 to 15 s.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How long a client may take nothing of a response that waits for it.
+/// Time that a client may take nothing of a response that waits for it.
 const WRITE_STALL: Duration = Duration::from_secs(30);
 
 impl ListenLimits {
@@ -118,7 +118,7 @@ impl Drop for Slot {
 pub struct ConnHandle {
     /// The other end. Never a reason to trust anybody.
     pub peer: SocketAddr,
-    /// Its place among those without a proof.
+    /// The place among those without a proof.
     pub stranger: Arc<UnauthenticatedConnection>,
     /// The socket of a plain connection; `None` over TLS.
     pub raw: Option<RawHandle>,
@@ -131,13 +131,13 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// An upgraded connection, hyper out of the way.
 pub struct Upgrade {
-    /// How its bytes come and go.
+    /// The stream of its bytes.
     pub io: UpgradedIo,
-    /// What hyper had read past the request's head: comes before anything read from `io`.
+    /// The bytes that hyper had read past the request's head: they come before anything read from `io`.
     pub read_ahead: Bytes,
 }
 
-/// How the bytes of an upgraded connection come and go.
+/// The stream of the bytes of an upgraded connection.
 pub enum UpgradedIo {
     /// The socket of a plain connection.
     Raw {
@@ -178,7 +178,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// What is served: axum's router, and in tests whatever answers.
+/// The service: axum's router, and in tests whatever answers.
 pub trait ListenApp:
     tower::Service<Request<Incoming>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send>
     + Clone

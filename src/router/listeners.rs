@@ -1,4 +1,4 @@
-//! How other machines reach the gateway: the TLS listener of the configuration, or one that was added while the gateway runs
+//! The access of other machines to the gateway: the TLS listener of the configuration, or one that was added while the gateway runs
 //! (`plexus phone`), or a proxy on this machine. What was added is remembered in the state folder and is there after a restart.
 
 use std::io;
@@ -44,7 +44,7 @@ pub fn routes() -> Vec<Route<Listeners>> {
     ]
 }
 
-/// What the configuration says, which cannot be changed while the gateway runs.
+/// The access in the configuration, which cannot be changed while the gateway runs.
 #[derive(Clone, Debug, Default)]
 pub struct ConfiguredAccess {
     /// The address of the TLS listener.
@@ -57,12 +57,12 @@ pub struct ConfiguredAccess {
     pub proxies: Vec<Network>,
 }
 
-/// Where the certificate of the TLS listener is.
+/// The files of the certificate of the TLS listener.
 #[derive(Clone, Debug)]
 pub struct CertificateFiles {
     /// The certificate with its chain.
     pub cert: PathBuf,
-    /// Its key.
+    /// The key.
     pub key: PathBuf,
     /// The folder of the private CA, if it made the certificate: its names are then those of the CA.
     pub ca: Option<PathBuf>,
@@ -71,7 +71,7 @@ pub struct CertificateFiles {
 /// Tells the owner's programs where the gateway is reached now: the address of the TLS listener, and the origin of links.
 pub type AnnounceAccess = Box<dyn Fn(Option<SocketAddr>, Option<String>) + Send + Sync>;
 
-/// Why a listener was not added or removed.
+/// The reason why a listener was not added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
     /// The address cannot be listened on.
@@ -88,10 +88,10 @@ pub enum ListenerError {
     /// The configuration has one.
     #[error("the configuration has {what}, which only an edit of the file and a restart can change")]
     Configured {
-        /// What it has.
+        /// The existing listener.
         what: &'static str,
     },
-    /// What was added cannot be remembered.
+    /// The addition cannot be remembered.
     #[error("{}: {error}", .path.display())]
     File {
         /// The file.
@@ -113,7 +113,7 @@ impl From<ListenerError> for Problem {
     }
 }
 
-/// What was added while a gateway ran.
+/// The access that was added while a gateway ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct AddedAccess {
     /// The address of the TLS listener.

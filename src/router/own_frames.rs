@@ -27,7 +27,7 @@ impl OwnFrames {
         self.update_charge();
     }
 
-    /// Where whole frames are appended by a caller who sends, and then calls [`update_charge`](Self::update_charge).
+    /// Returns the buffer for whole frames of a caller that sends, and then calls [`update_charge`](Self::update_charge).
     pub(super) fn uncharged(&mut self) -> &mut Vec<u8> {
         &mut self.frames
     }
@@ -40,12 +40,12 @@ impl OwnFrames {
         }
     }
 
-    /// What is not sent yet.
+    /// Returns the bytes that are not sent yet.
     pub(super) fn waiting(&self) -> &[u8] {
         &self.frames[self.sent..]
     }
 
-    /// Whether the account had no room for what waited: the connection is to be cut.
+    /// Returns whether the account had no room for what waited: the connection is to be cut.
     pub(super) fn over(&self) -> bool {
         self.over
     }

@@ -15,7 +15,7 @@ const NOBODY_USUAL: u32 = 65_534;
 /// user 0.
 const ESTABLISHED: &str = "01";
 
-/// Whether the other end is a process of the gateway's user; false if unknown. Cancellation safe.
+/// Returns whether the other end is a process of the gateway's user; false if unknown. Cancellation safe.
 pub(super) async fn is_ours(handle: &ConnHandle) -> bool {
     // Over TLS it may be a proxy's.
     let Some(Ok(here)) = handle.raw.as_ref().map(|raw| raw.socket.local_addr()) else { return false };

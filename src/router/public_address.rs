@@ -20,16 +20,16 @@ pub const CA_CERT: &str = "ca.crt";
 /// The CA's certificate as a profile for iOS.
 pub const CA_PROFILE: &str = "ca.mobileconfig";
 
-/// How other machines reach the gateway, and its private CA.
+/// The addresses at which other machines reach the gateway, and its private CA.
 #[derive(Debug, Default)]
 pub struct PublicAddresses {
     /// The folder of the private CA, if the gateway has one.
     ca: Option<PathBuf>,
-    /// What changes while the gateway runs.
+    /// The part that changes while the gateway runs.
     reach: ArcSwap<PublicReach>,
 }
 
-/// How other machines reach the gateway at a time.
+/// The addresses at which other machines reach the gateway at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublicReach {
     /// The proxies whose `X-Forwarded-For` counts.
@@ -59,7 +59,7 @@ impl PublicAddresses {
         self.ca.as_deref()
     }
 
-    /// Whether the address is a trusted proxy.
+    /// Returns whether the address is a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.reach.load().proxies.trusts(address)
     }
@@ -78,13 +78,13 @@ pub struct Network {
 }
 
 impl Network {
-    /// This address alone.
+    /// Returns a reach with this address alone.
     pub fn only(address: IpAddr) -> Self {
         let base = address.to_canonical();
         Self { base, bits: if base.is_ipv4() { 32 } else { 128 } }
     }
 
-    /// Whether the network contains the address.
+    /// Returns whether the network contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, width: u8| (a ^ b).checked_shr(u32::from(width - self.bits)).unwrap_or(0) == 0;
         match (self.base, address.to_canonical()) {
@@ -130,7 +130,7 @@ impl Proxies {
         Self(networks)
     }
 
-    /// Whether the address is a trusted proxy.
+    /// Returns whether the address is a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
@@ -200,7 +200,7 @@ pub struct Authority {
     pub title: String,
     /// The names and addresses that the CA may sign.
     pub names: Vec<String>,
-    /// When the server's certificate expires, in seconds since 1970.
+    /// The time when the server's certificate expires, in seconds since 1970.
     pub server_until: i64,
 }
 

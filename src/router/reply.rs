@@ -66,7 +66,7 @@ pub fn within_limit(call: &Call, effect: Effect) -> Result<(), Problem> {
     Ok(check_effect(call.caller()?.device(), effect)?)
 }
 
-/// Whether the caller has any right to `target`; if not, the response is as if it did not exist.
+/// Returns whether the caller has any right to `target`; if not, the response is as if it did not exist.
 pub fn knows(caller: &Caller, target: Target<'_>) -> bool {
     Scope::ALL.into_iter().chain([Scope::Ui]).any(|scope| caller.device().grant.covers(scope, target))
 }

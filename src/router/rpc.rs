@@ -105,7 +105,7 @@ fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = UiCapabilities)]
 pub(super) struct Capabilities {
-    /// Whether the client can show confirmations; such clients get requests first.
+    /// `true` if the client can show confirmations; such clients get requests first.
     #[serde(default)]
     supports_confirm: bool,
 }
@@ -552,7 +552,7 @@ impl Rpc {
     }
 }
 
-/// Whether these `initialize` parameters select the UI protocol to the letter.
+/// Returns whether these `initialize` parameters select the UI protocol to the letter.
 fn speaks_ui(params: Option<&RawValue>) -> bool {
     parse::<Initialize>(params).is_ok_and(|params| params.ui_protocol.as_deref() == Some(PROTOCOL))
 }

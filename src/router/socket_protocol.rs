@@ -12,7 +12,7 @@ pub trait SocketProtocol: Send {
     /// Dropping a reply early does not undo the call.
     fn message(&mut self, text: &str) -> Option<Reply>;
 
-    /// Whether the client has initialized. Before that it gets no messages, and it has ten seconds to do so.
+    /// Returns whether the client has initialized. Before that it gets no messages, and it has ten seconds to do so.
     fn initialized(&self) -> bool;
 
     /// A runtime has changed.

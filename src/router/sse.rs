@@ -26,11 +26,11 @@ use plexus_sessions::{Filter, StartAfter};
 
 /// Between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// When clients should come back, in milliseconds: from this, to [`RETRY_SPREAD`] more, so that they do not all come at once.
+/// Time until clients should come back, in milliseconds: from this, to [`RETRY_SPREAD`] more, so that they do not all come at once.
 const RETRY: u16 = 1000;
 /// See [`RETRY`].
 const RETRY_SPREAD: u16 = 2000;
-/// How long the rest of an event may take once the gateway stops; then the connection is cut within it.
+/// Time that the rest of an event may take once the gateway stops; then the connection is cut within it.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Serves a stream. `parts` holds the [`ConnHandle`].
@@ -75,7 +75,7 @@ pub(super) async fn serve(state: Core, caller: Caller, parts: Parts, filter: Fil
     begin(state, caller, handle, text, Some(subscription), Box::new(Quiet))
 }
 
-/// What a stream shows beside the log's events as they are.
+/// The news that a stream shows beside the log's events as they are.
 pub trait News: Send {
     /// The next events, whole ones ([`sse_event`](super::frames::sse_event)); waits until there are some. Polled only
     /// while nothing waits to be written, so that a client that does not read costs a cursor. `None` ends the stream.

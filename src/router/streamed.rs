@@ -57,27 +57,27 @@ enum Transport {
 /// An upgraded connection.
 struct Wire {
     io: Box<dyn ByteStream>,
-    /// What was read to find out whether something can be read, and how that ended.
+    /// The bytes that were read to find out whether something can be read, and how that ended.
     read: Bytes,
     end: Option<io::Result<()>>,
 }
 
 struct State {
-    /// What is left of a page of events, as frames.
+    /// The rest of a page of events, as frames.
     page: Bytes,
     page_charge: Option<Charge>,
-    /// When the gateway heard of the first event of the page.
+    /// The time when the gateway received the first event of the page.
     heard: Option<std::time::Instant>,
     out: OwnFrames,
     subs: Vec<Subscription>,
     blocked: bool,
     dead: bool,
-    /// When the client last took something, or was last found with nothing to take.
+    /// The time when the client last took something, or was last found with nothing to take.
     progress: Instant,
 }
 
 struct Subscription {
-    /// What was asked for: a session's id, or `*`.
+    /// The requested name: a session's id, or `*`.
     name: Arc<str>,
     filter: Filter,
     encoder: Encoder,
@@ -85,16 +85,16 @@ struct Subscription {
     position: Position,
     /// Replay ends here; then `live` is said.
     live_at: Option<Position>,
-    /// Whether `live` carries an id: there was nothing before it that could.
+    /// `true` if `live` carries an id: there was nothing before it that could.
     live_id: bool,
-    /// It has caught up with the ring of the log once.
+    /// Set once it has caught up with the ring of the log.
     hot: bool,
-    /// How far it was behind when it had to ask the store again.
+    /// The distance by which it was behind when it had to ask the store again.
     fell: Option<u64>,
     reader: Arc<tokio::sync::Mutex<Reader>>,
 }
 
-/// Where a subscription reads.
+/// The reading position of a subscription.
 struct Reader {
     follow: FollowLog,
     /// There may be more than was read.
@@ -152,7 +152,7 @@ pub(super) struct Followed {
     pub(super) after: Position,
     /// Say `live` after this.
     pub(super) live_at: Position,
-    /// Whether `live` carries a cursor of its own.
+    /// `true` if `live` carries a cursor of its own.
     pub(super) live_id: bool,
 }
 

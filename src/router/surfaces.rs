@@ -67,27 +67,27 @@ pub(super) async fn pinned(state: Core, call: Call) -> RouteResult {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSurface {
-    /// Its name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced.
+    /// The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced.
     surface: String,
-    /// Its title.
+    /// The title.
     title: Option<String>,
     /// The catalogue of its components; Plexus's own if absent.
     catalog: Option<String>,
-    /// Its components, as in A2UI 0.9; one has the id `root`.
+    /// The components, as in A2UI 0.9; one has the id `root`.
     #[schema(value_type = Option<Vec<JsonObject>>)]
     components: Option<Vec<Map<String, Value>>>,
-    /// Its data model.
+    /// The data model.
     #[schema(value_type = Option<JsonObject>)]
     data: Option<Map<String, Value>>,
     /// A page of its own, in place of components.
     html: Option<String>,
-    /// What is shown where no page can be drawn.
+    /// The text that is shown where no page can be drawn.
     text: Option<String>,
     /// The actions that the page may send.
     actions: Option<Vec<String>>,
     /// The page's height in pixels.
     height: Option<u32>,
-    /// Whether it is pinned; as before if absent.
+    /// `true` if it is pinned; as before if absent.
     pin: Option<bool>,
 }
 
@@ -116,7 +116,7 @@ pub(super) async fn show(state: Core, call: Call) -> RouteResult {
     draw(state, call, drawing).await
 }
 
-/// What changes in a surface.
+/// The changes of a surface.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SurfaceUpdate {
@@ -130,7 +130,7 @@ pub struct SurfaceUpdate {
     data: Vec<DataChange>,
     /// A new title.
     title: Option<String>,
-    /// Whether it is pinned; by itself.
+    /// `true` if it is pinned; by itself.
     pinned: Option<bool>,
     /// The revision that the surface has to be at.
     expect_rev: Option<u64>,
@@ -224,7 +224,7 @@ pub(super) async fn ask_outcome(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &wait_for_ask(&state, &permit, &session.session_id, &ask, wait).await?)
 }
 
-/// What became of a question, at the latest after `wait` seconds or [`ASK_WAIT_MAX`].
+/// Returns the outcome of a question, at the latest after `wait` seconds or [`ASK_WAIT_MAX`].
 ///
 /// # Errors
 /// Those of [`ask_outcome`](plexus_sessions::Directory::ask_outcome); [`SessionError::Stopping`].

@@ -157,7 +157,7 @@ struct TerminalSocket {
     writer: TerminalWriter,
     /// The right to type, or the code and text with which it is refused.
     typing: Result<Permit<Type>, (&'static str, String)>,
-    /// What is held of the message that is being read.
+    /// The charge for the message that is being read.
     charge: Charge,
     standing: Option<AttachmentStanding>,
     /// The last message was sent.

@@ -113,7 +113,7 @@ impl Ui {
         self.translator.ended(run)
     }
 
-    /// Whether the request was sent as a choice among its options, because it needs more than yes and no.
+    /// Returns whether the request was sent as a choice among its options, because it needs more than yes and no.
     pub(super) fn as_options(&self, request: &str) -> bool {
         self.translator.as_options(wire::parse_request_name(request).0)
     }

@@ -60,7 +60,7 @@ const fn group(by: UsageBy) -> SpendGroup {
     }
 }
 
-/// What is asked for: days by the reader's clock, counted from the epoch.
+/// The requested days, by the reader's clock, counted from the epoch.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     by: UsageBy,

@@ -38,8 +38,8 @@ const INDEX: &str = "index.html";
 
 /// The file in which the page shows what agents made in HTML. It is sent the text by the page.
 const FRAME: &str = "frame.html";
-/// The policy of [`FRAME`]: scripts run in an origin of their own, without requests, windows and forms; WebRTC is beyond any policy. The page's
-/// `frame-src` keeps them from navigating the frame to another site.
+/// The policy of [`FRAME`]: scripts run in an origin of their own, without requests, windows and forms; WebRTC is beyond any policy. The
+/// page's `frame-src` keeps them from navigating the frame to another site.
 const FRAME_CSP: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
      img-src data: blob:; media-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'self'";
@@ -126,7 +126,7 @@ async fn file(_: Core, call: Call) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Whether the client has the content of `tag` (RFC 9110, 13.1.2: weak comparison, a list, or `*`).
+/// Returns whether the client has the content of `tag` (RFC 9110, 13.1.2: weak comparison, a list, or `*`).
 fn etag_matches(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)

@@ -60,9 +60,9 @@ const READ_TURN_BYTES: usize = 128 << 10;
 const PING: Duration = Duration::from_secs(30);
 /// Pings without any sign of life after which the other end is taken for dead.
 const PINGS_MISSED: u8 = 2;
-/// How long a client may take to say `initialize`; then it is closed, 1008.
+/// Time that a client may take to say `initialize`; then it is closed, 1008.
 const INITIALIZE: Duration = Duration::from_secs(30);
-/// How long a closing handshake may take; then the connection is cut.
+/// Time that a closing handshake may take; then the connection is cut.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// The native WebSocket: answers the handshake and serves the connection from then on.
@@ -189,12 +189,12 @@ impl Read for Tap<'_> {
     }
 }
 
-/// What has come of a message that is not whole yet.
+/// The received part of an incomplete message.
 struct Assembly {
     bytes: usize,
     /// For all but the first [`FREE`] of them.
     charge: Charge,
-    /// When the first of them came.
+    /// The time when the first of them came.
     since: Option<Instant>,
 }
 
@@ -225,7 +225,7 @@ impl Assembly {
         }
     }
 
-    /// When the message is given up unless it is whole by then: it has the time that a body over HTTP has.
+    /// Returns the time when the message is given up unless it is complete: it has the time that a body over HTTP has.
     fn until(&self, patience: Duration) -> Option<Instant> {
         let strides = u32::try_from(self.bytes / BODY_STRIDE).unwrap_or(u32::MAX);
         self.since.map(|since| since + patience.saturating_mul(strides.saturating_add(1)))
@@ -243,15 +243,15 @@ impl Write for Tap<'_> {
     }
 }
 
-/// How a connection ends.
+/// The end of a connection.
 enum End {
     /// The other end, or the socket, is gone.
     Gone,
-    /// It said goodbye; the answer waits among our frames.
+    /// The client sent Close; our Close frame is queued.
     Theirs,
     /// We say goodbye and wait for theirs.
     Ours(u16, String),
-    /// It broke the protocol: we say why and hang up.
+    /// The client broke the protocol: it gets the reason, and the connection is closed.
     Broken(u16, String),
 }
 
@@ -407,7 +407,7 @@ impl Client {
         }
     }
 
-    /// What time has made of the connection: an end, or a ping that is due. `initialize` is by when the client has to say hello.
+    /// Returns what is due on the connection: an end, or a ping that is due. `initialize` is by when the client has to say hello.
     fn due(
         &mut self,
         flow: Flow,
@@ -578,7 +578,7 @@ fn come_back(protocol: &impl SocketProtocol) -> String {
     protocol.cursor().map(|cursor| cursor.to_string()).unwrap_or_default()
 }
 
-/// What a failure to read means.
+/// Returns the end that a failure to read means.
 fn ended(error: WsError) -> End {
     match error {
         WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,

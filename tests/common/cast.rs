@@ -46,7 +46,7 @@ pub struct Player {
     pub kind: String,
     child: Child,
     stdin: ChildStdin,
-    /// Its output with times, read at once however busy the story is.
+    /// The output with times, read at once however busy the story is.
     lines: mpsc::Receiver<(Instant, String)>,
     /// Everything it saw, with times.
     pub saw: Vec<(Instant, Value)>,

@@ -213,7 +213,7 @@ pub fn words(dialect: &str) -> &'static [&'static str] {
     manners(dialect).map_or(&[], |manners| manners.words)
 }
 
-/// Whether more is known of this dialect than its name.
+/// Returns whether more is known of this dialect than its name.
 pub fn known(dialect: &str) -> bool {
     manners(dialect).is_some()
 }
@@ -289,9 +289,9 @@ pub struct Bench {
     calls: BTreeSet<Ticket>,
     natives: Vec<NativeId>,
     ticket: u64,
-    /// Whether the handshake is over.
+    /// `true` if the handshake is over.
     pub ready: bool,
-    /// Whether a session was opened.
+    /// `true` if a session was opened.
     opened: bool,
     /// The number of events.
     pub told: usize,
@@ -622,7 +622,7 @@ impl Bench {
         self.open.len()
     }
 
-    /// Whether the dialect's `asks` agree with the open requests, if it can be taken over.
+    /// Returns whether the dialect's `asks` agree with the open requests, if it can be taken over.
     pub fn asks_agree(&self) -> bool {
         self.dialect.save().is_none()
             || self.dialect.asks().into_iter().collect::<BTreeSet<_>>() == self.open.keys().cloned().collect()

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 
 /// Longest wait; only a failing test reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a run may take, whatever it says: less than until the test is ended from outside, without a word of why.
+/// Time that a run may take, whatever it says: less than until the test is ended from outside, without a word of why.
 const RUN_MAX: Duration = Duration::from_secs(240);
 
 /// The program under test.
@@ -583,7 +583,7 @@ pub fn assert_whole(events: &[Value]) {
     }
 }
 
-/// Whether a process is alive; a zombie is not.
+/// Returns whether a process is alive; a zombie is not.
 pub fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z') && !rest.starts_with('X'))

@@ -61,7 +61,7 @@ impl Terminal {
         self.keys(&["-l", "--", words]);
     }
 
-    /// Its window is no longer in front: what a terminal says to a program that asked to be told (xterm's mode 1004).
+    /// The window is no longer in front: what a terminal says to a program that asked to be told (xterm's mode 1004).
     pub fn blur(&self) {
         self.keys(&["-H", "1b", "5b", "4f"]);
     }

@@ -688,7 +688,7 @@ async fn certificate_from_elsewhere_is_warned_of_before_it_expires() {
     assert_eq!(shown(&client).await, old, "it is not ours to change");
 }
 
-/// Whether a client that trusts the CA accepts its certificate for this name.
+/// Returns whether a client that trusts the CA accepts its certificate for this name.
 async fn trusted(folder: &Path, name: &'static str) -> Result<(), String> {
     let (cert, key) = signed(folder, name, None);
     let cert = cert.der().clone();
@@ -732,7 +732,7 @@ async fn ca_can_sign_for_its_own_names_only() {
     }
 }
 
-/// Whether OpenSSL accepts a certificate of the CA for this purpose; what it says otherwise.
+/// Returns whether OpenSSL accepts a certificate of the CA for this purpose; what it says otherwise.
 fn openssl_accepts(folder: &Path, params: rcgen::CertificateParams, purpose: &str) -> Result<(), String> {
     let (cert, _) = signed_by_ca(folder, params);
     let file = folder.join("made.crt");

@@ -226,7 +226,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process is gone; a zombie counts as gone.
+/// Returns whether a process is gone; a zombie counts as gone.
 #[cfg(target_os = "linux")]
 fn alive(pid: Pid) -> bool {
     match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {

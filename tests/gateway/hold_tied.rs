@@ -29,7 +29,7 @@ fn pid(of: u32) -> Pid {
     Pid::from_raw(i32::try_from(of).unwrap()).unwrap()
 }
 
-/// Whether a process is gone; a zombie counts as gone.
+/// Returns whether a process is gone; a zombie counts as gone.
 #[cfg(target_os = "linux")]
 fn alive(pid: Pid) -> bool {
     match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {

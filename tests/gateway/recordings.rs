@@ -111,7 +111,7 @@ fn is_acp(frame: &Value) {
     assert_eq!(frame["jsonrpc"], "2.0");
 }
 
-/// Whether a sent message is equivalent to the recorded one for the agent.
+/// Returns whether a sent message is equivalent to the recorded one for the agent.
 fn is_as_good(recorded: &str, ours: Option<&str>) -> bool {
     let Some(ours) = ours else { return false };
     let (mut ours, recorded) = (parsed(ours), parsed(recorded));

@@ -245,7 +245,7 @@ async fn ended(link: &RuntimeLink) {
     tokio::time::timeout(SOON, async { while info.changed().await.is_ok() {} }).await.unwrap();
 }
 
-/// Whether a process is alive; a zombie is not.
+/// Returns whether a process is alive; a zombie is not.
 fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const DIALECT: &str = "copilot-terminal";
 /// What Copilot asks once in each folder, of any extension that takes part in its permissions.
 const ELEVATED: &str = "wants elevated permissions";
-/// Its dialogs for a command and for a form.
+/// The dialogs for a command and for a form.
 const COMMAND: &str = "Do you want to run this command?";
 const FORM: &str = "Copilot needs information.";
 

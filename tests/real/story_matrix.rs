@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 /// A kind of client.
 struct Kind {
-    /// Its player.
+    /// The player.
     player: &'static str,
     /// The title in the table.
     title: &'static str,
@@ -78,7 +78,7 @@ struct Agent {
     stream: &'static str,
     /// A prompt for text, a pause (or a request if `asks`), and more text.
     long: fn(&Path) -> String,
-    /// Whether `long` waits for an answer in the middle.
+    /// `true` if `long` waits for an answer in the middle.
     asks: bool,
     /// A prompt for a run that does not end soon.
     endless: &'static str,

@@ -14,7 +14,7 @@ use common::terminal::Terminal;
 use serde_json::{Value, json};
 
 const DIALECT: &str = "qwen-terminal";
-/// How long it may take to start: two processes of Node.js, which have been seen to take half a minute on a machine with much to do.
+/// Time that it may take to start: two processes of Node.js, which have been seen to take half a minute on a machine with much to do.
 const START: Duration = Duration::from_secs(180);
 /// What stands in its dialog.
 const DIALOG: &str = "Allow execution of:";

@@ -34,26 +34,26 @@ struct Agent {
     /// The name in the table.
     name: &'static str,
     dialect: &'static str,
-    /// Its name on PyPI's side of `tests/agents`; the others are npm packages. On a machine without its Python it is not run.
+    /// The name on PyPI's side of `tests/agents`; the others are npm packages. On a machine without its Python it is not run.
     python: Option<&'static str>,
     setup: fn(&Path, &Path, u16) -> AgentSetup,
-    /// Whether it is a server that runs by itself and is attached by its address: the last argument is its port.
+    /// `true` if it is a server that runs by itself and is attached by its address: the last argument is its port.
     serves: bool,
-    /// Whether it asks for anything at all.
+    /// `true` if it asks for anything at all.
     asks: bool,
     /// Programs that it takes for harmless, so that it does not ask about them, though they write.
     harmless: &'static [&'static str],
-    /// Whether it runs commands in the folder of its process, whatever the folder of the session is.
+    /// `true` if it runs commands in the folder of its process, whatever the folder of the session is.
     fixed_folder: bool,
-    /// Whether it asks for two tool calls of one reply at once.
+    /// `true` if it asks for two tool calls of one reply at once.
     asks_at_once: bool,
-    /// Whether it ends a turn of which the model failed as if nothing had happened.
+    /// `true` if it ends a turn of which the model failed as if nothing had happened.
     hides_failures: bool,
-    /// Whether it stops at times in the middle of a message that the model says at full speed.
+    /// `true` if it stops at times in the middle of a message that the model says at full speed.
     stops_midway: bool,
-    /// Whether it says everything twice in a conversation that it has open and is told to open.
+    /// `true` if it says everything twice in a conversation that it has open and is told to open.
     opens_twice: bool,
-    /// Whether it lists the conversations of a folder alone, and the gateway asks for those of all.
+    /// `true` if it lists the conversations of a folder alone, and the gateway asks for those of all.
     lists_a_folder: bool,
 }
 
@@ -757,7 +757,7 @@ struct Stage {
     tag: String,
 }
 
-/// How long something may take that must happen; reached only by a failure. Gemini CLI's conversations are opened again
+/// Time that something may take that must happen; reached only by a failure. Gemini CLI's conversations are opened again
 /// after a minute and more.
 const LONG: Duration = Duration::from_secs(180);
 

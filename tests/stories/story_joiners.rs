@@ -44,7 +44,7 @@ struct Follower {
     cursor: String,
     last: u64,
     taken: u64,
-    /// Whether the client has seen everything from the beginning.
+    /// `true` if the client has seen everything from the beginning.
     from_start: bool,
     over: bool,
 }

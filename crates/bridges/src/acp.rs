@@ -32,7 +32,7 @@ const PREFIX_MAX: usize = 4 << 10;
 const LINES_QUEUED: usize = 64;
 /// Messages queued for the editor; at this many the gateway is not read.
 const MESSAGES_QUEUED: usize = 64;
-/// How long closing the connection may take.
+/// Time that closing the connection may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A line of the editor.
@@ -139,7 +139,7 @@ fn writer() -> (mpsc::Sender<String>, JoinHandle<()>) {
     (tx, writing)
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 enum End {
     /// The editor is gone.
     Left,

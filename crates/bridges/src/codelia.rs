@@ -29,16 +29,16 @@ use state::{BridgeAction, BridgeState, BridgeTarget, CallPurpose, NoReply};
 const LINE_MAX: usize = 64 << 20;
 /// Lines queued; at this many stdin is not read.
 const LINES_QUEUED: usize = 16;
-/// How long calls are retried while the gateway does not answer: it may be restarting.
+/// Time that calls are retried while the gateway does not answer: it may be restarting.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause between two tries.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// How long the terminal UI may take to show the error before the bridge ends.
+/// Time that the terminal UI may take to show the error before the bridge ends.
 const ERROR_DISPLAY_TIME: Duration = Duration::from_millis(500);
 
 type Called = (CallPurpose, Result<Value, NoReply>);
 
-/// What the bridge serves.
+/// The runtime that the bridge serves.
 pub struct CodeliaTarget {
     /// The session to join; `None` opens one.
     pub session: Option<SessionInfo>,

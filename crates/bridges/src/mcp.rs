@@ -43,23 +43,23 @@ pub const PROTOCOL_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-1
 
 /// Tool calls at a time; a further one is refused.
 const CALLS_MAX: usize = 64;
-/// How long a call waits, in all, for its turn, the gateway and a person. Agents end a call after a minute.
+/// Time that a call waits, in all, for its turn, the gateway and a person. Agents end a call after a minute.
 const CALL_TIME: Duration = Duration::from_secs(WAIT_MAX);
-/// How often an agent is told that a call is still waiting, if it wants to know.
+/// Time between two reports to an agent that a call is still waiting, if it wants to know.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// How long a refused token, and a session that is not open, is tried again: a gateway that starts may write a new one, and opens
+/// Time that a refused token, and a session that is not open, is tried again: a gateway that starts may write a new one, and opens
 /// the sessions of agents that it connects to.
 const TOKEN_GRACE: Duration = Duration::from_secs(10);
-/// How often a shared server looks whether its session has ended.
+/// Time between two checks of a shared server whether its session has ended.
 const SESSION_CHECK: Duration = Duration::from_secs(60);
-/// How many times in a row it must find no token.
+/// Most checks in a row that find no token.
 const SESSION_MISSED: u32 = 3;
 /// Time kept of a wait for the gateway's reply that there is no answer yet.
 const WAIT_RESERVE: Duration = Duration::from_millis(500);
 /// Least time between two questions for an answer.
 const WAIT_PAUSE: Duration = Duration::from_millis(500);
 
-/// What `plexus mcp` needs.
+/// The options of `plexus mcp`.
 pub struct McpOptions {
     /// The session that the agent works in.
     pub session: SessionId,
@@ -80,14 +80,14 @@ pub async fn serve(options: McpOptions) -> anyhow::Result<()> {
     serve_on(options, tokio::io::stdin(), tokio::io::stdout(), CallTimes::default()).await
 }
 
-/// How long things take; tests are faster.
+/// Time that things take; tests are faster.
 #[derive(Clone, Copy, Debug)]
 struct CallTimes {
     call: Duration,
     progress: Duration,
-    /// How long a refused token is tried again.
+    /// Time that a refused token is tried again.
     token_grace: Duration,
-    /// How often a shared server looks whether its session has ended.
+    /// The time between two checks of a shared server whether its session has ended.
     session_check: Duration,
 }
 
@@ -215,7 +215,7 @@ impl<C: Carrier> ServerHandler for Server<C> {
     }
 }
 
-/// What a tool answers: one line for the model.
+/// Returns the answer of a tool: one line for the model.
 fn result(outcome: Result<String, String>) -> CallToolResponse {
     let result = match outcome {
         Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
@@ -335,7 +335,7 @@ fn answered(reply: &Value) -> String {
     }
 }
 
-/// What a tool sends to the gateway: method, path and body.
+/// Returns the request of a tool to the gateway: method, path and body.
 ///
 /// # Errors
 /// Arguments that do not go together.

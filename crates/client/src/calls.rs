@@ -218,7 +218,7 @@ routes! {
         = GET "/v1/sessions/{session}/changes/file" { "path" = Some(path), "run" = run };
     /// Undoes a change of a file, or a hunk of it.
     undo_change(session: &SessionId; UndoChange) -> UndoneChange = POST "/v1/sessions/{session}/changes/undo";
-    /// What was undone and can be brought back, at most 200.
+    /// The undone changes that can be brought back, at most 200.
     undone_changes(session: &SessionId) -> UndoneChanges = GET "/v1/sessions/{session}/changes/undone";
     /// Brings back what was undone.
     redo_change(session: &SessionId; RedoChange) -> KeptPatch = POST "/v1/sessions/{session}/changes/redo";
@@ -236,7 +236,7 @@ routes! {
     /// Searches for messages with all of the words: 1 to 512 characters, at most 100 passages.
     search(words: &str, limit: Option<usize>) -> Hits = GET "/v1/search" { "q" = Some(words), "limit" = limit };
 
-    /// What agents spent from the day `from` to the day `to` (`YYYY-MM-DD`), by the clock that is `utc_offset` minutes ahead of UTC.
+    /// The spending of agents from the day `from` to the day `to` (`YYYY-MM-DD`), by the clock that is `utc_offset` minutes ahead of UTC.
     usage(by: UsageBy, from: Option<&str>, to: Option<&str>, utc_offset: i64, limit: Option<usize>) -> UsageSums
         = GET "/v1/usage" { "by" = word(by), "from" = from, "to" = to, "utc_offset" = Some(utc_offset), "limit" = limit };
     /// The ceilings of what agents spend, and what was spent today.
@@ -266,7 +266,7 @@ routes! {
     /// Refuses a pairing.
     refuse_pairing(pairing: &str) -> () = DELETE "/v1/pairings/{pairing}";
 
-    /// How other machines reach the gateway.
+    /// The addresses at which other machines reach the gateway.
     listeners() -> PublicAccess = GET "/v1/listeners";
     /// Adds a TLS listener with the certificate of `plexus tls init`.
     add_tls_listener(; NewTlsListener) -> PublicAccess = PUT "/v1/listeners/tls";

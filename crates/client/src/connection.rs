@@ -15,13 +15,13 @@ use tungstenite::protocol::WebSocketConfig;
 use crate::liveness::{CountedSocket, LivenessSocket, Patience};
 use crate::{Address, Error};
 
-/// How long a closing handshake may take.
+/// Time that a closing handshake may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 /// The path of the native WebSocket.
 pub(crate) const NATIVE: &str = "/v1/ws";
 /// Longest message taken, in bytes: an event wraps a line of a runtime, which may be that long.
 const MESSAGE_MAX: usize = 1 << 30;
-/// How long connecting and the first answers may take; then the connection counts as lost.
+/// Time that connecting and the first answers may take; then the connection counts as lost.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The first pause before a reconnect; it doubles.
 const BACKOFF: Duration = Duration::from_millis(200);

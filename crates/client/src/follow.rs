@@ -22,7 +22,7 @@ const LATEST_PAGE: usize = 500;
 /// Most bytes read to find the latest runs; a longer run is followed from somewhere in its middle.
 const LATEST_BYTES: usize = 8 << 20;
 
-/// Where to start following.
+/// The start of following.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowStart {
     /// At the oldest stored event.
@@ -51,7 +51,7 @@ pub struct Envelope {
     pub run_id: String,
     /// The event's position: pass it to [`After`](FollowStart::After) to resume.
     pub cursor: String,
-    /// When the gateway received it.
+    /// The time when the gateway received it.
     pub at: Option<Timestamp>,
     /// The name of the event kind.
     pub kind: String,
@@ -106,7 +106,7 @@ impl Envelope {
     }
 }
 
-/// What a follower receives.
+/// The events of a follower.
 #[derive(Debug)]
 pub enum ClientEvent {
     /// The gateway's `hello` after every attach.
@@ -176,7 +176,7 @@ struct Follower {
     patience: Patience,
 }
 
-/// Why the follower stops.
+/// The reason why the follower stops.
 enum FollowEnd {
     /// The [`Follow`] was dropped.
     Dropped,

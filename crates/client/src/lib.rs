@@ -54,10 +54,10 @@ use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo,
 const CALL_TIMEOUT: Duration = Duration::from_secs(180);
 /// Deadline of a connection without a call is kept: less than the gateway keeps it, so that no call goes out on one that is being closed.
 const IDLE: Duration = Duration::from_secs(2);
-/// How long an HTTP download.
+/// Time that an HTTP download.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is not a gateway's URL.
@@ -125,7 +125,7 @@ pub type LocateGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Addr
 pub struct PromptAccepted {
     /// The run that the prompt starts.
     pub run_id: RunId,
-    /// Whether the prompt is queued.
+    /// `true` if the prompt is queued.
     pub queued: bool,
     /// The number of runs before it.
     pub ahead: u64,
@@ -142,7 +142,7 @@ pub struct EventsPage {
     pub next: String,
     /// The end of the log.
     pub head: String,
-    /// Whether reading resumed at the cursor.
+    /// The verdict on the cursor: whether reading resumed there.
     pub resume: ResumeVerdict,
 }
 
@@ -162,7 +162,7 @@ pub struct GatewayReply {
     pub status: u16,
     /// The body.
     pub text: String,
-    /// How long the gateway asks to wait before the next call.
+    /// Time that the gateway asks to wait before the next call.
     pub retry_after: Option<Duration>,
 }
 
@@ -174,7 +174,7 @@ impl GatewayReply {
         Ok(Self { status, retry_after, text: answer.text().await.map_err(lost)? })
     }
 
-    /// Whether the status is a success.
+    /// Returns whether the status is a success.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }

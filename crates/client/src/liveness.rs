@@ -29,7 +29,7 @@ impl Default for Patience {
     }
 }
 
-/// What a silent connection needs.
+/// The action that a silent connection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
     /// Ping the peer.
@@ -87,7 +87,7 @@ impl LivenessWatch {
         }
     }
 
-    /// Why the connection was given up, for people.
+    /// The reason why the connection was given up, for people.
     pub fn words(&self) -> String {
         let Patience { quiet, answer } = self.patience;
         format!("it stopped responding: {quiet:?} of silence, and no response to a ping within {answer:?}")
@@ -143,7 +143,7 @@ pub struct LivenessSocket {
     watch: LivenessWatch,
     /// Bytes received at the last poll.
     came: u64,
-    /// Whether a ping is to be sent.
+    /// `true` if a ping is to be sent.
     ping: bool,
 }
 

@@ -20,7 +20,7 @@ use plexus_router::surfaces::{NewAsk, NewSurface, SurfaceUpdate, wait_for_ask};
 use plexus_router::{Core, Problem};
 use plexus_sessions::SurfaceCall;
 
-/// How long a call waits before it is repeated, where the session is drawn in too fast.
+/// Time that a call waits before it is repeated, where the session is drawn in too fast.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The routes of MCP.

@@ -46,11 +46,11 @@ pub fn routes() -> Vec<Route<NotifyState>> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Subscribe {
-    /// Where to push to: `https`, at a known push service.
+    /// The address to push to: `https`, at a known push service.
     #[schema(min_length = 1, max_length = 1024)]
     endpoint: String,
     keys: SubscribeKeys,
-    /// When it ends, if the browser says so; we learn it from the service.
+    /// The time when it ends, if the browser says so; the service reports it too.
     #[serde(rename = "expirationTime")]
     #[schema(value_type = Option<f64>)]
     _expiration: Option<serde::de::IgnoredAny>,
@@ -64,20 +64,20 @@ pub(crate) struct SubscribeKeys {
     auth: String,
 }
 
-/// What to change of a device's choices; what is left out stays.
+/// The changes to a device's choices; an absent member stays.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PushChoice {
-    /// Whether to hear of requests that open.
+    /// `true` if to hear of requests that open.
     requests: Option<bool>,
-    /// Whether to hear of runs that complete.
+    /// `true` if to hear of runs that complete.
     ends: Option<bool>,
-    /// Whether to hear of runs that fail.
+    /// `true` if to hear of runs that fail.
     failures: Option<bool>,
     /// Minutes without an event in a run after which to hear of it; 0: never.
     #[schema(maximum = 1440)]
     no_progress_minutes: Option<u16>,
-    /// When not to be disturbed; `null`: never.
+    /// The quiet hours; `null`: none.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<QuietHours>)]
     quiet: Option<Option<QuietHours>>,
@@ -118,13 +118,13 @@ fn storage(error: String) -> Problem {
     Problem::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
 }
 
-/// What a device subscribes to notifications with, and what it chose.
+/// The subscription of a device to notifications, and its choices.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Push<'a> {
     /// The `applicationServerKey`, in base64url.
     public_key: &'a str,
     subscribed: bool,
-    /// It was subscribed, and that came to nothing without its wish: it may subscribe anew by itself.
+    /// Set if it was subscribed, and the subscription ended against its choice: it may subscribe anew by itself.
     lapsed: bool,
     settings: ChosenChannels,
 }

@@ -1,4 +1,4 @@
-//! What waits to be sent to one target, one at a time and in order, so that a slow target delays no other. Pure.
+//! The notifications that wait for one target, one at a time and in order, so that a slow target delays no other. Pure.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ const BACKOFF_MAX: Millis = 60_000;
 #[derive(Clone, Debug)]
 pub(super) struct QueuedNotification {
     pub(super) message: NotificationMessage,
-    /// It withdraws an earlier one of its tag.
+    /// Set if it withdraws an earlier one of its tag.
     pub(super) withdraws: bool,
     /// The tags of the requests that the target knows of once it is delivered.
     pub(super) tells: Vec<String>,
@@ -27,21 +27,21 @@ pub(super) struct QueuedNotification {
 #[derive(Default)]
 pub(super) struct DeliveryQueue {
     queue: VecDeque<QueuedNotification>,
-    /// Whether the first is being sent.
+    /// `true` if the first is being sent.
     sending: bool,
     failures: u32,
     since: Millis,
     wait_until: Millis,
 }
 
-/// What follows from an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) enum AttemptOutcome {
-    /// It was delivered.
+    /// The notification was delivered.
     Delivered(QueuedNotification),
-    /// It will be tried again.
+    /// The notification will be tried again.
     Retry,
-    /// It was given up, or replaced by a later one of its tag.
+    /// The notification was given up, or replaced by a later one of its tag.
     Dropped(QueuedNotification),
     /// The target is gone.
     Gone,
@@ -124,12 +124,12 @@ impl DeliveryQueue {
         }
     }
 
-    /// When something can be sent next.
+    /// Returns the time when the next one can be sent.
     pub(super) fn next(&self) -> Option<Millis> {
         (!self.sending && !self.queue.is_empty()).then_some(self.wait_until)
     }
 
-    /// How many notifications wait.
+    /// Returns the number of waiting notifications.
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }

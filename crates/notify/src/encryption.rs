@@ -19,7 +19,7 @@ use plexus_protocol::Timestamp;
 /// The file of the key pair in the state folder. Whoever has it can send to every subscription that they know; if it is lost, every
 /// device subscribes anew.
 pub(super) const KEY_FILE: &str = "push.key";
-/// How long a proof is valid, in seconds: services accept a day at most, and their clocks may differ from ours.
+/// Time that a proof is valid, in seconds: services accept a day at most, and their clocks may differ from ours.
 const PROOF_LIFE: i64 = 12 * 3600;
 /// Longest key file, in bytes; a longer one is not ours.
 const KEY_FILE_MAX: usize = 1024;
@@ -38,7 +38,7 @@ pub(super) struct Keys {
     random: SystemRandom,
     /// The public half, as browsers take it (`applicationServerKey`).
     pub(super) public: String,
-    /// Whether it is new, so that existing subscriptions were made for another.
+    /// `true` if it is new, so that existing subscriptions were made for another.
     pub(super) made: bool,
 }
 

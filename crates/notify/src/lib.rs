@@ -46,9 +46,9 @@ use plexus_router::public_address::PublicAddresses;
 use plexus_sessions::{CommitEntry, CommitRows, Log};
 use plexus_store::PushChange;
 
-/// How long nobody must have viewed a session before its news is sent, unless the configuration says otherwise.
+/// Time that nobody must have viewed a session before its news is sent, unless the configuration says otherwise.
 pub const AFTER: Duration = Duration::from_secs(20);
-/// How long a failed notification is retried, unless the configuration says otherwise.
+/// Time that a failed notification is retried, unless the configuration says otherwise.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
 /// Most channels of one kind.
 pub const CHANNELS: usize = 16;
@@ -68,9 +68,9 @@ impl fmt::Debug for HiddenText {
 /// The settings of `[push]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// How long nobody must have viewed a session before its news is sent.
+    /// Time that nobody must have viewed a session before its news is sent.
     pub after: Duration,
-    /// How long a failed notification is retried.
+    /// Time that a failed notification is retried.
     pub give_up_after: Duration,
     /// The contact for push services: `mailto:` or `https:`.
     pub contact: Option<String>,
@@ -131,7 +131,7 @@ impl Hours {
     }
 }
 
-/// What a device chose.
+/// The choices of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = PushSettings)]
 struct ChosenChannels {
@@ -141,12 +141,12 @@ struct ChosenChannels {
     quiet: Option<Hours>,
 }
 
-/// What is stored of one target.
+/// The stored row of one target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct TargetRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subscription: Option<Subscription>,
-    /// Its subscription ended without its wish: its page subscribes anew at its next visit.
+    /// The subscription ended without its wish: its page subscribes anew at its next visit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lapsed: bool,
     #[serde(default)]
@@ -183,7 +183,7 @@ impl TargetRow {
     }
 }
 
-/// Where the notifications of a target go.
+/// The destination of the notifications of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Destination {
     /// A device, through the push service of its browser.
@@ -401,7 +401,7 @@ impl Notifier {
 }
 
 impl Subscription {
-    /// Its keys as bytes. Browsers leave the padding out; libraries may not.
+    /// The keys as bytes. Browsers leave the padding out; libraries may not.
     fn keys(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let bytes = |text: &str| BASE64URL_NOPAD.decode(text.trim_end_matches('=').as_bytes()).ok();
         Some((bytes(&self.p256dh)?, bytes(&self.auth)?))

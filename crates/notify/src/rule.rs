@@ -125,7 +125,7 @@ pub(super) struct ViewerPresence {
     pub(super) grant: Grant,
 }
 
-/// How far one piece of news has got with one target.
+/// The progress of one piece of news with one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeliveryStage {
     /// Not viewed by anybody since this time.
@@ -145,16 +145,16 @@ struct PendingNews {
     silence: Option<Silence>,
 }
 
-/// How long nothing has happened in a run.
+/// Time that nothing has happened in a run.
 struct Silence {
     since: Millis,
-    /// Its open requests: then the agent waits for people, and they are told of that.
+    /// The open requests: then the agent waits for people, and they are told of that.
     asked: BTreeSet<String>,
-    /// Whether any target was told, or is to be once it may be disturbed.
+    /// `true` if any target was told, or is to be once it may be disturbed.
     told: bool,
 }
 
-/// What to send.
+/// The notification to send.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RuleAction {
     /// One piece of news.
@@ -169,15 +169,15 @@ pub(super) enum RuleAction {
     WithdrawSummary { target: String },
 }
 
-/// What the rule knows.
+/// The state of the rule.
 pub(super) struct RuleState {
     after: Millis,
-    /// How far the system clock is ahead of ours; only quiet hours use it.
+    /// The offset of the system clock from ours; only quiet hours use it.
     ahead: Millis,
     items: BTreeMap<String, PendingNews>,
     targets: BTreeMap<String, TargetState>,
     viewers: Vec<ViewerPresence>,
-    /// When each target was notified, within the last minute.
+    /// The times when each target was notified, within the last minute.
     told: BTreeMap<String, VecDeque<Millis>>,
     /// The open requests in the last summary of each target.
     sums: BTreeMap<String, BTreeSet<String>>,
@@ -208,7 +208,7 @@ impl RuleState {
         self.ahead = wall - now;
     }
 
-    /// When the quiet hours of a target end, if it is in quiet hours.
+    /// Returns the end of the quiet hours of a target, if it is in quiet hours.
     fn quiet_until(&self, target: &TargetState, now: Millis) -> Option<Millis> {
         Some(target.quiet.as_ref()?.ends(now + self.ahead)? - self.ahead)
     }
@@ -371,7 +371,7 @@ impl RuleState {
         self.items.retain(|_, item| item.text.what.lasts() || !item.to.is_empty());
     }
 
-    /// What is due now.
+    /// Returns the notifications that are due now.
     pub(super) fn tick(&mut self, now: Millis) -> Vec<RuleAction> {
         self.seen(now);
         let mut actions = Vec::new();
@@ -442,7 +442,7 @@ impl RuleState {
         actions
     }
 
-    /// When something is due next, if nothing else changes.
+    /// Returns the time when something is due next, if nothing else changes.
     pub(super) fn next(&self, now: Millis) -> Option<Millis> {
         let mut next: Option<Millis> = None;
         for item in self.items.values() {
@@ -490,18 +490,18 @@ impl RuleState {
 }
 
 impl PendingNews {
-    /// When the first target could be told, for the silence of a run without an open request.
+    /// Returns the time when the first target could be notified, for the silence of a run without an open request.
     fn first(&self, shortest: Option<Millis>) -> Option<Millis> {
         let silence = self.silence.as_ref().filter(|silence| silence.asked.is_empty())?;
         Some(silence.since + shortest?)
     }
 
-    /// Whether anything of it may be due: of runs this is a quick no, since there are many and each event is a reason to look.
+    /// Returns whether anything of it may be due: of runs this is a quick no, since there are many and each event is a reason to look.
     fn may_be_due(&self, shortest: Option<Millis>, now: Millis) -> bool {
         self.silence.is_none() || self.first(shortest).is_some_and(|at| at <= now)
     }
 
-    /// When a target is to be told that waits until `unseen` because of its viewers; `None` if it is not.
+    /// Returns the time to notify a target that waits until `unseen` because of its viewers; `None` if it is not notified.
     fn due(&self, target: &TargetState, unseen: Millis) -> Option<Millis> {
         match &self.silence {
             None => Some(unseen),
@@ -510,7 +510,7 @@ impl PendingNews {
     }
 }
 
-/// Whether this viewer spares the target the news. A device that may only watch (a wall display, a guest) does not spare others a
+/// Returns whether this viewer spares the target the news. A device that may only watch (a wall display, a guest) does not spare others a
 /// request that it cannot answer.
 fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText) -> bool {
     let session = Target::Session(&text.session_id, &text.runtime_id);
@@ -523,7 +523,7 @@ fn counts(viewer: &ViewerPresence, target: &TargetState, text: &NotificationText
     may(Scope::Watch) && (own || answers)
 }
 
-/// Whether a target wants such news, and may see it.
+/// Returns whether a target wants such news, and may see it.
 fn wanted(target: &TargetState, text: &NotificationText) -> bool {
     let sees = |(_, grant): &(DeviceId, Grant)| {
         grant.covers(Scope::Watch, Target::Session(&text.session_id, &text.runtime_id))

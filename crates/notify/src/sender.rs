@@ -23,7 +23,7 @@ use tokio_rustls::rustls::{ClientConfig, crypto};
 
 /// Longest address of a subscription, in bytes.
 pub(super) const ENDPOINT_MAX: usize = 1024;
-/// How long an attempt may take from the resolution of the name to the head of the answer; then it counts as failed.
+/// Time that an attempt may take from the resolution of the name to the head of the answer; then it counts as failed.
 const ATTEMPT: Duration = Duration::from_secs(10);
 /// Longest head of an answer, in bytes; a longer one counts as failed.
 const HEAD_MAX: usize = 16 << 10;
@@ -33,7 +33,7 @@ const RETRY_AFTER_MAX: u64 = 300;
 /// The push services of known browsers: a host name, or with a leading dot the end of one.
 const KNOWN: [&str; 4] = ["fcm.googleapis.com", ".push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"];
 
-/// Where a notification is sent.
+/// The address that a notification is sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeliveryTarget {
     tls: bool,
@@ -119,7 +119,7 @@ impl DeliveryTarget {
         Ok(Self { trusted: false, ..target })
     }
 
-    /// Whether `service` of the configuration names this target: a host (by `https` on port 443), or an origin.
+    /// Returns whether `service` of the configuration names this target: a host (by `https` on port 443), or an origin.
     fn is_of(&self, service: &str) -> bool {
         match service.contains("://") {
             true => self.origin() == service.trim_end_matches('/').to_ascii_lowercase(),
@@ -160,7 +160,7 @@ fn ip(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// Whether an address is public; any other may be of this machine or this network.
+/// Returns whether an address is public; any other may be of this machine or this network.
 fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),

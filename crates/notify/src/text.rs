@@ -29,7 +29,7 @@ pub(super) enum NewsKind {
 }
 
 impl NewsKind {
-    /// Whether it is news until it is over, and not only once.
+    /// Returns whether it is news until it is over, and not only once.
     pub(super) fn lasts(self) -> bool {
         matches!(self, Self::Request | Self::Stalled)
     }
@@ -64,13 +64,13 @@ pub(super) struct NotificationText {
     request: Option<Asked>,
 }
 
-/// What a client needs to show and answer a request.
+/// The data of a request that a client shows and answers.
 #[derive(Clone, Debug, PartialEq)]
 struct Asked {
     request_id: RequestId,
     digest: String,
     risk: Risk,
-    /// Whether it can be answered by a yes or a no.
+    /// `true` if it can be answered by a yes or a no.
     yes_or_no: bool,
     expires_at: Option<Timestamp>,
 }
@@ -99,7 +99,7 @@ pub(super) struct NotificationMessage {
     pub(super) tag: String,
     pub(super) payload: Value,
     pub(super) urgency: Urgency,
-    /// How long a push service keeps it for a phone that is offline, in seconds.
+    /// Time that a push service keeps it for a phone that is offline, in seconds.
     pub(super) ttl: i64,
 }
 
@@ -268,12 +268,12 @@ impl NotificationText {
         }
     }
 
-    /// Whether a device with this grant may answer it, if only by denying.
+    /// Returns whether a device with this grant may answer it, if only by denying.
     fn may_answer(&self, grant: &Grant) -> bool {
         grant.covers(Scope::Approve, Target::Session(&self.session_id, &self.runtime_id))
     }
 
-    /// Whether a device with this grant may allow it.
+    /// Returns whether a device with this grant may allow it.
     pub(super) fn may_allow(&self, grant: &Grant) -> bool {
         let risk = self.request.as_ref().map_or(Risk::Danger, |asked| asked.risk);
         self.may_answer(grant) && grant.approve_up_to.is_none_or(|most| risk <= most)
@@ -285,12 +285,12 @@ impl NotificationText {
     }
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RunEndText {
     pub(super) state: RequestState,
     pub(super) ok: Option<bool>,
-    /// Who answered, if somebody did.
+    /// The name of the person who answered, if somebody did.
     pub(super) by: Option<String>,
 }
 

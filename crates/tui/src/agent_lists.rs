@@ -80,7 +80,7 @@ pub(crate) fn wrap_indented(text: &str, width: usize) -> String {
 /// A conversation stored by a runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastConversation {
-    /// Its title, and its identifier.
+    /// The title, and its identifier.
     pub(crate) name: String,
     /// The time when it was last used, or that it is open; and its folder.
     pub(crate) what: String,

@@ -1,4 +1,4 @@
-//! What a terminal shows in place of an image: its size and format, and where to see it. Pure.
+//! The text of a terminal in place of an image: its size and format, and where to see it. Pure.
 
 use plexus_protocol::transcript::block_label;
 use serde_json::Value;

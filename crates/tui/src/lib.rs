@@ -72,7 +72,7 @@ const BATCH: usize = 4000;
 const FRAME: Duration = Duration::from_millis(33);
 /// The interval of the clock.
 const TICK: Duration = Duration::from_millis(100);
-/// Number of tries of an answer or a prompt while the gateway is unreachable, and the pause between.
+/// Most tries of an answer or a prompt while the gateway is unreachable, and the pause between.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(700);
 /// Most items in a page of history; merged events count as one.

@@ -59,7 +59,7 @@ pub(crate) enum FormField {
 /// A session that is being opened.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionStart {
-    /// Its number: replies to others are ignored.
+    /// The number: replies to others are ignored.
     pub(crate) attempt: u64,
     pub(crate) since: i64,
     /// The current step, for the screen.
@@ -360,8 +360,8 @@ impl NewSessionForm {
         all
     }
 
-    /// Returns whether a new git worktree can be wanted: an administrator's client, an agent on this machine, and a folder that is not known to be
-    /// outside of every repository.
+    /// Returns whether a new git worktree can be wanted: an administrator's client, an agent on this machine, and a folder that is not
+    /// known to be outside of every repository.
     fn offers_worktree(&self, runtimes: &[RuntimeItem]) -> bool {
         let is_local = self.choice(runtimes).is_some_and(|choice| !choice.endpoint);
         let text = self.folder_text();

@@ -98,7 +98,7 @@ pub(crate) enum PairOutcome {
 /// The pairing of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct PairingSheet {
-    /// Its number: replies to others are ignored.
+    /// The number: replies to others are ignored.
     pub(crate) serial: u64,
     pub(crate) granted: [bool; PERMISSIONS.len()],
     pub(crate) level: usize,

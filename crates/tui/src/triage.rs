@@ -43,7 +43,7 @@ impl InboxRow {
         }
     }
 
-    /// Its lines on the screen.
+    /// The lines on the screen.
     pub(crate) fn height(&self) -> u16 {
         match self {
             Self::Group { .. } => 1,
@@ -286,7 +286,7 @@ pub(crate) enum Sense {
 pub(crate) struct TriagePlan {
     /// The requests that are answered, each with its answer.
     pub(crate) answers: Vec<(String, Answer)>,
-    /// Those that are left out, each with the reason.
+    /// The requests that are left out, each with the reason.
     pub(crate) excluded: Vec<(String, &'static str)>,
 }
 

@@ -1,4 +1,4 @@
-//! What agents spent: sums, bars by day, and rows by agent, project or session. Pure.
+//! The spending of agents: sums, bars by day, and rows by agent, project or session. Pure.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};

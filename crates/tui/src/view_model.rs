@@ -54,7 +54,7 @@ impl RiskView {
         }
     }
 
-    /// Its name at the beginning of a line.
+    /// The name at the beginning of a line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Low => "Low risk",
@@ -267,7 +267,7 @@ pub(crate) fn clock(at: i64) -> String {
 pub(crate) struct QueuedItem {
     pub(crate) run: RunId,
     pub(crate) text: String,
-    /// Its author, with the ceiling that it waits for.
+    /// The author, with the ceiling that it waits for.
     pub(crate) author: String,
 }
 
@@ -309,7 +309,7 @@ pub(crate) struct SessionItem {
     /// `true` if its own terminal is open on the machine.
     pub(crate) linked: bool,
     pub(crate) updated: i64,
-    /// Its position in lists: higher is newer. `updated` is by a clock that may have been set back since.
+    /// The position in lists: higher is newer. `updated` is by a clock that may have been set back since.
     pub(crate) position: i64,
 }
 

@@ -169,7 +169,7 @@ async fn tailscale(args: &[&str]) -> Option<Result<String, String>> {
     Some(if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) })
 }
 
-/// This machine's name in the tailnet, if Tailscale runs and may have certificates (`tailscale status --json`).
+/// Returns the name of this machine in the tailnet, if Tailscale runs and may have certificates (`tailscale status --json`).
 fn tailnet_name(status: &str) -> Option<String> {
     let status: Value = serde_json::from_str(status).ok()?;
     let name = status["Self"]["DNSName"].as_str()?.trim_end_matches('.').to_ascii_lowercase();

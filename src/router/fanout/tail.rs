@@ -13,12 +13,12 @@ pub(super) const ENVELOPE: usize = 384;
 
 /// Consecutive events as finished frames.
 pub(super) struct Batch {
-    /// It begins after this.
+    /// The position before the first event.
     pub(super) after: Position,
-    /// It ends with this: everything between that the filter lets through is in it.
+    /// The position of the end: everything between that the filter lets through is in it.
     pub(super) last: Position,
     pub(super) bytes: Bytes,
-    /// Where each event's frames end.
+    /// The end of each event's frames.
     pub(super) ends: Box<[(Position, u32)]>,
 }
 
@@ -34,7 +34,7 @@ impl Batch {
         Self { after, last, bytes: bytes.into(), ends: ends.into() }
     }
 
-    /// Where the frames of what comes after `after`, up to `upto`, lie in the bytes.
+    /// Returns the range of the frames after `after`, up to `upto`, in the bytes.
     pub(super) fn cut(&self, after: Position, upto: Position) -> std::ops::Range<usize> {
         let end_of = |position: Position| match self.ends.partition_point(|(at, _)| *at <= position) {
             0 => 0,
@@ -48,7 +48,7 @@ impl Batch {
 
 /// The newest frames of a fan.
 pub(super) struct Tail {
-    /// Who has everything up to here can follow from the tail.
+    /// The position from which a reader can follow the tail.
     pub(super) start: Position,
     /// The pump has come this far.
     pub(super) end: Position,
@@ -70,15 +70,15 @@ impl Tail {
     }
 }
 
-/// What a gather added to the tail, for the connections that have everything before it.
+/// The addition of a gather to the tail, for the connections that have everything before it.
 pub(super) struct Fresh {
     /// Nothing of the tail lies between here …
     pub(super) since: Position,
     /// … and here, where it begins.
     pub(super) after: Position,
-    /// It ends with this.
+    /// The position of the end.
     pub(super) last: Position,
-    /// Its batches: where each ends, and its bytes.
+    /// The batches: where each ends, and its bytes.
     pub(super) frames: Vec<(Position, Bytes)>,
     pub(super) bytes: usize,
 }

@@ -89,7 +89,7 @@ pub(crate) async fn pair(sndbuf: Option<usize>) -> (Arc<TcpStream>, TcpStream) {
     (Arc::new(server), client)
 }
 
-/// What a frontend's task does, and nothing else. Ends when the socket breaks or nothing moves for too long.
+/// Does the work of a frontend's task, and nothing else. Ends when the socket breaks or nothing moves for too long.
 async fn drive(conn: Arc<Conn>) -> Flow {
     loop {
         let flow = conn.flush(true);

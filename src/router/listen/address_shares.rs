@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub(super) peer: SocketAddr,
-    /// Whether its address has a share, as all have but trusted proxies.
+    /// `true` if its address has a share, as all have but trusted proxies.
     pub(super) shares: bool,
 }
 

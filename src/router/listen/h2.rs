@@ -27,7 +27,7 @@ use crate::Problem;
 const STREAMS: u32 = 64;
 /// Longest head of a request, in bytes, as RFC 9113 counts them; a longer one is answered 431.
 const HEAD: u32 = 16 << 10;
-/// What a stream may bring before we have read it, in bytes: also how much of a prompt is on its way at once.
+/// Most bytes of a stream that wait to be read: also the part of a prompt that is on its way at once.
 const STREAM_WINDOW: u32 = 64 << 10;
 /// The same for all streams of a connection.
 const CONNECTION_WINDOW: u32 = 256 << 10;
@@ -40,7 +40,7 @@ const RESETS: usize = 20;
 const MISTAKES: usize = 128;
 /// Between pings, and how long an answer may take: a client that is gone is noticed after both.
 const PING: Duration = Duration::from_secs(20);
-/// How often an idle connection is looked at.
+/// Time between two looks at an idle connection.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Requests over HTTP/2 at once, all connections together; further ones wait.

@@ -61,7 +61,7 @@ const READY: u8 = 2;
 /// hyper has let go of the held body: the client left, or the connection broke.
 const GONE: u8 = 3;
 
-/// How far hyper is with a held response.
+/// The progress of hyper with a held response.
 #[derive(Debug, Default)]
 pub struct FlushWatch {
     state: AtomicU8,

@@ -1,4 +1,4 @@
-//! How long a client may take nothing of what is written to it.
+//! Time that a client may take nothing of what is written to it.
 
 use std::io;
 use std::pin::Pin;

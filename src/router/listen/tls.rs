@@ -36,21 +36,21 @@ pub use super::tls_limits::TlsLimits;
 use super::{ListenApp, Slot, accept, connection};
 use plexus_metrics::metrics;
 
-/// How often the files of the certificate are looked at.
+/// Time between two looks at the files of the certificate.
 const LOOK: Duration = Duration::from_secs(2);
 /// Bytes that wait encrypted for a client's socket; with more, the connection's writers wait.
 const SEND: usize = 16 << 10;
-/// How long a client may take to hang up once everything was said to it.
+/// Time that a client may take to hang up once everything was said to it.
 const LINGER: Duration = Duration::from_secs(5);
 /// The first byte of every TLS connection: a record of the handshake.
 const HANDSHAKE: u8 = 0x16;
-/// What ALPN calls HTTP/2 and HTTP/1.1.
+/// The ALPN names of HTTP/2 and HTTP/1.1.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
-/// What is answered to plain HTTP; the same for everybody, so it is written as it is.
+/// The answer to plain HTTP; the same for everybody, so it is written as it is.
 const NEEDS_TLS: &str = "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"needs_tls\",\
     \"detail\":\"this port speaks TLS: use https:// (wss:// for WebSockets)\"}";
 
-/// Why a certificate cannot be served with.
+/// The reason why a certificate cannot be served with.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -58,7 +58,7 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A file does not hold what it should.
@@ -66,7 +66,7 @@ pub enum TlsError {
     Bad {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and the fix.
+        /// The problem, and the fix.
         what: String,
     },
 }
@@ -159,7 +159,7 @@ fn show_end(key: &CertifiedKey) {
     metrics().certificate_ends.set(end.map_or(0, |(_, first)| first.validity().not_after.timestamp()));
 }
 
-/// What tells whether a file is another than before.
+/// The properties that tell whether a file has changed.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 fn stamp_of(meta: Metadata) -> (u64, u64, i64, i64) {
@@ -170,7 +170,7 @@ async fn stamp(cert: &Path, key: &Path) -> [Stamp; 2] {
     [tokio::fs::metadata(cert).await.ok().map(stamp_of), tokio::fs::metadata(key).await.ok().map(stamp_of)]
 }
 
-/// When the certificate in this file ends, in seconds since 1970: the first one, if it is a chain.
+/// Returns the time when the certificate in this file ends, in seconds since 1970: the first one, if it is a chain.
 ///
 /// # Errors
 /// [`TlsError`].

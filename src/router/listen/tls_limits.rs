@@ -16,9 +16,9 @@ pub struct TlsLimits {
     pub per_address: usize,
     /// Requests over HTTP/2 of one address under way at once; further ones are answered 503.
     pub streams_per_address: usize,
-    /// How long a handshake may take.
+    /// Time that a handshake may take.
     pub handshake: Duration,
-    /// How long a client of HTTP/2 may ask for nothing.
+    /// Time that a client of HTTP/2 may ask for nothing.
     pub idle: Duration,
 }
 

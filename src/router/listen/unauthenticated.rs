@@ -16,9 +16,9 @@ use super::BUFFER;
 use super::UNAUTHENTICATED_BODY;
 use plexus_ledger::{Account, Charge, Ledger};
 
-/// What a connection without a proof may hold at most, in bytes: what hyper buffers of it, and the body of one request.
+/// Most bytes that an unauthenticated connection may hold: what hyper buffers of it, and the body of one request.
 const EACH: usize = BUFFER + UNAUTHENTICATED_BODY;
-/// How long a newcomer waits for room before another connection is cut off for it. Nothing of it is read meanwhile.
+/// Time that a newcomer waits for room before another connection is cut off for it. Nothing of it is read meanwhile.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// All connections without a proof. Cheap to clone.
@@ -128,7 +128,7 @@ impl Drop for UnauthenticatedConnection {
     }
 }
 
-/// What counts as one address: of IPv6 the network of 64 bits, since who has one address has all of it.
+/// Returns the network that counts as one address: of IPv6 the network of 64 bits, since who has one address has all of it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),

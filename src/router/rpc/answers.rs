@@ -36,7 +36,7 @@ pub(crate) struct Attached<'a> {
 /// The result of `session.detach`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Detached {
-    /// Whether the session was followed.
+    /// `true` if the session was followed.
     pub(super) detached: bool,
 }
 

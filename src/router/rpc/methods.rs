@@ -36,7 +36,7 @@ pub(crate) struct Method {
 }
 
 impl Method {
-    /// Whether the method is forwarded to the session's runtime.
+    /// Returns whether the method is forwarded to the session's runtime.
     pub(crate) fn is_passed(&self) -> bool {
         self.run.is_none()
     }

@@ -114,7 +114,7 @@ pub(crate) struct SurfaceChanges {
     pub(super) idempotency_key: Option<String>,
     /// The surface.
     pub(super) surface: String,
-    /// What changes.
+    /// The changes.
     pub(super) update: SurfaceUpdate,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct SurfaceWait {
     pub(super) wait_s: Option<u64>,
 }
 
-/// What was pressed on a surface.
+/// The press on a surface.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SurfacePress {
     pub(super) session_id: Option<SessionId>,
@@ -178,7 +178,7 @@ pub(crate) struct HistoryParams {
     pub(super) limit: Option<usize>,
     /// About the most bytes of events, up to 256 KiB.
     pub(super) max_bytes: Option<usize>,
-    /// Whether events are merged into items.
+    /// `true` if events are merged into items.
     #[serde(default)]
     pub(super) merge: bool,
     /// With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB.
@@ -195,7 +195,7 @@ pub(crate) struct StartRun {
     #[serde(default, deserialize_with = "object::optional")]
     pub(super) input: Option<Input>,
     pub(super) idempotency_key: Option<String>,
-    /// Where the user works: the UI protocol's `UiContextSnapshot`.
+    /// The place where the user works: the UI protocol's `UiContextSnapshot`.
     #[schema(value_type = Option<JsonObject>)]
     pub(super) ui_context: Option<Box<RawValue>>,
     /// Passed to the runtime unchanged.
@@ -237,7 +237,7 @@ pub(crate) struct CancelParams {
 pub(crate) struct Focus {
     /// The session shown; `null` for a page without one.
     pub(super) session_id: Option<SessionId>,
-    /// Whether the screen has the focus: a hidden page and a locked phone do not.
+    /// `true` if the screen has the focus: a hidden page and a locked phone do not.
     pub(super) focused: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::frames::Projection;
 /// A wait that only a failure uses up.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What a frontend's task does, and nothing else.
+/// Does the work of a frontend's task, and nothing else.
 async fn drive(link: ClientLink) {
     loop {
         let flow = link.flush().await;

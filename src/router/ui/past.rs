@@ -21,7 +21,7 @@ pub(super) struct Past {
     pub(super) frames: Vec<u8>,
     pub(super) events: usize,
     pub(super) runs: usize,
-    /// Whether older events were left out.
+    /// `true` if older events were left out.
     pub(super) truncated: bool,
     /// The state after the last event.
     pub(super) progress: Progress,

@@ -26,7 +26,7 @@ const FINAL: usize = 1 << 20;
 /// A run that the client knows.
 struct KnownRun {
     id: RunId,
-    /// Whether the client's own prompt began the run.
+    /// `true` if the client's own prompt began the run.
     own: bool,
     ended: Option<RunStatus>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Progress {
     run: Option<RunId>,
     /// The agent's text since the last tool call.
     text: String,
-    /// Whether `final` was sent.
+    /// `true` if `final` was sent.
     complete: bool,
     /// The names of tool calls.
     tools: BTreeMap<String, String>,
@@ -94,7 +94,7 @@ impl UiTranslator {
         self.runs.iter().find(|known| known.id == *run).and_then(|known| known.ended)
     }
 
-    /// Whether the request was sent as a choice among its options.
+    /// Returns whether the request was sent as a choice among its options.
     pub(super) fn as_options(&self, request: &str) -> bool {
         self.options.contains(request)
     }
@@ -216,8 +216,8 @@ impl UiTranslator {
         status(event, ended, Some(own), past, out);
     }
 
-    /// Passes on the message of a runtime of this protocol, as it is but for the run and the number. Gives it back if it is translated as any
-    /// other event; `None` if nothing more is to do.
+    /// Passes on the message of a runtime of this protocol, as it is but for the run and the number. Gives it back if it is translated as
+    /// any other event; `None` if nothing more is to do.
     fn verbatim(
         &mut self,
         event: &Event,

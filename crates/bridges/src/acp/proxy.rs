@@ -132,11 +132,11 @@ struct Pending {
     params: Option<Box<RawValue>>,
     /// The idempotency key, of a prompt.
     key: Option<String>,
-    /// Whether the editor cancelled it, of a prompt.
+    /// `true` if the editor cancelled it, of a prompt.
     cancelled: bool,
     /// The last cursor received, of a request that replays history.
     replayed_to: Option<String>,
-    /// Whether it is the editor's `session/new` that joins an existing session.
+    /// `true` if it is the editor's `session/new` that joins an existing session.
     joins: bool,
     /// The previous state of the session, of a request that joins one.
     before: Option<JoinedSession>,
@@ -230,7 +230,7 @@ impl AcpProxy {
         }
     }
 
-    /// Whether the editor's lines may be forwarded. Otherwise they have to wait.
+    /// Returns whether the editor's lines may be forwarded. Otherwise they have to wait.
     pub(super) fn is_ready(&self) -> bool {
         self.stage == ReplayStage::Ready
     }
@@ -534,7 +534,7 @@ impl AcpProxy {
         }
     }
 
-    /// Whether an update echoes a pending prompt.
+    /// Returns whether an update echoes a pending prompt.
     fn is_own_prompt(&self, params: Option<&RawValue>) -> bool {
         if !params.is_some_and(|params| params.get().contains("user_message_chunk")) {
             return false;

@@ -448,7 +448,7 @@ struct Conn {
 
 #[derive(Default)]
 struct World {
-    /// Whether the editor takes events: each then comes before what follows from it, with its cursor.
+    /// `true` if the editor takes events: each then comes before what follows from it, with its cursor.
     events: bool,
     log: Vec<Event>,
     runs: Vec<Run>,

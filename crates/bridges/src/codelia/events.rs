@@ -69,9 +69,9 @@ pub(super) enum UiMessage {
 /// The number of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// Its place among the events of its run, not given yet.
+    /// The place among the events of its run, not given yet.
     Next,
-    /// That of a message of a user, not given yet.
+    /// The entry of a message of a user, not given yet.
     OfUser,
     /// The given number.
     Given(i64),
@@ -90,9 +90,9 @@ struct Piece {
     /// The start of the unfinished line.
     line: usize,
     fence: bool,
-    /// Whether there is text other than white space before `line`.
+    /// `true` if there is text other than white space before `line`.
     has_text: bool,
-    /// Whether the paragraph is a table, a list or code, which is not split at sentences.
+    /// `true` if the paragraph is a table, a list or code, which is not split at sentences.
     structured: bool,
 }
 
@@ -107,7 +107,7 @@ struct Tool {
 /// The surfaces of the session.
 struct Surfaces {
     follower: SurfaceFollower,
-    /// Those that changed since they were shown last.
+    /// The entries that changed since they were shown last.
     changed: BTreeSet<String>,
 }
 
@@ -370,8 +370,8 @@ impl EventTranslator {
         self.tools.clear();
     }
 
-    /// Passes on a message of a runtime of this protocol, unchanged but for the run and the number. Gives it back if the event is translated
-    /// as any other; `None` if nothing more is to do.
+    /// Passes on a message of a runtime of this protocol, unchanged but for the run and the number. Gives it back if the event is
+    /// translated as any other; `None` if nothing more is to do.
     fn verbatim(
         &mut self,
         run: &str,
@@ -651,7 +651,7 @@ impl Tool {
         self.diffs().next().map(|(path, ..)| path)
     }
 
-    /// Its text content, else its raw output.
+    /// The text content, else its raw output.
     fn output(&self) -> String {
         let mut output = String::new();
         for content in self.call.content() {

@@ -1,9 +1,9 @@
 //! Shows questions as the terminal UI's panels: one at a time, in log order. Pure.
 //!
-//! Codelia's terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a panel. So
-//! the next question waits until the one before it is answered, and a panel whose question was answered elsewhere is replaced by a note in
-//! a panel of the same type that names who answered: any key closes it without effect. Until then no question takes its place, since a key
-//! meant to close the note must not allow anything.
+//! Codelia's terminal UI has one panel of each type. A second question of a type silently replaces the first, and only a key closes a
+//! panel. So the next question waits until the one before it is answered, and a panel whose question was answered elsewhere is replaced by
+//! a note in a panel of the same type that names who answered: any key closes it without effect. Until then no question takes its place,
+//! since a key meant to close the note must not allow anything.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub(super) struct Panels {
     supports_prompt: bool,
     #[serde(default)]
     supports_pick: bool,
-    /// Whether this is Codelia's terminal UI, where a second question replaces the first.
+    /// `true` if this is Codelia's terminal UI, where a second question replaces the first.
     #[serde(default, rename = "supports_permission_preflight_events")]
     replaces: bool,
 }
@@ -54,7 +54,7 @@ impl Panel {
     }
 }
 
-/// What the terminal UI shows.
+/// The content of the terminal UI.
 #[derive(Debug)]
 enum ShownPanel {
     Question(Box<Request>, Panel),
@@ -85,7 +85,7 @@ pub(super) struct PanelQueue {
     shown: Option<ShownPanel>,
     answered: VecDeque<Box<Request>>,
     notes: u64,
-    /// Whether the runtime of the session speaks this protocol.
+    /// `true` if the runtime of the session speaks this protocol.
     own_dialect: bool,
 }
 
@@ -353,12 +353,12 @@ fn text_of(request: &Request, option: &str) -> String {
     actions.iter().find(|action| option_of(action) == Some(option)).map(AnswerAction::text).unwrap_or_default()
 }
 
-/// Whether the request is riskier than this device may allow.
+/// Returns whether the request is riskier than this device may allow.
 fn is_too_risky(request: &Request, limit: Option<Risk>) -> bool {
     limit.is_some_and(|limit| request.risk > limit)
 }
 
-/// Whether a request can be declined.
+/// Returns whether a request can be declined.
 fn can_decline(request: &Request) -> bool {
     matches!(request.kind, RequestType::Prompt | RequestType::Pick) || rejection(request).is_some()
 }

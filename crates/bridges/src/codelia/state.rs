@@ -96,10 +96,10 @@ pub(super) struct BridgeState {
     starting: usize,
     /// The number of `run.start`s sent.
     started: u64,
-    /// Whether a session is being opened.
+    /// `true` if a session is being opened.
     opening: bool,
     disconnected: bool,
-    /// Whether the terminal UI has sent `initialize`.
+    /// `true` if the terminal UI has sent `initialize`.
     initialized: bool,
     extras: Extras,
 }
@@ -145,7 +145,7 @@ impl BridgeState {
         }
     }
 
-    /// Whether events may be taken: not before a `run.start` is answered, so that its run is known to be this client's.
+    /// Returns whether events may be taken: not before a `run.start` is answered, so that its run is known to be this client's.
     pub(super) fn can_take_events(&self) -> bool {
         self.starting == 0
     }

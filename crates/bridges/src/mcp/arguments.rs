@@ -1,4 +1,4 @@
-//! What a model gave to a tool: checked against the tool's fields, with what models often get wrong put right.
+//! Arguments of a model for a tool: checked against the tool's fields, with what models often get wrong put right.
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
@@ -107,7 +107,7 @@ fn needed(kind: FieldKind) -> String {
     }
 }
 
-/// Whether it is a segment of a path that needs no escapes; `.` and `..` would name another path.
+/// Returns whether it is a segment of a path that needs no escapes; `.` and `..` would name another path.
 fn is_name(name: &str, others: &[u8]) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || others.contains(&byte);
     !name.is_empty() && name.len() <= 2 * NAME_MAX && name.bytes().all(fits) && !matches!(name, "." | "..")

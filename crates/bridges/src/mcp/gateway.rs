@@ -31,7 +31,7 @@ const DETAIL_MAX: usize = 1000;
 /// listen elsewhere. It must make sure that the program at that URL is the gateway, because the session's token is sent to it.
 pub type FindGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CallError {
     /// The gateway refused it, or the token could not be read.
@@ -45,7 +45,7 @@ pub enum CallError {
     TimedOut {
         /// The last reason.
         why: String,
-        /// Whether the gateway may have carried it out.
+        /// `true` if the gateway may have carried it out.
         was_sent: bool,
     },
     /// The agent is gone.
@@ -71,11 +71,11 @@ pub struct GatewayCall<'a> {
     pub body: Option<&'a Value>,
     /// The idempotency key.
     pub key: Option<&'a str>,
-    /// When it has to be answered.
+    /// The time by which it has to be answered.
     pub deadline: Instant,
 }
 
-/// What carries the calls of the tools to the gateway, for one session.
+/// The transport of the tools' calls to the gateway, for one session.
 pub trait Carrier: Send + Sync + 'static {
     /// Calls; returns the body of the response.
     ///
@@ -89,7 +89,7 @@ pub(super) struct Gateway {
     client: Client,
     session: SessionId,
     agent_gone: watch::Receiver<bool>,
-    /// How long a refused token, and a session that is not open, is tried again.
+    /// Time that a refused token, and a session that is not open, is tried again.
     token_grace: Duration,
 }
 
@@ -176,7 +176,7 @@ impl Carrier for Gateway {
     }
 }
 
-/// What a problem tells the model to do.
+/// Returns the instruction of a problem for the model.
 fn detail(status: u16, problem: &Value) -> String {
     let words = ["detail", "title", "code"].into_iter().find_map(|name| problem[name].as_str());
     words.map_or_else(|| format!("the gateway answered with status {status}"), |words| line(words, DETAIL_MAX))

@@ -101,12 +101,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Stdio<W> {
     }
 }
 
-/// Why a message is not for the service.
+/// The reason why a message is not for the service.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// It has to be answered with this error.
+    /// The message has to be answered with this error.
     Refused(Option<RequestId>, Box<ErrorData>),
-    /// It has no answer; with the reason, if it is none of the protocol.
+    /// The message has no answer; with the reason, if it is none of the protocol.
     Ignored(Option<String>),
 }
 

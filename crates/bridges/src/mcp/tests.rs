@@ -13,7 +13,7 @@ use fake_gateway::{FakeGateway, Trick};
 
 mod fake_gateway;
 
-/// How long anything may take.
+/// Time that anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Times of most tests.
 const TIMES: CallTimes = CallTimes {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Longest time that a tool waits for a person, in seconds. Agents end a call after a minute.
 pub(super) const WAIT_MAX: u64 = 45;
 
-/// What every model is told of the server, if its agent passes it on.
+/// The text that every model gets about the server, if its agent passes it on.
 pub(super) const INSTRUCTIONS: &str = "\
 You can draw on the screens of the person you work for: browser, phone and terminal show your surfaces live. Surfaces cost one short \
 call and do not interrupt your work, so use them unasked:\n\

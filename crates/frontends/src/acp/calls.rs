@@ -668,7 +668,7 @@ impl Drop for Taking {
     }
 }
 
-/// How a client joins an existing session.
+/// The way in which a client joins an existing session.
 #[derive(Clone, Copy, PartialEq)]
 enum JoinMethod {
     Load,

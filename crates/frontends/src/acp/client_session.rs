@@ -16,7 +16,7 @@ const ASKED: usize = 512;
 /// Most queued messages, not in the log, for one client in one session; further ones are not sent.
 const OUT: usize = 64;
 
-/// What a client may do in a session (RFD #533).
+/// The role of a client in a session (RFD #533).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
@@ -40,11 +40,11 @@ pub(super) enum HistoryPolicy {
     None,
 }
 
-/// How a client joined a session.
+/// The way in which a client joined a session.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) role: Role,
-    /// Whether open requests are sent after the history.
+    /// `true` if open requests are sent after the history.
     pub(super) asks: bool,
     /// The stream begins after this position.
     pub(super) after: Position,
@@ -52,9 +52,9 @@ pub(super) struct Entry {
     pub(super) live_at: Position,
     /// The response due after the history, as id and result; kept for a stream that resumes from before it.
     pub(super) owed: Option<(Box<RawValue>, Box<RawValue>)>,
-    /// Whether the client resumes, so that it may know requests that ended in the meantime.
+    /// `true` if the client resumes, so that it may know requests that ended in the meantime.
     pub(super) resumed: bool,
-    /// Whether the ends of requests are sent in the form of RFD #533.
+    /// `true` if the ends of requests are sent in the form of RFD #533.
     pub(super) told_ends: bool,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Asked {
     pub(super) shown_as: ShownAs,
     /// The position of its end.
     pub(super) over: Option<Position>,
-    /// Whether this client has answered, so that the request need not be withdrawn from it.
+    /// `true` if this client has answered, so that the request need not be withdrawn from it.
     pub(super) answered: bool,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct ClientSessionState {
     pub(super) entry: Entry,
     /// Everything up to this position was sent.
     pub(super) position: Position,
-    /// Whether the response and requests due at `live_at` were sent.
+    /// `true` if the response and requests due at `live_at` were sent.
     pub(super) greeted: bool,
     /// Prompts that are being passed to the session, whose run is not known yet.
     pub(super) taking: Vec<Box<RawValue>>,
@@ -124,7 +124,7 @@ impl ClientSessionState {
         self.entry.told_ends
     }
 
-    /// Whether the run is of a prompt of this client.
+    /// Returns whether the run is of a prompt of this client.
     pub(super) fn runs_own(&self, run_id: &RunId) -> bool {
         self.prompts.iter().any(|prompt| prompt.run_id == *run_id)
     }
@@ -176,7 +176,7 @@ impl ClientSessionState {
         self.prompts.push(Waiting { id, run_id, ended: None });
     }
 
-    /// Whether a prompt with this JSON-RPC id is being passed on, or waits.
+    /// Returns whether a prompt with this JSON-RPC id is being passed on, or waits.
     pub(super) fn waits_for(&self, id: &str) -> bool {
         self.taking.iter().any(|taking| taking.get() == id) || self.run_of(id).is_some()
     }
@@ -223,12 +223,12 @@ impl ClientSessionState {
         asked.map(|asked| asked.shown_as = ShownAs::ForDesk).is_some()
     }
 
-    /// Whether the client has left the request, in this or an earlier revision, to the user's computer.
+    /// Returns whether the client has left the request, in this or an earlier revision, to the user's computer.
     pub(super) fn is_left_to_desk(&self, id: &RequestId) -> bool {
         self.asked.iter().any(|asked| asked.id == *id && asked.shown_as == ShownAs::ForDesk)
     }
 
-    /// Whether the request was sent to the client and is still open.
+    /// Returns whether the request was sent to the client and is still open.
     pub(super) fn was_asked(&self, id: &RequestId) -> bool {
         self.asked.iter().any(|asked| asked.id == *id && asked.over.is_none())
     }

@@ -242,7 +242,7 @@ impl Connection {
         &self.id
     }
 
-    /// Whether one stream has the messages of all sessions.
+    /// Returns whether one stream has the messages of all sessions.
     pub(super) fn is_named(&self) -> bool {
         self.name.is_some()
     }
@@ -266,7 +266,7 @@ impl Connection {
         self.peer.lock()
     }
 
-    /// When the connection ends as idle; `None` while it is in use.
+    /// Returns the time when the connection ends as idle; `None` while it is in use.
     fn idle_at(&self) -> Option<Instant> {
         let inner = self.lock();
         (inner.streams == 0 && inner.flights == 0).then(|| inner.idle_since + self.idle)

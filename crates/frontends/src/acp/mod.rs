@@ -89,7 +89,7 @@ pub(super) struct Sent {
     pub(super) cursor: Option<Cursor>,
     /// The message, one line.
     pub(super) json: Vec<u8>,
-    /// Whether the log brings the message again to a client that resumes from before it.
+    /// `true` if the log brings the message again to a client that resumes from before it.
     pub(super) in_log: bool,
 }
 

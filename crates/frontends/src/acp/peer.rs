@@ -55,7 +55,7 @@ impl Peer {
         Self { ctx: Ctx { state, caller, runtime, shared } }
     }
 
-    /// Whether the client has initialized.
+    /// Returns whether the client has initialized.
     pub(crate) fn initialized(&self) -> bool {
         self.ctx.shared.with(|tables| tables.client.is_some())
     }

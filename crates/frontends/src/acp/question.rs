@@ -18,7 +18,7 @@ const AS_PROPOSED: &str = "plexus:default";
 /// The field of a form made by the gateway.
 const FIELD: &str = "answer";
 
-/// Whether a request is riskier than the device with this limit may allow.
+/// Returns whether a request is riskier than the device with this limit may allow.
 pub(super) fn is_too_risky(request: &Request, limit: Option<Risk>) -> bool {
     limit.is_some_and(|limit| request.risk > limit)
 }

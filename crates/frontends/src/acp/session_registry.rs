@@ -32,7 +32,7 @@ pub(super) struct SessionMember {
     pub(super) device: DeviceId,
     /// The program's name as given by its connection: see [`SessionOwner::program`].
     pub(super) program: String,
-    /// Whether the client opened the session; calls for files and terminals go to it first.
+    /// `true` if the client opened the session; calls for files and terminals go to it first.
     pub(super) opened: bool,
     pub(super) shared: Weak<Shared>,
 }

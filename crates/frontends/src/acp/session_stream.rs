@@ -37,7 +37,7 @@ pub(crate) struct SessionStream {
 
 /// The translation of an event.
 enum Shown {
-    /// These messages.
+    /// The messages to send.
     Messages(Vec<Vec<u8>>),
     /// Not yet: it will soon be known whose run the event belongs to.
     Later,
@@ -292,13 +292,13 @@ impl SessionStream {
         Shown::Messages(messages)
     }
 
-    /// Whether the event may be the first of a run whose prompt this client is just sending.
+    /// Returns whether the event may be the first of a run whose prompt this client is just sending.
     fn is_being_taken(&self, event: &Event) -> bool {
         let unknown = self.with_state(|state, _| !state.taking.is_empty() && !state.runs_own(&event.run_id));
         unknown == Some(true) && shape::prompted_by(event).is_some_and(|by| by.device_id == self.shared.device)
     }
 
-    /// Whether the event is this client's own prompt, which an editor has drawn already.
+    /// Returns whether the event is this client's own prompt, which an editor has drawn already.
     fn is_own_prompt(&self, event: &Event) -> bool {
         let own =
             |state: &mut ClientSessionState, _| event.position > state.entry.live_at && state.runs_own(&event.run_id);

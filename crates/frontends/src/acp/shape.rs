@@ -35,7 +35,7 @@ pub(super) struct ClientSupport {
 }
 
 impl ClientSupport {
-    /// Whether the client supports a method of an agent.
+    /// Returns whether the client supports a method of an agent.
     pub(super) fn supports(self, method: &str) -> bool {
         match method {
             "fs/read_text_file" => self.reads,

@@ -40,7 +40,7 @@ pub(super) struct Tables {
     pub(super) calls: BTreeMap<String, oneshot::Sender<Answered>>,
     asked: u64,
     entered: u64,
-    /// Whether the connection has ended; calls in progress then join no session.
+    /// `true` if the connection has ended; calls in progress then join no session.
     pub(super) over: bool,
 }
 
@@ -186,7 +186,7 @@ impl Drop for Asking {
     }
 }
 
-/// Whether the client may be in one more session.
+/// Returns whether the client may be in one more session.
 pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
     if tables.over {
         return Err(Failure::new(-32800, "gone", "the connection is over"));
@@ -198,7 +198,7 @@ pub(super) fn full(tables: &Tables) -> Result<(), Failure> {
     Err(Failure::new(-32001, "too_many_sessions", words))
 }
 
-/// Whether the client may be in this session too.
+/// Returns whether the client may be in this session too.
 pub(super) fn room(tables: &Tables, session: &SessionId) -> Result<(), Failure> {
     if tables.sessions.contains_key(session) { Ok(()) } else { full(tables) }
 }

@@ -70,7 +70,7 @@ fn cursor() -> Cursor {
     "e1:7".parse().unwrap()
 }
 
-/// What the client is asked: method and params, which the published types take.
+/// Returns the question for the client: method and params, which the published types take.
 fn asked(request: &Request, support: ClientSupport) -> (String, Value) {
     let message: Value = serde_json::from_slice(&question::question(request, &cursor(), support, None)).unwrap();
     assert_eq!(message["id"], "q_1");

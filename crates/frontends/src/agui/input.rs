@@ -92,11 +92,11 @@ pub(super) struct Message {
 pub(super) struct Props {
     /// The cursor to resume after; `Last-Event-ID` takes precedence.
     pub(super) cursor: Option<String>,
-    /// Whether the stream goes on over all further runs of any client.
+    /// `true` if the stream goes on over all further runs of any client.
     pub(super) follow: bool,
     /// Cancels the current run, or the one named.
     pub(super) cancel: Cancel,
-    /// Whether the resume may leave interrupts unanswered.
+    /// `true` if the resume may leave interrupts unanswered.
     pub(super) partial: bool,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Props {
 pub(super) enum Cancel {
     /// The current run, or none.
     UnderWay(bool),
-    /// This run.
+    /// The run with this identifier.
     Run(RunId),
 }
 
@@ -117,7 +117,7 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Whether a run is to be cancelled.
+    /// Returns whether a run is to be cancelled.
     pub(super) fn requested(&self) -> bool {
         !matches!(self, Self::UnderWay(false))
     }
@@ -358,7 +358,7 @@ struct Payload {
     digest: Option<String>,
 }
 
-/// Whether an entry leaves the request to the user's computer.
+/// Returns whether an entry leaves the request to the user's computer.
 pub(super) fn is_for_desk(entry: &ResumeEntry) -> bool {
     entry.status == Status::Resolved && entry.payload == json!({ DESK: true })
 }

@@ -203,7 +203,7 @@ struct Known {
     index: Arc<Mutex<Index>>,
     /// The run of the client's last message, if it was sent before.
     mine: Option<RunId>,
-    /// Whether the id of the client's last message belongs to messages with other texts only.
+    /// `true` if the id of the client's last message belongs to messages with other texts only.
     is_reused: bool,
 }
 
@@ -676,11 +676,11 @@ struct Stream {
     target: Option<RunId>,
     /// The end of the target, if it ended before the POST.
     known: Option<End>,
-    /// Whether the stream goes on after the run.
+    /// `true` if the stream goes on after the run.
     follows: bool,
     /// The end of the log at the last check; the stream does not end before it is read.
     read_to: Position,
-    /// When to end the run with an interrupt.
+    /// The time to end the run with an interrupt.
     interrupt_at: Option<Instant>,
     over: bool,
 }

@@ -250,7 +250,7 @@ impl ClientView {
         self.messages.len() - 1
     }
 
-    /// Whether there is a message with this identifier.
+    /// Returns whether there is a message with this identifier.
     pub(super) fn has(&self, id: &str) -> bool {
         self.index.contains_key(id)
     }
@@ -315,7 +315,7 @@ fn patch(object: &mut Map<String, Value>, step: &Patch) {
     }
 }
 
-/// Whether an identifier has the form of the gateway's own.
+/// Returns whether an identifier has the form of the gateway's own.
 pub(super) fn is_ours(id: &str) -> bool {
     let (Some(first), Some(rest)) = (id.get(..2), id.get(2..)) else { return false };
     matches!(first, "m_" | "t_" | "c_" | "r_" | "a_" | "s_")

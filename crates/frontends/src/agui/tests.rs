@@ -19,7 +19,7 @@ use plexus_protocol::{
 
 // === the rules of the verifier ===
 
-/// What `verifyEvents` keeps, and what it refuses; and what a client makes of the events, by which it is compared.
+/// The state of `verifyEvents` with its checks, and the events as a client reads them, for the comparison.
 #[derive(Default)]
 struct Verifier {
     first: bool,
@@ -246,7 +246,7 @@ fn session() -> SessionInfo {
     }
 }
 
-/// What a log may bring: well-formed and not, in any order.
+/// Returns the events of a log: well-formed and not, in any order.
 fn happening() -> impl Strategy<Value = (Kind, String)> {
     let name = prop::sample::select(vec!["t1", "t2", "m_1", "__proto__", "a/b~c"]);
     let text = prop::sample::select(vec!["", "a", "ü\u{1F600}", "two\nlines", "\"}"]);
@@ -320,7 +320,7 @@ fn json_of(say: &Say) -> Value {
     serde_json::to_value(say).unwrap()
 }
 
-/// What the log says as text.
+/// Returns the text in the log.
 fn text(log: &[Event], kind: Kind) -> String {
     let of_kind = log.iter().filter(|event| event.kind == kind);
     let bodies = of_kind.filter_map(|event| serde_json::from_slice::<Value>(&event.body).ok());

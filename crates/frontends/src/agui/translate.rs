@@ -42,7 +42,7 @@ const A2UI_MAX: usize = 128 << 10;
 /// Columns of a surface's text.
 const SURFACE_COLUMNS: usize = 80;
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct End {
     pub(super) run_id: RunId,
@@ -51,7 +51,7 @@ pub(super) struct End {
     pub(super) message: Option<String>,
 }
 
-/// Why an AG-UI run ends.
+/// The reason why an AG-UI run ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
     /// The agent waits for people.
@@ -66,11 +66,11 @@ pub(super) enum Outcome {
 struct Tool {
     at: Position,
     name: String,
-    /// Whether `TOOL_CALL_START` was sent to this client.
+    /// `true` if `TOOL_CALL_START` was sent to this client.
     started: bool,
-    /// Whether `TOOL_CALL_END` was sent.
+    /// `true` if `TOOL_CALL_END` was sent.
     whole: bool,
-    /// Whether `TOOL_CALL_RESULT` was sent.
+    /// `true` if `TOOL_CALL_RESULT` was sent.
     over: bool,
     title: String,
     /// The text sent last.
@@ -89,7 +89,7 @@ pub(super) struct Translator {
     thread: Id,
     /// The AG-UI run under way in this stream.
     active: Option<Id>,
-    /// It has events between runs.
+    /// Set if it has events between runs.
     between_runs: bool,
     placer: MessagePlacer,
     /// The last message.
@@ -225,12 +225,12 @@ impl Translator {
         self.tools.values_mut().for_each(|tool| tool.started = false);
     }
 
-    /// Whether an AG-UI run is under way.
+    /// Returns whether an AG-UI run is under way.
     pub(super) fn active(&self) -> bool {
         self.active.is_some()
     }
 
-    /// Whether the agent waits for people who can answer here.
+    /// Returns whether the agent waits for people who can answer here.
     pub(super) fn waits(&self) -> bool {
         self.asks().next().is_some()
     }
@@ -241,7 +241,7 @@ impl Translator {
         open.map(|(_, request)| &**request).filter(|request| !request.observe_only)
     }
 
-    /// Whether nothing runs and nothing is queued.
+    /// Returns whether nothing runs and nothing is queued.
     pub(super) fn idle(&self) -> bool {
         self.run.is_none() && self.queue.is_empty()
     }

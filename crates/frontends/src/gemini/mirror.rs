@@ -133,7 +133,7 @@ pub(super) async fn serve(port: PortState, call: Call) -> Result<Response, Probl
     Ok(ws::upgrade(state, caller, call.parts, Mirror { directory, runtime, follow, screen, out }))
 }
 
-/// Where the client wants to begin, if it says so. Nothing else has a place in the query.
+/// Returns the start that the client asks for, if any. Nothing else has a place in the query.
 fn after(query: Option<&str>) -> Result<Option<StartAfter>, Problem> {
     let mut after = None;
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -241,7 +241,7 @@ fn typed_block(block: &Value) -> String {
     }
 }
 
-/// What was told and not yet taken: whole frames.
+/// The whole frames that were not taken yet.
 struct Out {
     frames: Vec<u8>,
     /// Up to where the client was told, if it wants to know.
@@ -340,12 +340,12 @@ struct Hook<'a> {
     success: Option<bool>,
 }
 
-/// What is on the screen that is mirrored: as much of the past as the next event's words depend on.
+/// The screen that is mirrored: as much of the past as the text of the next event depends on.
 #[derive(Default)]
 struct Screen {
     /// The session shown; the first that has something to show, if none.
     session: Option<SessionId>,
-    /// Its run under way, whose end is the next `idle`.
+    /// The run under way, whose end is the next `idle`.
     running: Option<RunId>,
     placer: MessagePlacer,
     /// A person's message so far, and where it stands: it comes in pieces, and the mirror tells it whole.
@@ -354,7 +354,7 @@ struct Screen {
     charge: Option<Charge>,
     /// The ACP kinds of its tool calls.
     tools: BTreeMap<String, String>,
-    /// Its questions: identifiers and labels of their options.
+    /// The questions: identifiers and labels of their options.
     dialogs: BTreeMap<RequestId, Vec<(String, String)>>,
     /// Questions that a newcomer has not been shown.
     waiting: Vec<Arc<Request>>,
@@ -375,7 +375,7 @@ impl Screen {
         }
     }
 
-    /// Whether this is of the session that is shown.
+    /// Returns whether this is of the session that is shown.
     fn shows(&self, event: &Event) -> bool {
         self.session.as_ref() == Some(&event.origin.session_id)
     }
@@ -387,7 +387,7 @@ impl Screen {
         }
     }
 
-    /// What a client that comes back saw last.
+    /// Restores the state of a client that comes back.
     fn seen(&mut self, event: &Event) {
         self.session = Some(event.origin.session_id.clone());
         let over = event.kind == Kind::RunEnded || event.run_id == zero_of(&event.origin);
@@ -526,7 +526,7 @@ impl Screen {
     }
 
     fn tool(&mut self, event: &Event, out: &mut Out) {
-        /// What is passed on as the agent wrote it.
+        /// The parts that are passed on as the agent wrote them.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Verbatim<'a> {
@@ -585,7 +585,7 @@ impl Screen {
     }
 }
 
-/// What a tool gave: its own words, else what of its content is text, else whatever it gave.
+/// Returns the output of a tool: its own text, else the text in its content, else any output.
 fn output<'a>(call: &ToolCall, raw: Option<&'a RawValue>) -> Output<'a> {
     if let Some(text) = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
         return Output::Text(text);
@@ -616,7 +616,7 @@ fn labels(request: &Request) -> Vec<(String, String)> {
     all
 }
 
-/// What a question is about, in the mirror's words, by the tool call that waits for it: `command_run` or `file_access`.
+/// Returns the subject of a question, in the mirror's terms, by the tool call that waits for it: `command_run` or `file_access`.
 /// What is neither has the request's own type.
 fn sort_of<'a>(request: &'a Request, tools: &BTreeMap<String, String>) -> Cow<'a, str> {
     #[derive(Deserialize)]

@@ -17,11 +17,11 @@ pub struct Port {
     pub runtime: RuntimeId,
     /// The bound address, on loopback.
     pub address: SocketAddr,
-    /// Whether the port serves the UI mirror.
+    /// `true` if the port serves the UI mirror.
     pub ui: bool,
-    /// Whether the port serves the remote control.
+    /// `true` if the port serves the remote control.
     pub remote: bool,
-    /// Whether processes of this user may follow the mirror without a token.
+    /// `true` if processes of this user may follow the mirror without a token.
     pub same_user: bool,
 }
 

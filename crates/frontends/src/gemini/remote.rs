@@ -42,7 +42,7 @@ fn meant<S: Right>(port: &PortState, call: &Call) -> Result<(Arc<SessionInfo>, P
     Ok((session, permit))
 }
 
-/// What to say: members of others that we do not know are none of our business.
+/// The message to send: unknown members are ignored.
 #[derive(Deserialize)]
 struct Message {
     message: String,
@@ -66,7 +66,7 @@ pub(super) async fn message(port: PortState, call: Call) -> Result<Response, Pro
     }
 }
 
-/// What is read of the log in one go.
+/// Most of the log that is read in one go.
 const READ: PageLimit = PageLimit { items: 256, bytes: 64 << 10, merge: true, output: usize::MAX };
 
 /// `GET /history?limit=N`: what people and the agent said, oldest first; the last N, or all that is kept. Thoughts, tools
@@ -96,7 +96,7 @@ pub(super) async fn history(port: PortState, call: Call) -> Result<Response, Pro
     Ok(response(Body::from_stream(pieces)))
 }
 
-/// Where the last `limit` turns begin.
+/// Returns the beginning of the last `limit` turns.
 async fn last_turns(
     log: &Log,
     session: &SessionId,
@@ -138,7 +138,7 @@ async fn last_turns(
     }
 }
 
-/// What an item of the log is in the history.
+/// The entry of the history for an item of the log.
 enum Spoken {
     /// Words of a turn; `id` is the agent's own identifier of the message, `parent` the tool call that it belongs to.
     Words { role: Role, id: Option<String>, parent: Option<String>, text: String },
@@ -187,7 +187,7 @@ const fn role_word(role: Role) -> &'static str {
 #[derive(Default)]
 struct Turns {
     placer: MessagePlacer,
-    /// Whether a turn is open in the array.
+    /// `true` if a turn is open in the array.
     open: bool,
     begun: bool,
 }

@@ -23,9 +23,9 @@ pub const KINDS: &[ChannelKind] = &[webhook::KIND, ntfy::KIND, telegram::KIND];
 
 /// A kind of channel, as the configuration and the metrics name it.
 pub struct ChannelKind {
-    /// Its tables are `[[push.<name>]]`.
+    /// The tables are `[[push.<name>]]`.
     pub name: &'static str,
-    /// What such a table may hold beside `events`; `${VAR}` is expanded in each.
+    /// The members of such a table beside `events`; `${VAR}` is expanded in each.
     pub settings: &'static [ChannelSetting],
     /// Makes a channel; the settings that it needs are present.
     pub(super) make: fn(&ChannelSettings) -> Result<Arc<dyn Channel>, SettingError>,
@@ -33,11 +33,11 @@ pub struct ChannelKind {
 
 /// A setting of a kind of channel. Its value is text, and never shown.
 pub struct ChannelSetting {
-    /// Its key.
+    /// The key.
     pub name: &'static str,
     /// A value, for error messages.
     pub example: &'static str,
-    /// What a table without this setting lacks, in words ("an address"); `None` if the setting is optional.
+    /// The missing part of a table without this setting, in words ("an address"); `None` if the setting is optional.
     pub needed: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ pub type ChannelSettings = BTreeMap<&'static str, HiddenText>;
 /// A setting whose value is not valid.
 #[derive(Debug)]
 pub struct SettingError {
-    /// Its key.
+    /// The key.
     pub setting: &'static str,
     /// In words; how to write it is added.
     pub why: String,
@@ -65,7 +65,7 @@ pub(super) trait Channel: Send + Sync {
     fn delivery(&self, message: &NotificationMessage, context: &DeliveryContext) -> Result<Delivery, String>;
 }
 
-/// What a channel may need besides the message.
+/// The context of a delivery besides the message.
 pub(super) struct DeliveryContext {
     pub(super) now: Timestamp,
     /// The link to the page that shows it, if the public address of the gateway is configured.
@@ -84,7 +84,7 @@ pub(super) struct Delivery {
 pub struct ConfiguredChannel {
     /// The name of its [`ChannelKind`].
     pub kind: &'static str,
-    /// Which news it gets.
+    /// The news that it gets.
     pub events: TargetWants,
     /// The settings of its table.
     pub settings: ChannelSettings,

@@ -52,7 +52,7 @@ impl Fixture {
         self.rule.viewers(viewers.collect(), NOON + at);
     }
 
-    /// What is to be sent then, in short.
+    /// Returns the notifications that are due then, in short.
     fn tick(&mut self, at: Millis) -> Vec<String> {
         short(&self.rule.tick(NOON + at))
     }
@@ -61,7 +61,7 @@ impl Fixture {
         short(&self.rule.close(&format!("request:{id}"), Some(&DeviceId::trusted(by))))
     }
 
-    /// When something is due next, from noon.
+    /// Returns the time when something is due next, from noon.
     fn next(&self, at: Millis) -> Option<Millis> {
         self.rule.next(NOON + at).map(|next| next - NOON)
     }

@@ -25,7 +25,7 @@ pub struct SurfaceAction {
     pub rev: u64,
     /// The component.
     pub component: String,
-    /// Its event.
+    /// The event.
     pub event: String,
     /// The inputs that the person changed, by the JSON Pointer that each is bound to.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

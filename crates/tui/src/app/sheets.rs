@@ -1,4 +1,4 @@
-//! What is drawn over a page and asks the gateway by itself: pairing a device, what was spent, and the facts of the settings.
+//! The sheets over a page that ask the gateway by themselves: pairing a device, the spending, and the facts of the settings.
 
 use super::*;
 use crate::ceilings;

@@ -1,4 +1,4 @@
-//! What is kept of a session's changes on this machine until it is sent: comments on lines, and the files that were viewed. Pure.
+//! The review of a session's changes, kept on this machine until it is sent: comments on lines, and the files that were viewed. Pure.
 
 use plexus_protocol::api::changes::{ChangesReview, DiffSide, LineComment};
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ const VIEWED_MAX: usize = 3_000;
 /// A comment that was not sent yet. Its lines are of one side of one version of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlacedComment {
-    /// Its number on this screen.
+    /// The number on this screen.
     pub(crate) id: u64,
     pub(crate) path: String,
     /// `true` if its lines are those from before.
@@ -167,7 +167,7 @@ impl ReviewDraft {
         }
     }
 
-    /// These comments were sent, after this first line.
+    /// Marks comments as sent, after this first line.
     pub(crate) fn sent(&mut self, ids: &[u64], first: &str) {
         self.comments.retain(|one| !ids.contains(&one.id));
         if self.first == first {

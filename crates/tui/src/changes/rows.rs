@@ -21,7 +21,7 @@ pub(crate) enum DiffRowKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DiffRow {
     pub(crate) kind: DiffRowKind,
-    /// Its number before, and its number now; 0 where there is none.
+    /// The number before, and its number now; 0 where there is none.
     pub(crate) old: usize,
     pub(crate) new: usize,
     text: Range<usize>,

@@ -11,7 +11,7 @@ use crate::view_model::{millis, position};
 /// A page of history from the gateway.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PageOf {
-    /// Its events, merged.
+    /// The events, merged.
     pub(crate) events: Vec<ConversationEvent>,
     /// The `before` of the previous page; none on the first.
     pub(crate) previous: Option<String>,

@@ -12,7 +12,7 @@ const SINCE_MAX: usize = 2000;
 /// The parts of a tool call that are known beside its content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallParts {
-    /// Its identifier.
+    /// The identifier.
     pub(super) id: String,
     /// Bytes that pages left out.
     pub(super) left_out: u64,

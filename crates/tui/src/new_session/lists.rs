@@ -1,4 +1,4 @@
-//! What the fields of the form choose from: agents, folders, settings, conversations. Pure.
+//! The choices of the form's fields: agents, folders, settings, conversations. Pure.
 
 use plexus_protocol::api::folders::{FolderEntry, RecentFolder};
 use plexus_protocol::api::runtimes::KnownAgent;
@@ -43,7 +43,8 @@ impl AgentChoice {
         !matches!(self.kind, AgentChoiceKind::Runtime(false) | AgentChoiceKind::Missing)
     }
 
-    /// Returns whether earlier conversations can be asked for. An agent that does not run is started first, and only then says what it can do.
+    /// Returns whether earlier conversations can be asked for. An agent that does not run is started first, and only then says what it can
+    /// do.
     pub(crate) fn offers_earlier(&self) -> bool {
         self.lists || self.kind == AgentChoiceKind::Installed
     }
@@ -116,7 +117,7 @@ impl SettingField {
         Self { choices, at: None, filter: input::area("") }
     }
 
-    /// Those that match what is typed.
+    /// Returns the entries that match the typed text.
     pub(crate) fn visible(&self) -> Vec<Option<usize>> {
         let text = terms(&self.filter);
         let own = text.is_empty().then_some(None);
@@ -150,7 +151,7 @@ impl EarlierList {
         Self { runtime: String::new(), all: Vec::new(), text: String::new(), filter: input::area(""), at: 0 }
     }
 
-    /// Those that match the filter.
+    /// Returns the conversations that match the filter.
     pub(crate) fn visible(&self) -> Vec<&PastConversation> {
         let text = terms(&self.filter);
         let fits = |past: &&PastConversation| {

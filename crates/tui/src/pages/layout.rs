@@ -1,4 +1,4 @@
-//! Where the panes are: a list at the left, the conversation in the middle, and what belongs to it at the right. On a narrow terminal
+//! The places of the panes: a list at the left, the conversation in the middle, and what belongs to it at the right. On a narrow terminal
 //! there is one of them at a time.
 
 use std::ops::Range;

@@ -136,7 +136,7 @@ pub(crate) enum AfterConfirm {
     RenameSession(SessionId),
     /// The typed text is the name of this device.
     RenameDevice(DeviceId),
-    /// This ceiling is as typed; and the ceilings as they were shown.
+    /// The ceiling as typed; and the ceilings as they were shown.
     Ceiling(CeilingOf, Box<CeilingsView>),
     /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
     Image(String),

@@ -1,4 +1,4 @@
-//! What agents draw in the open session: its surfaces as they stand, and what the user does with them. Pure.
+//! The surfaces that agents draw in the open session, and the user's actions on them. Pure.
 //!
 //! The text of a surface is its agent's: it is [sanitized](super::sanitize) where it becomes a line, and the frame around it is written by
 //! `view`. A surface answers nothing but its own questions.
@@ -128,7 +128,7 @@ impl SessionSurfaces {
         self.open.as_ref().and_then(|name| self.set.get(name))
     }
 
-    /// Its place among the surfaces, counted from 1, and how many there are.
+    /// The place among the surfaces, counted from 1, and how many there are.
     pub(crate) fn open_place(&self) -> (usize, usize) {
         let names = self.names();
         let at = names.iter().position(|name| Some(*name) == self.open.as_deref());

@@ -79,7 +79,7 @@ pub(crate) enum Control {
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
     pub(super) place: Place,
-    /// Its lines; of one that is scrolled itself, those around its cursor.
+    /// The lines; of one that is scrolled itself, those around its cursor.
     pub(super) lines: Range<usize>,
     pub(super) control: Control,
     /// The meaning of a press here: if that changes, the next press has to wait.

@@ -1,4 +1,4 @@
-//! What the user does on one surface: where the focus is, what was typed, what is unfolded. Pure.
+//! The user's state of one surface: the focus, the typed text, the unfolded parts. Pure.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

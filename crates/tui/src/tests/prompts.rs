@@ -1,4 +1,4 @@
-//! What a prompt names: files and images; and what pages left out of tool calls.
+//! The names in a prompt: files and images; and the parts that pages left out of tool calls.
 
 use super::*;
 use crate::attachments::read_image;

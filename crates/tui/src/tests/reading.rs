@@ -1,4 +1,4 @@
-//! What a conversation leaves out: calls that only looked, and what goes without saying.
+//! The parts that a conversation leaves out: calls that only looked, and what goes without saying.
 
 use super::*;
 

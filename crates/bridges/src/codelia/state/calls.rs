@@ -26,14 +26,14 @@ impl RpcError {
     }
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(in crate::codelia) enum NoReply {
     /// The gateway or the runtime refused.
     Refused(RpcError),
     /// Nothing was sent: a retry is safe.
     NotSent(String),
-    /// It was sent, and the connection was lost before the reply.
+    /// The call was sent, and the connection was lost before the reply.
     Lost(String),
 }
 

@@ -14,16 +14,16 @@ use tokio::task::JoinSet;
 use super::super::FindGateway;
 use super::super::gateway::token_file;
 
-/// What happens to the next call.
+/// The handling of the next call.
 #[derive(Clone, Debug)]
 pub(crate) enum Trick {
-    /// It is carried out, and the connection is closed without a reply.
+    /// The call is carried out, and the connection is closed without a reply.
     Lose,
-    /// It is not carried out, and the connection is closed without a reply.
+    /// The call is not carried out, and the connection is closed without a reply.
     Drop,
-    /// It is refused: status, `Retry-After`, problem.
+    /// The call is refused: status, `Retry-After`, problem.
     Refuse(u16, Option<u64>, Value),
-    /// It is carried out after this time.
+    /// The call is carried out after this time.
     Delay(Duration),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Done {
     pub(crate) key: Option<String>,
 }
 
-/// What outlives a kill.
+/// The state that outlives a kill.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) token: String,
