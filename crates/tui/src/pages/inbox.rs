@@ -111,9 +111,7 @@ impl InboxPage {
 
     /// Selects a row that was at another place before.
     fn put_at(&mut self, before: usize, now: usize) {
-        let top = (self.list.top + now).saturating_sub(before);
-        self.list.top = if self.list.chosen.is_some() { top } else { 0 };
-        self.list.at = Some(now);
+        self.list.follow(before, now);
         self.list.chosen = self.triage.rows.get(now).map(|row| row.key().to_owned());
     }
 

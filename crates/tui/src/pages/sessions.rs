@@ -135,16 +135,13 @@ impl SessionsPage {
             let at = self.selected();
             self.rows = session_rows(&self.listed(shared), &self.folded, !self.filter_terms().is_empty());
             // Without a chosen row the first session is selected, whichever it becomes.
-            let place = |key: &String| self.rows.iter().position(|row| row.key() == key);
-            let at_now = match self.list.chosen.as_ref().map(place) {
+            let position = |key: &String| self.rows.iter().position(|row| row.key() == key);
+            let at_now = match self.list.chosen.as_ref().map(position) {
                 Some(Some(found)) => found,
                 Some(None) => at.min(self.rows.len().saturating_sub(1)),
                 None => self.rows.iter().position(|row| matches!(row, SessionRow::Session { .. })).unwrap_or(0),
             };
-            // The first rows begin at the top.
-            let top = (self.list.top + at_now).saturating_sub(at);
-            self.list.top = if self.list.chosen.is_some() { top } else { 0 };
-            self.list.at = Some(at_now);
+            self.list.follow(at, at_now);
         }
         self.list.top = self.first_shown(shared);
     }

@@ -216,6 +216,13 @@ impl ListState {
         self.chosen = keys.get(at).cloned();
     }
 
+    /// Follows the selected row from `before` to `now`: it stays where it is on the screen. Without a chosen row the list begins at its top.
+    pub(crate) fn follow(&mut self, before: usize, now: usize) {
+        let top = (self.top + now).saturating_sub(before);
+        self.top = if self.chosen.is_some() { top } else { 0 };
+        self.at = Some(now);
+    }
+
     /// Selects the row at `at`, if there is one.
     pub(crate) fn choose(&mut self, at: usize, keys: &[String]) -> bool {
         let Some(key) = keys.get(at) else { return false };
