@@ -228,16 +228,16 @@ impl Auth {
     /// Updates `last_seen_at` of a device, and stores it now and then, so that it is about right after a restart.
     fn seen(&self, entry: &DeviceEntry, now: i64) {
         entry.seen.store(now, Ordering::Relaxed);
-        let kept = entry.seen_stored.load(Ordering::Relaxed);
+        let stored_at = entry.seen_stored.load(Ordering::Relaxed);
         let local = entry.device.kind == DeviceKind::Local;
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if local || now - kept < SEEN_STORED_EVERY || !swap(&entry.seen_stored, kept, now) {
+        if local || now - stored_at < SEEN_STORED_EVERY || !swap(&entry.seen_stored, stored_at, now) {
             return;
         }
         let (auth, id) = (self.clone(), entry.device.device_id.clone());
         runtime.spawn(async move {
-            let kept = auth.edit(&id, |device| device.last_seen_at = Some(Timestamp::from_millis(now))).await;
-            if let Err(error) = kept {
+            let stored = auth.edit(&id, |device| device.last_seen_at = Some(Timestamp::from_millis(now))).await;
+            if let Err(error) = stored {
                 tracing::debug!(device_id = %id, %error, "the time when a device was last seen could not be stored");
             }
         });

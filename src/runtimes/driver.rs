@@ -433,7 +433,7 @@ impl Driver {
             self.refuse(sender, ticket, why.to_owned());
         }
         for sender in sessions {
-            self.out.push(sender, RuntimeMessage::Gone(exit.clone()));
+            self.out.push(sender, RuntimeMessage::Exited(exit.clone()));
         }
         self.refuse_waiting(why);
     }
@@ -541,7 +541,7 @@ impl Driver {
         }
         for (sender, why) in self.routes.closed() {
             let exit = RuntimeExit { reason: Some(why), stopped: true, ..RuntimeExit::default() };
-            self.out.push(sender, RuntimeMessage::Gone(exit));
+            self.out.push(sender, RuntimeMessage::Exited(exit));
         }
         self.passed_on = to;
         self.out.deliver_now();

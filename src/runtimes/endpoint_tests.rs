@@ -185,7 +185,7 @@ impl Session {
     /// Waits for the end of the runtime.
     async fn end(&mut self) -> RuntimeExit {
         loop {
-            if let RuntimeMessage::Gone(exit) = self.batch().await {
+            if let RuntimeMessage::Exited(exit) = self.batch().await {
                 return exit;
             }
         }

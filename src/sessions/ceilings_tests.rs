@@ -209,8 +209,10 @@ impl World {
             let old = &member.state;
             let open = old.open_requests().iter().map(|open| Request::clone(open)).collect();
             let clocks = (Timestamp::from_millis(self.now), Instant::now());
-            let prompts: Vec<_> =
-                old.asked_of().map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap())).collect();
+            let prompts: Vec<_> = old
+                .prompt_contents()
+                .map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap()))
+                .collect();
             let row = old.row();
             let since = std::iter::empty();
             member.state = SessionStateMachine::restore(Arc::clone(&old.origin), &row, open, since, clocks).unwrap();
@@ -361,7 +363,7 @@ fn ceiling_question_moves_on_when_its_session_ends() {
     assert!(world.prompt(1));
     assert_eq!(world.asked()[0].chars().next(), Some('0'));
     let exit = super::RuntimeExit::default();
-    world.decide(0, |state, env, plan| state.gone(&exit, env, plan));
+    world.decide(0, |state, env, plan| state.runtime_exited(&exit, env, plan));
     world.book.release(&SessionId::trusted("s_0"));
     world.settle();
     assert_eq!(world.asked()[0].chars().next(), Some('1'), "{:?}", world.asked());

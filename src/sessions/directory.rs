@@ -644,9 +644,9 @@ async fn send_command<T>(
     command: impl FnOnce(oneshot::Sender<Result<T, SessionError>>) -> SessionCommand,
 ) -> Result<T, SessionError> {
     let (reply, outcome) = oneshot::channel();
-    let gone = || SessionError::RuntimeGone("the session has just ended".into());
-    commands.send(command(reply)).await.map_err(|_| gone())?;
-    outcome.await.map_err(|_| gone())?
+    let gone_error = || SessionError::RuntimeGone("the session has just ended".into());
+    commands.send(command(reply)).await.map_err(|_| gone_error())?;
+    outcome.await.map_err(|_| gone_error())?
 }
 
 /// Checks an idempotency key.

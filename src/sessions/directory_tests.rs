@@ -349,7 +349,7 @@ async fn persister_writes_each_waiting_prompt_once() {
     assert!(rows < PICTURE, "{rows} bytes of rows were written");
     assert_eq!(log.store().prompts(&origin.session_id).unwrap().len(), 6, "words do not mean that it was told");
     let mut plan = Plan::default();
-    state.gone(&super::RuntimeExit::default(), &mut decision_env!(SessionRules::default()), &mut plan);
+    state.runtime_exited(&super::RuntimeExit::default(), &mut decision_env!(SessionRules::default()), &mut plan);
     persister.keep(&plan, &state).await.unwrap();
     assert!(log.store().prompts(&origin.session_id).unwrap().is_empty());
 }

@@ -47,7 +47,7 @@ pub enum RuntimeMessage {
         prompts: Vec<Ticket>,
     },
     /// The runtime is gone.
-    Gone(RuntimeExit),
+    Exited(RuntimeExit),
 }
 
 /// The end of a batch in the runtime's output. Dropped once the batch is stored, or its session is gone: then the runtime's

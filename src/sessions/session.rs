@@ -224,7 +224,7 @@ impl Task {
                     self.order_next(room);
                     TaskStep::GoOn
                 }
-                heard = self.from_runtime.recv() => match heard {
+                message = self.from_runtime.recv() => match message {
                     Some(first) => {
                         let mut batch = vec![first];
                         let mut events = 0;
@@ -258,24 +258,24 @@ impl Task {
         let mut marks = Vec::new();
         self.state.set_allowed_always(self.link.conduct().allowed_always());
         self.decide(|state, env, plan| {
-            for heard in batch {
-                match heard {
-                    RuntimeMessage::Events(said, upto) => {
-                        if let Some(upto) = upto {
-                            plan.heard = plan.heard.max(upto.offset);
-                            plan.heard_at = plan.heard_at.into_iter().chain([upto.heard]).min();
-                            marks.push(upto);
+            for message in batch {
+                match message {
+                    RuntimeMessage::Events(events, ack) => {
+                        if let Some(ack) = ack {
+                            plan.heard = plan.heard.max(ack.offset);
+                            plan.heard_at = plan.heard_at.into_iter().chain([ack.heard]).min();
+                            marks.push(ack);
                         }
-                        for said in said {
-                            match said {
+                        for event in events {
+                            match event {
                                 RuntimeEvent::Replied { ticket, reply } => replies.push((ticket, reply)),
-                                said => state.on_runtime_event(said, env, plan),
+                                event => state.on_runtime_event(event, env, plan),
                             }
                         }
                     }
                     RuntimeMessage::Found { asks, prompts } => state.found(&asks, &prompts, env, plan),
-                    RuntimeMessage::Gone(exit) => {
-                        state.gone(&exit, env, plan);
+                    RuntimeMessage::Exited(exit) => {
+                        state.runtime_exited(&exit, env, plan);
                         died = !exit.stopped;
                         next = TaskStep::End;
                     }
@@ -377,7 +377,7 @@ impl Task {
     /// Releases the charges of prompts whose content is no longer held.
     fn discharge(&mut self) {
         let state = &self.state;
-        self.charges.retain(|(run_id, _)| state.asked_of().any(|(held, _)| held == run_id));
+        self.charges.retain(|(run_id, _)| state.prompt_contents().any(|(held, _)| held == run_id));
     }
 
     /// Performs what was decided. `since` is the first event of the run that may have ended.
@@ -532,7 +532,7 @@ impl Task {
                 let (by, mut plan) = (Resolver::gateway(), Plan::default());
                 // An active run is stopped first.
                 let _ = self.state.cancel(None, (&by, None), &mut decision_env!(self.rules), &mut plan);
-                self.state.gone(&exit, &mut decision_env!(self.rules), &mut plan);
+                self.state.runtime_exited(&exit, &mut decision_env!(self.rules), &mut plan);
                 if let Err(error) = self.persister.keep(&plan, &self.state).await {
                     // The session ends anyway: its agent must not continue unseen.
                     tracing::warn!(%error, "the end of a session is not kept");

@@ -413,7 +413,7 @@ impl SessionStateMachine {
     }
 
     /// The content of the running prompt and of the queued ones, by run; stored in rows of their own.
-    pub(super) fn asked_of(&self) -> impl Iterator<Item = (&RunId, &PromptContent)> {
+    pub(super) fn prompt_contents(&self) -> impl Iterator<Item = (&RunId, &PromptContent)> {
         let run = self.core.run.iter().map(|run| (&run.run_id, run.content.as_ref()));
         let queue = self.core.queue.iter().map(|queued| (&queued.run_id, queued.content.as_ref()));
         run.chain(queue).filter_map(|(run_id, content)| Some((run_id, content?)))

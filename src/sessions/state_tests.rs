@@ -130,7 +130,7 @@ impl Bench {
 
     /// The prompts as they are stored.
     fn kept(&self) -> Vec<(RunId, Vec<u8>)> {
-        let asked = self.state.asked_of();
+        let asked = self.state.prompt_contents();
         asked.map(|(run_id, asked)| (run_id.clone(), serde_json::to_vec(&**asked).unwrap())).collect()
     }
 
@@ -265,7 +265,7 @@ fn prompt_under_key_runs_once() {
         assert_eq!(again(&mut bench, "k3"), (third.clone(), 0, Some(RunStatus::Cancelled)));
         // The runtime is gone: known keys still work, new prompts are refused.
         let exit = RuntimeExit { reason: Some("boom".into()), ..RuntimeExit::default() };
-        bench.step(|state, env, plan| state.gone(&exit, env, plan));
+        bench.step(|state, env, plan| state.runtime_exited(&exit, env, plan));
         assert_eq!(again(&mut bench, "k1"), (first, 0, Some(RunStatus::Completed)));
         assert_eq!(again(&mut bench, "k2"), (second, 0, Some(RunStatus::Error)));
         assert!(matches!(bench.prompt_once("x", "k4", "laptop"), Err(SessionError::RuntimeGone(_))));
@@ -489,7 +489,7 @@ fn runtime_exit_orphans_requests_and_ends_runs() {
     let id = bench.ask("0", Some("t1"));
     let (from, orders) = (bench.log.len(), bench.orders.len());
     let exit = RuntimeExit { code: Some(3), ..RuntimeExit::default() };
-    bench.step(|state, env, plan| state.gone(&exit, env, plan));
+    bench.step(|state, env, plan| state.runtime_exited(&exit, env, plan));
     assert_eq!(bench.kinds(from), ["request_resolved", "tool_call_update", "run_ended", "run_ended", "runtime_status"]);
     assert_eq!(bench.log[from].3["state"], "orphaned");
     assert_eq!(bench.orders.len(), orders, "nobody is left to be told");
@@ -507,8 +507,11 @@ fn runtime_exit_orphans_requests_and_ends_runs() {
 fn found_again(bench: &mut Bench) {
     let (row, origin) = (bench.state.row(), Arc::clone(&bench.state.origin));
     let open = bench.state.open_requests().iter().map(|request| Request::clone(request)).collect();
-    let prompts: Vec<(RunId, Vec<u8>)> =
-        bench.state.asked_of().map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap())).collect();
+    let prompts: Vec<(RunId, Vec<u8>)> = bench
+        .state
+        .prompt_contents()
+        .map(|(run, asked)| (run.clone(), serde_json::to_vec(&**asked).unwrap()))
+        .collect();
     let clocks = (Timestamp::default(), Instant::now());
     bench.state = SessionStateMachine::restore(origin, &row, open, std::iter::empty(), clocks).unwrap();
     bench.state.load_prompts(&prompts);
@@ -526,7 +529,7 @@ fn endpoint_session_continues_after_a_time_without_gateway() {
     bench.say(RuntimeEvent::Checkpoint { native: "n1".into(), state: "so far".into() });
     let from = bench.log.len();
     let exit = RuntimeExit { left: true, stopped: true, ..RuntimeExit::default() };
-    bench.step(|state, env, plan| state.gone(&exit, env, plan));
+    bench.step(|state, env, plan| state.runtime_exited(&exit, env, plan));
     assert_eq!(bench.kinds(from), ["runtime_status"], "nothing ends but the connection");
     assert_eq!(bench.state.info().state, SessionState::Exited);
     found_again(&mut bench);
@@ -553,7 +556,7 @@ fn endpoint_session_continues_after_a_time_without_gateway() {
     bench.assert_numbered();
 
     // The endpoint is not attached again: the pending work ends.
-    bench.step(|state, env, plan| state.gone(&exit, env, plan));
+    bench.step(|state, env, plan| state.runtime_exited(&exit, env, plan));
     found_again(&mut bench);
     assert!(bench.state.has_pending_work());
     bench.step(|state, env, plan| state.abandon("not attached", env, plan));
@@ -568,7 +571,7 @@ fn endpoint_session_continues_after_a_time_without_gateway() {
         state.mark_live("n1".into(), 1);
         state.opened(Vec::new(), OpenedAs::Resumed, env, plan);
         state.prompt(text("more"), by("laptop"), None, env, plan).unwrap();
-        state.gone(&exit, env, plan);
+        state.runtime_exited(&exit, env, plan);
         state.mark_live("n2".into(), 1);
         state.opened(Vec::new(), OpenedAs::New, env, plan);
     });
@@ -673,7 +676,7 @@ fn row_restores_state_and_event_numbers() {
     let older = SessionStateMachine::restore(Arc::clone(&bench.state.origin), &old, vec![], std::iter::empty(), clocks)
         .unwrap();
     assert_eq!(older.info().prompted_at, None);
-    bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
+    bench.step(|state, env, plan| state.runtime_exited(&RuntimeExit::default(), env, plan));
     bench.assert_numbered();
 }
 
@@ -839,7 +842,7 @@ fn decisions_do_not_outlive_the_runtime_start_that_asked() {
         }
         let id = bench.ask(&nth("0", 1), None);
         bench.answer(&id, option("yes"), "phone").unwrap();
-        bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
+        bench.step(|state, env, plan| state.runtime_exited(&RuntimeExit::default(), env, plan));
         bench.state.mark_live("n1".into(), 2);
         bench.die();
         assert!(bench.found(&[&nth("0", 1)], &[]).is_empty(), "the new start counts from the beginning");
@@ -1014,7 +1017,7 @@ fn title_set_by_a_person_stays_and_a_prompt_unarchives() {
     title(&mut bench, "other");
     assert_eq!(bench.state.info().title.as_deref(), Some("same"));
     // A session that ended can be renamed, too.
-    bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
+    bench.step(|state, env, plan| state.runtime_exited(&RuntimeExit::default(), env, plan));
     edit(&mut bench, SessionEdit { title: Some("late".into()), archived: Some(true) });
     bench.restart();
     let info = bench.state.info();
@@ -1104,10 +1107,10 @@ proptest::proptest! {
                 5 => { let _ = bench.step(|state, env, plan| state.cancel(None, (&by("a"), None), env, plan)); }
                 6 => { let ticket = bench.tickets; bench.end(ticket, RunStatus::Completed); }
                 7 => bench.tool("t", if n % 2 == 0 { "pending" } else { "completed" }),
-                _ => { if n % 7 == 0 { bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan)); } }
+                _ => { if n % 7 == 0 { bench.step(|state, env, plan| state.runtime_exited(&RuntimeExit::default(), env, plan)); } }
             }
         }
-        bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
+        bench.step(|state, env, plan| state.runtime_exited(&RuntimeExit::default(), env, plan));
         bench.assert_numbered();
         proptest::prop_assert_eq!(bench.state.info().open_requests, 0);
         let mut answered: Vec<_> =
@@ -1200,7 +1203,7 @@ fn row_of_schema_3_yields_prompts_kept_beside_it_afterwards() {
     let origin = Arc::clone(&bench.state.origin);
     bench.state = SessionStateMachine::restore(origin, OLD_ROW, vec![], std::iter::empty(), clocks).unwrap();
     bench.state.load_prompts(&[]);
-    let asked: Vec<String> = bench.state.asked_of().map(|(_, asked)| asked[0].get().to_owned()).collect();
+    let asked: Vec<String> = bench.state.prompt_contents().map(|(_, asked)| asked[0].get().to_owned()).collect();
     let words = ["hang", "echo second", "echo third é"];
     assert!(asked.iter().zip(words).all(|(asked, words)| asked.contains(words)), "{asked:?}");
     assert_eq!((asked.len(), bench.state.info().queue.len()), (3, 2));
@@ -1208,7 +1211,7 @@ fn row_of_schema_3_yields_prompts_kept_beside_it_afterwards() {
     let row = String::from_utf8(bench.state.row()).unwrap();
     assert!(!row.contains("hang") && !row.contains("\"content\""), "{row}");
     bench.die();
-    let again: Vec<String> = bench.state.asked_of().map(|(_, asked)| asked[0].get().to_owned()).collect();
+    let again: Vec<String> = bench.state.prompt_contents().map(|(_, asked)| asked[0].get().to_owned()).collect();
     assert_eq!(again, asked);
 }
 
@@ -1221,13 +1224,14 @@ fn row_and_state_copy_do_not_grow_with_prompt_content() {
     }
     assert!(bench.state.row().len() < 10_000, "{} bytes", bench.state.row().len());
     let copy = bench.state.clone();
-    assert_eq!(copy.asked_of().count(), 10);
-    let shared = bench.state.asked_of().zip(copy.asked_of()).all(|((_, one), (_, other))| Arc::ptr_eq(one, other));
+    assert_eq!(copy.prompt_contents().count(), 10);
+    let shared =
+        bench.state.prompt_contents().zip(copy.prompt_contents()).all(|((_, one), (_, other))| Arc::ptr_eq(one, other));
     assert!(shared, "what is asked is shared, not copied");
     bench.chunk("the agent speaks");
-    assert_eq!(bench.state.asked_of().count(), 10, "words do not mean that it was told");
+    assert_eq!(bench.state.prompt_contents().count(), 10, "words do not mean that it was told");
     bench.end(1, RunStatus::Completed);
-    assert_eq!(bench.state.asked_of().count(), 9, "what is over need not be kept");
+    assert_eq!(bench.state.prompt_contents().count(), 9, "what is over need not be kept");
 }
 
 #[test]
@@ -1239,7 +1243,7 @@ fn reattaching_does_not_change_updated_at() {
     for kind in [Kind::AvailableCommandsUpdate, Kind::CurrentModeUpdate, Kind::ConfigOptionUpdate, Kind::UsageUpdate] {
         bench.say(update(kind));
     }
-    bench.step(|state, env, plan| state.gone(&RuntimeExit::default(), env, plan));
+    bench.step(|state, env, plan| state.runtime_exited(&RuntimeExit::default(), env, plan));
     bench.state.mark_live("n1".into(), 2);
     let drafts = vec![EventDraft::new(Kind::CurrentModeUpdate, &json!({}))];
     bench.step(|state, env, plan| state.opened(drafts, plexus_dialects::OpenedAs::Resumed, env, plan));

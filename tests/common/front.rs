@@ -176,7 +176,7 @@ async fn obey(mut end: DriverEnd) {
         order.sender.put(RuntimeMessage::Events(said, None)).await;
     }
     for sender in inlets.values() {
-        sender.put(RuntimeMessage::Gone(RuntimeExit { stopped: true, ..RuntimeExit::default() })).await;
+        sender.put(RuntimeMessage::Exited(RuntimeExit { stopped: true, ..RuntimeExit::default() })).await;
     }
     end.info.send_modify(|info| *info = Arc::new(RuntimeInfo { state: RuntimeState::Exited, ..(**info).clone() }));
 }

@@ -178,7 +178,7 @@ impl Session {
         loop {
             match self.batch().await {
                 RuntimeMessage::Events(said, _) => all.extend(said.iter().map(word)),
-                RuntimeMessage::Gone(exit) => return (all, exit),
+                RuntimeMessage::Exited(exit) => return (all, exit),
                 RuntimeMessage::Found { .. } => {}
             }
         }
@@ -339,7 +339,7 @@ async fn huge_line_is_cut_and_the_stream_goes_on() {
                     }
                 }
             }
-            RuntimeMessage::Gone(exit) => break exit,
+            RuntimeMessage::Exited(exit) => break exit,
             RuntimeMessage::Found { .. } => {}
         }
     };

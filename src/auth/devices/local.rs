@@ -105,8 +105,8 @@ impl DeviceEntry {
     /// Returns the time when the device was last used, as far as known.
     fn used(&self) -> Timestamp {
         let seen = Timestamp::from_millis(self.seen.load(Ordering::Relaxed));
-        let kept = self.device.last_seen_at.unwrap_or(self.device.created_at);
-        seen.max(kept).max(self.device.created_at)
+        let stored = self.device.last_seen_at.unwrap_or(self.device.created_at);
+        seen.max(stored).max(self.device.created_at)
     }
 }
 
@@ -137,8 +137,8 @@ fn numbered(name: &str, taken: &[&str]) -> String {
     let free = |name: &String| !taken.contains(&name.as_str());
     let with = |n: usize| {
         let number = format!(" {n}");
-        let room = NAME_CHARS.saturating_sub(number.len());
-        name.chars().take(room).collect::<String>() + &number
+        let length = NAME_CHARS.saturating_sub(number.len());
+        name.chars().take(length).collect::<String>() + &number
     };
     // One more than are taken: one of them is free.
     std::iter::once(name.to_owned()).chain((2..).map(with).take(taken.len())).find(free).unwrap_or_else(|| name.into())

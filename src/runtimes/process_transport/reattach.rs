@@ -74,7 +74,7 @@ pub(crate) async fn drive_late(late: Late, mut end: DriverEnd, settings: Arc<Run
         }),
     };
     let gone =
-        |reason: &str| RuntimeMessage::Gone(RuntimeExit { reason: Some(reason.into()), ..RuntimeExit::default() });
+        |reason: &str| RuntimeMessage::Exited(RuntimeExit { reason: Some(reason.into()), ..RuntimeExit::default() });
     match outcome {
         Ok((holder, welcome, make, kept)) => {
             let whose = (holder.instance().to_owned(), holder.is_nameless());

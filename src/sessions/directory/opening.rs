@@ -64,7 +64,7 @@ impl Directory {
             let left = state.carried().is_some();
             let exit = RuntimeExit { reason: Some(why.into()), left, ..RuntimeExit::default() };
             let mut plan = Plan::default();
-            state.gone(&exit, &mut decision_env!(self.shared.rules), &mut plan);
+            state.runtime_exited(&exit, &mut decision_env!(self.shared.rules), &mut plan);
             let mut persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
             if let Err(error) = persister.keep(&plan, &state).await {
                 // A full disk does not prevent reading; the next start tries again.
@@ -90,8 +90,8 @@ impl Directory {
         let handle = self.shared.registry.sessions.get(id).map(|handle| handle.clone());
         let handle = handle.ok_or_else(|| SessionError::NoSession(id.clone()))?;
         let opening = Arc::clone(&handle.opening).lock_owned().await;
-        let gone = || SessionError::RuntimeGone("the session has just ended".into());
-        let EndedSession { mut state, died } = handle.ended_state().ok_or_else(gone)?;
+        let gone_error = || SessionError::RuntimeGone("the session has just ended".into());
+        let EndedSession { mut state, died } = handle.ended_state().ok_or_else(gone_error)?;
         let persister = self.persister(handle.clone(), state.retain_from).knows(state.stored_prompts());
         let (mut persister, by) = (persister, by.clone());
         let rules = self.shared.rules;
@@ -441,13 +441,14 @@ impl Directory {
         if self.shared.registry.sessions.get(id).is_some_and(|handle| handle.commands.is_some()) {
             return Ok(());
         }
-        let gone = |why: &str| SessionError::RuntimeGone(why.to_owned());
+        let gone_error = |why: &str| SessionError::RuntimeGone(why.to_owned());
         let link = self.shared.registry.runtimes.get(&handle.origin.runtime_id).map(|link| link.clone());
-        let link = link.ok_or_else(|| gone("it is not attached"))?;
+        let link = link.ok_or_else(|| gone_error("it is not attached"))?;
         if link.info().state == RuntimeState::Exited {
-            return Err(gone("it has exited"));
+            return Err(gone_error("it has exited"));
         }
-        let EndedSession { state, died } = handle.take_ended().ok_or_else(|| gone("the session has just ended"))?;
+        let EndedSession { state, died } =
+            handle.take_ended().ok_or_else(|| gone_error("the session has just ended"))?;
         let this = self.clone();
         let work = tokio::spawn(async move {
             // Spawned, so that it goes on, and holds the lock, if the client leaves.
@@ -545,7 +546,7 @@ async fn open_in_runtime(
     room.ok_or_else(|| SessionError::RuntimeGone("it does not accept commands".into()))?.send(order);
     let (mut early, mut acks) = (Vec::new(), Vec::new());
     loop {
-        let gone = |exit: RuntimeExit| {
+        let gone_error = |exit: RuntimeExit| {
             let why = exit.reason.unwrap_or_else(|| "it exited".into());
             let tail = exit.stderr_tail.trim_end();
             SessionError::RuntimeGone(if tail.is_empty() { why } else { format!("{why}; it wrote: {tail}") })
@@ -578,8 +579,8 @@ async fn open_in_runtime(
                 }
             }
             Some(RuntimeMessage::Found { .. }) => {}
-            Some(RuntimeMessage::Gone(exit)) => return Err(gone(exit)),
-            None => return Err(gone(RuntimeExit::default())),
+            Some(RuntimeMessage::Exited(exit)) => return Err(gone_error(exit)),
+            None => return Err(gone_error(RuntimeExit::default())),
         }
     }
 }

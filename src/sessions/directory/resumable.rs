@@ -190,12 +190,12 @@ async fn ready(link: &RuntimeLink) -> Result<(), SessionError> {
     let mut info = link.watch();
     loop {
         let now = info.borrow_and_update().clone();
-        let gone = || SessionError::RuntimeGone(now.problem.clone().unwrap_or_else(|| "it has exited".into()));
+        let gone_error = || SessionError::RuntimeGone(now.problem.clone().unwrap_or_else(|| "it has exited".into()));
         match now.state {
             RuntimeState::Ready => return Ok(()),
-            RuntimeState::Exited => return Err(gone()),
+            RuntimeState::Exited => return Err(gone_error()),
             RuntimeState::Starting | RuntimeState::Restarting | RuntimeState::Unknown => {
-                info.changed().await.map_err(|_| gone())?
+                info.changed().await.map_err(|_| gone_error())?
             }
         }
     }
@@ -219,7 +219,7 @@ fn can_list(id: &RuntimeId, link: &RuntimeLink) -> Result<(), SessionError> {
 /// Sends a query to the runtime, and waits until it answers or ends.
 async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
     let info = link.info();
-    let gone = || SessionError::RuntimeGone("it ended before it answered".into());
+    let gone_error = || SessionError::RuntimeGone("it ended before it answered".into());
     let internal = |why: &str| SessionError::of_runtime(RuntimeError { code: -32603, message: why.into(), data: None });
     let question = listing::question(&info.dialect, query.cursor.as_deref(), query.most);
     let (method, params) = question.ok_or_else(|| internal("it does not support listing"))?;
@@ -253,8 +253,8 @@ async fn send_query(link: &RuntimeLink, query: &ListQuery) -> Outcome {
         }
     };
     let reply = tokio::select! {
-        reply = reply => reply.ok_or_else(gone)?,
-        () = ended => return Err(gone()),
+        reply = reply => reply.ok_or_else(gone_error)?,
+        () = ended => return Err(gone_error()),
     };
     let listing = listing::read(&link.info().dialect, &reply.map_err(SessionError::of_runtime)?);
     let listing = listing.ok_or_else(|| internal("its list of conversations cannot be read"))?;

@@ -120,16 +120,16 @@ impl Persister {
         let session_id = &state.origin.session_id;
         let mut changes = Vec::new();
         let mut now = BTreeSet::new();
-        for (run_id, asked) in state.asked_of() {
+        for (run_id, asked) in state.prompt_contents() {
             now.insert(run_id.clone());
             if !self.prompts.contains(run_id) {
                 let content = Some(serde_json::to_vec(&**asked).unwrap_or_default());
                 changes.push(PromptChange { session_id: session_id.clone(), run_id: run_id.clone(), content });
             }
         }
-        let gone = self.prompts.iter().filter(|run_id| !now.contains(*run_id));
-        let gone = gone.map(|run_id| (session_id.clone(), run_id.clone()));
-        changes.extend(gone.map(|(session_id, run_id)| PromptChange { session_id, run_id, content: None }));
+        let removed = self.prompts.iter().filter(|run_id| !now.contains(*run_id));
+        let removed = removed.map(|run_id| (session_id.clone(), run_id.clone()));
+        changes.extend(removed.map(|(session_id, run_id)| PromptChange { session_id, run_id, content: None }));
         (changes, now)
     }
 

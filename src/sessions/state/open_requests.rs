@@ -145,7 +145,7 @@ impl SessionStateMachine {
     }
 
     /// The runtime is gone: the session ends, with its runs and requests.
-    pub(crate) fn gone(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
+    pub(crate) fn runtime_exited(&mut self, exit: &RuntimeExit, env: &mut DecisionEnv<'_>, plan: &mut Plan) {
         if self.core.exited.is_some() {
             return;
         }
