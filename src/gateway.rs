@@ -36,7 +36,7 @@ use crate::sessions::{
 };
 use crate::shared_daemon::SharedDaemon;
 use crate::{Features, app, auth, clock, config, metrics, openapi, router, runtimes, sessions, surface_tools};
-use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
+use plexus_dialects::link::{TERMINAL_DIALECTS, TerminalDialect};
 use plexus_protocol::api::runtimes::KnownAgent;
 use plexus_protocol::api::usage::ConfiguredCeilings;
 use plexus_protocol::{
@@ -610,14 +610,15 @@ fn bind_links(directory: &Directory, home: &Path) -> Option<UnixListener> {
         tracing::error!(%error, "cannot make the socket for agents' terminals: linked terminals are not shown");
     });
     let earlier = directory.sessions();
-    for agent in LINKED_AGENTS.iter().filter(|agent| earlier.iter().any(|session| session.dialect == agent.dialect)) {
+    for agent in TERMINAL_DIALECTS.iter().filter(|agent| earlier.iter().any(|session| session.dialect == agent.dialect))
+    {
         launch_linked(directory, agent);
     }
     socket.ok()
 }
 
 /// Attaches the terminals of an agent, unless they are attached.
-fn launch_linked(directory: &Directory, agent: &LinkedAgent) {
+fn launch_linked(directory: &Directory, agent: &TerminalDialect) {
     let cwd = std::env::home_dir().filter(|home| home.is_absolute()).unwrap_or_else(|| "/".into());
     let at = Connect::Endpoint(format!("{LINK_SCHEME}{}", agent.name));
     let spec = RuntimeSpec::new(RuntimeId::trusted(agent.dialect), agent.dialect, at, cwd);

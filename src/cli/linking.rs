@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use plexus::router::linking::{LinkRefusal, Linking, terminals_heard_at};
-use plexus_dialects::link::LINKED_AGENTS;
+use plexus_dialects::link::TERMINAL_DIALECTS;
 use plexus_linked::{
-    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, LinkState, Linker, UnknownVersion, link_agent,
-    link_notices,
+    FileChange, LINKED_AGENTS, LinkError, LinkPlan, LinkState, LinkedAgent, Linker, UnknownVersion, link_notices,
+    linked_agent,
 };
 use plexus_protocol::api::linking::{AgentLink, LinkAction, LinkChange, LinkFile, LinkOffer, LinkStanding};
 use plexus_protocol::{CODEX_TERMINAL, RuntimeId, RuntimeInfo};
@@ -43,13 +43,13 @@ pub(super) async fn all_linked(
     runtimes: &[Arc<RuntimeInfo>],
 ) -> Result<Vec<AgentLink>, String> {
     let linker = linker(home).map_err(|reason| format!("{reason:#}"))?;
-    let rows = LINK_AGENTS.iter().map(|agent| agent_link(&linker, agent, known, runtimes));
+    let rows = LINKED_AGENTS.iter().map(|agent| agent_link(&linker, agent, known, runtimes));
     Ok(futures_util::future::join_all(rows).await)
 }
 
 async fn agent_link(
     linker: &Linker,
-    agent: &'static LinkAgent,
+    agent: &'static LinkedAgent,
     known: &[Agent],
     runtimes: &[Arc<RuntimeInfo>],
 ) -> AgentLink {
@@ -72,7 +72,7 @@ async fn agent_link(
     let is_seen = !matches!(state, LinkStanding::NotLinked | LinkStanding::NotNeeded);
     let folder = std::env::current_dir().unwrap_or_default();
     let notices = if is_seen { link_notices(linker, agent, &folder) } else { Vec::new() };
-    let dialect = LINKED_AGENTS.iter().find(|linked| linked.name == agent.name).map(|linked| linked.dialect);
+    let dialect = TERMINAL_DIALECTS.iter().find(|linked| linked.name == agent.name).map(|linked| linked.dialect);
     let runtime = dialect.or((agent.name == "codex").then_some(CODEX_TERMINAL)).map(RuntimeId::trusted);
     let may_link = path.is_some() && gate.is_none() && state != LinkStanding::NotNeeded;
     let offered =
@@ -131,7 +131,7 @@ pub(super) fn for_gateway(home: Home) -> Linking {
 /// Applies the plan that was shown, unless the plan has changed.
 async fn change(home: &Home, agent: &str, request: &LinkChange) -> Result<(), LinkRefusal> {
     let refused = |reason: &dyn std::fmt::Display| LinkRefusal::Refused(reason.to_string());
-    let agent = link_agent(agent).ok_or(LinkRefusal::NoAgent)?;
+    let agent = linked_agent(agent).ok_or(LinkRefusal::NoAgent)?;
     let linker = linker(home).map_err(|reason| refused(&format!("{reason:#}")))?;
     let plan = match request.action {
         LinkAction::Link => {
@@ -152,7 +152,7 @@ async fn change(home: &Home, agent: &str, request: &LinkChange) -> Result<(), Li
     linker.apply(&plan).map_err(|reason| refused(&reason))
 }
 
-pub(super) fn check_version(agent: &LinkAgent, printed: &Result<String, UnknownVersion>) -> Result<(), LinkError> {
+pub(super) fn check_version(agent: &LinkedAgent, printed: &Result<String, UnknownVersion>) -> Result<(), LinkError> {
     let Some(gate) = &agent.gate else { return Ok(()) };
     Ok(gate.admits(agent.program, printed.as_ref().map(String::as_str)).map(drop)?)
 }
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn agents_that_are_linked_are_heard() {
-        for agent in LINK_AGENTS.iter().filter(|agent| agent.without.is_none()) {
-            assert!(LINKED_AGENTS.iter().any(|linked| linked.name == agent.name), "{}", agent.name);
+        for agent in LINKED_AGENTS.iter().filter(|agent| agent.without.is_none()) {
+            assert!(TERMINAL_DIALECTS.iter().any(|linked| linked.name == agent.name), "{}", agent.name);
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use http::Uri;
 
-use plexus_dialects::link::{LINKED_AGENTS, LinkedAgent};
+use plexus_dialects::link::{TERMINAL_DIALECTS, TerminalDialect};
 use plexus_protocol::LINK_SCHEME;
 
 /// The address of an endpoint.
@@ -18,7 +18,7 @@ pub(super) enum Address {
     /// `http://host:port`, without a slash at its end.
     Http(String),
     /// `link:agent`: the terminals of this agent, by the gateway's own link socket.
-    Link(&'static LinkedAgent),
+    Link(&'static TerminalDialect),
 }
 
 impl Address {
@@ -34,7 +34,7 @@ impl Address {
             return Ok(Self::Unix(Path::new(path).to_owned()));
         }
         if let Some(name) = text.strip_prefix(LINK_SCHEME) {
-            let agent = LINKED_AGENTS.iter().find(|agent| agent.name == name);
+            let agent = TERMINAL_DIALECTS.iter().find(|agent| agent.name == name);
             return agent
                 .map(Self::Link)
                 .ok_or_else(|| format!("cannot connect to {text}: no agent of this name can be linked"));

@@ -28,8 +28,8 @@ use super::endpoint_event::EndpointEvent;
 use super::meter::{ReplyCharge, ReplyPlace};
 use super::sse::SseItem;
 use plexus_dialects::link::{
-    HelperExit, HelperHello, HelperMessage, HelperRole, LINKED_AGENTS, LinkFrame, LinkReply, LinkRequest, LinkedAgent,
-    TranscriptPart, TunnelLine, TunnelReply, TunnelRequest,
+    HelperExit, HelperHello, HelperMessage, HelperRole, LinkFrame, LinkReply, LinkRequest, TERMINAL_DIALECTS,
+    TerminalDialect, TranscriptPart, TunnelLine, TunnelReply, TunnelRequest,
 };
 use plexus_dialects::{HttpReply, HttpRequest};
 use plexus_holder::process_identity::Process;
@@ -59,7 +59,7 @@ const WATCH: Duration = Duration::from_millis(500);
 const PART_MAX: u64 = 64 << 20;
 
 /// Starts the runtime of an agent that is heard for the first time.
-pub type LaunchLinked = Box<dyn Fn(&'static LinkedAgent) + Send + Sync>;
+pub type LaunchLinked = Box<dyn Fn(&'static TerminalDialect) + Send + Sync>;
 
 /// Types in a shared terminal, as [`terminal_path`](plexus_dialects::link::terminal_path) says: the body of the request, and that of the
 /// reply. Blocks, for some seconds at most.
@@ -131,13 +131,13 @@ impl Drop for TunnelCall<'_> {
 
 impl Default for Hub {
     fn default() -> Self {
-        let queue = |agent: &LinkedAgent| {
+        let queue = |agent: &TerminalDialect| {
             let (send, take) = mpsc::channel(QUEUE);
             let take = Arc::new(tokio::sync::Mutex::new(take));
             (agent.name, AgentQueue { send, take, launched: false.into() })
         };
         Self {
-            agents: LINKED_AGENTS.iter().map(queue).collect(),
+            agents: TERMINAL_DIALECTS.iter().map(queue).collect(),
             waiting: Mutex::default(),
             tunnels: Mutex::default(),
             processes: Mutex::default(),
@@ -201,7 +201,7 @@ impl LinkHub {
         let (mut lines, started) = (LineReader::new(&self.0.room), tokio::time::Instant::now());
         let Ok(Some((hello, _))) = timeout(SAY, lines.next(&mut stream)).await else { return };
         let Ok(hello) = serde_json::from_slice::<HelperHello>(&hello) else { return };
-        let Some(agent) = LINKED_AGENTS.iter().find(|agent| agent.name == hello.agent) else { return };
+        let Some(agent) = TERMINAL_DIALECTS.iter().find(|agent| agent.name == hello.agent) else { return };
         let Some(queue) = self.0.agents.get(agent.name) else { return };
         if !queue.launched.swap(true, Ordering::Relaxed) {
             launch(agent);
@@ -283,7 +283,7 @@ impl LinkHub {
         mut stream: UnixStream,
         mut lines: LineReader,
         hello: &HelperHello,
-        agent: &'static LinkedAgent,
+        agent: &'static TerminalDialect,
     ) {
         let connection = self.0.connections.fetch_add(1, Ordering::Relaxed);
         let started = self.watched(hello.pid, agent.name);
@@ -328,7 +328,7 @@ impl LinkHub {
         hello: &HelperHello,
         connection: u64,
         started: u64,
-        agent: &LinkedAgent,
+        agent: &TerminalDialect,
     ) -> Option<()> {
         let TunnelLine { event, reply } = serde_json::from_slice(line).ok()?;
         let content = match (event, reply) {
@@ -411,7 +411,7 @@ impl LinkHub {
     // === the endpoint ===
 
     /// Takes the messages of an agent's helpers from now on. Waits until its last driver has ended. Cancellation safe.
-    pub(super) async fn connect(&self, agent: &'static LinkedAgent) -> LinkConnection {
+    pub(super) async fn connect(&self, agent: &'static TerminalDialect) -> LinkConnection {
         let Some(queue) = self.0.agents.get(agent.name) else { return std::future::pending().await };
         queue.launched.store(true, Ordering::Relaxed);
         LinkConnection { hub: self.clone(), queue: Arc::clone(&queue.take).lock_owned().await, reply: None }
@@ -433,7 +433,7 @@ impl LinkHub {
     /// In words: it is no request, the transcript cannot be read, or the tunnel has no reply.
     pub(super) async fn fetch(
         &self,
-        agent: &'static LinkedAgent,
+        agent: &'static TerminalDialect,
         fetch: &HttpRequest,
         within: Duration,
         mut charge: ReplyCharge,

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 /// An agent whose own terminals are sessions.
 #[derive(Debug, PartialEq, Eq)]
-pub struct LinkedAgent {
+pub struct TerminalDialect {
     /// The name, as helpers give it.
     pub name: &'static str,
     /// The dialect of its helpers, and the name of the runtime that has its sessions.
@@ -24,17 +24,17 @@ pub struct LinkedAgent {
 }
 
 /// Every such agent.
-pub const LINKED_AGENTS: &[LinkedAgent] = &[
-    LinkedAgent { name: "claude", dialect: "claude-terminal" },
-    LinkedAgent { name: "opencode", dialect: "opencode-terminal" },
-    LinkedAgent { name: "copilot", dialect: "copilot-terminal" },
-    LinkedAgent { name: "qwen", dialect: "qwen-terminal" },
-    LinkedAgent { name: "gemini", dialect: "gemini-terminal" },
+pub const TERMINAL_DIALECTS: &[TerminalDialect] = &[
+    TerminalDialect { name: "claude", dialect: "claude-terminal" },
+    TerminalDialect { name: "opencode", dialect: "opencode-terminal" },
+    TerminalDialect { name: "copilot", dialect: "copilot-terminal" },
+    TerminalDialect { name: "qwen", dialect: "qwen-terminal" },
+    TerminalDialect { name: "gemini", dialect: "gemini-terminal" },
 ];
 
 /// Returns whether the sessions of a dialect are in terminals of their own.
 pub fn in_terminal(dialect: &str) -> bool {
-    LINKED_AGENTS.iter().any(|agent| agent.dialect == dialect)
+    TERMINAL_DIALECTS.iter().any(|agent| agent.dialect == dialect)
 }
 
 /// The version of the messages. A helper and a gateway of different versions ignore what they do not know.

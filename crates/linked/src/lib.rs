@@ -4,7 +4,7 @@
 //!
 //! - [`TABLE`] has the dialects of their sessions, one for each agent, on the core in `terminals`. They are pure. (The terminals of
 //!   OpenCode are of [`plexus_dialects`]: each is a server like any other of OpenCode.)
-//! - `settings` has what `plexus link` writes into the settings of agents, so that they start their helpers ([`LINK_AGENTS`],
+//! - `settings` has what `plexus link` writes into the settings of agents, so that they start their helpers ([`LINKED_AGENTS`],
 //!   [`Linker`]). Its module `files` alone reads and writes.
 
 use plexus_dialects::MakeDialect;
@@ -19,8 +19,8 @@ mod settings;
 mod terminals;
 
 pub use settings::{
-    AgentVersion, FileChange, GateError, HookLine, LINK_AGENTS, LINK_VARIABLES, LinkAgent, LinkError, LinkPlan,
-    LinkState, Linker, SettingsError, Shell, UnknownVersion, VersionGate, link_agent, link_notices, shell_link,
+    AgentVersion, FileChange, GateError, HookLine, LINK_VARIABLES, LINKED_AGENTS, LinkError, LinkPlan, LinkState,
+    LinkedAgent, Linker, SettingsError, Shell, UnknownVersion, VersionGate, link_notices, linked_agent, shell_link,
     shell_links,
 };
 use terminals::dialect::LinkedTerminals;
@@ -41,12 +41,12 @@ pub fn find(name: &str) -> Option<MakeDialect> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use plexus_dialects::link::LINKED_AGENTS;
+    use plexus_dialects::link::TERMINAL_DIALECTS;
     use plexus_dialects::rig::spec;
 
     #[test]
     fn linked_agents_have_a_dialect_that_is_reached_by_link() {
-        for agent in LINKED_AGENTS {
+        for agent in TERMINAL_DIALECTS {
             let make = super::find(agent.dialect).or_else(|| plexus_dialects::find(agent.dialect)).unwrap();
             assert_eq!(make(&spec(agent.dialect)).reached_by(), ["link"]);
         }

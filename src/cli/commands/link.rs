@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use plexus_linked::{
-    FileChange, LINK_AGENTS, LinkAgent, LinkError, LinkPlan, Linker, Shell, UnknownVersion, link_agent, link_notices,
-    shell_link, shell_links,
+    FileChange, LINKED_AGENTS, LinkError, LinkPlan, LinkedAgent, Linker, Shell, UnknownVersion, link_notices,
+    linked_agent, shell_link, shell_links,
 };
 use plexus_protocol::api::linking::LinkFile;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ const PROGRESS_AFTER: Duration = Duration::from_secs(3);
 
 /// The agents that `link` knows, from the one table of them.
 fn linkable_agents() -> PossibleValuesParser {
-    PossibleValuesParser::new(plexus_linked::LINK_AGENTS.iter().map(|agent| agent.name))
+    PossibleValuesParser::new(plexus_linked::LINKED_AGENTS.iter().map(|agent| agent.name))
 }
 
 /// Show the sessions of agents' own terminals in Plexus, by entries in their settings; --remove undoes it
@@ -66,7 +66,7 @@ enum Outcome {
 
 /// An agent with its program and its result.
 struct Row {
-    agent: &'static LinkAgent,
+    agent: &'static LinkedAgent,
     path: Option<PathBuf>,
     version: Option<String>,
     outcome: Outcome,
@@ -74,7 +74,7 @@ struct Row {
 }
 
 /// The version that an agent prints. A person is told of a program that takes long.
-async fn version_with_progress(agent: &LinkAgent, path: &Path) -> Result<String, UnknownVersion> {
+async fn version_with_progress(agent: &LinkedAgent, path: &Path) -> Result<String, UnknownVersion> {
     let mut printed = std::pin::pin!(version_within(path, LINK_VERSION_TIMEOUT));
     if let Ok(printed) = tokio::time::timeout(PROGRESS_AFTER, &mut printed).await {
         return printed;
@@ -88,18 +88,18 @@ async fn version_with_progress(agent: &LinkAgent, path: &Path) -> Result<String,
 pub(crate) async fn run(args: LinkArgs) -> CommandResult {
     let home = Home::find()?;
     let linker = linker(&home)?;
-    let chosen: Vec<&'static LinkAgent> = args.agents.iter().filter_map(|name| link_agent(name)).collect();
+    let chosen: Vec<&'static LinkedAgent> = args.agents.iter().filter_map(|name| linked_agent(name)).collect();
     let mut rows = match (args.remove, chosen.is_empty()) {
         (true, true) => {
-            LINK_AGENTS.iter().chain(shell_links(None)).filter_map(|agent| removal(&linker, agent, false)).collect()
+            LINKED_AGENTS.iter().chain(shell_links(None)).filter_map(|agent| removal(&linker, agent, false)).collect()
         }
         (true, false) => removals(&linker, &chosen, args.term),
-        (false, true) => additions(&linker, LINK_AGENTS.iter().filter(|agent| which(agent.program).is_some())).await,
+        (false, true) => additions(&linker, LINKED_AGENTS.iter().filter(|agent| which(agent.program).is_some())).await,
         (false, false) if args.term => additions(&linker, in_this_shell(&chosen)?.into_iter()).await,
         (false, false) => additions(&linker, chosen.into_iter()).await,
     };
     if rows.is_empty() {
-        let names: Vec<&str> = LINK_AGENTS.iter().map(|agent| agent.program).collect();
+        let names: Vec<&str> = LINKED_AGENTS.iter().map(|agent| agent.program).collect();
         let reason = match args.remove {
             true => "no agent is linked".to_owned(),
             false => format!("none of these programs is on PATH: {}; install one of them", names.join(", ")),
@@ -162,7 +162,7 @@ fn report(rows: &[Row], applied: &[&str], args: &LinkArgs, linker: &Linker) -> C
 }
 
 /// The rows of unlinking these agents: of all entries, or only of those that start them in a shared terminal.
-fn removals(linker: &Linker, agents: &[&'static LinkAgent], only_term: bool) -> Vec<Row> {
+fn removals(linker: &Linker, agents: &[&'static LinkedAgent], only_term: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for agent in agents {
         if !only_term {
@@ -178,7 +178,7 @@ fn removals(linker: &Linker, agents: &[&'static LinkAgent], only_term: bool) -> 
 }
 
 /// The links that make these agents start in a shared terminal from the person's shell.
-fn in_this_shell(agents: &[&'static LinkAgent]) -> anyhow::Result<Vec<&'static LinkAgent>> {
+fn in_this_shell(agents: &[&'static LinkedAgent]) -> anyhow::Result<Vec<&'static LinkedAgent>> {
     let program = std::env::var("SHELL").unwrap_or_default();
     let shell = Shell::of(&program).ok_or_else(|| {
         let shell_name = if program.is_empty() { "SHELL is not set".to_owned() } else { format!("SHELL is {program}") };
@@ -190,7 +190,7 @@ fn in_this_shell(agents: &[&'static LinkAgent]) -> anyhow::Result<Vec<&'static L
     Ok(agents.iter().filter_map(|agent| shell_link(agent.name, shell)).collect())
 }
 
-async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAgent>) -> Vec<Row> {
+async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkedAgent>) -> Vec<Row> {
     let folder = std::env::current_dir().unwrap_or_default();
     let folder = &folder;
     let rows = agents.map(|agent| async move {
@@ -217,7 +217,7 @@ async fn additions(linker: &Linker, agents: impl Iterator<Item = &'static LinkAg
 }
 
 /// The row of unlinking an agent; `None` for one that is not linked and was not named.
-fn removal(linker: &Linker, agent: &'static LinkAgent, chosen: bool) -> Option<Row> {
+fn removal(linker: &Linker, agent: &'static LinkedAgent, chosen: bool) -> Option<Row> {
     let outcome = match (agent.without, linker.plan_removal(agent)) {
         (Some(note), _) => Outcome::NotNeeded(note),
         (None, Ok(plan)) if plan.is_empty() => Outcome::Already("not linked"),

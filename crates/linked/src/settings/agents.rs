@@ -11,7 +11,7 @@ use crate::settings::version::{AgentVersion, VersionGate};
 
 /// An agent whose own terminal can appear in Plexus.
 #[derive(Debug)]
-pub struct LinkAgent {
+pub struct LinkedAgent {
     /// The name on the command line.
     pub name: &'static str,
     /// The words after `plexus link` that link it.
@@ -78,8 +78,8 @@ impl TargetPlace {
 }
 
 /// Every agent, in the order in which they are shown.
-pub const LINK_AGENTS: &[LinkAgent] = &[
-    LinkAgent {
+pub const LINKED_AGENTS: &[LinkedAgent] = &[
+    LinkedAgent {
         name: "claude",
         words: "claude",
         title: "Claude Code",
@@ -94,7 +94,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
         without: None,
         targets: &[Target { place: CLAUDE_PLACE, kind: TargetKind::Hooks(CLAUDE) }],
     },
-    LinkAgent {
+    LinkedAgent {
         name: "gemini",
         words: "gemini",
         title: "Gemini CLI",
@@ -109,7 +109,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
         without: None,
         targets: &[Target { place: GEMINI_PLACE, kind: TargetKind::Hooks(GEMINI) }],
     },
-    LinkAgent {
+    LinkedAgent {
         name: "opencode",
         words: "opencode",
         title: "OpenCode",
@@ -133,7 +133,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
             }),
         }],
     },
-    LinkAgent {
+    LinkedAgent {
         name: "copilot",
         words: "copilot",
         title: "GitHub Copilot CLI",
@@ -160,7 +160,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
             },
         ],
     },
-    LinkAgent {
+    LinkedAgent {
         name: "codex",
         words: "codex",
         title: "Codex",
@@ -170,7 +170,7 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
         without: Some("nothing is edited: a running gateway finds the socket of `codex` by itself"),
         targets: &[],
     },
-    LinkAgent {
+    LinkedAgent {
         name: "qwen",
         words: "qwen",
         title: "Qwen Code",
@@ -183,8 +183,8 @@ pub const LINK_AGENTS: &[LinkAgent] = &[
 ];
 
 /// The agent with this name.
-pub fn link_agent(name: &str) -> Option<&'static LinkAgent> {
-    LINK_AGENTS.iter().find(|agent| agent.name == name)
+pub fn linked_agent(name: &str) -> Option<&'static LinkedAgent> {
+    LINKED_AGENTS.iter().find(|agent| agent.name == name)
 }
 
 const CLAUDE_PLACE: TargetPlace =

@@ -1,6 +1,6 @@
 //! One table of settings files, and what linking does to each for the three agents whose settings are edited.
 
-use crate::settings::agents::link_agent;
+use crate::settings::agents::linked_agent;
 use crate::settings::document::{Document, SettingsError, Syntax};
 use crate::settings::hooks::own_command;
 use crate::settings::target::{TargetError, TargetKind};
@@ -170,7 +170,7 @@ pub(crate) const CASES: &[Case] = &[
 
 fn kind(agent: &str) -> TargetKind {
     // Of copilot, the settings: its other file is ours as a whole.
-    link_agent(agent).unwrap().targets.last().unwrap().kind
+    linked_agent(agent).unwrap().targets.last().unwrap().kind
 }
 
 fn syntax(kind: &TargetKind) -> Syntax {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::settings::agents::{LinkAgent, Target, TargetFolder};
+use crate::settings::agents::{LinkedAgent, Target, TargetFolder};
 use crate::settings::error::LinkError;
 use crate::settings::files::{self, Content, Place, RecordFolder};
 use crate::settings::record::{FileRecord, LinkRecord, checksum};
@@ -63,7 +63,7 @@ pub struct FileChange {
 #[derive(Debug)]
 pub struct LinkPlan {
     /// The agent.
-    pub agent: &'static LinkAgent,
+    pub agent: &'static LinkedAgent,
     /// `true` if it takes out what linking wrote.
     pub removal: bool,
     /// The files that change. Empty if all is as it should be.
@@ -148,7 +148,7 @@ impl Linker {
     ///
     /// # Errors
     /// [`LinkError::NotAbsolute`].
-    pub fn paths(&self, agent: &LinkAgent) -> Result<Vec<PathBuf>, LinkError> {
+    pub fn paths(&self, agent: &LinkedAgent) -> Result<Vec<PathBuf>, LinkError> {
         agent.targets.iter().map(|target| Ok(self.folder(target)?.folder.join(target.place.file))).collect()
     }
 
@@ -156,7 +156,7 @@ impl Linker {
     ///
     /// # Errors
     /// Its files cannot be read or are not understood.
-    pub fn state(&self, agent: &LinkAgent) -> Result<LinkState, LinkError> {
+    pub fn state(&self, agent: &LinkedAgent) -> Result<LinkState, LinkError> {
         if let Some(without) = agent.without {
             return Ok(LinkState::NotNeeded(without));
         }
@@ -201,7 +201,7 @@ impl Linker {
     ///
     /// # Errors
     /// [`LinkError`]: nothing can be changed.
-    pub fn plan_link(&self, agent: &'static LinkAgent) -> Result<LinkPlan, LinkError> {
+    pub fn plan_link(&self, agent: &'static LinkedAgent) -> Result<LinkPlan, LinkError> {
         let record = LinkRecord::load(&self.records, agent.name)?;
         let mut changes = Vec::new();
         let mut kept = Vec::new();
@@ -226,14 +226,14 @@ impl Linker {
         Ok(LinkPlan { agent, removal: false, changes, record, previous, recorded })
     }
 
-    fn with_backups(&self, agent: &LinkAgent, record: LinkRecord) -> StoredRecord {
+    fn with_backups(&self, agent: &LinkedAgent, record: LinkRecord) -> StoredRecord {
         let backups = (0..record.files.len()).map(|at| record.backup(&self.records, agent.name, at)).collect();
         (record, backups)
     }
 
     fn addition(
         &self,
-        agent: &LinkAgent,
+        agent: &LinkedAgent,
         target: &Target,
         looked: Looked,
         record: Option<&LinkRecord>,
@@ -269,7 +269,7 @@ impl Linker {
     ///
     /// # Errors
     /// [`LinkError`]: nothing can be changed.
-    pub fn plan_removal(&self, agent: &'static LinkAgent) -> Result<LinkPlan, LinkError> {
+    pub fn plan_removal(&self, agent: &'static LinkedAgent) -> Result<LinkPlan, LinkError> {
         // Entries are known without their record, so a damaged one is no obstacle.
         let loaded = LinkRecord::load(&self.records, agent.name);
         let recorded = !matches!(loaded, Ok(None));
@@ -296,7 +296,7 @@ impl Linker {
 
     fn subtraction(
         &self,
-        agent: &LinkAgent,
+        agent: &LinkedAgent,
         number: usize,
         target: &Target,
         looked: Looked,

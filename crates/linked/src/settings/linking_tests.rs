@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::settings::cases_tests::{CASES, EDITED};
-use crate::settings::{LINK_AGENTS, LinkAgent, LinkError, LinkState, Linker, link_agent};
+use crate::settings::{LINKED_AGENTS, LinkError, LinkState, LinkedAgent, Linker, linked_agent};
 
 /// A home folder, and a state folder beside it.
 struct Person {
@@ -75,8 +75,8 @@ impl Person {
     }
 }
 
-fn agent(name: &str) -> &'static LinkAgent {
-    link_agent(name).unwrap()
+fn agent(name: &str) -> &'static LinkedAgent {
+    linked_agent(name).unwrap()
 }
 
 fn link(linker: &Linker, name: &str) -> Result<(), LinkError> {
@@ -133,7 +133,7 @@ fn settings_files_are_the_same_after_link_and_removal() {
 
 #[test]
 fn agents_without_settings_get_them_and_lose_them_again() {
-    for agent in LINK_AGENTS.iter().filter(|agent| agent.without.is_none()) {
+    for agent in LINKED_AGENTS.iter().filter(|agent| agent.without.is_none()) {
         let person = Person::new();
         let linker = person.linker();
         link(&linker, agent.name).unwrap();
@@ -145,7 +145,7 @@ fn agents_without_settings_get_them_and_lose_them_again() {
         unlink(&linker, agent.name).unwrap();
         assert_eq!(person.files(), [], "{}: folders too", agent.name);
     }
-    for agent in LINK_AGENTS.iter().filter(|agent| agent.without.is_some()) {
+    for agent in LINKED_AGENTS.iter().filter(|agent| agent.without.is_some()) {
         let linker = Person::new().linker();
         assert!(matches!(linker.state(agent).unwrap(), LinkState::NotNeeded(_)));
         assert!(linker.plan_link(agent).unwrap().is_empty());

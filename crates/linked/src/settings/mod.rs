@@ -1,7 +1,7 @@
 //! `plexus link`: what makes an agent's own terminal appear in Plexus.
 //!
 //! An agent is *linked* by entries in its settings, or by a file beside them, that start `plexus hook`. This module knows where each
-//! agent keeps them ([`LINK_AGENTS`]), puts ours in and takes them out again. What is not ours stays as it is, byte for byte:
+//! agent keeps them ([`LINKED_AGENTS`]), puts ours in and takes them out again. What is not ours stays as it is, byte for byte:
 //! comments, order, indentation, line ends. [`Linker`] looks, plans ([`LinkPlan`], with the exact difference) and does what was
 //! planned; the module `files` alone reads and writes.
 
@@ -27,7 +27,7 @@ mod linking_tests;
 #[cfg(test)]
 mod property_tests;
 
-pub use agents::{LINK_AGENTS, LinkAgent, link_agent};
+pub use agents::{LINKED_AGENTS, LinkedAgent, linked_agent};
 pub use document::SettingsError;
 pub use error::LinkError;
 pub use hooks::HookLine;

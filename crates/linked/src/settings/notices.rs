@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use crate::settings::agents::{GEMINI_NAME, LinkAgent, Target};
+use crate::settings::agents::{GEMINI_NAME, LinkedAgent, Target};
 use crate::settings::files::glance;
 use crate::settings::linking::Linker;
 use crate::settings::target::TargetKind;
@@ -26,7 +26,7 @@ enum Owner {
 
 /// Returns notices on other settings that keep a linked agent from being seen, or acts beside it: the person's own settings, those of the
 /// project in `folder`, and those of the machine.
-pub fn link_notices(linker: &Linker, agent: &LinkAgent, folder: &Path) -> Vec<String> {
+pub fn link_notices(linker: &Linker, agent: &LinkedAgent, folder: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for target in agent.targets {
         let TargetKind::Hooks(hooks) = &target.kind else { continue };
@@ -47,7 +47,7 @@ pub fn link_notices(linker: &Linker, agent: &LinkAgent, folder: &Path) -> Vec<St
     all
 }
 
-fn files(linker: &Linker, agent: &LinkAgent, target: &Target, folder: &Path) -> Vec<(Owner, PathBuf)> {
+fn files(linker: &Linker, agent: &LinkedAgent, target: &Target, folder: &Path) -> Vec<(Owner, PathBuf)> {
     let mut all = Vec::new();
     if let Ok(own) = linker.folder(target) {
         all.push((Owner::User, own.folder.join(target.place.file)));
@@ -112,7 +112,7 @@ fn beside(root: &Object, events: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::agents::link_agent;
+    use crate::settings::agents::linked_agent;
 
     #[test]
     fn settings_that_shadow_ours_are_noticed() {
@@ -123,7 +123,7 @@ mod tests {
         }
         let linker = Linker::new(&at("home"), &at("state"), Path::new("/opt/plexus"), |_| None).unwrap();
         let notices = |agent: &str, folder: &str| {
-            let all = link_notices(&linker, link_agent(agent).unwrap(), &at(folder));
+            let all = link_notices(&linker, linked_agent(agent).unwrap(), &at(folder));
             let all: Vec<String> = all.into_iter().filter(|one| one.contains(dir.path().to_str().unwrap())).collect();
             all
         };

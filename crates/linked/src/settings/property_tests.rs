@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::settings::agents::link_agent;
+use crate::settings::agents::linked_agent;
 use crate::settings::cases_tests::{EDITED, is_within};
 use crate::settings::document::{Document, Syntax};
 use crate::settings::target::TargetKind;
@@ -127,7 +127,7 @@ impl Writer<'_> {
 }
 
 fn parts(agent: &str) -> (TargetKind, Syntax) {
-    let kind = link_agent(agent).unwrap().targets.last().unwrap().kind;
+    let kind = linked_agent(agent).unwrap().targets.last().unwrap().kind;
     match &kind {
         TargetKind::Hooks(hooks) => (kind, hooks.syntax),
         TargetKind::Switch(switch) => (kind, switch.syntax),

@@ -126,7 +126,7 @@ impl ShellFunction {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::settings::agents::LINK_AGENTS;
+    use crate::settings::agents::LINKED_AGENTS;
     use crate::settings::shell_links::{shell_link, shell_links};
     use crate::settings::target::TargetKind;
     use proptest::prelude::*;
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn agents_start_in_a_shared_terminal_from_every_shell() {
-        for agent in LINK_AGENTS {
+        for agent in LINKED_AGENTS {
             for shell in Shell::ALL {
                 let link = shell_link(agent.name, shell).unwrap();
                 assert_eq!((link.program, link.words), (agent.program, format!("--term {}", agent.name).as_str()));
             }
         }
-        assert_eq!(shell_links(None).count(), LINK_AGENTS.len() * Shell::ALL.len());
+        assert_eq!(shell_links(None).count(), LINKED_AGENTS.len() * Shell::ALL.len());
         assert_eq!(Shell::of("/usr/bin/zsh"), Some(Shell::Zsh));
         assert_eq!(Shell::of("/bin/dash"), None);
     }

@@ -1,6 +1,6 @@
 //! The functions of agents in the startup files of shells.
 
-use crate::settings::agents::{LinkAgent, Target, TargetPlace};
+use crate::settings::agents::{LinkedAgent, Target, TargetPlace};
 use crate::settings::shell::{Shell, ShellFunction};
 use crate::settings::target::TargetKind;
 
@@ -26,7 +26,7 @@ macro_rules! shell_links {
         )*]
     };
     (one $name:literal, $title:literal, $command:expr, $shell:ident, $word:literal) => {
-        LinkAgent {
+        LinkedAgent {
             name: concat!($name, "-", $word),
             words: concat!("--term ", $name),
             title: concat!($title, " in a shared terminal, from ", $word),
@@ -43,7 +43,7 @@ macro_rules! shell_links {
 }
 
 /// Every agent in every shell.
-const SHELL_LINKS: &[LinkAgent] = shell_links! {
+const SHELL_LINKS: &[LinkedAgent] = shell_links! {
     "claude", "Claude Code", &["claude"];
     "gemini", "Gemini CLI", &["gemini"];
     "opencode", "OpenCode", &["opencode"];
@@ -52,13 +52,13 @@ const SHELL_LINKS: &[LinkAgent] = shell_links! {
     "qwen", "Qwen Code", &["plexus", "wrap", "qwen"];
 };
 
-/// Returns the link that starts an agent in a shared terminal, by its name in [`LINK_AGENTS`](crate::settings::LINK_AGENTS) and the shell
+/// Returns the link that starts an agent in a shared terminal, by its name in [`LINKED_AGENTS`](crate::settings::LINKED_AGENTS) and the shell
 /// that it is typed in.
-pub fn shell_link(agent: &str, shell: Shell) -> Option<&'static LinkAgent> {
+pub fn shell_link(agent: &str, shell: Shell) -> Option<&'static LinkedAgent> {
     SHELL_LINKS.iter().find(|link| link.program == agent && link.name.ends_with(shell.name()))
 }
 
 /// The same in every shell; of every agent, if none is named.
-pub fn shell_links(agent: Option<&str>) -> impl Iterator<Item = &'static LinkAgent> {
+pub fn shell_links(agent: Option<&str>) -> impl Iterator<Item = &'static LinkedAgent> {
     SHELL_LINKS.iter().filter(move |link| agent.is_none_or(|agent| link.program == agent))
 }

@@ -112,12 +112,12 @@ impl TargetKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::agents::LINK_AGENTS;
+    use crate::settings::agents::LINKED_AGENTS;
 
     #[test]
     fn files_of_ours_begin_with_the_marker() {
         let mut count = 0;
-        for target in LINK_AGENTS.iter().flat_map(|agent| agent.targets) {
+        for target in LINKED_AGENTS.iter().flat_map(|agent| agent.targets) {
             if let TargetKind::File(file) = &target.kind {
                 assert!(
                     file.content.starts_with(MARKER),
