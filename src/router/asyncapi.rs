@@ -4,14 +4,18 @@
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::fanout::{Lag, Live};
-use super::frames::{ASKS, Notification, RunContextParams, RunStatusParams, SessionUpdated};
+use super::frames::{ASKS, Notification};
 use super::guard::{WS_BEARER, WS_PATH, WS_PROTOCOL};
-use super::jsonrpc::RpcError;
 use super::rpc;
 use super::rpc::examples::{AT, REQUEST, RUN, SESSION, envelope, request, runtime, session, you};
 use super::schemas::{self, Shape};
-use super::wire::Envelope;
+use plexus_protocol::api::history::EventEnvelope;
+use plexus_protocol::api::problem::RpcFailure;
+use plexus_protocol::api::rpc::OfSession;
+use plexus_protocol::api::stream::{
+    Lag, Live, NotTaken, PresenceChanged, RunContextParams, RunStatusParams, RuntimeRemoved, RuntimeUpdated,
+    SessionDeleted, SessionUpdated, StreamHello, StreamSnapshots,
+};
 use plexus_protocol::{Answer, Request, Resolution};
 
 /// A notification of the gateway.
@@ -30,24 +34,24 @@ fn note<N: Notification + ToSchema>(about: &'static str, params: Value) -> Note 
 fn notes() -> Vec<Note> {
     let place = json!({ "session_id": SESSION, "head": "k3f9:1050" });
     vec![
-        note::<Envelope<'_>>("An event", envelope()),
-        note::<RunStatusParams<'_>>("Follows `run_started`, `run_status` and `run_ended`", json!({ "session_id": SESSION, "run_id": RUN, "status": "running" })),
-        note::<RunContextParams<'_>>("Follows `usage_update`", json!({ "session_id": SESSION, "run_id": RUN, "context_left_percent": 80.0 })),
+        note::<EventEnvelope>("An event", envelope()),
+        note::<RunStatusParams>("Follows `run_started`, `run_status` and `run_ended`", json!({ "session_id": SESSION, "run_id": RUN, "status": "running" })),
+        note::<RunContextParams>("Follows `usage_update`", json!({ "session_id": SESSION, "run_id": RUN, "context_left_percent": 80.0 })),
         note::<Resolution<'_>>("A request was closed; sent to all clients, also to those whose answer came too late",
             json!({ "session_id": SESSION, "request_id": REQUEST, "state": "answered", "option_id": "allow_once", "ok": true, "resolved_by": { "device_id": "d_local", "name": "this machine" }, "at": AT })),
-        note::<rpc::PresenceChanged<'_>>("Who is looking at a session that you follow, including you",
+        note::<PresenceChanged>("Who is looking at a session that you follow, including you",
             json!({ "session_id": SESSION, "lookers": [{ "device_id": "d_local", "name": "this machine" }] })),
-        note::<SessionUpdated<'_>>("The state of a session changed", json!({ "session": session() })),
-        note::<rpc::RuntimeUpdated<'_>>("The state of a runtime changed", json!({ "runtime": runtime() })),
-        note::<rpc::SessionDeleted<'_>>("A session was deleted with all its data", json!({ "session_id": SESSION })),
-        note::<rpc::RuntimeRemoved<'_>>("A runtime was stopped permanently", json!({ "runtime_id": "demo" })),
-        note::<rpc::Hello<'_>>("The first message after every attach",
+        note::<SessionUpdated>("The state of a session changed", json!({ "session": session() })),
+        note::<RuntimeUpdated>("The state of a runtime changed", json!({ "runtime": runtime() })),
+        note::<SessionDeleted>("A session was deleted with all its data", json!({ "session_id": SESSION })),
+        note::<RuntimeRemoved>("A runtime was stopped permanently", json!({ "runtime_id": "demo" })),
+        note::<StreamHello>("The first message after every attach",
             json!({ "session_id": SESSION, "resume": "ok", "epoch": "k3f9", "oldest": "k3f9:0", "head": "k3f9:1050", "sessions": [session()], "runs": [], "requests": [request()], "you": you() })),
-        note::<rpc::Snapshots<'_>>("Sent instead of events that can no longer be replayed, unless `resume` is `ok`",
+        note::<StreamSnapshots>("Sent instead of events that can no longer be replayed, unless `resume` is `ok`",
             json!({ "session_id": SESSION, "cursor": "k3f9:1050", "snapshots": [] })),
-        note::<Live<'_>>("All events up to here were sent", place.clone()),
-        note::<Lag<'_>>("You fell behind and have caught up; nothing was lost", json!({ "session_id": SESSION, "head": "k3f9:1050", "behind": 12000 })),
-        note::<rpc::NotTaken<'_>>("Your response to a `ui.*.request` was not accepted",
+        note::<Live>("All events up to here were sent", place.clone()),
+        note::<Lag>("You fell behind and have caught up; nothing was lost", json!({ "session_id": SESSION, "head": "k3f9:1050", "behind": 12000 })),
+        note::<NotTaken>("Your response to a `ui.*.request` was not accepted",
             json!({ "request_id": REQUEST, "error": { "code": -32602, "message": "not offered", "data": { "code": "option_not_offered" } } })),
     ]
 }
@@ -58,7 +62,7 @@ const fn of<T: ToSchema>() -> Shape {
 
 /// Parameters with a session and any members that the runtime takes.
 fn passed() -> Value {
-    json!({ "allOf": [of::<rpc::OfSession>().reference()], "additionalProperties": true })
+    json!({ "allOf": [of::<OfSession>().reference()], "additionalProperties": true })
 }
 
 /// The schema of a JSON-RPC message with these members besides `jsonrpc`.
@@ -134,7 +138,7 @@ pub fn description(version: &str) -> Value {
             }),
         );
     }
-    let failed = json!({ "id": { "type": ["string", "number", "null"] }, "error": of::<RpcError>().reference() });
+    let failed = json!({ "id": { "type": ["string", "number", "null"] }, "error": of::<RpcFailure>().reference() });
     let example = json!({ "id": 1, "error": { "code": -32004, "message": "there is no such session", "data": { "code": "session_not_found" } } });
     messages.insert("error".into(), message("Why it was not done", failed, &["id", "error"], example));
     let other =
@@ -203,7 +207,7 @@ fn all_schemas() -> Map<String, Value> {
     let taken: Vec<Shape> = methods.iter().map(|method| method.request).chain([of::<Answer>()]).collect();
     let notes = notes();
     let given = methods.iter().map(|method| method.response).chain(notes.iter().map(|note| note.shape));
-    let given: Vec<Shape> = given.chain([of::<Request>(), of::<RpcError>()]).collect();
+    let given: Vec<Shape> = given.chain([of::<Request>(), of::<RpcFailure>()]).collect();
     schemas::schemas(&taken, &given)
 }
 

@@ -14,17 +14,17 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use serde::Serialize;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use utoipa::ToSchema;
 
 use self::tail::{Batch, ENVELOPE, Fresh, Tail, spanned};
-use super::frames::{DoingAt, Encoder, Framing, Notification, Projection, SessionView};
+use super::frames::{DoingAt, Encoder, Framing, Notification, SessionView};
 use super::own_frames::OwnFrames;
 use plexus_ledger::{Account, Charge};
 use plexus_metrics::{Subscribed, Subscriber, metrics};
+use plexus_protocol::api::rpc::Projection;
+use plexus_protocol::api::stream::{Lag, Live};
 use plexus_protocol::{Cursor, Position, SessionId};
 use plexus_sessions::{Directory, EventWatch, Filter, Log};
 use plexus_store::{ReadLimit, StoreError};
@@ -371,47 +371,23 @@ struct SubscriberState {
     _counted: Subscribed,
 }
 
-/// Everything up to here was told; what follows is new.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Live<'a> {
-    /// The followed name: a session, or `*`.
-    #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
-    session_id: &'a str,
-    head: Cursor,
-}
-
-impl Notification for Live<'_> {
+impl Notification for Live {
     const METHOD: &'static str = "gateway.live";
 }
 
-impl Notification for Lag<'_> {
+impl Notification for Lag {
     const METHOD: &'static str = "gateway.lag";
 }
 
-/// The client fell behind, and caught up: nothing was lost.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Lag<'a> {
-    /// The followed name: a session, or `*`.
-    #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
-    session_id: &'a str,
-    head: Cursor,
-    /// By how many places of the log.
-    behind: u64,
+/// Appends it; `with_id`: the cursor is the event's id as well.
+pub(super) fn put_live(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, with_id: bool) {
+    let id = with_id.then(|| head.clone());
+    framing.notify(out, id.as_ref(), "live", &Live { session_id: name.to_owned(), head });
 }
 
-impl Live<'_> {
-    /// Appends it; `with_id`: the cursor is the event's id as well.
-    pub(super) fn put(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, with_id: bool) {
-        let id = with_id.then(|| head.clone());
-        framing.notify(out, id.as_ref(), "live", &Live { session_id: name, head });
-    }
-}
-
-impl Lag<'_> {
-    /// Appends it.
-    pub(super) fn put(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, behind: u64) {
-        framing.notify(out, None, "lag", &Lag { session_id: name, head, behind });
-    }
+/// Appends it.
+pub(super) fn put_lag(out: &mut Vec<u8>, framing: Framing, name: &str, head: Cursor, behind: u64) {
+    framing.notify(out, None, "lag", &Lag { session_id: name.to_owned(), head, behind });
 }
 
 /// A subscription to add.
@@ -739,7 +715,7 @@ impl Conn {
             sub.cold = false;
             if let Some(behind) = sub.fell.take() {
                 metrics().lagging.dec();
-                Lag::put(out, self.framing, &sub.name, self.log.cursor(tail.end), behind);
+                put_lag(out, self.framing, &sub.name, self.log.cursor(tail.end), behind);
             }
             loop {
                 let upto = sub.live_at.unwrap_or(Position(u64::MAX)).min(tail.end);
@@ -761,7 +737,7 @@ impl Conn {
     fn say_live(&self, sub: &mut SubscriberState, out: &mut Vec<u8>) {
         let Some(head) = sub.live_at.filter(|&at| sub.position >= at) else { return };
         sub.live_at = None;
-        Live::put(out, self.framing, &sub.name, self.log.cursor(head), sub.live_id);
+        put_live(out, self.framing, &sub.name, self.log.cursor(head), sub.live_id);
     }
 
     /// Reads one page of the log for a cold subscription; the next [`flush`](Self::flush) writes it. Waits for room in the

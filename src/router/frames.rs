@@ -9,26 +9,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
-use super::wire::{self, Envelope};
-use plexus_protocol::{
-    Cursor, Epoch, Event, Kind, Position, RequestType, Resolution, Risk, RunId, RunStatus, SessionId, SessionInfo,
-};
-
-/// The parts of an event that a subscriber gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Projection {
-    /// The canonical body.
-    #[default]
-    Canonical,
-    /// The canonical body, and in `native` the runtime's own message.
-    Native,
-}
+use super::wire;
+use plexus_protocol::api::history::EventEnvelope;
+pub use plexus_protocol::api::rpc::Projection;
+use plexus_protocol::api::stream::{RunContextParams, RunStatusParams, SessionUpdated};
+use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RequestType, Resolution, Risk, SessionId, SessionInfo};
 
 /// The framing of events for a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +59,7 @@ impl Encoder {
         for (event, update) in events.iter().zip(updates) {
             self.event(out, &mut scratch, event);
             if update && let Some(session) = (self.view)(&event.origin.session_id) {
-                ws_notify(out, &SessionUpdated { session: &session });
+                ws_notify(out, &SessionUpdated { session });
             }
             each(event.position, out.len());
         }
@@ -136,23 +124,20 @@ impl Encoder {
             Kind::RequestResolved => ws_text(out, &splice(Resolution::METHOD, &event.body)),
             Kind::RunStarted | Kind::RunStatus | Kind::RunEnded => {
                 let run = RunBody::of(event);
+                let status = if event.kind == Kind::RunEnded { "completed" } else { "running" };
                 let params = RunStatusParams {
-                    session_id: event.origin.session_id.as_str(),
-                    run_id: event.run_id.as_str(),
-                    status: run.status.as_deref().unwrap_or(if event.kind == Kind::RunEnded {
-                        "completed"
-                    } else {
-                        "running"
-                    }),
-                    message: run.message.as_deref(),
+                    session_id: event.origin.session_id.clone(),
+                    run_id: event.run_id.clone(),
+                    status: run.status.map_or_else(|| status.to_owned(), Cow::into_owned),
+                    message: run.message.map(Cow::into_owned),
                 };
                 ws_notify(out, &params);
             }
             Kind::UsageUpdate => {
                 if let Ok(Usage { context_left_percent: Some(percent) }) = serde_json::from_slice(&event.body) {
                     let params = RunContextParams {
-                        session_id: event.origin.session_id.as_str(),
-                        run_id: event.run_id.as_str(),
+                        session_id: event.origin.session_id.clone(),
+                        run_id: event.run_id.clone(),
                         context_left_percent: percent,
                     };
                     ws_notify(out, &params);
@@ -211,7 +196,7 @@ impl Encoder {
     }
 }
 
-impl Notification for Envelope<'_> {
+impl Notification for EventEnvelope {
     const METHOD: &'static str = "agent.event";
 }
 
@@ -219,15 +204,15 @@ impl Notification for Resolution<'_> {
     const METHOD: &'static str = "ui.request.resolved";
 }
 
-impl Notification for SessionUpdated<'_> {
+impl Notification for SessionUpdated {
     const METHOD: &'static str = "session.updated";
 }
 
-impl Notification for RunStatusParams<'_> {
+impl Notification for RunStatusParams {
     const METHOD: &'static str = "run.status";
 }
 
-impl Notification for RunContextParams<'_> {
+impl Notification for RunContextParams {
     const METHOD: &'static str = "run.context";
 }
 
@@ -236,38 +221,6 @@ pub(super) const ASKS: [&str; 3] = [CONFIRM, PROMPT, PICK];
 const CONFIRM: &str = "ui.confirm.request";
 const PROMPT: &str = "ui.prompt.request";
 const PICK: &str = "ui.pick.request";
-
-/// A session changed.
-#[derive(Serialize, ToSchema)]
-#[schema(as = SessionNote)]
-pub(super) struct SessionUpdated<'a> {
-    session: &'a SessionInfo,
-}
-
-/// The state of a run, in the UI protocol.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunStatusNote)]
-pub(super) struct RunStatusParams<'a> {
-    #[schema(value_type = SessionId)]
-    session_id: &'a str,
-    #[schema(value_type = RunId)]
-    run_id: &'a str,
-    #[schema(value_type = RunStatus)]
-    status: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
-}
-
-/// The part of the model's context that is left.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunContext)]
-pub(super) struct RunContextParams<'a> {
-    #[schema(value_type = SessionId)]
-    session_id: &'a str,
-    #[schema(value_type = RunId)]
-    run_id: &'a str,
-    context_left_percent: f64,
-}
 
 #[derive(Deserialize)]
 struct Usage {
@@ -484,7 +437,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use plexus_protocol::{Origin, RuntimeId, SessionState, Timestamp};
+    use plexus_protocol::{Origin, RunId, RuntimeId, SessionState, Timestamp};
 
     fn encoder(projection: Projection, framing: Framing) -> Encoder {
         let view: SessionView = Arc::new(|id| {

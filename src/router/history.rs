@@ -11,16 +11,15 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::guard::Counted;
 use super::stop::stopping;
 use super::{Core, Problem, wire};
 use plexus_auth::Caller;
 use plexus_ledger::{Account, Charge, Charged};
-use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::history::{PageEnd, ResumeVerdict};
 use plexus_protocol::{Cursor, Position};
-use plexus_sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, Snapshot, StartAfter};
+use plexus_sessions::{Filter, HistoryPage, Log, LogPlace, PageItem, PageLimit, StartAfter};
 
 /// About the most bytes of events on one page after a cursor.
 const PAGE_BYTES: usize = 8 << 20;
@@ -74,47 +73,16 @@ fn cursor(text: &str) -> Result<(Cursor, u32), Problem> {
     Ok((cursor.parse().map_err(Problem::bad_cursor)?, part))
 }
 
-/// A page of events. With a `resume` other than `ok`, a snapshot replaces the lost events; continue from `next`.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Page<'a> {
-    events: Vec<wire::Envelope<'a>>,
-    #[serde(flatten)]
-    end: PageEnd,
-}
-
-/// The members after the events of a page.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PageEnd {
-    /// The `before` of the page before this one; absent at the beginning.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = r"^[A-Za-z0-9]{1,32}:[0-9]{1,19}(\+[0-9]{1,9})?$")]
-    pub(super) previous: Option<String>,
-    /// The `after` of the next page.
-    #[schema(pattern = r"^[A-Za-z0-9]{1,32}:[0-9]{1,19}(\+[0-9]{1,9})?$")]
-    pub(super) next: String,
-    pub(super) head: Cursor,
-    pub(super) resume: ResumeVerdict,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) snapshot: Option<Snapshot>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) snapshots: Option<Vec<Snapshot>>,
-    /// The number of sessions without a snapshot here, because there are too many.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) omitted: Option<usize>,
-}
-
-impl PageEnd {
-    /// The end of a page without lost events.
-    pub(super) fn new(log: &Log, to: LogPlace) -> Self {
-        Self {
-            previous: None,
-            next: after_text(log, to),
-            head: log.cursor(log.head()),
-            resume: ResumeVerdict::Ok,
-            snapshot: None,
-            snapshots: None,
-            omitted: None,
-        }
+/// The end of a page without lost events.
+pub(super) fn page_end(log: &Log, to: LogPlace) -> PageEnd {
+    PageEnd {
+        previous: None,
+        next: after_text(log, to),
+        head: log.cursor(log.head()),
+        resume: ResumeVerdict::Ok,
+        snapshot: None,
+        snapshots: None,
+        omitted: None,
     }
 }
 
@@ -186,7 +154,7 @@ fn close(text: &mut Vec<u8>, end: &impl Serialize) -> Result<(), Problem> {
 /// The end of a page that was read backwards.
 pub(super) fn back_end(log: &Log, page: &HistoryPage) -> PageEnd {
     let previous = page.more.then(|| before_text(log, page.from));
-    PageEnd { previous, ..PageEnd::new(log, page.to) }
+    PageEnd { previous, ..page_end(log, page.to) }
 }
 
 /// Returns whether a page of `bytes`, read with room for `asked` bytes, may be kept. If not, the caller drops it and reads it again with
@@ -260,7 +228,7 @@ impl Writing {
         }
         let done = !page.more || page.items.len() >= self.items || text.len() - from >= self.bytes;
         if done {
-            close(text, &PageEnd::new(log, page.to))?;
+            close(text, &page_end(log, page.to))?;
         }
         Ok(done)
     }

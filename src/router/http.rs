@@ -10,7 +10,7 @@ use http::header::ACCEPT;
 use super::described as docs;
 use super::described::QUERY_MAX;
 use super::guard::{Call, Route, WS_PATH};
-use super::history::{self, Asked, Page, PageEnd};
+use super::history::{self, Asked};
 use super::listing::listing;
 use super::reply::{
     QueryParameters, RouteResult, bad_query, filter_for, idempotency_key, json, no_content, no_such, request_of,
@@ -26,16 +26,17 @@ use plexus_auth::{Admin, Approve, Caller, Prompt, Watch};
 use plexus_ledger::Account;
 use plexus_metrics::Subscriber;
 use plexus_protocol::api::folders::{FileMatch, Files};
-use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::history::{Page, PageEnd, ResumeVerdict};
 use plexus_protocol::api::runtimes::RuntimeList;
 use plexus_protocol::api::sessions::{
     AcceptedPrompt, CancelRun, EditSession, Hit, Hits, NewPrompt, RequestsPage, RunReference, SessionsPage,
 };
+use plexus_protocol::api::snapshot::Snapshot;
 use plexus_protocol::{
     Answer, Cursor, Receipt, RequestState, RuntimeId, RuntimeInfo, SessionId, SessionInfo, text_block,
 };
 use plexus_risk::Effect;
-use plexus_sessions::{FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, Snapshot, StartAfter, WINDOW};
+use plexus_sessions::{FILE_QUERY_MAX, Filter, FoundFiles, LISTED, LogPlace, PageLimit, StartAfter, WINDOW};
 
 /// Default number of events on a page.
 const PAGE: usize = 500;
@@ -73,13 +74,13 @@ pub fn routes() -> Vec<Route<Core>> {
         route(POST, "/v1/sessions/{id}/cancel", PROMPTS, OPTIONAL_JSON, "Cancel the current run, or the named one", cancel)
             .request::<CancelRun>().response::<RunReference>(202),
         route(GET, "/v1/sessions/{id}/events", WATCH, NOTHING, "Events of a session: as a page, by long polling, or as a stream", session_events)
-            .response_or::<Page<'_>>(200, &["text/event-stream"]).with(docs::EVENTS),
+            .response_or::<Page>(200, &["text/event-stream"]).with(docs::EVENTS),
         route(GET, "/v1/sessions/{id}/snapshot", WATCH, NOTHING, "The state of a session for a client that joins", snapshot)
             .response::<Snapshot>(200).with(&[&docs::SNAPSHOT_BYTES]),
         route(GET, "/v1/sessions/{id}/files", PROMPTS, NOTHING, "Files of a session's folder whose paths fit, best first", files)
             .response::<Files>(200).with(&[&docs::FILES_SOUGHT, &docs::FILES_LIMIT]),
         route(GET, "/v1/events", WATCH, NOTHING, "Events of all or some sessions: as a page, by long polling, or as a stream", events)
-            .response_or::<Page<'_>>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
+            .response_or::<Page>(200, &["text/event-stream"]).with(&[&docs::SESSIONS_NAMED]).with(docs::EVENTS),
         route(GET, "/v1/requests", WATCH, NOTHING, "Requests", requests)
             .response::<RequestsPage>(200).with(&[&docs::REQUEST_STATE, &docs::SESSION_NAMED, &docs::REQUESTS_LIMIT, &docs::REQUESTS_BEFORE]),
         route(GET, "/v1/requests/{id}", WATCH, NOTHING, "One request", request)
@@ -321,12 +322,12 @@ async fn instead(state: &Core, filter: &Filter, resume: ResumeVerdict, one: Opti
         Some(session) => {
             let snapshot = state.directory.snapshots().get(session).await?;
             let at = snapshot.cursor.position;
-            PageEnd { snapshot: Some(snapshot), ..PageEnd::new(log, LogPlace::after(at)) }
+            PageEnd { snapshot: Some(snapshot), ..history::page_end(log, LogPlace::after(at)) }
         }
         None => {
             let many = state.directory.snapshots().latest(filter).await?;
             let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
-            let end = PageEnd::new(log, LogPlace::after(many.at));
+            let end = history::page_end(log, LogPlace::after(many.at));
             PageEnd { snapshots: Some(many.snapshots), omitted, ..end }
         }
     };
@@ -380,7 +381,7 @@ async fn page(
     };
     drop(counted);
     if whole {
-        let text = history::json(&log, &page.items, &PageEnd::new(&log, page.to))?;
+        let text = history::json(&log, &page.items, &history::page_end(&log, page.to))?;
         drop(page);
         return Ok(history::whole(text, room));
     }

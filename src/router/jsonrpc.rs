@@ -1,14 +1,14 @@
 //! JSON-RPC 2.0 with clients: messages, errors with their codes, responses.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use utoipa::ToSchema;
 
 use super::Problem;
 use super::frames::ws_text;
-use plexus_protocol::api::problem::ProblemMembers;
+use plexus_protocol::api::problem::{RpcFailure, RpcFailureData};
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_sessions::SessionError;
 
@@ -40,34 +40,16 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// A JSON-RPC error. `data.code` is stable, and the same as over HTTP.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Failure)]
-pub struct RpcError {
-    pub(super) code: i64,
-    pub(super) message: String,
-    pub(super) data: RpcErrorData,
-}
-
-/// The `data` of a JSON-RPC error: `code`, and the members that the problem has over HTTP.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FailureData)]
-pub struct RpcErrorData {
-    pub(super) code: &'static str,
-    #[serde(flatten)]
-    pub(super) more: Box<ProblemMembers>,
-}
-
-impl From<Problem> for RpcErrorData {
-    fn from(problem: Problem) -> Self {
-        Self { code: problem.code, more: problem.more }
-    }
-}
+/// The error of a method, which the gateway's own errors become.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct RpcError(pub(super) RpcFailure);
 
 impl RpcError {
     /// Creates an error with a code of JSON-RPC, a stable name and a text for people.
     pub fn new(code: i64, name: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: RpcErrorData { code: name, more: Box::default() } }
+        let data = RpcFailureData { code: name.into(), more: Box::default() };
+        Self(RpcFailure { code, message: message.into(), data })
     }
 
     /// The error of parameters that do not fit.
@@ -78,6 +60,20 @@ impl RpcError {
     /// The error of an unknown method.
     pub fn no_method(method: &str) -> Self {
         Self::new(-32601, "method_not_found", format!("there is no method {method}"))
+    }
+}
+
+impl Deref for RpcError {
+    type Target = RpcFailure;
+
+    fn deref(&self) -> &RpcFailure {
+        &self.0
+    }
+}
+
+impl From<Problem> for RpcFailureData {
+    fn from(problem: Problem) -> Self {
+        Self { code: problem.code.into(), more: problem.more }
     }
 }
 
@@ -102,7 +98,7 @@ impl From<Problem> for RpcError {
             "internal" => -32603,
             _ => -32602,
         };
-        Self { code, message: problem.detail, data: RpcErrorData { code: problem.code, more: problem.more } }
+        Self(RpcFailure { code, message: problem.detail.clone(), data: problem.into() })
     }
 }
 
@@ -112,9 +108,9 @@ impl From<SessionError> for RpcError {
             SessionError::RuntimeRefused { code, .. } => Some(*code),
             _ => None,
         };
-        let failure = Self::from(Problem::from(refusal));
+        let Self(failure) = Self::from(Problem::from(refusal));
         // The runtime's own code is better: it is meant for clients of this protocol.
-        Self { code: own.unwrap_or(failure.code), ..failure }
+        Self(RpcFailure { code: own.unwrap_or(failure.code), ..failure })
     }
 }
 

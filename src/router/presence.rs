@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
 use tokio::sync::watch;
 
 use plexus_auth::{Caller, Device};
-use plexus_protocol::{DeviceId, SessionId};
+use plexus_protocol::SessionId;
+use plexus_protocol::api::stream::Viewer;
 
 /// All focused screens. Cheap to clone; clones share everything. Bounded by the number of connections.
 #[derive(Clone, Default)]
@@ -32,15 +32,6 @@ pub struct Screen {
     pub device: Arc<Device>,
     /// The session shown; `None` for a page without one, such as the inbox.
     pub session: Option<SessionId>,
-}
-
-/// A device that looks at a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct Viewer {
-    /// The device.
-    pub device_id: DeviceId,
-    /// The device's name.
-    pub name: String,
 }
 
 /// The viewers of each session.

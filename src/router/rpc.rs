@@ -7,14 +7,10 @@ mod methods;
 mod params;
 mod ui;
 
-pub(super) use answers::*;
-use greeting::You;
-pub(super) use greeting::{Hello, Snapshots};
+pub(super) use greeting::{hello, snapshots};
 pub(super) use methods::methods;
 pub(super) use params::{
-    AnswerParams, AttachParams, CancelParams, Focus, HistoryParams, Initialize, Input, Listing, OfSession,
-    RestartParams, Said, SessionArchive, SessionNew, SessionRename, StartRun, SurfaceAsk, SurfaceChanges, SurfaceClose,
-    SurfacePress, SurfaceShow, SurfaceWait,
+    AnswerParams, Said, SurfaceAsk, SurfaceChanges, SurfaceClose, SurfacePress, SurfaceShow, SurfaceWait,
 };
 use params::{UiCancel, UiHistory, UiInitialize};
 use std::borrow::Cow;
@@ -36,24 +32,30 @@ use super::Core;
 use super::client_link::{ClientLink, EventFeed, NewSubscription};
 use super::context;
 use super::error::Problem;
-use super::frames::{Framing, Notification, Projection, ask, ws_notify};
+use super::frames::{Framing, Notification, ask, ws_notify};
 use super::guard::{DEPTH, deeper_than};
-use super::history::{self, Asked, PageEnd};
+use super::history::{self, Asked};
 use super::jsonrpc::{Incoming, RpcError, RpcResult, response, result};
 use super::listing::listing;
-use super::presence::{PresenceGuard, Viewer, Viewers};
+use super::presence::{PresenceGuard, Viewers};
 use super::socket_protocol::{Reply, SocketProtocol};
 use super::ui::{Shows, Ui};
 use super::wire;
 use plexus_auth::{Approve, Caller, Grant, Permit, Prompt, Target};
 use plexus_metrics::metrics;
 use plexus_protocol::api::history::ResumeVerdict;
+use plexus_protocol::api::rpc::{
+    AttachParams, Attached, CancelParams, Cancelled, CountedEnd, Detached, Focus, History, HistoryParams, Initialize,
+    Initialized, ListSessions, Looking, OfSession, PromptInput, RestartParams, Server, SessionArchive, SessionNew,
+    SessionRename, StartRun,
+};
+use plexus_protocol::api::stream::{NotTaken, PresenceChanged, RuntimeRemoved, RuntimeUpdated, SessionDeleted};
 use plexus_protocol::object::{self, Objects};
 use plexus_protocol::{
-    Answer, Answers, Capability, Cursor, DeviceId, Event, Kind, Origin, Position, Request, RequestId, Risk, RunId,
-    RunInfo, RunStatus, RuntimeId, RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
+    Answer, Answers, Capability, Cursor, Event, Kind, Origin, Position, Request, RequestId, RunId, RunStatus,
+    RuntimeInfo, Scope, SessionId, SessionInfo, server_capabilities, text_block,
 };
-use plexus_sessions::{AttachVerdict, Filter, Log, OpenSession, SessionError, Snapshot, StartAfter};
+use plexus_sessions::{AttachVerdict, Filter, Log, OpenSession, SessionError, StartAfter};
 use plexus_store::ReadLimit;
 
 /// The version of the UI protocol that is spoken.
@@ -101,15 +103,6 @@ fn now<T: Send + 'static>(value: T) -> Pin<Box<dyn Future<Output = T> + Send>> {
     Box::pin(std::future::ready(value))
 }
 
-/// The capabilities of a client.
-#[derive(Default, Deserialize, ToSchema)]
-#[schema(as = UiCapabilities)]
-pub(super) struct Capabilities {
-    /// `true` if the client can show confirmations; such clients get requests first.
-    #[serde(default)]
-    supports_confirm: bool,
-}
-
 /// The filter for what the caller may see of a session, or of all.
 pub(super) fn filter(caller: &Caller, session: Option<SessionId>) -> Filter {
     match session {
@@ -136,12 +129,12 @@ impl SocketProtocol for Rpc {
         let runtimes = self.runtimes();
         for runtime in &runtimes {
             if !self.runtimes.iter().any(|known| Arc::ptr_eq(known, runtime)) {
-                self.link.push(|out| ws_notify(out, &RuntimeUpdated { runtime }));
+                self.link.push(|out| ws_notify(out, &RuntimeUpdated { runtime: Arc::clone(runtime) }));
             }
         }
         for known in &self.runtimes {
             if !runtimes.iter().any(|runtime| runtime.runtime_id == known.runtime_id) {
-                let gone = RuntimeRemoved { runtime_id: &known.runtime_id };
+                let gone = RuntimeRemoved { runtime_id: known.runtime_id.clone() };
                 self.link.push(|out| ws_notify(out, &gone));
             }
         }
@@ -150,7 +143,7 @@ impl SocketProtocol for Rpc {
 
     fn session_deleted(&mut self, session: &Origin) {
         if self.ui.is_none() && self.caller.sees(&session.session_id, &session.runtime_id) {
-            let gone = SessionDeleted { session_id: &session.session_id };
+            let gone = SessionDeleted { session_id: session.session_id.clone() };
             self.link.push(|out| ws_notify(out, &gone));
         }
     }
@@ -274,7 +267,7 @@ impl Rpc {
         let changed = gone.map(|id| (id, &[][..])).chain(now.iter().map(|(id, viewers)| (id, viewers.as_slice())));
         for (session_id, viewers) in changed {
             if self.sent_viewers.get(session_id).is_none_or(|old| old != viewers) {
-                ws_notify(&mut frames, &PresenceChanged { session_id, lookers: viewers });
+                ws_notify(&mut frames, &PresenceChanged { session_id: session_id.clone(), lookers: viewers.to_vec() });
             }
         }
         self.sent_viewers = now;
@@ -351,14 +344,14 @@ impl Rpc {
             let (raw, framing) = (link.is_raw(), Framing::WebSocket);
             let feed = EventFeed::open(&state.fans, raw, framing, filter.clone(), params.projection);
             let attach = log.attach(&filter, &after);
-            let hello = Hello::new(&state, &caller, &filter, &attach, Some(&name));
+            let hello = greeting::hello(&state, &caller, &filter, &attach, Some(&name));
             let mut frames = Vec::new();
             ws_notify(&mut frames, &hello);
             let mut position = attach.after;
             if attach.resume != ResumeVerdict::Ok {
                 let many = state.directory.snapshots().latest(&filter).await?;
                 position = many.at;
-                let snapshots = Snapshots::new(Some(&name), log.cursor(position), many);
+                let snapshots = greeting::snapshots(Some(&name), log.cursor(position), many);
                 ws_notify(&mut frames, &snapshots);
             }
             if after != StartAfter::Oldest && !hello.requests.is_empty() {
@@ -375,7 +368,7 @@ impl Rpc {
             );
             result(&Attached {
                 attached: true,
-                session_id: &name,
+                session_id: name.to_string(),
                 resume: attach.resume,
                 cursor: log.cursor(position),
                 head: log.cursor(attach.head),
@@ -396,8 +389,8 @@ impl Rpc {
             let lost = |resume: ResumeVerdict, oldest: Position| {
                 let words = "the cursor cannot be resumed from: start without one, or attach to get a snapshot";
                 let mut failure = RpcError::new(-32602, "bad_cursor", words);
-                failure.data.more.resume = Some(resume);
-                failure.data.more.oldest = Some(log.cursor(oldest));
+                failure.0.data.more.resume = Some(resume);
+                failure.0.data.more.oldest = Some(log.cursor(oldest));
                 failure
             };
             // Of many concurrent calls, some wait until the client has read the others. Room for the events and for the output
@@ -423,7 +416,7 @@ impl Rpc {
                         }
                         let from = history::place(attach.after, part);
                         let page = log.page_after(&filter, from, limit, &mut room).await.map_err(Problem::from)?;
-                        let end = PageEnd::new(&log, page.to);
+                        let end = history::page_end(&log, page.to);
                         (page, end)
                     }
                 };
@@ -433,7 +426,7 @@ impl Rpc {
                 needed = page.bytes;
             };
             let items = &page.items;
-            let json = history::json(&log, items, &CountedEnd { events_sent: items.len(), end: &end })?;
+            let json = history::json(&log, items, &CountedEnd { events_sent: items.len(), end })?;
             let json = String::from_utf8(json).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))?;
             RawValue::from_string(json).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
         }))
@@ -454,10 +447,10 @@ impl Rpc {
         let around = around.with_extra(params.extra_members.as_deref());
         let content = match params {
             StartRun { content: Some(content), .. } => content,
-            StartRun { text: Some(text), .. } | StartRun { input: Some(Input::Text { text }), .. } => {
+            StartRun { text: Some(text), .. } | StartRun { input: Some(PromptInput::Text { text }), .. } => {
                 vec![text_block(&text)]
             }
-            StartRun { input: Some(Input::Parts { ref parts }), .. } => {
+            StartRun { input: Some(PromptInput::Parts { ref parts }), .. } => {
                 parts.iter().map(|part| block(&acp_block(part)?)).collect::<Result<_, _>>()?
             }
             _ => return Err(RpcError::params("there is nothing to send: use `input`, `text` or `content`")),
@@ -560,7 +553,7 @@ fn speaks_ui(params: Option<&RawValue>) -> bool {
 /// The notification that a client's response to a request was not accepted, since a response has no response.
 fn not_taken(request: &str, failure: &RpcError) -> Vec<u8> {
     let mut frame = Vec::new();
-    ws_notify(&mut frame, &NotTaken { request_id: request, error: failure });
+    ws_notify(&mut frame, &NotTaken { request_id: request.to_owned(), error: failure.0.clone() });
     frame
 }
 

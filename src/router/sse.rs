@@ -17,7 +17,7 @@ use super::client_link::{ClientLink, EventFeed, Leave, NewSubscription, StreamSt
 use super::fanout::Flow;
 use super::frames::{Projection, sse_lines, sse_notify};
 use super::listen::ConnHandle;
-use super::rpc::{Hello, Snapshots};
+use super::rpc::{hello, snapshots};
 use super::stop::stopping;
 use super::{Core, Problem};
 use plexus_auth::Caller;
@@ -49,14 +49,14 @@ pub(super) async fn serve(state: Core, caller: Caller, parts: Parts, filter: Fil
     let attach = log.attach(&filter, &after);
     let mut text = Vec::new();
     sse_lines(&mut text, &format!("retry: {}", retry()));
-    sse_notify(&mut text, None, "hello", &Hello::new(&state, &caller, &filter, &attach, None));
+    sse_notify(&mut text, None, "hello", &hello(&state, &caller, &filter, &attach, None));
     let mut position = attach.after;
     if attach.resume != ResumeVerdict::Ok {
         match state.directory.snapshots().latest(&filter).await {
             Ok(many) => {
                 position = many.at;
                 let cursor = log.cursor(many.at);
-                let snapshots = Snapshots::new(None, cursor.clone(), many);
+                let snapshots = snapshots(None, cursor.clone(), many);
                 sse_notify(&mut text, Some(&cursor), "snapshot", &snapshots);
             }
             Err(refusal) => return Problem::from(refusal).into_response(),

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::fanout::{Fans, Flow, Lag, Live};
+use super::fanout::{Fans, Flow, put_lag, put_live};
 use super::follow::FollowLog;
 use super::frames::{Encoder, Framing};
 use super::listen::ByteStream;
@@ -112,7 +112,7 @@ impl Drop for Subscription {
 impl Subscription {
     fn live(&mut self, log: &Log, framing: Framing, out: &mut Vec<u8>) {
         if let Some(head) = self.live_at.take_if(|at| self.position >= *at) {
-            Live::put(out, framing, &self.name, log.cursor(head), self.live_id);
+            put_live(out, framing, &self.name, log.cursor(head), self.live_id);
         }
     }
 
@@ -138,7 +138,7 @@ impl Subscription {
             metrics().lagging.inc();
         } else if !cold && let Some(behind) = self.fell.take() {
             metrics().lagging.dec();
-            Lag::put(out, framing, &self.name, log.cursor(log.head()), behind);
+            put_lag(out, framing, &self.name, log.cursor(log.head()), behind);
         }
     }
 }

@@ -2,13 +2,8 @@
 
 use std::cell::RefCell;
 
-use serde::Serialize;
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
-
-use plexus_protocol::schema::Json;
 pub use plexus_protocol::ui_protocol::{parse_request_name, request_name};
-use plexus_protocol::{Cursor, Epoch, Event, Kind, Position, RunId, RuntimeId, SessionId, Timestamp};
+use plexus_protocol::{Epoch, Event, Position, Timestamp};
 use plexus_sessions::PageItem;
 
 /// Most sessions on a page of a listing.
@@ -16,58 +11,6 @@ pub(super) const SESSIONS_MAX: usize = 1000;
 
 /// About the size of an envelope without its body, in bytes, for reserving.
 const ENVELOPE_SIZE: usize = 256;
-
-/// An event.
-// The JSON is written by hand in `envelope` and `item`; a test compares it with this type.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Envelope<'a> {
-    session_id: &'a SessionId,
-    run_id: &'a RunId,
-    /// The event's number within the run, from 0 without a gap.
-    seq: u64,
-    /// With `merge`: the number of the last merged event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seq_last: Option<u64>,
-    cursor: Cursor,
-    /// With `merge`: the cursor of the first merged event; `cursor` is that of the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cursor_first: Option<Cursor>,
-    /// With `merge`: the number of merged events, for kinds that can be merged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    merged: Option<usize>,
-    at: Timestamp,
-    /// With `merge`: the time of the last merged event, if there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at_last: Option<Timestamp>,
-    #[schema(value_type = Kind)]
-    kind: &'a str,
-    /// The canonical body; its shape depends on the kind.
-    #[schema(value_type = Object)]
-    event: &'a RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cut: Option<Cut>,
-    meta: Meta<'a>,
-    /// The runtime's own message, with the projection `native`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Json>)]
-    native: Option<&'a RawValue>,
-}
-
-/// With `merge`: the item has only some parts of a long text.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Cut {
-    /// The number of missing parts before this one.
-    before: u32,
-    /// The number of missing parts after this one.
-    after: u32,
-}
-
-/// The origin of an event.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Meta<'a> {
-    runtime_id: &'a RuntimeId,
-    dialect: &'a str,
-}
 
 /// Appends the event in the native protocol's form (the `params` of `agent.event`): one JSON object on one line. The body is
 /// copied unchanged and never parsed again.
@@ -180,8 +123,11 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use serde_json::value::RawValue;
+
     use super::*;
-    use plexus_protocol::{Kind, Origin, Position, RunId, RuntimeId, SessionId};
+    use plexus_protocol::api::history::{EnvelopeMeta, EventEnvelope};
+    use plexus_protocol::{Cursor, Kind, Origin, Position, RunId, RuntimeId, SessionId};
 
     fn event(runtime: &str, dialect: &str, body: &str) -> Event {
         Event {
@@ -218,10 +164,10 @@ mod tests {
     fn envelope_written_by_hand_equals_the_derived_one() {
         let event = event("gemini", "acp", r#"{"a":[1,2.50]}"#);
         let cursor = Cursor { epoch: Epoch::new("k3f9").unwrap(), position: event.position };
-        let body: &RawValue = serde_json::from_slice(&event.body).unwrap();
-        let derived = Envelope {
-            session_id: &event.origin.session_id,
-            run_id: &event.run_id,
+        let body: Box<RawValue> = serde_json::from_slice(&event.body).unwrap();
+        let derived = EventEnvelope {
+            session_id: event.origin.session_id.clone(),
+            run_id: event.run_id.clone(),
             seq: event.seq,
             seq_last: None,
             cursor: cursor.clone(),
@@ -229,13 +175,18 @@ mod tests {
             merged: None,
             at: event.at,
             at_last: None,
-            kind: event.kind.as_str(),
+            kind: event.kind.as_str().to_owned(),
             event: body,
             cut: None,
-            meta: Meta { runtime_id: &event.origin.runtime_id, dialect: &event.origin.dialect },
+            meta: EnvelopeMeta {
+                runtime_id: event.origin.runtime_id.clone(),
+                dialect: event.origin.dialect.to_string(),
+            },
             native: None,
         };
         assert_eq!(text(&event), serde_json::to_string(&derived).unwrap());
+        let read: EventEnvelope = serde_json::from_str(&text(&event)).unwrap();
+        assert_eq!(text(&event), serde_json::to_string(&read).unwrap());
     }
 
     proptest! {

@@ -83,7 +83,7 @@ pub use runtime_link::{
     ProcessStart, ReattachedSession, RuntimeExit, RuntimeLink, RuntimeMessage, RuntimeOrder, SessionSender,
 };
 pub use session_handle::NewsRank;
-pub use snapshot::{LATEST, Snapshot, SnapshotMessage, SnapshotTool, WINDOW};
+pub use snapshot::{LATEST, WINDOW};
 pub use state::{AskView, zero_of};
 pub use stderr_log::StderrLog;
 pub use surfaces::{AskCall, Drawn, PinnedSurface, Presser, SurfaceCall};

@@ -4,21 +4,19 @@
 // Every kind is named here, so that a new one does not compile before it was decided on.
 #![deny(clippy::wildcard_enum_match_arm)]
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
-use utoipa::openapi::{RefOr, Schema};
 
 use super::left_out::shorten;
 use super::page_merge::text_of;
-use plexus_protocol::schema::{JsonObject, words};
+use plexus_protocol::api::snapshot::{Snapshot, SnapshotMessage, SnapshotTool};
 use plexus_protocol::transcript::{
     Content, EntryBody, EntryKind, Message, MessageKey, Part, Role, Transcript, TranscriptItem, json_size as size,
 };
-use plexus_protocol::{Cursor, Event, Kind, Position, Request, RunId, SessionInfo, Timestamp};
+use plexus_protocol::{Cursor, Event, Kind, Position, Request, SessionInfo, Timestamp};
 
 /// Most bytes of messages and tools in a snapshot, about. Older ones are read by pages, from [`Snapshot::before`] back.
 pub const WINDOW: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
@@ -39,100 +37,6 @@ const LISTS: [(Kind, &str); 3] = [
 /// Bytes that a message or a tool call takes beside its text, about.
 const OVERHEAD: usize = 160;
 
-/// The view of a session for a client that joins late: the newest messages and tool calls, the latest of everything else,
-/// and the cursor at which this is exact. The messages and tools are those from `before` on.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Snapshot {
-    /// The session.
-    pub session: SessionInfo,
-    /// The snapshot covers the log up to here; reading on after it misses and repeats nothing.
-    pub cursor: Cursor,
-    /// The newest messages, in order; an unfinished one has its text so far.
-    pub messages: Arc<Vec<SnapshotMessage>>,
-    /// The newest tool calls, in order, each with its latest state.
-    pub tools: Arc<Vec<SnapshotTool>>,
-    /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind. Of one that is longer than
-    /// 256 KiB a part is shown, or nothing: `_meta.plexus.left_out` is the number of bytes that are missing, and `_meta.plexus.position`
-    /// the position of the event that has them.
-    #[schema(value_type = BTreeMap<String, JsonObject>)]
-    pub latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
-    /// The open requests; long ones are cut.
-    #[serde(serialize_with = "serialize_brief")]
-    pub requests: Vec<Arc<Request>>,
-    /// The agent's surfaces, each with its revision: at the cursor or later. A change that a surface has already is not applied
-    /// again, so what follows the cursor leads to the same state.
-    #[schema(value_type = Vec<JsonObject>)]
-    pub surfaces: Vec<Box<RawValue>>,
-    /// `true` if `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
-    /// `GET /v1/sessions/{id}/surfaces` has them. Absent if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub surfaces_omitted: bool,
-    /// `true` if retention has removed older events.
-    pub trimmed: bool,
-    /// `true` if the log has older messages and tools than these.
-    pub truncated: bool,
-    /// The cursor to page back from for older ones; absent unless `truncated`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<Cursor>,
-}
-
-fn serialize_brief<S: serde::Serializer>(requests: &[Arc<Request>], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(requests.iter().map(|request| request.brief()))
-}
-
-/// One message. The first one of a truncated snapshot may be the end of a longer message.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-#[schema(as = Message)]
-pub struct SnapshotMessage {
-    /// The author.
-    #[schema(schema_with = roles)]
-    pub role: Role,
-    /// The run it belongs to.
-    #[schema(value_type = RunId)]
-    pub run_id: String,
-    /// The text.
-    pub text: String,
-    /// The content that is not text: ACP content blocks.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<JsonObject>)]
-    pub content: Vec<serde_json::Value>,
-    /// `true` if it is unfinished, or was cut off.
-    pub partial: bool,
-    /// `true` if this is the end of a message that began before the snapshot's window.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub continued: bool,
-    /// The time when it began.
-    pub at: Timestamp,
-    /// The position of its first event.
-    pub position: u64,
-    /// The tool call that it stands under: these are a subagent's words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent_tool_call_id: Option<String>,
-}
-
-fn roles() -> RefOr<Schema> {
-    words([Role::User, Role::Agent, Role::Thought].map(Role::as_str), "Whose words")
-}
-
-/// One tool call in its latest state.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-#[schema(as = Tool)]
-pub struct SnapshotTool {
-    /// The runtime's identifier.
-    pub tool_call_id: String,
-    /// The run it belongs to.
-    #[schema(value_type = RunId)]
-    pub run_id: String,
-    /// The position of its first event.
-    pub position: u64,
-    /// The tool call that it stands under: this is what a subagent does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent_tool_call_id: Option<String>,
-    /// ACP's tool call, every update merged into it (`title`, `kind`, `status`, `content`, `rawInput`, `rawOutput`, `locations`).
-    #[serde(flatten)]
-    pub call: serde_json::Map<String, serde_json::Value>,
-}
-
 /// The kinds of which a snapshot has only the latest event.
 pub const LATEST: &[Kind] = &[
     Kind::Plan,
@@ -148,7 +52,7 @@ pub const LATEST: &[Kind] = &[
 /// are dropped.
 #[derive(Default)]
 pub(super) struct SnapshotFold {
-    latest: BTreeMap<&'static str, Box<RawValue>>,
+    latest: BTreeMap<Cow<'static, str>, Box<RawValue>>,
     window: VecDeque<Piece>,
     /// Bytes of the window, about.
     bytes: usize,
@@ -166,7 +70,7 @@ pub(super) struct SnapshotFold {
 struct SharedSnapshot {
     messages: Arc<Vec<SnapshotMessage>>,
     tools: Arc<Vec<SnapshotTool>>,
-    latest: Arc<BTreeMap<&'static str, Box<RawValue>>>,
+    latest: Arc<BTreeMap<Cow<'static, str>, Box<RawValue>>>,
 }
 
 type Members = serde_json::Map<String, serde_json::Value>;
@@ -269,7 +173,8 @@ impl SnapshotFold {
     /// Starts from the [`base`](Self::base) that retention stored for the events it removed.
     pub(super) fn from_base(base: &[u8]) -> Self {
         let stored: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(base).unwrap_or_default();
-        let latest = stored.into_iter().filter_map(|(kind, body)| Some((Kind::from_name(&kind)?.as_str(), body)));
+        let latest =
+            stored.into_iter().filter_map(|(kind, body)| Some((Kind::from_name(&kind)?.as_str().into(), body)));
         Self { latest: latest.collect(), ..Self::default() }
     }
 
@@ -312,7 +217,7 @@ impl SnapshotFold {
         {
             match self.latest.get_mut(event.kind.as_str()) {
                 None => {
-                    self.latest.insert(event.kind.as_str(), body);
+                    self.latest.insert(event.kind.as_str().into(), body);
                 }
                 // The available modes are sent once; later updates name only the current mode.
                 Some(known) if event.kind == Kind::CurrentModeUpdate => {
@@ -367,7 +272,7 @@ impl SnapshotFold {
             messages: Arc::clone(&shared.messages),
             tools: Arc::clone(&shared.tools),
             latest: Arc::clone(&shared.latest),
-            requests,
+            requests: requests.into(),
             surfaces: Vec::new(),
             surfaces_omitted: false,
             trimmed,
@@ -539,7 +444,7 @@ fn latest_body(event: &Event) -> Option<Box<RawValue>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use plexus_protocol::{Origin, RuntimeId, SessionId};
+    use plexus_protocol::{Origin, RunId, RuntimeId, SessionId};
     use serde_json::{Value, json};
 
     fn event(kind: Kind, body: &Value) -> Event {

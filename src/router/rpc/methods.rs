@@ -98,24 +98,24 @@ pub(crate) fn methods() -> &'static [Method] {
 fn make() -> Vec<Method> {
     let session_only = || json!({ "session_id": SESSION });
     vec![
-        method::<Initialize, Initialized<'_>>("initialize", Rpc::initialize, "Introduces the client; must come first",
+        method::<Initialize, Initialized>("initialize", Rpc::initialize, "Introduces the client; must come first",
             json!({ "protocol_version": "0", "client": { "name": "example", "version": "1" }, "ui_capabilities": { "supports_confirm": true } }),
             json!({ "protocol_version": "0", "server": { "name": "plexus", "version": "0.1.0" }, "server_capabilities": { "supports_run_cancel": true }, "you": you() })),
         bare::<RuntimeList>("runtime.list", Rpc::list_runtimes, "Runtimes", json!({ "runtimes": [runtime()] })),
-        method::<Listing, SessionsPage>("session.list", Rpc::list, "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
+        method::<ListSessions, SessionsPage>("session.list", Rpc::list, "Sessions", json!({ "limit": 10 }), json!({ "sessions": [session()] })),
         method::<SessionNew, SessionInfo>("session.new", Rpc::open, "Opens a session", json!({ "runtime_id": "demo", "cwd": "/home/me/project" }), session()),
         method::<SessionRename, SessionInfo>("session.rename", Rpc::rename, "Sets the title of a session; the \
             agent's own title no longer changes it",
             json!({ "session_id": SESSION, "title": "The parser" }), session()),
         method::<SessionArchive, SessionInfo>("session.archive", Rpc::archive, "Archives a session, or restores it with `archived` false",
             json!({ "session_id": SESSION, "archived": true }), session()),
-        method::<AttachParams, Attached<'_>>("session.attach", Rpc::attach, "Follows a session, or all with `*`: \
+        method::<AttachParams, Attached>("session.attach", Rpc::attach, "Follows a session, or all with `*`: \
             sends `gateway.hello`, a snapshot if necessary, the events after the cursor, `gateway.live`, then new \
             events",
             json!({ "session_id": SESSION, "after": "k3f9:1042" }),
             json!({ "attached": true, "session_id": SESSION, "resume": "ok", "cursor": "k3f9:1042", "head": "k3f9:1050" })),
         method::<AttachParams, Detached>("session.detach", Rpc::detach, "Ends it", session_only(), json!({ "detached": true })),
-        method::<HistoryParams, History<'_>>("session.history", Rpc::history, "Events, one page at a time",
+        method::<HistoryParams, History>("session.history", Rpc::history, "Events, one page at a time",
             json!({ "session_id": SESSION, "limit": 100 }),
             json!({ "events": [envelope()], "events_sent": 1, "next": "k3f9:1042", "head": "k3f9:1050", "resume": "ok" })),
         method::<StartRun, AcceptedPrompt>("run.start", Rpc::start, "Sends a prompt; queued while another run is active",
@@ -180,10 +180,10 @@ impl Rpc {
         self.client = Some(params.ui_capabilities.supports_confirm);
         self.runtimes = self.runtimes();
         Ok(now(result(&Initialized {
-            protocol_version: PROTOCOL,
-            server: Server { name: "plexus", version: self.state.version },
+            protocol_version: PROTOCOL.into(),
+            server: Server { name: "plexus".into(), version: self.state.version.into() },
             server_capabilities: self.server_capabilities(),
-            you: You::of(&self.caller),
+            you: greeting::you(&self.caller),
         })))
     }
 
@@ -191,7 +191,7 @@ impl Rpc {
         now(result(&RuntimeList { runtimes: self.runtimes().into() }))
     }
 
-    fn list(&mut self, Listing { limit, cursor }: Listing) -> Result<PendingResult, RpcError> {
+    fn list(&mut self, ListSessions { limit, cursor }: ListSessions) -> Result<PendingResult, RpcError> {
         let most = limit.unwrap_or(wire::SESSIONS_MAX);
         let (state, caller) = (self.state.clone(), self.caller.clone());
         Ok(Box::pin(async move {

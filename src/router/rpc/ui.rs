@@ -67,7 +67,7 @@ impl Rpc {
         }
         Ok(Some(match method {
             "session.list" => {
-                let Listing { limit, .. } = parse(params)?;
+                let ListSessions { limit, .. } = parse(params)?;
                 now(ui.list(limit))
             }
             "run.cancel" => {

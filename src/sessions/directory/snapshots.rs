@@ -3,9 +3,9 @@
 use super::registry::Registry;
 use super::surfaces::DirectorySurfaces;
 use super::*;
-use crate::Snapshot;
 use crate::snapshot::{SnapshotFold, WINDOW};
 use crate::snapshot_cache::SnapshotCache;
+use plexus_protocol::api::snapshot::Snapshot;
 
 /// Most sessions in one answer with snapshots.
 const SNAPSHOTS: usize = 64;

@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use plexus_protocol::api::problem::RpcFailureData;
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId, text_block};
 use plexus_router::error::Problem;
-use plexus_router::jsonrpc::RpcErrorData;
 use plexus_router::wire;
 use plexus_sessions::SessionError;
 use plexus_surfaces::Surface;
@@ -87,7 +87,7 @@ impl From<Problem> for Failure {
         };
         let message = problem.detail.clone();
         // Every member is text, a number or JSON already.
-        Self { code, message, data: serde_json::to_value(RpcErrorData::from(problem)).unwrap_or_default() }
+        Self { code, message, data: serde_json::to_value(RpcFailureData::from(problem)).unwrap_or_default() }
     }
 }
 

@@ -18,13 +18,20 @@ use crate::{Cursor, Receipt, Risk, Scope};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProblemDetails {
     #[doc = concat!("A URN that ends in `code`.")]
-    #[serde(rename = "type")]
+    #[serde(default, rename = "type")]
+    #[schema(required)]
     pub kind: String,
     #[doc = concat!("The reason phrase of the status.")]
+    #[serde(default)]
+    #[schema(required)]
     pub title: Cow<'static, str>,
     #[doc = concat!("The HTTP status.")]
+    #[serde(default)]
+    #[schema(required)]
     pub status: u16,
     #[doc = concat!("The text for people: what happened, and the fix where there is one.")]
+    #[serde(default)]
+    #[schema(required)]
     pub detail: String,
     #[doc = concat!("The stable code; see [`codes`](crate::codes).")]
     pub code: Cow<'static, str>,
@@ -100,4 +107,27 @@ pub struct ProblemMembers {
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = perhaps_receipt)]
     pub receipt: Option<Receipt>,
+}
+
+/// A JSON-RPC error. `data.code` is stable, and the same as over HTTP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Failure)]
+pub struct RpcFailure {
+    #[doc = concat!("The number that JSON-RPC or this protocol assigns.")]
+    pub code: i64,
+    #[doc = concat!("The text for people.")]
+    pub message: String,
+    #[doc = concat!("The stable code and its members.")]
+    pub data: RpcFailureData,
+}
+
+/// The `data` of a JSON-RPC error: `code`, and the members that the problem has over HTTP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = FailureData)]
+pub struct RpcFailureData {
+    #[doc = concat!("The stable code, the same as over HTTP.")]
+    pub code: Cow<'static, str>,
+    #[doc = concat!("The members that the problem has over HTTP.")]
+    #[serde(flatten)]
+    pub more: Box<ProblemMembers>,
 }

@@ -22,7 +22,7 @@ pub use outcome::{Decided, Outcome};
 pub use placer::{MessageKey, MessagePlacer, Placed};
 pub use tool_call::{ToolCall, ToolContent, json_size};
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Kind;
@@ -56,6 +56,12 @@ impl Role {
             "thought" => Self::Thought,
             _ => Self::Agent,
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Role {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::named(&std::borrow::Cow::<'de, str>::deserialize(from)?))
     }
 }
 

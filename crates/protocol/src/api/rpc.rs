@@ -1,0 +1,326 @@
+//! Parameters and results of the methods of the native WebSocket.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+
+use super::KnownItems;
+use super::history::{EventEnvelope, PageEnd, ResumeVerdict};
+use super::stream::You;
+use crate::schema::{ContentBlock, JsonObject, words};
+use crate::{Cursor, RunId, RunStatus, RuntimeId, SessionId, object};
+
+/// The result of `initialize`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Initialized {
+    #[doc = concat!("The version of the protocol, `0`.")]
+    pub protocol_version: String,
+    #[doc = concat!("The name and version of the server.")]
+    pub server: Server,
+    #[doc = concat!("The capabilities of the server, by name.")]
+    #[schema(value_type = std::collections::BTreeMap<String, bool>)]
+    pub server_capabilities: Map<String, Value>,
+    #[doc = concat!("The device of the client.")]
+    pub you: You,
+}
+
+/// The server's name and version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Server {
+    #[doc = concat!("`plexus`.")]
+    pub name: String,
+    #[doc = concat!("The version of the program.")]
+    pub version: String,
+}
+
+/// The result of `session.attach`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Attached {
+    #[doc = concat!("Always true; a refusal is an error.")]
+    pub attached: bool,
+    /// The subscription: a session, or `*`.
+    #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
+    pub session_id: String,
+    #[doc = concat!("Whether the cursor of the call could be resumed from.")]
+    pub resume: ResumeVerdict,
+    /// Events follow after this cursor.
+    pub cursor: Cursor,
+    #[doc = concat!("The end of the log.")]
+    pub head: Cursor,
+}
+
+/// The result of `session.detach`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Detached {
+    /// `true` if the session was followed.
+    pub detached: bool,
+}
+
+/// The result of `presence.update`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Looking {
+    #[doc = concat!("Whether the screen counts as looked at.")]
+    pub focused: bool,
+}
+
+/// The result of `session.history`: the events, written one by one, then the end.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct History {
+    #[doc = concat!("The events in log order.")]
+    #[schema(value_type = Vec<EventEnvelope>)]
+    pub events: KnownItems<EventEnvelope>,
+    #[doc = concat!("The members after the events.")]
+    #[serde(flatten)]
+    pub end: CountedEnd,
+}
+
+/// The end of the result of `session.history`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CountedEnd {
+    #[doc = concat!("The number of events on the page.")]
+    pub events_sent: usize,
+    #[doc = concat!("The members after the events.")]
+    #[serde(flatten)]
+    pub end: PageEnd,
+}
+
+/// The result of `run.cancel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Cancelled {
+    #[doc = concat!("Always true; a refusal is an error.")]
+    pub ok: bool,
+    #[doc = concat!("The cancelled run.")]
+    pub run_id: RunId,
+    /// `running` for a run that ends when its runtime reports it; `cancelled` for a queued one, which has ended.
+    pub status: RunStatus,
+}
+
+/// The parts of an event that a subscriber gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Projection {
+    /// The canonical body.
+    #[default]
+    Canonical,
+    /// The canonical body, and in `native` the runtime's own message.
+    Native,
+}
+
+/// The capabilities of a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = UiCapabilities)]
+pub struct UiCapabilities {
+    /// `true` if the client can show confirmations; such clients get requests first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub supports_confirm: bool,
+}
+
+/// The client's name and capabilities.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Initialize {
+    #[doc = concat!("The capabilities of the client.")]
+    #[serde(default)]
+    pub ui_capabilities: UiCapabilities,
+    /// `0`: this connection speaks only the UI protocol of that version, to the letter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ui_protocol: Option<String>,
+}
+
+/// The subscription, and where it begins: after a cursor, or from the `start` or `now`; from the start if neither is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttachParams {
+    /// A session, or `*` for all.
+    #[schema(pattern = r"^(\*|[A-Za-z0-9_.:-]{1,128})$")]
+    pub session_id: String,
+    /// A cursor, or `now`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// `start` or `now`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = ends_of_the_log)]
+    pub from: Option<String>,
+    /// `native` adds the runtime's own message to each event.
+    #[serde(default)]
+    pub projection: Projection,
+}
+
+/// A session; if absent, the only one that is followed. Other members go to its runtime.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OfSession {
+    #[doc = concat!("The session.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Listing)]
+pub struct ListSessions {
+    /// Most sessions on the page, up to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// The `next` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// A session to open, or with `native_id` to resume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionNew {
+    #[doc = concat!("The runtime to open the session in.")]
+    pub runtime_id: RuntimeId,
+    #[doc = concat!("The working directory, absolute; the folder of the runtime if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^/")]
+    pub cwd: Option<String>,
+    #[doc = concat!("The title.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[doc = concat!("The identifier that the runtime gave a conversation to resume.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_id: Option<String>,
+}
+
+/// A new title for a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionRename {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[doc = concat!("The title, 1 to 200 characters.")]
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
+    pub title: String,
+}
+
+/// A session to archive or to restore.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionArchive {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// False restores; true if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+}
+
+/// A page of events; the first 500 by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HistoryParams {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required, nullable = false)]
+    pub session_id: Option<SessionId>,
+    /// A cursor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// A cursor: the newest events before it, in the order of the log; `now` or an empty string for the newest of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// At most 5000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// About the most bytes of events, up to 256 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<usize>,
+    /// `true` if events are merged into items.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub merge: bool,
+    /// With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<usize>,
+}
+
+/// A prompt: `text`, ACP's `content` blocks, or the UI protocol's `input`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct StartRun {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[doc = concat!("The prompt as plain text.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[doc = concat!("The prompt as ACP content blocks.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<ContentBlock>>)]
+    pub content: Option<Vec<Box<RawValue>>>,
+    #[doc = concat!("The prompt as the UI protocol writes it.")]
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
+    pub input: Option<PromptInput>,
+    #[doc = concat!("A repeated call with the same key takes effect once.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The place where the user works: the UI protocol's `UiContextSnapshot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<JsonObject>)]
+    pub ui_context: Option<Box<RawValue>>,
+    /// Passed to the runtime unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<JsonObject>)]
+    pub meta: Option<Box<RawValue>>,
+    /// Further members of `run.start`, passed unchanged to a runtime of the UI protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<JsonObject>)]
+    pub extra_members: Option<Box<RawValue>>,
+}
+
+/// A prompt in the UI protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[schema(as = Input)]
+pub enum PromptInput {
+    /// A prompt of plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// Text, images, and ACP's own blocks.
+    Parts {
+        /// ACP content blocks.
+        #[schema(value_type = Vec<ContentBlock>)]
+        parts: Vec<Value>,
+    },
+}
+
+/// The run to cancel: the current one if absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CancelParams {
+    #[doc = concat!("The run.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The reason, for people and for runtimes that take one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The session on the client's screen, and whether the screen has the focus.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Focus {
+    /// The session shown; `null` for a page without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// `true` if the screen has the focus: a hidden page and a locked phone do not.
+    pub focused: bool,
+}
+
+/// The run to repeat: if absent, the current one, else the last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestartParams {
+    #[doc = concat!("The session; the only one that is followed if absent.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[doc = concat!("The run.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    #[doc = concat!("A repeated call with the same key takes effect once.")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+fn ends_of_the_log() -> RefOr<Schema> {
+    words(["start", "now"], "From the oldest stored event, or only new events")
+}

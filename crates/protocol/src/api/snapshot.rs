@@ -1,0 +1,108 @@
+//! The state of a session for a client that joins late.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+
+use super::KnownItems;
+use crate::request::serialize_brief;
+use crate::schema::{JsonObject, words};
+use crate::transcript::Role;
+use crate::{Cursor, Request, RunId, SessionInfo, Timestamp};
+
+/// The view of a session for a client that joins late: the newest messages and tool calls, the latest of everything else,
+/// and the cursor at which this is exact. The messages and tools are those from `before` on.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Snapshot {
+    /// The session.
+    pub session: SessionInfo,
+    /// The snapshot covers the log up to here; reading on after it misses and repeats nothing.
+    pub cursor: Cursor,
+    /// The newest messages, in order; an unfinished one has its text so far.
+    pub messages: Arc<Vec<SnapshotMessage>>,
+    /// The newest tool calls, in order, each with its latest state.
+    pub tools: Arc<Vec<SnapshotTool>>,
+    /// The latest body of each kind of which only the latest matters (plan, mode, commands, usage …), by kind. Of one that is longer than
+    /// 256 KiB a part is shown, or nothing: `_meta.plexus.left_out` is the number of bytes that are missing, and `_meta.plexus.position`
+    /// the position of the event that has them.
+    #[schema(value_type = BTreeMap<String, JsonObject>)]
+    pub latest: Arc<BTreeMap<Cow<'static, str>, Box<RawValue>>>,
+    /// The open requests; long ones are cut.
+    #[serde(serialize_with = "serialize_brief")]
+    #[schema(value_type = Vec<Request>)]
+    pub requests: KnownItems<Arc<Request>>,
+    /// The agent's surfaces, each with its revision: at the cursor or later. A change that a surface has already is not applied
+    /// again, so what follows the cursor leads to the same state.
+    #[schema(value_type = Vec<JsonObject>)]
+    pub surfaces: Vec<Box<RawValue>>,
+    /// `true` if `surfaces` is empty because they are large, which happens where several sessions are asked for at once: then
+    /// `GET /v1/sessions/{id}/surfaces` has them. Absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surfaces_omitted: bool,
+    /// `true` if retention has removed older events.
+    pub trimmed: bool,
+    /// `true` if the log has older messages and tools than these.
+    pub truncated: bool,
+    /// The cursor to page back from for older ones; absent unless `truncated`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Cursor>,
+}
+
+fn roles() -> RefOr<Schema> {
+    words([Role::User, Role::Agent, Role::Thought].map(Role::as_str), "Whose words")
+}
+
+/// One message. The first one of a truncated snapshot may be the end of a longer message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Message)]
+pub struct SnapshotMessage {
+    /// The author.
+    #[schema(schema_with = roles)]
+    pub role: Role,
+    /// The run it belongs to.
+    #[schema(value_type = RunId)]
+    pub run_id: String,
+    /// The text.
+    pub text: String,
+    /// The content that is not text: ACP content blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<JsonObject>)]
+    pub content: Vec<Value>,
+    /// `true` if it is unfinished, or was cut off.
+    pub partial: bool,
+    /// `true` if this is the end of a message that began before the snapshot's window.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continued: bool,
+    /// The time when it began.
+    pub at: Timestamp,
+    /// The position of its first event.
+    pub position: u64,
+    /// The tool call that it stands under: these are a subagent's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
+}
+
+/// One tool call in its latest state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Tool)]
+pub struct SnapshotTool {
+    /// The runtime's identifier.
+    pub tool_call_id: String,
+    /// The run it belongs to.
+    #[schema(value_type = RunId)]
+    pub run_id: String,
+    /// The position of its first event.
+    pub position: u64,
+    /// The tool call that it stands under: this is what a subagent does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
+    /// ACP's tool call, every update merged into it (`title`, `kind`, `status`, `content`, `rawInput`, `rawOutput`, `locations`).
+    #[serde(flatten)]
+    pub call: Map<String, Value>,
+}
