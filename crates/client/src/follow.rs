@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use plexus_protocol::api::rpc::{AttachParams, History, HistoryParams, Projection};
+use plexus_protocol::api::stream::{Live, PresenceChanged, RuntimeRemoved, SessionDeleted, StreamSnapshots};
 use plexus_protocol::transcript::EntryBody;
-use plexus_protocol::{Cursor, Kind, Position, Timestamp};
+use plexus_protocol::{BadId, Cursor, Kind, Position, Timestamp};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -128,7 +131,7 @@ pub enum ClientEvent {
     /// A runtime was removed: its name.
     RuntimeGone(String),
     /// The viewers of a session changed.
-    Presence(Value),
+    Presence(PresenceChanged),
     /// The connection was lost, with the reason; the follower reconnects by itself.
     Lost(String),
 }
@@ -144,7 +147,7 @@ impl Follow {
         locate: LocateGateway,
         session: String,
         begin: FollowStart,
-        projection: &'static str,
+        projection: Projection,
         patience: Patience,
     ) -> Self {
         let (tx, rx) = mpsc::channel(AHEAD);
@@ -170,7 +173,7 @@ struct Follower {
     locate: LocateGateway,
     session: String,
     begin: FollowStart,
-    projection: &'static str,
+    projection: Projection,
     tx: mpsc::Sender<Result<ClientEvent, Error>>,
     pause: Backoff,
     patience: Patience,
@@ -246,12 +249,14 @@ impl Follower {
                 Err(error) => return Err(error.into()),
             }
         }
-        let mut attach = json!({ "session_id": self.session, "projection": self.projection });
-        match &self.begin {
-            FollowStart::Start | FollowStart::Latest { .. } => attach["from"] = "start".into(),
-            FollowStart::Now => attach["from"] = "now".into(),
-            FollowStart::After(cursor) => attach["after"] = cursor.as_str().into(),
-        }
+        let (from, after) = match &self.begin {
+            FollowStart::Start | FollowStart::Latest { .. } => (Some("start".to_owned()), None),
+            FollowStart::Now => (Some("now".to_owned()), None),
+            FollowStart::After(cursor) => (None, Some(cursor.clone())),
+        };
+        let session_id = self.session.clone();
+        let attach = AttachParams { session_id, after, from, projection: self.projection };
+        let attach = serde_json::to_value(attach).map_err(Error::from)?;
         for (id, method, params) in [("1", "initialize", hello()), ("2", "session.attach", attach)] {
             let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
             if let Err(why) = ws.send(Message::text(message.to_string())).await {
@@ -301,33 +306,35 @@ impl Follower {
             }
             "gateway.hello" => Some(ClientEvent::Hello(value())),
             "gateway.snapshot" => {
-                let snapshot = value();
-                self.at(&snapshot["cursor"]);
-                Some(ClientEvent::Snapshot(snapshot))
+                if let Some(StreamSnapshots { cursor, .. }) = read(&params) {
+                    self.begin = FollowStart::After(cursor.to_string());
+                }
+                Some(ClientEvent::Snapshot(value()))
             }
             "gateway.live" => {
-                self.at(&value()["head"]);
+                if let Some(Live { head, .. }) = read(&params) {
+                    self.begin = FollowStart::After(head.to_string());
+                }
                 self.pause = Backoff::default();
                 Some(ClientEvent::Live)
             }
             "session.updated" => Some(ClientEvent::Session(value()["session"].take())),
             "runtime.updated" => Some(ClientEvent::Runtime(value()["runtime"].take())),
-            "session.deleted" => Some(ClientEvent::SessionGone(text_of(&value()["session_id"]))),
-            "runtime.removed" => Some(ClientEvent::RuntimeGone(text_of(&value()["runtime_id"]))),
-            "presence.changed" => Some(ClientEvent::Presence(value())),
+            "session.deleted" => {
+                read(&params).map(|SessionDeleted { session_id }| ClientEvent::SessionGone(session_id.to_string()))
+            }
+            "runtime.removed" => {
+                read(&params).map(|RuntimeRemoved { runtime_id }| ClientEvent::RuntimeGone(runtime_id.to_string()))
+            }
+            "presence.changed" => read(&params).map(ClientEvent::Presence),
             _ => None,
         })
     }
-
-    fn at(&mut self, cursor: &Value) {
-        if let Some(cursor) = cursor.as_str() {
-            self.begin = FollowStart::After(cursor.into());
-        }
-    }
 }
 
-fn text_of(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+/// Reads the parameters of a notification; `None` if they are not understood.
+fn read<T: DeserializeOwned>(params: &RawValue) -> Option<T> {
+    serde_json::from_str(params.get()).ok()
 }
 
 /// The cursor before the latest runs of a session, found by reading backwards page by page; `None` for the start of the log. The result is
@@ -340,31 +347,32 @@ async fn latest(
     items: usize,
 ) -> Result<Option<String>, Error> {
     let mut connection = CallConnection::open(address, patience).await?;
-    let (mut before, mut begun, mut seen, mut bytes) = ("now".to_owned(), 0, 0, 0);
+    let session_id = Some(session.parse().map_err(|why: BadId| Error::Address(why.to_string()))?);
+    let mut params = HistoryParams { session_id, limit: Some(LATEST_PAGE), merge: true, ..HistoryParams::default() };
+    params.before = Some("now".to_owned());
+    let (mut begun, mut seen, mut bytes) = (0, 0, 0);
     loop {
-        let params = json!({ "session_id": session, "before": before, "limit": LATEST_PAGE, "merge": true });
-        let reply = connection.ask("session.history", &params).await?;
+        let reply = connection.ask("session.history", &serde_json::to_value(&params)?).await?;
         bytes += reply.get().len();
-        let page: Value = serde_json::from_str(reply.get()).unwrap_or_default();
-        let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let History { events, end } = serde_json::from_str(reply.get())?;
         for event in events.iter().rev() {
             // Kinds that count as one item per message or tool call (merged by `merge`).
             let item_kinds = ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call"];
-            seen += usize::from(item_kinds.iter().any(|kind| event["kind"] == *kind));
-            if event["kind"] != "run_started" {
+            seen += usize::from(item_kinds.contains(&event.kind.as_str()));
+            if event.kind != "run_started" {
                 continue;
             }
             begun += 1;
             if begun >= runs.max(1) || seen >= items {
                 // Older runs stand before this event.
-                return Ok(event["cursor"].as_str().and_then(cursor_before));
+                return Ok(cursor_before(&event.cursor.to_string()));
             }
         }
-        let Some(previous) = page["previous"].as_str() else { return Ok(None) };
+        let Some(previous) = end.end.previous else { return Ok(None) };
         if bytes >= LATEST_BYTES {
-            return Ok(cursor_before(previous));
+            return Ok(cursor_before(&previous));
         }
-        previous.clone_into(&mut before);
+        params.before = Some(previous);
     }
 }
 

@@ -37,10 +37,10 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::calls::{ApiCall, ApiRequest};
@@ -48,6 +48,11 @@ use crate::connection::{CallConnection, PATIENCE};
 use crate::liveness::{LivenessSocket, Patience};
 use plexus_protocol::api::history::ResumeVerdict;
 use plexus_protocol::api::problem::{ProblemDetails, ProblemMembers};
+use plexus_protocol::api::rpc::{
+    CancelParams, Cancelled, HistoryParams, ListSessions, Projection, SessionNew, StartRun,
+};
+use plexus_protocol::api::runtimes::RuntimeList;
+use plexus_protocol::api::sessions::{AcceptedPrompt, SessionsPage};
 use plexus_protocol::{Answer, Receipt, RequestId, RunId, RuntimeId, RuntimeInfo, SessionId, SessionInfo};
 
 /// Deadline of an HTTP call; starting an agent is the slowest one.
@@ -120,15 +125,13 @@ pub struct Address {
 /// Finds the gateway; called before every connection, since a restarted gateway may listen elsewhere.
 pub type LocateGateway = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Address, Error>> + Send>> + Send + Sync>;
 
-/// The reply to a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct PromptAccepted {
-    /// The run that the prompt starts.
-    pub run_id: RunId,
-    /// `true` if the prompt is queued.
-    pub queued: bool,
-    /// The number of runs before it.
-    pub ahead: u64,
+/// The parameters of `ui.request.answer`, with all members that an answer may have.
+#[derive(Serialize)]
+struct AnswerOnce<'a> {
+    request_id: &'a RequestId,
+    idempotency_key: &'a str,
+    #[serde(flatten)]
+    answer: &'a Answer,
 }
 
 /// A page of events. With a `resume` other than `ok`, a snapshot replaces lost events.
@@ -200,8 +203,10 @@ impl GatewayReply {
         }
         let (status, retry_after) = (self.status, self.retry_after);
         match serde_json::from_str::<ProblemDetails>(&self.text) {
-            Ok(ProblemDetails { code, detail, more, .. }) => {
-                ApiError { status, code: code.into_owned(), message: detail, data: more, retry_after }
+            Ok(ProblemDetails { code, title, detail, more, .. }) => {
+                let texts = [detail, title.into_owned(), code.clone().into_owned()];
+                let message = texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+                ApiError { status, code: code.into_owned(), message, data: more, retry_after }
             }
             // A member has a value that only a newer gateway has.
             Err(_) => {
@@ -267,15 +272,15 @@ impl Client {
 
     /// Follows a session, or all (`None`), in a task of its own until the [`Follow`] is dropped.
     pub fn attach(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
-        self.follow(session, begin, "canonical")
+        self.follow(session, begin, Projection::Canonical)
     }
 
     /// As [`attach`](Self::attach), with the runtime's own message in each event.
     pub fn attach_native(&self, session: Option<&SessionId>, begin: FollowStart) -> Follow {
-        self.follow(session, begin, "native")
+        self.follow(session, begin, Projection::Native)
     }
 
-    fn follow(&self, session: Option<&SessionId>, begin: FollowStart, projection: &'static str) -> Follow {
+    fn follow(&self, session: Option<&SessionId>, begin: FollowStart, projection: Projection) -> Follow {
         let session = session.map_or_else(|| "*".to_owned(), ToString::to_string);
         Follow::start(Arc::clone(&self.locate), session, begin, projection, self.patience)
     }
@@ -293,11 +298,8 @@ impl Client {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn runtimes(&self) -> Result<Vec<RuntimeInfo>, Error> {
-        #[derive(Deserialize)]
-        struct List {
-            runtimes: Vec<RuntimeInfo>,
-        }
-        Ok(self.call_idempotent::<List>("runtime.list", json!({})).await?.runtimes)
+        let RuntimeList { runtimes } = self.call_idempotent("runtime.list", &serde_json::Map::new()).await?;
+        Ok(runtimes.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
     /// The sessions.
@@ -305,18 +307,15 @@ impl Client {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn sessions(&self) -> Result<Vec<SessionInfo>, Error> {
-        #[derive(Deserialize)]
-        struct List {
-            sessions: Vec<SessionInfo>,
-            next: Option<String>,
-        }
-        let (mut all, mut known, mut cursor) = (Vec::new(), std::collections::HashSet::new(), None);
+        let (mut all, mut known) = (Vec::new(), std::collections::HashSet::new());
+        let mut params = ListSessions::default();
         loop {
-            let List { sessions, next } = self.call_idempotent("session.list", json!({ "cursor": cursor })).await?;
+            let SessionsPage { sessions, next } = self.call_idempotent("session.list", &params).await?;
             // Sessions that changed during the listing come twice.
-            all.extend(sessions.into_iter().filter(|session| known.insert(session.session_id.clone())));
+            let new = sessions.into_iter().filter(|session| known.insert(session.session_id.clone()));
+            all.extend(new.map(Arc::unwrap_or_clone));
             match next {
-                Some(next) => cursor = Some(next),
+                Some(next) => params.cursor = Some(next),
                 None => return Ok(all),
             }
         }
@@ -328,9 +327,9 @@ impl Client {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn past(&self, session: &SessionId, before: Option<&str>, merge: bool) -> Result<EventsPage, Error> {
-        let before = before.unwrap_or("now");
-        self.call_idempotent("session.history", json!({ "session_id": session, "before": before, "merge": merge }))
-            .await
+        let (session_id, before) = (Some(session.clone()), Some(before.unwrap_or("now").to_owned()));
+        let params = HistoryParams { session_id, before, merge, ..HistoryParams::default() };
+        self.call_idempotent("session.history", &params).await
     }
 
     /// Opens a session, in the runtime's folder unless `cwd` is given.
@@ -338,15 +337,17 @@ impl Client {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn new_session(&self, runtime: &RuntimeId, cwd: Option<&str>) -> Result<SessionInfo, Error> {
-        self.call("session.new", json!({ "runtime_id": runtime, "cwd": cwd })).await
+        let (runtime_id, cwd) = (runtime.clone(), cwd.map(str::to_owned));
+        self.call("session.new", &SessionNew { runtime_id, cwd, title: None, native_id: None }).await
     }
 
     /// Sends a prompt, once: after [`Error::Lost`] the events show whether it was accepted.
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub async fn prompt(&self, session: &SessionId, text: &str) -> Result<PromptAccepted, Error> {
-        self.call("run.start", json!({ "session_id": session, "text": text })).await
+    pub async fn prompt(&self, session: &SessionId, text: &str) -> Result<AcceptedPrompt, Error> {
+        let (session_id, text) = (Some(session.clone()), Some(text.to_owned()));
+        self.call("run.start", &StartRun { session_id, text, ..StartRun::default() }).await
     }
 
     /// Cancels the current run, or the named one; returns its id.
@@ -354,11 +355,9 @@ impl Client {
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn cancel(&self, session: &SessionId, run: Option<&RunId>) -> Result<RunId, Error> {
-        #[derive(Deserialize)]
-        struct Cancelled {
-            run_id: RunId,
-        }
-        Ok(self.call::<Cancelled>("run.cancel", json!({ "session_id": session, "run_id": run })).await?.run_id)
+        let params = CancelParams { session_id: Some(session.clone()), run_id: run.cloned(), reason: None };
+        let Cancelled { run_id, .. } = self.call("run.cancel", &params).await?;
+        Ok(run_id)
     }
 
     /// Answers a request. If another client was first, or the request is closed, the receipt says so (`won`, `state`); that is not an
@@ -367,10 +366,8 @@ impl Client {
     /// # Errors
     /// As [`call`](Self::call); never [`Error::Lost`]: it is resent until it is answered.
     pub async fn answer(&self, request: &RequestId, answer: &Answer, key: &str) -> Result<Receipt, Error> {
-        let mut params = serde_json::to_value(answer)?;
-        params["request_id"] = json!(request);
-        params["idempotency_key"] = key.into();
-        match self.call_idempotent("ui.request.answer", params).await {
+        let params = AnswerOnce { request_id: request, idempotency_key: key, answer };
+        match self.call_idempotent("ui.request.answer", &params).await {
             // The receipt's members stand beside the error code.
             Err(Error::Rpc { code: -32010 | -32012, data, .. }) if data.get("resolved_by").is_some() => {
                 Ok(serde_json::from_value(data)?)
@@ -384,7 +381,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn call<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, Error> {
+    pub async fn call<T: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<T, Error> {
+        let params = serde_json::to_value(params)?;
         let mut slot = self.connection.lock().await;
         // Taken out, so that a dropped call leaves no reply behind for the next one.
         let mut connection = match slot.take() {
@@ -495,10 +493,10 @@ impl Client {
     }
 
     /// As [`call`](Self::call) for idempotent methods: resent after a lost connection.
-    async fn call_idempotent<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, Error> {
+    async fn call_idempotent<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T, Error> {
         let mut backoff = Backoff::default();
         loop {
-            match self.call(method, params.clone()).await {
+            match self.call(method, params).await {
                 Err(Error::Lost(_) | Error::Unreached(_)) => tokio::time::sleep(backoff.pause()).await,
                 other => return other,
             }

@@ -45,5 +45,5 @@ pub(crate) fn hello(
 /// Returns the message with the snapshots of these sessions, or of all.
 pub(crate) fn snapshots(session_id: Option<&str>, cursor: Cursor, many: plexus_sessions::Snapshots) -> StreamSnapshots {
     let omitted = Some(many.omitted).filter(|omitted| *omitted > 0);
-    StreamSnapshots { session_id: session_id.map(str::to_owned), cursor, snapshots: many.snapshots, omitted }
+    StreamSnapshots { session_id: session_id.map(str::to_owned), cursor, snapshots: many.snapshots.into(), omitted }
 }

@@ -324,3 +324,36 @@ pub struct RestartParams {
 fn ends_of_the_log() -> RefOr<Schema> {
     words(["start", "now"], "From the oldest stored event, or only new events")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn history_is_readable_with_a_snapshot_and_an_unreadable_event() {
+        let at = "2026-01-02T03:04:05.000Z";
+        let event = json!({
+            "session_id": "s_1", "run_id": "r_1", "seq": 0, "cursor": "k3f9:7", "at": at, "kind": "hologram",
+            "event": { "amount": 1.50 }, "meta": { "runtime_id": "demo", "dialect": "acp" },
+        });
+        let session = json!({
+            "session_id": "s_1", "runtime_id": "demo", "dialect": "acp", "native_id": null, "title": null, "cwd": "/",
+            "state": "hologram", "open_requests": 0, "created_at": at, "updated_at": at,
+        });
+        let snapshot = json!({
+            "session": session, "cursor": "k3f9:9", "messages": [], "tools": [], "latest": { "plan": { "entries": [] } },
+            "requests": [], "surfaces": [{ "surface": "a" }], "trimmed": true, "truncated": false,
+        });
+        let page = json!({
+            "events": [event, { "session_id": 1 }], "events_sent": 2, "previous": "k3f9:7+1", "next": "k3f9:9",
+            "head": "k3f9:9", "resume": "gap", "snapshot": snapshot,
+        });
+        let History { events, end } = serde_json::from_str(&page.to_string()).unwrap();
+        assert_eq!((events.len(), events.unreadable(), events[0].event.get()), (1, 1, r#"{"amount":1.5}"#));
+        assert_eq!((end.events_sent, end.end.previous.as_deref()), (2, Some("k3f9:7+1")));
+        let snapshot = end.end.snapshot.unwrap();
+        assert_eq!((snapshot.surfaces.len(), snapshot.latest.len(), snapshot.trimmed), (1, 1, true));
+    }
+}

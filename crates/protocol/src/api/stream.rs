@@ -73,7 +73,8 @@ pub struct StreamSnapshots {
     #[doc = concat!("The position that the snapshots cover.")]
     pub cursor: Cursor,
     #[doc = concat!("The snapshots, one per session.")]
-    pub snapshots: Vec<Snapshot>,
+    #[schema(value_type = Vec<Snapshot>)]
+    pub snapshots: KnownItems<Snapshot>,
     /// The number of sessions without a snapshot here, because there are too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<usize>,

@@ -5,6 +5,7 @@ use plexus_protocol::api::devices::{Grant, Me, Share};
 use plexus_protocol::api::operation::{Check, Checks, Verdict};
 use plexus_protocol::api::runtimes::Logs;
 use plexus_protocol::api::sessions::SessionsPage;
+use plexus_protocol::api::stream::PresenceChanged;
 use plexus_protocol::api::surfaces::Surfaces;
 use plexus_protocol::api::worktrees::ListedWorktrees;
 use plexus_protocol::{Kind, Receipt, Request, RuntimeInfo, Scope, SessionInfo, SessionState};
@@ -66,12 +67,10 @@ impl App {
                 self.shared.sessions.deleted.insert(id.clone());
             }
             ClientEvent::RuntimeGone(id) => self.shared.runtimes.retain(|one| one.id != *id),
-            ClientEvent::Presence(value) => {
-                let list = value["lookers"].as_array().into_iter().flatten().map(|one| field(&one["name"]));
+            ClientEvent::Presence(PresenceChanged { session_id, lookers }) => {
+                let list = lookers.iter().map(|viewer| line(&viewer.name));
                 let list: Vec<String> = list.filter(|name| *name != self.shared.device_name).take(5).collect();
-                if let Some(session) = value["session_id"].as_str() {
-                    self.shared.sessions.viewers.insert(session.to_owned(), list);
-                }
+                self.shared.sessions.viewers.insert(session_id.to_string(), list);
             }
             ClientEvent::Event(event) => self.on_log_event(event),
         }
