@@ -43,8 +43,8 @@ impl Requests {
         match heard {
             ClientEvent::Hello(hello) => {
                 let open = KnownItems::<Request>::deserialize(&hello["requests"]).unwrap_or_default();
-                let id = |item: &Box<RawValue>| serde_json::from_str(item.get()).ok().map(unreadable_id);
-                self.unreadable = open.unreadable_items().iter().map(id).collect();
+                let id = |item: &RawValue| serde_json::from_str(item.get()).ok().map(unreadable_id);
+                self.unreadable = open.unreadable_items().iter().map(|item| id(item)).collect();
                 self.in_hello = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
                 self.live = false;
                 let changed = self.in_hello.keys().ne(self.open.keys()) || self.unreadable.len() != before.1;
