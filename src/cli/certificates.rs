@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use data_encoding::{BASE64, HEXUPPER};
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan as _, Zoned, tz::TimeZone};
+use jiff::{Timestamp, ToSpan as _, ZonedDateTime, tz::TimeZone};
 use plexus::router::public_address::{CA_CERT, CA_PROFILE};
 use plexus::router::{Authority, certificate_end};
 use plexus::{TLS_FILES, TLS_FOLDER, config};
@@ -178,7 +178,7 @@ fn sign(folder: &Path, title: &str, names: &[String], ca: &KeyPair) -> anyhow::R
     let [cert_file, key_file] = TLS_FILES;
     write(folder, key_file, key.serialize_pem().as_bytes())?;
     write(folder, cert_file, cert.pem().as_bytes())?;
-    let server_until = until.to_zoned(TimeZone::UTC)?.timestamp().as_second();
+    let server_until = until.to_zoned_datetime(TimeZone::UTC)?.timestamp().as_second();
     let authority = Authority { title: title.into(), names: names.to_vec(), server_until };
     let (name, text) = authority.file();
     write(folder, name, &text)?;
@@ -287,7 +287,7 @@ fn distinguished_name(common: &str) -> DistinguishedName {
 
 /// Sets the lifetime to `days`, starting yesterday since clocks differ. Returns the last day.
 fn set_lifetime(params: &mut CertificateParams, days: i32) -> anyhow::Result<Date> {
-    let today = Zoned::now().with_time_zone(TimeZone::UTC).date();
+    let today = ZonedDateTime::now().with_time_zone(TimeZone::UTC).date();
     let (from, until) = (today.checked_sub(1.day())?, today.checked_add(days.days())?);
     let moment =
         |date: Date| rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs());
@@ -296,7 +296,7 @@ fn set_lifetime(params: &mut CertificateParams, days: i32) -> anyhow::Result<Dat
 }
 
 pub(crate) fn format_day(second: i64) -> String {
-    Timestamp::from_second(second).map(|at| at.to_zoned(TimeZone::UTC).date().to_string()).unwrap_or_default()
+    Timestamp::from_second(second).map(|at| at.to_zoned_datetime(TimeZone::UTC).date().to_string()).unwrap_or_default()
 }
 
 /// Returns true if `name` is a host name of letters, digits, hyphens and dots, or an address.

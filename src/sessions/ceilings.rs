@@ -245,7 +245,7 @@ fn day_at(now: Timestamp) -> (i64, Timestamp) {
         .as_ref()
         .map(|now| i64::from(now.date().since(jiff::civil::date(1970, 1, 1)).map_or(0, |days| days.get_days())));
     let next =
-        zoned.as_ref().and_then(|now| now.date().checked_add(1.day()).ok()?.to_zoned(now.time_zone().clone()).ok());
+        zoned.as_ref().and_then(|now| now.date().checked_add(1.day()).ok()?.to_zoned_datetime(now.time_zone().clone()).ok());
     let utc = now.as_millis().div_euclid(DAY_MILLIS);
     let ends = next.map_or((utc + 1) * DAY_MILLIS, |next| next.timestamp().as_millisecond());
     (day.unwrap_or(utc), Timestamp::from_millis(ends))
@@ -258,8 +258,8 @@ fn day_begins(now: Timestamp) -> Timestamp {
     Timestamp::from_millis(begins.map_or(utc, |begins| begins.timestamp().as_millisecond()))
 }
 
-fn zoned(at: Timestamp) -> Option<jiff::Zoned> {
-    Some(jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned(TimeZone::system()))
+fn zoned(at: Timestamp) -> Option<jiff::ZonedDateTime> {
+    Some(jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned_datetime(TimeZone::system()))
 }
 
 /// The reason why the ceilings that were set cannot be read.

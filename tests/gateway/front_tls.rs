@@ -629,7 +629,7 @@ fn ending_in(days: i64, home: &Path) -> Vec<u8> {
     assert!(plexus(home, &["tls", "init", "--name", "localhost", "--name", "127.0.0.1"]).status.success());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let end = jiff::Timestamp::from_second(i64::try_from(now).unwrap() + days * 86_400).unwrap();
-    let end = end.to_zoned(jiff::tz::TimeZone::UTC).date();
+    let end = end.to_zoned_datetime(jiff::tz::TimeZone::UTC).date();
     let until = (end.year().into(), end.month().unsigned_abs(), end.day().unsigned_abs());
     let (cert, key) = signed(&home.join("tls"), "localhost", Some(until));
     std::fs::write(home.join("tls/server.crt"), cert.pem()).unwrap();

@@ -93,7 +93,7 @@ pub(super) struct Quiet {
 impl Quiet {
     /// The end of the quiet hours that contain `wall`, if it is in quiet hours; both in milliseconds since the epoch.
     fn ends(&self, wall: Millis) -> Option<Millis> {
-        let now = jiff::Timestamp::from_millisecond(wall).ok()?.to_zoned(self.zone.clone()).datetime();
+        let now = jiff::Timestamp::from_millisecond(wall).ok()?.to_zoned_datetime(self.zone.clone()).datetime();
         let minute = |at: jiff::civil::Time| i64::from(at.hour()) * 60 + i64::from(at.minute());
         let (local, from, to) = (minute(now.time()), i64::from(self.from), i64::from(self.to));
         let within = if from <= to { (from..to).contains(&local) } else { local >= from || local < to };

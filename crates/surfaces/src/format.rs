@@ -106,7 +106,7 @@ pub(crate) fn date(value: &Value, pattern: &str) -> String {
 
 /// A moment in UTC, or a date and time as they are.
 pub(crate) fn moment(value: &Value) -> Option<civil::DateTime> {
-    let utc = |at: jiff::Timestamp| at.to_zoned(TimeZone::UTC).datetime();
+    let utc = |at: jiff::Timestamp| at.to_zoned_datetime(TimeZone::UTC).datetime();
     match value {
         Value::Number(millis) => {
             let millis = millis.as_f64().filter(|n| *n != 0.0 && n.abs() < 8.64e15)?;

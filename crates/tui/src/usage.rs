@@ -146,7 +146,7 @@ impl UsageSheet {
 
     /// The call that reads a part, for this moment in this time zone.
     pub(crate) fn request(&self, part: UsagePart, now: i64, zone: &TimeZone) -> ApiRequest {
-        let now = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(zone.clone());
+        let now = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned_datetime(zone.clone());
         let today = now.date();
         let from = today.checked_sub((SPANS[self.span].0 - 1).days()).unwrap_or(today);
         let offset = i64::from(now.offset().seconds()) / 60 / OFFSET_STEP * OFFSET_STEP;

@@ -259,7 +259,7 @@ pub(crate) fn span(millis: i64) -> String {
 /// The hour and minute of an instant, in local time.
 pub(crate) fn clock(at: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string()
+    at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string()
 }
 
 /// A queued prompt.

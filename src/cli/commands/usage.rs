@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::civil::Date;
-use jiff::{ToSpan as _, Zoned};
+use jiff::{ToSpan as _, ZonedDateTime};
 use plexus_client::calls;
 use plexus_protocol::api::usage::{CeilingsView, UsageBy, UsageRow, UsageSums};
 use plexus_protocol::{Ceiling, RunId, RuntimeId, SessionId, Spending, short_amount, short_count};
@@ -116,7 +116,7 @@ const COUNTED_HEADS: [&str; 4] = ["read", "of it cached", "written", "cost"];
 
 fn parse_first_day(text: &str) -> Result<Date, String> {
     let fix = "a day as YYYY-MM-DD, `today`, or a number of days such as 7d";
-    let today = Zoned::now().date();
+    let today = ZonedDateTime::now().date();
     let days = match text {
         "today" => Some(1),
         _ => text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()),
@@ -135,7 +135,7 @@ pub(crate) async fn run(args: UsageArgs) -> CommandResult {
         return run_ceiling(args).await;
     }
     let client = Client::find().await?;
-    let offset = i64::from(Zoned::now().offset().seconds()) / 60 / OFFSET_STEP * OFFSET_STEP;
+    let offset = i64::from(ZonedDateTime::now().offset().seconds()) / 60 / OFFSET_STEP * OFFSET_STEP;
     let session = match &args.session {
         Some(session) => Some(client.session(session).await?.session_id),
         None => None,
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn usage_since_is_a_day_or_a_number_of_days() {
-        let today = Zoned::now().date();
+        let today = ZonedDateTime::now().date();
         assert_eq!(parse_first_day("2026-11-01").unwrap().to_string(), "2026-11-01");
         assert!(parse_first_day("today").unwrap() >= today && parse_first_day("1d").unwrap() >= today);
         assert!(parse_first_day("7d").unwrap() >= today.checked_sub(6.days()).unwrap());
