@@ -16,7 +16,7 @@ use super::reply::{QueryParameters, RouteResult, bad_query, json, session_of};
 use super::routes::{GET, NOTHING, PROMPTS, route};
 use super::{Core, Problem};
 use plexus_auth::{Permit, Prompt};
-use plexus_protocol::api::agent_tools::{McpServer, McpServers, Skill, SkillError, Skills};
+use plexus_protocol::api::agent_tools::{AgentMcpServer, McpServers, Skill, SkillError, Skills};
 use plexus_protocol::{Capability, SessionInfo, object};
 use plexus_sessions::SessionError;
 
@@ -48,8 +48,8 @@ fn word<T: DeserializeOwned + Default>(value: &Value) -> T {
     T::deserialize(value).unwrap_or_default()
 }
 
-fn server(value: &Value) -> Option<McpServer> {
-    Some(McpServer {
+fn server(value: &Value) -> Option<AgentMcpServer> {
+    Some(AgentMcpServer {
         id: text(&value["id"])?,
         transport: word(&value["transport"]),
         source: Option::deserialize(&value["source"]).unwrap_or_default(),

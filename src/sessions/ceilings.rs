@@ -244,8 +244,9 @@ fn day_at(now: Timestamp) -> (i64, Timestamp) {
     let day = zoned
         .as_ref()
         .map(|now| i64::from(now.date().since(jiff::civil::date(1970, 1, 1)).map_or(0, |days| days.get_days())));
-    let next =
-        zoned.as_ref().and_then(|now| now.date().checked_add(1.day()).ok()?.to_zoned_datetime(now.time_zone().clone()).ok());
+    let next = zoned
+        .as_ref()
+        .and_then(|now| now.date().checked_add(1.day()).ok()?.to_zoned_datetime(now.time_zone().clone()).ok());
     let utc = now.as_millis().div_euclid(DAY_MILLIS);
     let ends = next.map_or((utc + 1) * DAY_MILLIS, |next| next.timestamp().as_millisecond());
     (day.unwrap_or(utc), Timestamp::from_millis(ends))

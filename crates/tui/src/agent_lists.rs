@@ -1,7 +1,7 @@
 //! An agent's MCP servers, skills and stored conversations as text. Pure; all text is sanitized.
 
 use plexus_protocol::NativeId;
-use plexus_protocol::api::agent_tools::{McpServer, McpServers, McpState, Skill, SkillScope, Skills};
+use plexus_protocol::api::agent_tools::{AgentMcpServer, McpServers, McpState, Skill, SkillScope, Skills};
 use plexus_protocol::api::sessions::ResumableConversation;
 
 use super::sanitize;
@@ -18,7 +18,7 @@ const INDENT: &str = "    ";
 
 /// The MCP servers of an agent as text, one paragraph a server.
 pub(crate) fn servers(list: &McpServers) -> String {
-    let paragraph = |server: &McpServer| {
+    let paragraph = |server: &AgentMcpServer| {
         let mark = match server.state {
             McpState::Ready => "✔",
             McpState::Error => "✘",

@@ -8,7 +8,7 @@ use super::KnownItems;
 /// An MCP server of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = McpServer)]
-pub struct McpServer {
+pub struct AgentMcpServer {
     #[doc = concat!("The agent's name of the server.")]
     pub id: String,
     #[doc = concat!("The connection between agent and server.")]
@@ -132,8 +132,8 @@ pub struct SkillError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct McpServers {
     #[doc = concat!("The servers, in the agent's order.")]
-    #[schema(value_type = Vec<McpServer>)]
-    pub servers: KnownItems<McpServer>,
+    #[schema(value_type = Vec<AgentMcpServer>)]
+    pub servers: KnownItems<AgentMcpServer>,
     /// `true` if there are more.
     pub truncated: bool,
 }
