@@ -20,8 +20,8 @@
 //!   a run ends (`quiet`), so that none runs for ever.
 //! - An unanswered call of a client's tool (`client.tool.call`) blocks the run and its cancel. Tools come with `run.start`, and the gateway
 //!   declares none, so a call is answered "no such tool" at once. To support them, a prompt would carry its client's tools, the call would
-//! go   to that client alone, and the gateway would answer when that client leaves, the time is up (`client.tool.cancel`), or the run is
-//! cancelled.
+//!   go to that client alone, and the gateway would answer when that client leaves, the time is up (`client.tool.cancel`), or the run is
+//!   cancelled.
 
 mod ask;
 mod events;

@@ -9,7 +9,7 @@
 //!   meanwhile are queued, and handled afterwards.
 //! - A connection sends `server.connected` before OpenCode listens to its own events: under load, events of the next half second are lost.
 //!   So everything is read twice, and once more after the first event, which shows that it listens; the heartbeat comes after ten seconds
-//! at   the latest.
+//!   at the latest.
 //! - The status is read before the messages, and work may begin in between: a run is taken for ended if the messages hold the complete
 //!   reply, or if a second read finds the same state.
 //! - OpenCode has other clients (its own TUI): their prompts are foreign runs, their answers are answers from elsewhere, and the first
