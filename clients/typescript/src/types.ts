@@ -504,7 +504,7 @@ export interface Cut {
 
 /** The result of `session.detach`. */
 export interface Detached {
-  /** Whether the session was followed. */
+  /** `true` if the session was followed. */
   detached: boolean;
 }
 
@@ -698,7 +698,7 @@ export interface Fits {
 
 /** The session on the client's screen, and whether the screen has the focus. */
 export interface Focus {
-  /** Whether the screen has the focus: a hidden page and a locked phone do not. */
+  /** `true` if the screen has the focus: a hidden page and a locked phone do not. */
   focused: boolean;
   /** The session shown; `null` for a page without one. */
   session_id?: SessionId | null;
@@ -791,7 +791,7 @@ export interface HistoryParams {
   max_bytes?: number | null;
   /** With `merge`: the members of a tool call are shortened to about this many bytes each, at least 1 KiB. */
   max_output?: number | null;
-  /** Whether events are merged into items. */
+  /** `true` if events are merged into items. */
   merge?: boolean;
   session_id: SessionId;
 }
@@ -921,7 +921,7 @@ export interface Lag {
   /** By how many places of the log. */
   behind: number;
   head: Cursor;
-  /** What is followed: a session, or `*`. */
+  /** The followed name: a session, or `*`. */
   session_id: string;
 }
 
@@ -1000,7 +1000,7 @@ export interface Listing {
 /** Everything up to here was told; what follows is new. */
 export interface Live {
   head: Cursor;
-  /** What is followed: a session, or `*`. */
+  /** The followed name: a session, or `*`. */
   session_id: string;
 }
 
@@ -1229,21 +1229,21 @@ export interface NewSurface {
   actions?: string[] | null;
   /** The catalogue of its components; Plexus's own if absent. */
   catalog?: string | null;
-  /** Its components, as in A2UI 0.9; one has the id `root`. */
+  /** The components, as in A2UI 0.9; one has the id `root`. */
   components?: JsonObject[] | null;
-  /** Its data model. */
+  /** The data model. */
   data?: JsonObject | null;
   /** The page's height in pixels. */
   height?: number | null;
   /** A page of its own, in place of components. */
   html?: string | null;
-  /** Whether it is pinned; as before if absent. */
+  /** `true` if it is pinned; as before if absent. */
   pin?: boolean | null;
-  /** Its name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced. */
+  /** The name in the session: 1 to 64 of `A-Z a-z 0-9 _ . -`. One of that name is replaced. */
   surface: string;
-  /** What is shown where no page can be drawn. */
+  /** The text that is shown where no page can be drawn. */
   text?: string | null;
-  /** Its title. */
+  /** The title. */
   title?: string | null;
 }
 
@@ -1474,9 +1474,9 @@ export interface PublicAccess {
   tls?: TlsListenerView;
 }
 
-/** What a device subscribes to notifications with, and what it chose. */
+/** The subscription of a device to notifications, and its choices. */
 export interface Push {
-  /** It was subscribed, and that came to nothing without its wish: it may subscribe anew by itself. */
+  /** Set if it was subscribed, and the subscription ended against its choice: it may subscribe anew by itself. */
   lapsed: boolean;
   /** The `applicationServerKey`, in base64url. */
   public_key: string;
@@ -1484,17 +1484,17 @@ export interface Push {
   subscribed: boolean;
 }
 
-/** What to change of a device's choices; what is left out stays. */
+/** The changes to a device's choices; an absent member stays. */
 export interface PushChoice {
-  /** Whether to hear of runs that complete. */
+  /** `true` if to hear of runs that complete. */
   ends?: boolean | null;
-  /** Whether to hear of runs that fail. */
+  /** `true` if to hear of runs that fail. */
   failures?: boolean | null;
   /** Minutes without an event in a run after which to hear of it; 0: never. */
   no_progress_minutes?: number | null;
-  /** When not to be disturbed; `null`: never. */
+  /** The quiet hours; `null`: none. */
   quiet?: QuietHours | null;
-  /** Whether to hear of requests that open. */
+  /** `true` if to hear of requests that open. */
   requests?: boolean | null;
 }
 
@@ -1507,7 +1507,7 @@ export interface PushQuiet {
   zone?: string;
 }
 
-/** What a device chose. */
+/** The choices of a device. */
 export type PushSettings = TargetWants & {
   quiet: PushQuiet | null;
 };
@@ -2284,7 +2284,7 @@ export interface StartRun {
   meta?: JsonObject | null;
   session_id?: SessionId | null;
   text?: string | null;
-  /** Where the user works: the UI protocol's `UiContextSnapshot`. */
+  /** The place where the user works: the UI protocol's `UiContextSnapshot`. */
   ui_context?: JsonObject | null;
 }
 
@@ -2362,9 +2362,9 @@ export type Subject = {
 
 /** A subscription, as a browser's `PushSubscription.toJSON()` gives it. */
 export interface Subscribe {
-  /** Where to push to: `https`, at a known push service. */
+  /** The address to push to: `https`, at a known push service. */
   endpoint: string;
-  /** When it ends, if the browser says so; we learn it from the service. */
+  /** The time when it ends, if the browser says so; the service reports it too. */
   expirationTime?: number | null;
   keys: SubscribeKeys;
 }
@@ -2379,7 +2379,7 @@ export interface SubscribeKeys {
 export interface SurfaceAction {
   /** The component. */
   component: string;
-  /** Its event. */
+  /** The event. */
   event: string;
   /** The inputs that the person changed, by the JSON Pointer that each is bound to. */
   inputs?: JsonObject;
@@ -2407,7 +2407,7 @@ export interface SurfaceChanges {
   session_id?: SessionId | null;
   /** The surface. */
   surface: string;
-  /** What changes. */
+  /** The changes. */
   update: SurfaceUpdate;
 }
 
@@ -2418,7 +2418,7 @@ export interface SurfaceClose {
   surface: string;
 }
 
-/** A press on a surface. */
+/** The press on a surface. */
 export type SurfacePress = SurfaceAction & {
   session_id?: SessionId | null;
   /** The surface. */
@@ -2434,7 +2434,7 @@ export interface SurfaceShow {
   show: NewSurface;
 }
 
-/** What changes in a surface. */
+/** The changes of a surface. */
 export interface SurfaceUpdate {
   /** Components that are new or replace those of the same id. */
   components?: JsonObject[];
@@ -2442,7 +2442,7 @@ export interface SurfaceUpdate {
   data?: JsonObject[];
   /** The revision that the surface has to be at. */
   expect_rev?: number | null;
-  /** Whether it is pinned; by itself. */
+  /** `true` if it is pinned; by itself. */
   pinned?: boolean | null;
   /** A new title. */
   title?: string | null;
@@ -2592,7 +2592,7 @@ export interface Touched {
 
 /** The capabilities of a client. */
 export interface UiCapabilities {
-  /** Whether the client can show confirmations; such clients get requests first. */
+  /** `true` if the client can show confirmations; such clients get requests first. */
   supports_confirm?: boolean;
   [member: string]: unknown;
 }
