@@ -59,7 +59,7 @@ async fn clients_of_seven_kinds_answer_in_turn_on_one_session() {
         let events = gateway.events(session).await;
         let resolved = events.iter().rfind(|event| event["kind"] == "request_resolved").unwrap();
         let at: jiff::Timestamp = resolved["at"].as_str().unwrap().parse().unwrap();
-        let decided = began + SystemTime::from(at).duration_since(clock).unwrap();
+        let decided = began + SystemTime::try_from(at).unwrap().duration_since(clock).unwrap();
         for (kind, at) in heard {
             let took = at.saturating_duration_since(decided);
             let most: &mut Duration = slowest.entry(kind).or_default();
