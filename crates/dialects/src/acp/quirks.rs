@@ -162,7 +162,7 @@ quirks! {
     }
     {
         agent: "@agentclientprotocol/claude-agent-acp",
-        versions: "0.101.0",
+        versions: "0.100.0",
         what: "asks before every call of an MCP tool that is not allowed by name when the session is opened",
         why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
         test: "acp_quirk_gateways_own_tools_are_allowed_at_the_opening",
