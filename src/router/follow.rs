@@ -1,5 +1,5 @@
 //! The log at a client's own pace: for frontends that keep something about each client and so translate for each (which of
-//! its prompts wait, what it was asked), and for connections that hyper writes ([`streamed`](super::streamed)). On plain
+//! its prompts wait, what it was asked), and for connections that hyper writes (`streamed`). On plain
 //! connections frontends that show everybody the same bytes use an [`EventFan`](super::fanout::EventFan).
 
 use std::time::Duration;

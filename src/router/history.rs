@@ -175,7 +175,7 @@ pub fn text(text: Vec<u8>, mut room: Charge) -> Bytes {
 /// Waits for room for the next piece of a streamed response.
 ///
 /// # Errors
-/// As [`in_time`].
+/// As `in_time`.
 pub async fn room(state: &Core, caller: &Caller, account: &Account, bytes: usize) -> Result<Charge, std::io::Error> {
     in_time(state, caller, account.wait(bytes)).await
 }

@@ -176,7 +176,7 @@ pub fn waits(query: &QueryParameters) -> Result<Duration, Problem> {
     Ok(patience(Some(query.number("wait", 0)?)))
 }
 
-/// The wait of a long poll, cut to [`WAIT_MAX`].
+/// The wait of a long poll, cut to `WAIT_MAX`.
 pub fn patience(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0).min(WAIT_MAX))
 }

@@ -224,10 +224,10 @@ pub(super) async fn ask_outcome(state: Core, call: Call) -> RouteResult {
     json(StatusCode::OK, &wait_for_ask(&state, &permit, &session.session_id, &ask, wait).await?)
 }
 
-/// Returns the outcome of a question, at the latest after `wait` seconds or [`ASK_WAIT_MAX`].
+/// Returns the outcome of a question, at the latest after `wait` seconds or `ASK_WAIT_MAX`.
 ///
 /// # Errors
-/// Those of [`ask_outcome`](plexus_sessions::Directory::ask_outcome); [`SessionError::Stopping`].
+/// Those of [`ask_outcome`](plexus_sessions::DirectorySurfaces::ask_outcome); [`SessionError::Stopping`].
 pub async fn wait_for_ask(
     state: &Core,
     permit: &Permit<Ui>,

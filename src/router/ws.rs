@@ -1,5 +1,5 @@
 //! WebSockets, one message a text frame. This file is the wire: handshake, frames, pings, close codes. What the messages
-//! mean is a [`SocketProtocol`]'s: [`rpc`](super::rpc) for the native one.
+//! mean is a [`SocketProtocol`]'s: `rpc` for the native one.
 //!
 //! One task serves a connection. It reads with tungstenite's protocol state machine, which never writes to the socket
 //! itself: what it wants to say goes among the connection's own frames, so that nothing ever lands inside an event's frame.

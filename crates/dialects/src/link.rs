@@ -59,7 +59,7 @@ pub enum HelperRole {
 pub struct HelperHello {
     /// [`LINK_VERSION`].
     pub link: u32,
-    /// The agent, by the name of its [`LinkedAgent`].
+    /// The agent, by the name of its [`TerminalDialect`].
     pub agent: String,
     /// The purpose of the helper.
     pub role: HelperRole,
