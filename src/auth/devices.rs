@@ -154,18 +154,14 @@ impl Auth {
         let mut devices = vec![DeviceEntry::new(
             local.hash,
             Device {
-                device_id: DeviceId::trusted(LOCAL),
-                name: "this machine".into(),
-                kind: DeviceKind::Local,
-                grant: Grant::all(),
                 created_at: local.made_at,
-                origin: None,
-                parent: None,
-                expires_at: None,
-                local: false,
-                browser: None,
-                last_seen_at: None,
-                token_sha256: HEXLOWER.encode(&local.hash),
+                ..Device::new(
+                    DeviceId::trusted(LOCAL),
+                    "this machine",
+                    DeviceKind::Local,
+                    Grant::all(),
+                    HEXLOWER.encode(&local.hash),
+                )
             },
         )];
         for row in rows {
@@ -269,20 +265,9 @@ impl Auth {
     /// this has checked the process's owner.
     pub fn same_user_caller(&self, runtime: &RuntimeId) -> Caller {
         let grant = Grant { runtimes: Some(vec![runtime.clone()]), ..Grant::of(&[Scope::Watch]) };
-        Caller::proven(Arc::new(Device {
-            device_id: DeviceId::trusted(SAME_USER),
-            name: "a process on this machine".into(),
-            kind: DeviceKind::Device,
-            grant,
-            created_at: SystemTime::now().into(),
-            origin: None,
-            parent: None,
-            expires_at: None,
-            local: false,
-            browser: None,
-            last_seen_at: None,
-            token_sha256: String::new(),
-        }))
+        let id = DeviceId::trusted(SAME_USER);
+        let name = "a process on this machine";
+        Caller::proven(Arc::new(Device::new(id, name, DeviceKind::Device, grant, String::new())))
     }
 
     /// Returns whether the caller's device is still enrolled with the same token. Always true for a
@@ -432,20 +417,9 @@ impl Auth {
         }
         let token = token::new_token()?;
         let hash = token::hash(&token);
-        let device = Device {
-            device_id: DeviceId::trusted(format!("d_{}", &token::random_text::<CODE_BYTES>()?[..26])),
-            name,
-            kind,
-            grant,
-            created_at: SystemTime::now().into(),
-            origin,
-            parent,
-            expires_at,
-            local,
-            browser: None,
-            last_seen_at: None,
-            token_sha256: HEXLOWER.encode(&hash),
-        };
+        let id = DeviceId::trusted(format!("d_{}", &token::random_text::<CODE_BYTES>()?[..26]));
+        let device =
+            Device { origin, parent, expires_at, local, ..Device::new(id, &name, kind, grant, HEXLOWER.encode(&hash)) };
         self.keep(&device).await?;
         let entry = DeviceEntry::new(hash, device);
         let device = Arc::clone(&entry.device);

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,24 @@ pub struct Device {
 }
 
 impl Device {
+    /// Makes a device that is enrolled now, without an origin, a parent or an expiry.
+    pub(super) fn new(device_id: DeviceId, name: &str, kind: DeviceKind, grant: Grant, token_sha256: String) -> Self {
+        Self {
+            device_id,
+            name: name.to_owned(),
+            kind,
+            grant,
+            created_at: SystemTime::now().into(),
+            origin: None,
+            parent: None,
+            expires_at: None,
+            local: false,
+            browser: None,
+            last_seen_at: None,
+            token_sha256,
+        }
+    }
+
     /// The device as the resolver of a request.
     pub fn resolver(&self) -> Resolver {
         Resolver { device_id: self.device_id.clone(), name: self.name.clone() }

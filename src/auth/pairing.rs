@@ -320,20 +320,8 @@ mod tests {
     }
 
     fn device(name: &str) -> Arc<Device> {
-        Arc::new(Device {
-            device_id: DeviceId::trusted(format!("d_{name}")),
-            name: name.into(),
-            kind: super::super::DeviceKind::Device,
-            grant: grant(),
-            created_at: Timestamp::default(),
-            origin: None,
-            parent: None,
-            expires_at: None,
-            local: false,
-            browser: None,
-            last_seen_at: None,
-            token_sha256: String::new(),
-        })
+        let id = DeviceId::trusted(format!("d_{name}"));
+        Arc::new(Device::new(id, name, super::super::DeviceKind::Device, grant(), String::new()))
     }
 
     fn begun(now: Instant) -> Pairings {

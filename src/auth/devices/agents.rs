@@ -7,7 +7,6 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use data_encoding::HEXLOWER;
 use parking_lot::RwLock;
@@ -47,20 +46,9 @@ impl AgentTokens {
 
     fn insert(&self, secret: &str, session: &SessionId) {
         let hash = token::hash(secret);
-        let device = Device {
-            device_id: DeviceId::trusted(format!("agent_{session}")),
-            name: "the session's agent".into(),
-            kind: DeviceKind::Agent,
-            grant: Grant { sessions: Some(vec![session.clone()]), ..Grant::of(&[Scope::Ui]) },
-            created_at: SystemTime::now().into(),
-            origin: None,
-            parent: None,
-            expires_at: None,
-            local: false,
-            browser: None,
-            last_seen_at: None,
-            token_sha256: HEXLOWER.encode(&hash),
-        };
+        let id = DeviceId::trusted(format!("agent_{session}"));
+        let grant = Grant { sessions: Some(vec![session.clone()]), ..Grant::of(&[Scope::Ui]) };
+        let device = Device::new(id, "the session's agent", DeviceKind::Agent, grant, HEXLOWER.encode(&hash));
         self.devices.write().insert(hash, Arc::new(device));
     }
 
