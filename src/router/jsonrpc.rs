@@ -78,7 +78,7 @@ impl From<Problem> for RpcFailureData {
 }
 
 impl From<Problem> for RpcError {
-    fn from(problem: Problem) -> Self {
+    fn from(mut problem: Problem) -> Self {
         let code = match problem.code {
             "queue_full" | "over_limit" => -32001,
             "run_not_found" => -32002,
@@ -98,7 +98,8 @@ impl From<Problem> for RpcError {
             "internal" => -32603,
             _ => -32602,
         };
-        Self(RpcFailure { code, message: problem.detail.clone(), data: problem.into() })
+        let message = std::mem::take(&mut problem.detail);
+        Self(RpcFailure { code, message, data: problem.into() })
     }
 }
 
@@ -128,8 +129,8 @@ pub fn result(value: &impl Serialize) -> RpcResult {
     to_raw_value(value).map_err(|error| RpcError::new(-32603, "internal", error.to_string()))
 }
 
-/// A response as a frame.
-pub fn response(id: &str, outcome: &RpcResult) -> Vec<u8> {
+/// A response as JSON text; `id` as written by the client.
+pub fn response_json(id: &str, outcome: Result<&RawValue, &impl Serialize>) -> Vec<u8> {
     let mut json = Vec::with_capacity(128);
     json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     json.extend_from_slice(id.as_bytes());
@@ -144,6 +145,12 @@ pub fn response(id: &str, outcome: &RpcResult) -> Vec<u8> {
         }
     }
     json.push(b'}');
+    json
+}
+
+/// A response as a frame.
+pub fn response(id: &str, outcome: &RpcResult) -> Vec<u8> {
+    let json = response_json(id, outcome.as_deref());
     let mut frame = Vec::with_capacity(json.len() + 10);
     ws_text(&mut frame, &json);
     frame

@@ -250,17 +250,9 @@ impl Peer {
     /// Handles an error in response to a request. For a request to people it is no answer: the request stays open for this client
     /// and the others.
     fn refused(&self, id: &str, error: &RawValue) {
-        #[derive(Deserialize)]
-        struct Own {
-            code: i64,
-            message: String,
-            #[serde(default)]
-            data: Value,
-        }
         let Ok(name) = serde_json::from_str::<String>(id) else { return };
-        let own = object::from_str(error.get());
-        let own = own.unwrap_or(Own { code: -32603, message: "an error that is none".into(), data: Value::Null });
-        let failure = Failure { code: own.code, message: own.message, data: own.data };
+        let no_error = || Failure { code: -32603, message: "an error that is none".into(), data: Value::Null };
+        let failure = object::from_str(error.get()).unwrap_or_else(|_| no_error());
         if !self.ctx.shared.answer(&name, Err(failure)) {
             tracing::debug!(id, error = error.get(), "a client answered with an error");
         }

@@ -11,6 +11,7 @@ use plexus_protocol::api::problem::RpcFailureData;
 use plexus_protocol::codes::ONE_SESSION;
 use plexus_protocol::{Cursor, Epoch, Event, Resolver, RunStatus, SessionId, text_block};
 use plexus_router::error::Problem;
+use plexus_router::jsonrpc::response_json;
 use plexus_router::wire;
 use plexus_sessions::SessionError;
 use plexus_surfaces::Surface;
@@ -46,14 +47,14 @@ impl ClientSupport {
 }
 
 /// A JSON-RPC error.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// The code of JSON-RPC, ACP or the agent.
     pub code: i64,
     /// The text for people.
     pub message: String,
     /// Further data; null if none.
-    #[serde(skip_serializing_if = "Value::is_null")]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 
@@ -68,7 +69,7 @@ impl Failure {
 }
 
 impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
+    fn from(mut problem: Problem) -> Self {
         let code = match problem.code {
             // ACP's "resource not found".
             "session_not_found" | "runtime_not_found" | "request_not_found" | "run_not_found" => -32002,
@@ -85,7 +86,7 @@ impl From<Problem> for Failure {
             "internal" => -32603,
             _ => -32602,
         };
-        let message = problem.detail.clone();
+        let message = std::mem::take(&mut problem.detail);
         // Every member is text, a number or JSON already.
         Self { code, message, data: serde_json::to_value(RpcFailureData::from(problem)).unwrap_or_default() }
     }
@@ -112,21 +113,7 @@ impl From<plexus_auth::Denied> for Failure {
 
 /// A JSON-RPC response; `id` as written by the client.
 pub(super) fn response(id: &str, outcome: Result<&RawValue, &Failure>) -> Vec<u8> {
-    let mut json = Vec::with_capacity(128);
-    json.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    json.extend_from_slice(id.as_bytes());
-    match outcome {
-        Ok(result) => {
-            json.extend_from_slice(br#","result":"#);
-            json.extend_from_slice(result.get().as_bytes());
-        }
-        Err(failure) => {
-            json.extend_from_slice(br#","error":"#);
-            json.extend_from_slice(serde_json::to_string(failure).unwrap_or_else(|_| "null".into()).as_bytes());
-        }
-    }
-    json.push(b'}');
-    json
+    response_json(id, outcome)
 }
 
 /// A notification.
@@ -348,17 +335,10 @@ pub(super) fn end_of(event: &Event, epoch: &Epoch) -> Result<Box<RawValue>, Fail
 fn own_error(event: &Event) -> Option<Failure> {
     #[derive(Deserialize)]
     struct Frame {
-        error: Own,
+        error: Failure,
     }
-    #[derive(Deserialize)]
-    struct Own {
-        code: i64,
-        message: String,
-        #[serde(default)]
-        data: Value,
-    }
-    let Frame { error: Own { code, message, data } } = serde_json::from_slice(event.native.as_ref()?).ok()?;
-    Some(Failure { code, message, data })
+    let frame: Frame = serde_json::from_slice(event.native.as_ref()?).ok()?;
+    Some(frame.error)
 }
 
 /// The author of a prompt, if the event names one.
