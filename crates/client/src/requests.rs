@@ -26,6 +26,12 @@ struct UnreadableRequest {
     request_id: RequestId,
 }
 
+impl UnreadableRequest {
+    fn id(read: serde_json::Result<Self>) -> Option<RequestId> {
+        read.ok().map(|request| request.request_id)
+    }
+}
+
 impl Requests {
     /// The open requests, by id.
     pub fn open(&self) -> &BTreeMap<RequestId, Request> {
@@ -43,7 +49,7 @@ impl Requests {
         match heard {
             ClientEvent::Hello(hello) => {
                 let open = KnownItems::<Request>::deserialize(&hello["requests"]).unwrap_or_default();
-                let id = |item: &RawValue| serde_json::from_str(item.get()).ok().map(unreadable_id);
+                let id = |item: &RawValue| UnreadableRequest::id(serde_json::from_str(item.get()));
                 self.unreadable = open.unreadable_items().iter().map(|item| id(item)).collect();
                 self.in_hello = open.into_iter().map(|request| (request.request_id.clone(), request)).collect();
                 self.live = false;
@@ -57,7 +63,10 @@ impl Requests {
                 match Request::deserialize(&event.event) {
                     Ok(request) => return self.open.insert(request.request_id.clone(), request).is_none(),
                     Err(_) => {
-                        self.unreadable.push(UnreadableRequest::deserialize(&event.event).ok().map(unreadable_id))
+                        let id = UnreadableRequest::id(UnreadableRequest::deserialize(&event.event));
+                        if id.is_none() || !self.unreadable.contains(&id) {
+                            self.unreadable.push(id);
+                        }
                     }
                 }
             }
@@ -71,10 +80,6 @@ impl Requests {
         }
         (self.open.len(), self.unreadable.len()) != before
     }
-}
-
-fn unreadable_id(request: UnreadableRequest) -> RequestId {
-    request.request_id
 }
 
 #[cfg(test)]
@@ -110,6 +115,7 @@ mod tests {
         assert_eq!((ids(&requests), requests.unreadable()), (vec!["q_1".to_owned()], 1));
         requests.apply(&ClientEvent::Live);
         assert!(requests.apply(&event("request_opened", request("q_3", "hologram"))));
+        assert!(!requests.apply(&event("request_opened", request("q_3", "hologram"))), "counted once");
         assert_eq!((requests.open().len(), requests.unreadable()), (1, 2));
         assert!(requests.apply(&event("request_resolved", json!({ "request_id": "q_2" }))));
         assert!(requests.apply(&event("request_resolved", json!({ "request_id": "q_1" }))));

@@ -45,8 +45,9 @@ impl<T> Default for KnownItems<T> {
 
 impl<T: PartialEq> PartialEq for KnownItems<T> {
     fn eq(&self, other: &Self) -> bool {
-        let texts = |list: &Self| list.unreadable.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
-        self.items == other.items && texts(self) == texts(other)
+        let text = |item| RawValue::get(item);
+        let unreadable = self.unreadable.iter().map(Box::as_ref).map(text);
+        self.items == other.items && unreadable.eq(other.unreadable.iter().map(Box::as_ref).map(text))
     }
 }
 
