@@ -1,18 +1,16 @@
 //! Calls of clients to the agent: `session/*` and extension methods of ACP pass, `model.list`, `model.set`, `auth.login` and
 //! `auth.logout` are translated, the rest is refused.
 
-use agent_client_protocol_schema::v1::{
-    AuthenticateRequest, CurrentModeUpdate, LogoutRequest, SessionUpdate, SetSessionConfigOptionRequest,
-};
+use agent_client_protocol_schema::v1::{AuthenticateRequest, LogoutRequest, SetSessionConfigOptionRequest};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INVALID_PARAMS, METHOD_NOT_FOUND, object, string};
 use super::super::{Outbox, RuntimeError, RuntimeEvent};
-use super::models::{SessionModels, draft, options_draft, options_in};
+use super::models::{SessionModels, mode_draft, options_draft, options_in};
 use super::{Acp, Pending, trouble};
-use plexus_protocol::{Kind, NativeId, Ticket};
+use plexus_protocol::{NativeId, Ticket};
 
 /// Session methods that only the gateway calls: it owns sessions, their one run at a time, and their history.
 const OWNED: [&str; 6] =
@@ -183,10 +181,7 @@ impl Acp {
                     models.current = Some(name.clone());
                     models.option.is_none().then(|| models.draft(frame))
                 }
-                (Some(SettingChange::Mode(mode)), _) => {
-                    let body = SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.clone()));
-                    Some(draft(Kind::CurrentModeUpdate, &body, frame))
-                }
+                (Some(SettingChange::Mode(mode)), _) => Some(mode_draft(mode.clone(), frame)),
                 (Some(SettingChange::End), _) => {
                     let why = "a client closed this session in the agent: its next prompt will fail";
                     Some(trouble("session_ended", why, Some(frame.clone())))

@@ -24,7 +24,9 @@ impl Acp {
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         pending.sort_unstable_by_key(|(id, _)| *id);
         out.events.extend(pending.into_iter().filter_map(|(_, pending)| match pending {
-            Pending::Authenticate { then: Some(wish) } | Pending::Open { wish, .. } => Some(not_opened(wish.ticket)),
+            Pending::Authenticate { then: Some(wish) } | Pending::Open { wish, .. } | Pending::Mode { wish, .. } => {
+                Some(not_opened(wish.ticket))
+            }
             Pending::Prompt { ticket, native } => Some(ended(native, ticket)),
             Pending::Call { ticket, .. } => Some(RuntimeEvent::Replied { ticket, reply: Err(fault()) }),
             Pending::Initialize | Pending::Authenticate { then: None } | Pending::Rejoin { .. } => None,

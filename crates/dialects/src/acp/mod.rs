@@ -123,11 +123,31 @@ enum Phase {
 #[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
-    Authenticate { then: Option<PendingOpen> },
-    Open { wish: PendingOpen, by: OpenMethod },
-    Rejoin { native: NativeId },
-    Prompt { ticket: Ticket, native: NativeId },
-    Call { ticket: Ticket, native: Option<NativeId>, sets: Option<calls::SettingChange> },
+    Authenticate {
+        then: Option<PendingOpen>,
+    },
+    Open {
+        wish: PendingOpen,
+        by: OpenMethod,
+    },
+    /// A new conversation that leaves the mode in which its agent asks for nothing; `opened` is the response that opened it.
+    Mode {
+        wish: PendingOpen,
+        opened: Box<RawValue>,
+        mode: String,
+    },
+    Rejoin {
+        native: NativeId,
+    },
+    Prompt {
+        ticket: Ticket,
+        native: NativeId,
+    },
+    Call {
+        ticket: Ticket,
+        native: Option<NativeId>,
+        sets: Option<calls::SettingChange>,
+    },
 }
 
 /// A session that is open.
@@ -573,6 +593,7 @@ impl Acp {
             (Pending::Initialize, reply) => self.initialized(reply, out),
             (Pending::Authenticate { then }, reply) => self.signed_in(then, reply, out),
             (Pending::Open { wish, by }, Ok(result)) => self.opened(frame, wish, by, result, out),
+            (Pending::Mode { wish, opened, mode }, reply) => self.mode_set(frame, wish, &opened, mode, reply, out),
             (Pending::Rejoin { native }, reply) => self.rejoined(frame, native, reply, out),
             (Pending::Open { wish, by }, Err(fault)) => self.not_opened(frame, wish, by, fault, out),
             (Pending::Prompt { ticket, native }, Ok(result)) => {

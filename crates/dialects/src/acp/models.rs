@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    ConfigOptionUpdate, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionUpdate,
+    ConfigOptionUpdate, CurrentModeUpdate, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
+    SessionUpdate,
 };
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -194,6 +195,17 @@ pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> EventDraft {
     }
     let body = Options { session_update: "config_option_update", config_options: options };
     draft(Kind::ConfigOptionUpdate, &body, frame)
+}
+
+/// The mode in which a session was opened.
+pub(super) fn mode_in(result: &RawValue) -> Option<String> {
+    let state: ModeState<'_> = object(object::<NewSession<'_>>(result)?.modes?)?;
+    string(state.current_mode_id).map(std::borrow::Cow::into_owned)
+}
+
+/// The event that reports a change of the mode.
+pub(super) fn mode_draft(mode: String, frame: &Bytes) -> EventDraft {
+    draft(Kind::CurrentModeUpdate, &SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode)), frame)
 }
 
 /// The member `configOptions` of a response.

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use agent_client_protocol_schema::v1::SetSessionModeRequest;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::jsonrpc::{self, Fields, INTERNAL, METHOD_NOT_FOUND, object};
 use super::super::{OpenedAs, Outbox, ResumeTarget, RunEnd, RuntimeError, RuntimeEvent};
-use super::models::SessionModels;
+use super::models::{SessionModels, mode_draft, mode_in};
 use super::quirks;
 use super::{AUTH_REQUIRED, Acp, McpServer, Pending, trouble};
 use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
@@ -172,7 +173,7 @@ impl Acp {
         self.request(pending, by.method(), &params, out);
     }
 
-    /// The agent opened a conversation.
+    /// The agent opened a conversation. A new one first leaves the mode in which the agent asks for nothing.
     pub(super) fn opened(
         &mut self,
         frame: &Bytes,
@@ -181,6 +182,41 @@ impl Acp {
         result: &RawValue,
         out: &mut Outbox,
     ) {
+        if let (OpenMethod::New, Some(mode)) = (by, quirks::asking_mode(self.agent.as_deref(), mode_in(result)))
+            && let Some(native) = self.named(Some(result))
+        {
+            let params = SetSessionModeRequest::new(native.to_string(), mode);
+            let pending = Pending::Mode { wish, opened: result.to_owned(), mode: mode.to_owned() };
+            return self.request(pending, "session/set_mode", &params, out);
+        }
+        self.report_opened(frame, wish, by, result, out);
+    }
+
+    /// The agent replied to the change of the mode of a new conversation. Where it refuses, the conversation is not opened: nobody
+    /// would be asked in it.
+    pub(super) fn mode_set(
+        &mut self,
+        frame: &Bytes,
+        wish: PendingOpen,
+        opened: &RawValue,
+        mode: String,
+        reply: Result<&RawValue, RuntimeError>,
+        out: &mut Outbox,
+    ) {
+        if let Err(fault) = reply {
+            let message = format!(
+                "the agent starts in a mode in which it does not ask, and does not leave it: {}",
+                fault.words()
+            );
+            let error = RuntimeError { message, ..fault };
+            return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
+        }
+        let native = self.named(Some(opened));
+        self.report_opened(frame, wish, OpenMethod::New, opened, out);
+        out.events.push(RuntimeEvent::Event { native, draft: mode_draft(mode, frame) });
+    }
+
+    fn report_opened(&mut self, frame: &Bytes, wish: PendingOpen, by: OpenMethod, result: &RawValue, out: &mut Outbox) {
         let PendingOpen { ticket, cwd, resume, mcp_servers, instead } = wish;
         let known = resume.as_ref().is_some_and(|resume| resume.known);
         let Some(native) = resume.map(|resume| resume.native).or_else(|| self.named(Some(result))) else {

@@ -499,6 +499,43 @@ fn acp_quirk_gateways_own_tools_are_allowed_at_the_opening() {
 }
 
 #[test]
+fn acp_quirk_new_conversations_leave_the_mode_without_requests() {
+    const CLAUDE: &str = "@agentclientprotocol/claude-agent-acp";
+    let opened_in = |agent, mode: &str| {
+        let mut rig = ready(agent, j!({}));
+        rig.tell(RuntimeCommand::Open { ticket: Ticket(1), cwd: "/w".into(), resume: None, mcp_servers: Vec::new() });
+        rig.sent();
+        let modes = j!({ "currentModeId": mode, "availableModes": [] });
+        rig.feed(j!({ "id": 1, "result": { "sessionId": "s", "modes": modes } }).to_string());
+        rig
+    };
+    for (agent, mode) in [(CLAUDE, "default"), (CLAUDE, "plan"), ("another", "auto")] {
+        let mut rig = opened_in(agent, mode);
+        assert_eq!(opened(&mut rig).1, OpenedAs::New, "{agent} {mode}");
+        assert!(rig.sent().is_empty(), "{agent} {mode}");
+    }
+
+    let mut rig = opened_in(CLAUDE, "auto");
+    assert!(rig.take_events().is_empty(), "no prompt is possible before the mode is set");
+    let sent = rig.sent();
+    assert_eq!(sent[0]["method"], "session/set_mode");
+    assert_eq!(sent[0]["params"], j!({ "sessionId": "s", "modeId": "default" }));
+    rig.feed(j!({ "id": 2, "result": {} }).to_string());
+    let [RuntimeEvent::Opened { native, .. }, RuntimeEvent::Event { native: Some(named), draft }] =
+        &rig.take_events()[..]
+    else {
+        panic!("the conversation is open, and its mode is reported");
+    };
+    assert_eq!((native, draft.kind), (named, Kind::CurrentModeUpdate));
+    assert_eq!(json(&draft.body)["currentModeId"], "default");
+
+    let mut rig = opened_in(CLAUDE, "auto");
+    rig.feed(j!({ "id": 2, "error": { "code": -32603, "message": "no such mode" } }).to_string());
+    let RuntimeEvent::NotOpened { ticket: Ticket(1), error } = rig.one() else { panic!("nobody would be asked") };
+    assert!(error.message.contains("does not ask") && error.message.contains("no such mode"), "{error:?}");
+}
+
+#[test]
 fn acp_quirk_calls_of_the_gateways_own_tools_are_allowed() {
     let offer = |id: &str, kind: &str| j!({ "optionId": id, "name": id, "kind": kind });
     let gemini = [offer("proceed_always_server", "allow_always"), offer("proceed_once", "allow_once")];

@@ -53,6 +53,13 @@ pub(super) enum Treatment {
     OwnTools(ServerField),
     /// Tells the agent at every opening that the tools of the gateway's own server are allowed.
     AllowedTools(AllowedTools),
+    /// Takes new conversations out of the mode in which the agent asks for nothing.
+    AsksIn {
+        /// The mode in which it asks for nothing.
+        from: &'static str,
+        /// The mode in which it asks.
+        mode: &'static str,
+    },
     /// Waits before it loads a conversation.
     LoadLater {
         /// The time to wait, in seconds.
@@ -162,7 +169,15 @@ quirks! {
     }
     {
         agent: "@agentclientprotocol/claude-agent-acp",
-        versions: "0.100.0",
+        versions: "0.101.0",
+        what: "opens conversations in the mode `auto`, in which it decides itself what to allow, where no setting names a mode",
+        why: "people of a gateway expect to be asked; who prefers the mode can choose it in the session",
+        test: "acp_quirk_new_conversations_leave_the_mode_without_requests",
+        then: Treatment::AsksIn { from: "auto", mode: "default" }
+    }
+    {
+        agent: "@agentclientprotocol/claude-agent-acp",
+        versions: "0.101.0",
         what: "asks before every call of an MCP tool that is not allowed by name when the session is opened",
         why: "the gateway asks people itself where its own tools have to; a question before each drawing is noise",
         test: "acp_quirk_gateways_own_tools_are_allowed_at_the_opening",
@@ -320,6 +335,15 @@ pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
 /// Returns the way to tell an agent which tools are allowed.
 pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
     of(agent).find_map(|quirk| if let Treatment::AllowedTools(how) = quirk.then { Some(how) } else { None })
+}
+
+/// The mode in which the agent asks, if it opened a new conversation in one in which it does not.
+pub(super) fn asking_mode(agent: Option<&str>, opened_in: Option<String>) -> Option<&'static str> {
+    let opened_in = opened_in?;
+    of(agent).find_map(|quirk| match quirk.then {
+        Treatment::AsksIn { from, mode } if from == opened_in => Some(mode),
+        _ => None,
+    })
 }
 
 /// Returns whether the tokens in the response to a prompt are the sum of the session, and not of the turn.
