@@ -989,6 +989,49 @@ fn crates_depend_on_what_the_table_allows() {
     }
 }
 
+/// The lines of a file on which a Rust example begins, in its documentation.
+fn examples(text: &str) -> Vec<usize> {
+    let (mut inside, mut found) = (false, Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        let Some(fence) =
+            line.trim_start().strip_prefix("//").and_then(|doc| doc[1..].trim_start().strip_prefix("```"))
+        else {
+            continue;
+        };
+        inside = !inside;
+        if inside && !["text", "json", "sh"].contains(&fence) {
+            found.push(number + 1);
+        }
+    }
+    found
+}
+
+/// A crate whose examples are not run, because it says `doctest = false`, has none.
+#[test]
+fn crates_with_examples_run_them() {
+    assert_eq!(examples("/// ```text\n/// a\n/// ```\n//! ```\n//! f()\n//! ```\n    /// ```no_run\n"), [4, 7]);
+    let manifests = tree(SOURCE, &["toml"]);
+    let silent = |path: &str| {
+        let crate_of = |(manifest, text): (&String, &String)| {
+            let folder = manifest.trim_end_matches("Cargo.toml");
+            path.starts_with(folder).then(|| text.contains("doctest = false"))
+        };
+        manifests.iter().find_map(crate_of).unwrap_or(true)
+    };
+    let files = tree(SOURCE, &["rs"]);
+    none(
+        files
+            .iter()
+            .filter(|(path, _)| silent(path))
+            .flat_map(|(path, text)| {
+                examples(text)
+                    .into_iter()
+                    .map(move |line| format!("{path}:{line}: an example that `doctest = false` leaves out"))
+            })
+            .collect(),
+    );
+}
+
 // ------------------------------------------------------------------------------------ plants
 
 #[test]
