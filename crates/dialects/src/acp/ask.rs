@@ -24,21 +24,21 @@ pub(super) enum PendingRequest {
     Permission {
         native: NativeId,
         options: Vec<String>,
-        /// The details of the question, to be read again when more is known of its tool call.
+        /// The details of the question, read again when more is known about its tool call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait: Option<PermissionDetails>,
     },
-    /// `elicitation/create`.
+    /// An elicitation (`elicitation/create`).
     Elicitation { native: Option<NativeId>, wanted: ElicitationForm, params: Box<RawValue> },
-    /// A request of the gateway itself: how to sign in, so that a conversation can be opened.
+    /// A question of the gateway itself: how to sign in, so that a conversation can be opened.
     SignIn(PendingOpen),
-    /// `fs/write_text_file`: the text of the file before and after.
+    /// A file to write (`fs/write_text_file`), with its text before and after.
     Write { native: NativeId, path: String, before: Option<String>, text: String },
-    /// `terminal/create`.
+    /// A command to run (`terminal/create`).
     Run { native: NativeId, run: CommandRun },
 }
 
-/// A command that the agent wants run.
+/// A command that the agent asks to run.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct CommandRun {
     pub(super) argv: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) struct CommandRun {
     pub(super) keep: Option<u64>,
 }
 
-/// The details of a permission request, to be read again with later updates of its tool call.
+/// The details of a permission request, read again with later updates of its tool call.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PermissionDetails {
     tool: Option<String>,
@@ -57,7 +57,7 @@ pub(super) struct PermissionDetails {
     params: Box<RawValue>,
 }
 
-/// Saves the params of a request: all of them, or if they are long only the members that are read again.
+/// Saves the params of a request: all of them, or only the members that are read again if they are long.
 fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize, Deserialize)]
     struct Brief<'a> {
@@ -70,7 +70,7 @@ fn brief<S: Serializer>(params: &RawValue, serializer: S) -> Result<S::Ok, S::Er
         return params.serialize(serializer);
     }
     let Brief { options, meta } = object(params).unwrap_or(Brief { options: None, meta: None });
-    // The options were checked to be short; a long `_meta` holds nothing for us.
+    // The options were checked to be short; a long `_meta` has nothing that is used here.
     Brief { options, meta: meta.filter(|meta| meta.get().len() <= SAVED_MAX) }.serialize(serializer)
 }
 
@@ -84,8 +84,8 @@ impl PendingRequest {
     }
 }
 
-/// The answer to a permission request. Any decision that is not an offered option becomes `cancelled`: the gateway never allows by
-/// mistake.
+/// Returns the response to a permission request. Any decision that is not an offered option becomes `cancelled`: the
+/// gateway never allows by mistake.
 fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes {
     let selected = |id: &String| {
         let option = SelectedPermissionOutcome::new(id.clone());
@@ -93,7 +93,7 @@ fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes
     };
     match decision {
         Decision::Option { id, .. } if options.contains(id) => jsonrpc::answer(key.id(), &selected(id)),
-        // Only an agent that offered edits gets the text: it said that it reads `_meta`.
+        // Only an agent that offered edits gets the text: by that it declared to read `_meta`.
         Decision::Edited { id, text, .. } if options.contains(id) => {
             let meta = [("plexus".to_owned(), serde_json::json!({ "edited": text }))];
             jsonrpc::answer(key.id(), &selected(id).meta(serde_json::Map::from_iter(meta)))
@@ -102,17 +102,17 @@ fn permitted(key: &RequestKey, options: &[String], decision: &Decision) -> Bytes
     }
 }
 
-/// The answer to an elicitation.
+/// Returns the response to an elicitation.
 pub(super) fn elicited(id: &str, action: &str) -> Bytes {
     jsonrpc::answer(id, &serde_json::json!({ "action": action }))
 }
 
-/// The answer `cancelled` to a permission request.
+/// Returns the response `cancelled` to a permission request.
 pub(super) fn cancelled(id: &str) -> Bytes {
     jsonrpc::answer(id, &RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))
 }
 
-/// A request with only the required members set.
+/// Makes a request with only the required members set.
 pub(super) fn question(
     key: &RequestKey,
     kind: RequestType,
@@ -142,7 +142,7 @@ struct Asking<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// An extension of permission requests: what may be edited before it is allowed.
+/// An extension of permission requests: the text that may be edited before it is allowed.
 #[derive(Deserialize)]
 struct Meta {
     plexus: Offered,
@@ -163,7 +163,7 @@ struct PermissionOption<'a> {
 }
 
 impl Acp {
-    /// Returns whether another request may be opened under this key now; if it is a double of one, logs that.
+    /// Returns whether another request may be opened under this key now, and logs a duplicate of an open one.
     pub(super) fn room(
         &mut self,
         frame: &Bytes,
@@ -187,7 +187,7 @@ impl Acp {
         held::has_room(own, self.asks.len())
     }
 
-    /// Opens the requests that waited for room.
+    /// Opens requests that were held back by the limit of open requests.
     pub(super) fn open_held(&mut self, out: &mut Outbox) {
         let mut held = std::mem::take(&mut self.held);
         while let Some(frame) = held.next(|native| self.has_room(native)) {
@@ -196,7 +196,7 @@ impl Acp {
         self.held = held;
     }
 
-    /// Withdraws the requests of a session that waited for room: its run is over.
+    /// Withdraws the held requests of a session whose run has ended.
     pub(super) fn withdraw_held(&mut self, native: &NativeId, out: &mut Outbox) {
         for frame in self.held.drop_session(native) {
             out.frames.extend(withdrawal(&frame));
@@ -249,7 +249,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
-    /// The tool call of a permission request that names none: a plan that waits, or the only one in progress.
+    /// Returns the tool call of a permission request that names none: a plan that waits, or the only one in progress.
     fn unnamed(&self, native: &NativeId) -> Option<String> {
         let plan = self.known.latest(native).find(|(_, call)| reading::is_plan(call, self.agent.as_deref()));
         let mut all = self.known.latest(native);
@@ -257,7 +257,7 @@ impl Acp {
         plan.or(only).map(|(id, _)| id.to_owned())
     }
 
-    /// The request with all that is known of its tool call; without its options.
+    /// Combines the request with everything known about its tool call, except its options.
     fn put_together(
         &self,
         key: &RequestKey,
@@ -279,7 +279,7 @@ impl Acp {
         ask
     }
 
-    /// Reports the open requests about a tool call again, after more became known of it.
+    /// Reports the open requests about a tool call again, after more became known about it.
     pub(super) fn asks_again(&self, frame: &Bytes, native: &NativeId, tool: &str, out: &mut Outbox) {
         let mut open: Vec<(&RequestKey, &PendingRequest)> = self.asks.iter().collect();
         // In an order that does not depend on the map.
@@ -296,7 +296,7 @@ impl Acp {
         }
     }
 
-    /// Answers a request by a decision of people, or by the lack of one.
+    /// Answers a request with a decision of the user, or with the lack of one.
     pub(super) fn answer(&mut self, key: &RequestKey, decision: &Decision, out: &mut Outbox) {
         match self.asks.remove(key) {
             Some(PendingRequest::Permission { options, .. }) => out.frames.push(permitted(key, &options, decision)),
@@ -312,7 +312,7 @@ impl Acp {
         }
     }
 
-    /// `$/cancel_request`: the agent withdraws a request.
+    /// Handles `$/cancel_request`, by which the agent withdraws a request.
     pub(super) fn taken_back(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -325,7 +325,7 @@ impl Acp {
         let open = self.asks.iter().find(|(key, _)| key.id() == id);
         match open.map(|(key, asked)| (key.clone(), asked.native().cloned())) {
             Some((key, native)) => {
-                // A withdrawn request is answered as well: the agent may go on waiting for that.
+                // A withdrawn request is answered as well, because the agent may still wait for a response.
                 self.answer(&key, &Decision::Withdrawn, out);
                 out.events.push(RuntimeEvent::TakenBack { native, key, elsewhere: None });
                 self.open_held(out);
@@ -337,7 +337,7 @@ impl Acp {
     }
 }
 
-/// The answer to a request of this method that nobody is asked about; `None` for other methods.
+/// Returns the response to a request of this method that is not shown to the user; `None` for other methods.
 pub(super) fn withdrawn(id: &str, method: &str) -> Option<Bytes> {
     match method {
         "session/request_permission" => Some(cancelled(id)),
@@ -346,7 +346,7 @@ pub(super) fn withdrawn(id: &str, method: &str) -> Option<Bytes> {
     }
 }
 
-/// The same for a message.
+/// Returns the response to a message whose request is not shown to the user.
 fn withdrawal(frame: &[u8]) -> Option<Bytes> {
     match jsonrpc::read(std::str::from_utf8(frame).ok()?).ok()? {
         RpcMessage::Request { id, method, .. } => withdrawn(id.get(), method.as_ref()),
@@ -360,7 +360,7 @@ pub(super) enum RequestSlot {
     Full,
 }
 
-/// The options as the agent wrote them; `None` if there are none, or if two have the same id.
+/// Reads the options as the agent wrote them; `None` if there are none, or if two have the same id.
 fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
     let mut ids = HashSet::new();
     let mut offers = Vec::with_capacity(options.len());
@@ -376,14 +376,14 @@ fn offers(options: &[&RawValue]) -> Option<Vec<Offer>> {
     (!offers.is_empty()).then_some(offers)
 }
 
-/// The `tool_call` event for a tool call that the agent mentions first in a permission request.
+/// Makes the `tool_call` event for a tool call that the agent mentions first in a permission request.
 fn first_mention(frame: &Bytes, tool_call: &RawValue, id: &str, titled: bool) -> EventDraft {
     // ACP requires a title in a `tool_call`; an update may lack it.
     let title = if titled { "" } else { r#""title":"tool","# };
     let whole = jsonrpc::owned(tool_call);
     let rest = whole.get().strip_prefix('{').unwrap_or("}");
     let body = format!(r#"{{"sessionUpdate":"tool_call",{title}{}"#, rest.trim_start());
-    // A tool call with a `sessionUpdate` of its own would give the body two.
+    // A tool call with a `sessionUpdate` of its own would give the body two members of that name.
     let twins = serde_json::from_str::<super::Head<'_>>(&body).is_err();
     let body = if twins {
         format!(r#"{{"sessionUpdate":"tool_call","toolCallId":{},"title":"tool"}}"#, quoted(id))

@@ -18,23 +18,23 @@ const OWNED: [&str; 6] =
 /// Session methods that name no session.
 const SESSIONLESS: [&str; 1] = ["session/list"];
 
-/// A change of a session's setting by a call; reported to everybody once the agent accepts it.
+/// A change of a session's setting by a call, reported to all clients once the agent accepts it.
 #[derive(Serialize, Deserialize)]
 pub(super) enum SettingChange {
     /// The mode with this identifier.
     Mode(String),
-    /// The model with this identifier; `reply` in the UI protocol's form.
+    /// The model with this identifier; `reply` is in the form of the UI protocol.
     Model(String),
-    /// A configuration option; the reply holds all of them.
+    /// A configuration option; the response has all of them.
     Option,
-    /// The agent closes or deletes the session.
+    /// The end of the session: the agent closes or deletes it.
     End,
-    /// `true` if somebody is signed in.
+    /// A sign-in (`true`) or sign-out.
     SignedIn(bool),
 }
 
 impl Acp {
-    /// Makes the call of a client.
+    /// Sends the call of a client to the agent.
     pub(super) fn call(
         &mut self,
         ticket: Ticket,
@@ -70,7 +70,7 @@ impl Acp {
         }
     }
 
-    /// Signs in by one of the methods of the agent.
+    /// Signs in by one of the agent's methods.
     fn login(&self, params: Option<&RawValue>) -> Result<CallStep, RuntimeError> {
         #[derive(Deserialize)]
         struct Login {
@@ -136,7 +136,7 @@ impl Acp {
                 "session/set_config_option",
                 jsonrpc::to_raw(&SetSessionConfigOptionRequest::new(native.to_string(), option.clone(), name.as_str())),
             ),
-            // No longer a part of ACP, but of agents.
+            // The method is no longer part of ACP, but agents still have it.
             None => {
                 ("session/set_model", jsonrpc::to_raw(&serde_json::json!({ "sessionId": native, "modelId": name })))
             }
@@ -148,7 +148,7 @@ impl Acp {
         self.agent.as_deref().and_then(|agent| agent.split(' ').next()).unwrap_or("acp")
     }
 
-    /// The agent answered a client's call.
+    /// Handles the agent's response to a client's call.
     pub(super) fn called(
         &mut self,
         frame: &Bytes,
@@ -199,7 +199,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Replied { ticket, reply: Ok(answer) });
     }
 
-    /// Passes a method of the agent as the client wrote it, in the session that the client may use.
+    /// Forwards a method of the agent as the client wrote it, in the session that the client may use.
     fn pass(
         &self,
         native: Option<&NativeId>,
@@ -237,7 +237,7 @@ impl Acp {
         Ok(CallStep::Send { method, params, sets })
     }
 
-    /// Adds the params that every conversation is opened with, where the client did not give them.
+    /// Adds the params with which every conversation is opened, where the client did not set them.
     fn as_opened(&self, native: Option<&NativeId>, params: &RawValue) -> Result<Box<RawValue>, RuntimeError> {
         let cwd = native.and_then(|native| self.sessions.get(native)).map(|session| jsonrpc::to_raw(&session.cwd));
         let servers = jsonrpc::to_raw(&[(); 0]);
@@ -259,7 +259,7 @@ enum CallStep {
     Reply(Box<RawValue>),
 }
 
-/// The params with the id of the session. The id of another session is refused: the permission of the client is for this one.
+/// Returns the params with the id of the session. The id of another session is refused: the client's permission is for this one.
 fn in_session(native: Option<&NativeId>, params: Option<&RawValue>) -> Result<Box<RawValue>, RuntimeError> {
     let params = params.filter(|params| params.get() != "null").map_or("{}", RawValue::get);
     let parsed = serde_json::from_str::<&RawValue>(params).ok().and_then(object::<Fields<'_>>);
@@ -279,7 +279,7 @@ fn in_session(native: Option<&NativeId>, params: Option<&RawValue>) -> Result<Bo
     with("sessionId", &jsonrpc::to_raw(native), params)
 }
 
-/// The JSON object with one more member at its beginning.
+/// Returns the JSON object with one more member at its beginning.
 fn with(name: &str, value: &RawValue, params: &str) -> Result<Box<RawValue>, RuntimeError> {
     let rest = params.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
     let comma = if rest.starts_with('}') { "" } else { "," };

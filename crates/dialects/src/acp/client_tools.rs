@@ -1,11 +1,12 @@
-//! Client tools: files (`fs/*`) and terminals (`terminal/*`) that the agent asks its client for. One file: each method is read, done and
-//! answered here.
+//! Client tools: files (`fs/*`) and terminals (`terminal/*`) that the agent asks its client for. All in one file: each
+//! method is parsed, executed and answered here.
 //!
-//! They are served where the runtime is set to. The client that opened the session does the work, if it offered to; else the gateway,
-//! inside the folder of the session, and nothing is written or run before people allow it.
+//! They are served if the configuration of the runtime says so. The client that opened the session executes a call, if
+//! it declared that it can; otherwise the gateway does, inside the folder of the session, and it writes and runs
+//! nothing before the user allows it.
 //!
-//! A refusal is a JSON-RPC error here: the request is not one to people, and the agent must learn that nothing was done. Schema:
-//! <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
+//! A refusal is a JSON-RPC error here: the request is not a question to the user, and the agent must know that nothing
+//! was done. Schema: <https://agentclientprotocol.com/protocol/v1/file-system>, `…/v1/terminals`.
 
 use std::path::PathBuf;
 
@@ -23,13 +24,13 @@ use super::ask::{CommandRun, PendingRequest, RequestSlot, question};
 use super::{Acp, REQUEST_CANCELLED};
 use plexus_protocol::{Choice, ClientServed, Decision, Kind, NativeId, Offer, RequestType, Resolver};
 
-/// ACP: there is no such file.
+/// The code of ACP for a file or terminal that does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32002;
-/// Calls that may be in progress on one connection; one more is refused.
+/// Maximum number of calls in progress on one connection; more are refused.
 const JOBS_MAX: usize = 64;
-/// Bytes of a path, a command or an error that the log keeps of a call that a client served.
+/// Maximum length of a path, a command or an error in the log entry of a call that a client executed, in bytes.
 const SERVED_WORDS: usize = 1000;
-/// Terminals that an agent may have on one connection; one more is refused until it releases one.
+/// Maximum number of terminals of an agent on one connection; more are refused until it releases one.
 const TERMINALS_MAX: usize = 32;
 
 /// A call in progress.
@@ -42,7 +43,7 @@ pub(super) struct ClientToolJob {
 
 #[derive(Serialize, Deserialize)]
 enum JobKind {
-    /// A client was asked; if the session has none, the gateway does it.
+    /// A call sent to a client; the gateway executes it if the session has no client.
     Errand {
         method: String,
         params: Box<RawValue>,
@@ -57,14 +58,14 @@ enum JobKind {
     End,
 }
 
-/// A file that the agent wants written.
+/// A file that the agent asks to write.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct FileWrite {
     path: String,
     text: String,
 }
 
-/// Not the published type, whose numbers are `u32`: an agent may set a limit of `Number.MAX_SAFE_INTEGER`.
+/// The params of `fs/read_text_file`. In the published type numbers are `u32`, but an agent may set a limit of `Number.MAX_SAFE_INTEGER`.
 #[derive(Deserialize)]
 struct ReadFile {
     path: String,
@@ -78,10 +79,10 @@ struct Named {
     terminal_id: String,
 }
 
-/// The prefix of the ids of a client's terminals before the agent, so that none is taken for one of the gateway.
+/// Prefix of the ids of a client's terminals as the agent sees them, so that none equals one of the gateway.
 const CLIENTS: &str = "client-";
 
-/// A request, parsed.
+/// A parsed request.
 enum ParsedRequest {
     Read(ReadFile),
     Write(FileWrite),
@@ -103,7 +104,7 @@ fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
         }
         "terminal/create" => {
             let CreateTerminalRequest { command, args, env, cwd, output_byte_limit: keep, .. } = object(params)?;
-            // A program and its arguments, or a line for a shell: agents send both.
+            // Agents send either a program and its arguments, or a line for a shell.
             let argv = [vec![command], args].concat();
             let env = env.into_iter().map(|var| (var.name, var.value)).collect();
             Some(ParsedRequest::Run(CommandRun { argv, env, cwd: cwd.map(text_of), keep }))
@@ -114,7 +115,7 @@ fn read(method: &str, params: &RawValue) -> Option<ParsedRequest> {
     }
 }
 
-/// A path as JSON wrote it.
+/// Returns a path as it was in the JSON.
 fn text_of(path: PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -171,7 +172,7 @@ impl Acp {
         out.frames.push(jsonrpc::refuse(key.id(), INVALID_PARAMS, &why));
     }
 
-    /// Serves a request that no client serves.
+    /// Serves a request that no client executes.
     fn serve_here(
         &mut self,
         frame: &Bytes,
@@ -221,7 +222,7 @@ impl Acp {
 
     /// Answers the agent with the result of a call.
     pub(super) fn worked(&mut self, id: u64, done: Result<ClientToolResult, ClientToolError>, out: &mut Outbox) {
-        // Removed meanwhile, if the agent cancelled its request.
+        // The job is absent if the agent cancelled its request meanwhile.
         let Some(ClientToolJob { key, native, what }) = self.jobs.remove(&id) else { return };
         let reply = match (what, done) {
             (JobKind::Errand { method, params }, Err(ClientToolError::Nobody)) => {
@@ -317,7 +318,7 @@ impl Acp {
             return out.frames.push(jsonrpc::refuse(key.id(), INTERNAL, &why));
         }
         let mut ask = question(&key, RequestType::Permission, &run.argv.join(" "), params, frame.clone());
-        // The variables of a command decide what it does: they are shown as a part of it.
+        // The variables of a command affect what it does, so they are shown as part of it.
         let set = run.env.iter().map(|(name, value)| format!("{name}={value}"));
         let argv = match run.env.is_empty() {
             true => run.argv.clone(),
@@ -353,7 +354,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native: Some(native), ask: Box::new(ask) });
     }
 
-    /// Writes a file if people allowed it.
+    /// Writes a file if the user allowed it.
     pub(super) fn write(
         &mut self,
         key: &RequestKey,
@@ -374,7 +375,7 @@ impl Acp {
         }
     }
 
-    /// Runs a command if people allowed it.
+    /// Runs a command if the user allowed it.
     pub(super) fn run(
         &mut self,
         key: &RequestKey,
@@ -401,12 +402,12 @@ impl Acp {
         }
     }
 
-    /// The agent cancels a call in progress; false if there is none.
+    /// Cancels a call in progress at the request of the agent. Returns `false` if there is none.
     pub(super) fn dropped(&mut self, id: &str, out: &mut Outbox) -> bool {
         let job = self.jobs.iter().find(|(_, job)| job.key.id() == id);
         let Some(number) = job.map(|(number, _)| *number) else { return false };
         if let Some(ClientToolJob { native, what: JobKind::Run(terminal), .. }) = self.jobs.remove(&number) {
-            // The agent would never release it.
+            // The agent will never release this terminal.
             self.terminals.remove(&terminal);
             let folder = self.sessions.get(&native).map_or_else(String::new, |session| session.cwd.clone());
             let chore = ClientToolCall { id: self.next_job, folder, work: ClientToolWork::Release { terminal } };
@@ -417,7 +418,7 @@ impl Acp {
         true
     }
 
-    /// Answers the calls that the gateway before this one had in progress with an error: they and its terminals are lost.
+    /// Answers the calls that the previous gateway process had in progress with an error: they and their terminals are lost.
     pub(super) fn give_up_jobs(&mut self, out: &mut Outbox) {
         self.terminals.clear();
         let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().collect();
@@ -428,7 +429,7 @@ impl Acp {
     }
 }
 
-/// The event of a call that a client served: who did what, with which result; without the text of files and terminals.
+/// Makes the event of a call that a client executed: who did what, with which result; without the text of files and terminals.
 fn served(
     method: &str,
     params: &RawValue,
@@ -460,7 +461,7 @@ fn served(
     EventDraft::new(Kind::ClientServed, &body)
 }
 
-/// The params for the client: a terminal by the client's own id.
+/// Returns the params for the client, with the client's own id of a terminal.
 fn unnamed(params: &RawValue) -> String {
     let Some(Named { terminal_id }) = object::<Named>(params) else { return params.get().to_owned() };
     let Some(own) = terminal_id.strip_prefix(CLIENTS) else { return params.get().to_owned() };
@@ -473,7 +474,7 @@ fn unnamed(params: &RawValue) -> String {
     }
 }
 
-/// The result for the agent: a new terminal of a client by an id that differs from those of the gateway.
+/// Returns the result for the agent; a new terminal of a client gets an id that differs from those of the gateway.
 fn named(method: &str, mut result: serde_json::Value) -> serde_json::Value {
     if method == "terminal/create"
         && let Some(id) = result.get("terminalId").and_then(serde_json::Value::as_str)
@@ -487,7 +488,7 @@ fn offer(id: &str, label: &str, kind: Choice) -> Offer {
     Offer { id: id.into(), label: label.into(), kind, for_session: false }
 }
 
-/// The error for a call that was not allowed.
+/// Returns the error for a call that was not allowed.
 fn refused(key: &RequestKey, decision: &Decision) -> Bytes {
     let (code, why) = match decision {
         Decision::Expired => (INTERNAL, "expired, not a user decision"),
@@ -497,7 +498,7 @@ fn refused(key: &RequestKey, decision: &Decision) -> Bytes {
     jsonrpc::refuse(key.id(), code, why)
 }
 
-/// The error for a method that is not served.
+/// Returns the error for a method that is not served.
 pub(super) fn unsupported(id: &str, method: &str) -> Bytes {
     jsonrpc::refuse(id, METHOD_NOT_FOUND, &format!("{method}: not served here"))
 }

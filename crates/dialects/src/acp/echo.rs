@@ -1,5 +1,5 @@
-//! Echoes of prompts: some agents send the prompt back as `user_message_chunk`. The session has shown it already, so what is the same is
-//! dropped; what differs is a message of its own.
+//! Echoes of prompts: some agents send the prompt back as `user_message_chunk`. The session has already shown the
+//! prompt, so an echo is dropped; a different text is a message of its own.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,23 @@ use super::Acp;
 use super::open::quoted;
 use plexus_protocol::{NativeId, Ticket};
 
-/// Bytes of a prompt that are compared; beyond them only its length is. They are a part of the saved state.
+/// Number of bytes of a prompt that are compared; of the rest only the length is. They are part of the saved state.
 const COMPARED: usize = 1024;
-/// Blocks without text that are remembered.
+/// Maximum number of blocks without text that are stored.
 const BLOCKS: usize = 16;
 
-/// The rest of a prompt that was not echoed yet.
+/// The part of a prompt that was not echoed yet.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Echo {
     /// The ticket of the prompt.
     ticket: Ticket,
     /// The text without white space: agents trim it, and split it anywhere.
     text: String,
-    /// The number of characters that follow.
+    /// The number of characters after `text`.
     beyond: usize,
-    /// The types of its other blocks.
+    /// The types of the other blocks.
     blocks: Vec<String>,
-    /// Something else came, so nothing that follows is an echo.
+    /// `true` after anything that is not an echo; then nothing that follows is one.
     differs: bool,
 }
 
@@ -40,7 +40,7 @@ struct Block<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// The type of a block, and its text if it is a text block.
+/// Returns the type of a block, and its text if it is a text block.
 fn read(block: &RawValue) -> Option<(Cow<'_, str>, Option<Cow<'_, str>>)> {
     let Block { sort, text } = object(block)?;
     let sort = string(sort?)?;
@@ -93,12 +93,12 @@ impl Echo {
 }
 
 impl Acp {
-    /// A prompt goes to the agent, which may echo it.
+    /// Expects an echo of a prompt that is sent to the agent.
     pub(super) fn expect_echo(&mut self, ticket: Ticket, native: &NativeId, content: &[Box<RawValue>]) {
         self.echoes.insert(native.clone(), Echo::of(ticket, content));
     }
 
-    /// The event body for a chunk of a user message; `None` if it is an echo of the prompt.
+    /// Returns the event body for a chunk of a user message; `None` if it is an echo of the prompt.
     pub(super) fn heard_again(&mut self, frame: &Bytes, native: &NativeId, update: &RawValue) -> Option<Bytes> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -119,7 +119,7 @@ impl Acp {
         if chunk.message_id.and_then(string).is_some() {
             return Some(whole);
         }
-        // An id keeps it apart from the prompt before it.
+        // An id separates the message from the prompt before it.
         let Some(Fields(fields)) = object(update) else { return Some(whole) };
         let theirs = fields.iter().filter(|(key, _)| key != "messageId");
         let theirs: Vec<String> = theirs.map(|(key, value)| format!("{}:{}", quoted(key), value.get())).collect();

@@ -30,7 +30,7 @@ impl Acp {
             return out.frames.push(elicited(key.id(), "cancel"));
         };
         if native.is_none() && self.sessions.is_empty() {
-            // Nobody would see it, and the agent would wait for ever.
+            // Without a session nobody would see the request, and the agent would wait forever.
             let what = "the agent sent a request before any session was open: answered `cancel`";
             let draft = trouble("elicitation_not_carried", what, Some(frame.clone()));
             out.events.push(RuntimeEvent::Event { native, draft });
@@ -50,7 +50,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native, ask: Box::new(ask) });
     }
 
-    /// The session of our request during which the agent asks.
+    /// Returns the session of the gateway's request during which the agent asks.
     fn asked_within(&self, id: Option<&RawValue>) -> Option<NativeId> {
         match self.pending.get(&id?.get().parse().ok()?)? {
             Pending::Prompt { native, .. } => Some(native.clone()),
@@ -59,7 +59,7 @@ impl Acp {
         }
     }
 
-    /// Answers an elicitation, or asks again.
+    /// Answers an elicitation, or opens it again.
     pub(super) fn elicit(
         &mut self,
         key: &RequestKey,
@@ -92,7 +92,7 @@ impl Acp {
         out.frames.push(elicited(key.id(), action));
     }
 
-    /// `elicitation/complete`: the page was completed, wherever it was opened.
+    /// Handles `elicitation/complete`: the page was completed, wherever it was opened.
     pub(super) fn page_done(&mut self, frame: &Bytes, params: Option<&RawValue>, out: &mut Outbox) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -111,7 +111,7 @@ impl Acp {
         });
         match open.and_then(|key| Some((self.asks.remove(&key)?, key))) {
             Some((asked, key)) => {
-                // This grants nothing: the agent itself says that it is completed.
+                // Accepting grants nothing: the agent itself reports that the page is completed.
                 out.frames.push(elicited(key.id(), "accept"));
                 let elsewhere =
                     AnsweredElsewhere { by: "whoever opened the page".into(), option_id: Some("accept".into()) };

@@ -1,8 +1,9 @@
-//! The form of an elicitation (`elicitation/create`) as a request to people, and their answer as the content that the agent wants. Pure,
-//! and used by every dialect whose agent sends such forms.
+//! The form of an elicitation (`elicitation/create`) as a request to the user, and the answer as the content for the
+//! agent. Pure, and used by every dialect whose agent sends such forms.
 //!
-//! A form of one field is a pick or a prompt; one of several is a prompt whose text is a JSON object. An answer that does not fit the
-//! form is not sent: the request is opened again, and says why. Schema: <https://agentclientprotocol.com/protocol/v1/elicitation>.
+//! A form with one field is a choice or a text prompt; one with several fields is a prompt for the text of a JSON
+//! object. An answer that does not fit the form is not sent: the request is opened again with the reason. Schema:
+//! <https://agentclientprotocol.com/protocol/v1/elicitation>.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -18,12 +19,12 @@ use plexus_protocol::{Answers, Choice, Decision, Fits, Item, Number, Offer, Ques
 pub enum ElicitationForm {
     /// A confirmation: a form without fields.
     Yes,
-    /// A page to be opened.
+    /// A page to open.
     Page {
-        /// The id that the agent ends it by.
+        /// The id by which the agent reports its completion.
         id: Option<String>,
     },
-    /// A form to be filled in.
+    /// A form to fill in.
     Form(Vec<Field>),
 }
 
@@ -123,7 +124,7 @@ struct TitledOption {
     description: Option<String>,
 }
 
-/// The values to choose from; `None` if there are none, or if a value is there twice.
+/// Returns the values to choose from; `None` if there are none, or if there are duplicates.
 fn items(values: Option<Vec<String>>, titled: Option<Vec<TitledOption>>) -> Option<Vec<Item>> {
     let plain = |value: String| Item { label: value.clone(), id: value, detail: None };
     let named = |t: TitledOption| Item {
@@ -140,7 +141,7 @@ fn items(values: Option<Vec<String>>, titled: Option<Vec<TitledOption>>) -> Opti
     (!items.is_empty() && !twins).then_some(items)
 }
 
-/// The fields of a form; `None` if a required one cannot be shown, or is not there.
+/// Reads the fields of a form; `None` if a required field is missing or cannot be shown.
 fn form(schema: &RawValue) -> Option<Vec<Field>> {
     let schema: Schema<'_> = object(schema)?;
     let (properties, required) = (schema.properties.map_or_else(Vec::new, |fields| fields.0), schema.required);
@@ -183,7 +184,7 @@ impl Field {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns the values that fit the field, in words.
+    /// Returns a description of the values that fit the field.
     fn wants(&self) -> String {
         fn within<T: std::fmt::Display>(least: Option<T>, most: Option<T>) -> String {
             match (least, most) {
@@ -215,7 +216,7 @@ impl Field {
         }
     }
 
-    /// The bounds of an answer.
+    /// Returns the bounds of an answer.
     fn bounds(&self) -> Fits {
         let number = |least: Option<u64>| least.map(|n| n as f64);
         match &self.sort {
@@ -260,7 +261,7 @@ impl Field {
 /// The suffix of the field with free text beside a choice.
 const OWN_WORDS: &str = "_custom";
 
-/// The fields as questions: a choice and the field with free text beside it are one.
+/// Returns the fields as questions: a choice and the field with free text beside it are one question.
 fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
     let chooses = |field: &Field| matches!(field.sort, FieldType::One(_) | FieldType::Several { .. });
     let choice_of = |field: &Field| {
@@ -292,7 +293,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
                 text: message_text.unwrap_or(field.label()).to_owned(),
                 multiple: matches!(field.sort, FieldType::Several { .. }),
                 free_text: paired || options.is_empty(),
-                // Of a choice and its free text one is needed: without either the agent would ask again.
+                // A choice or its free text is needed: without either the agent would ask again.
                 optional: !field.required && !paired,
                 options,
                 fits: field.bounds(),
@@ -303,7 +304,7 @@ fn questions(fields: &[Field], message: Option<&str>) -> Vec<Question> {
         .collect()
 }
 
-/// The content of the answers to the questions, which were checked against the questions before.
+/// Returns the content for answers that were already checked against the questions.
 fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<String, Value>, String> {
     let mut content = serde_json::Map::new();
     for (name, message_text) in answers {
@@ -336,7 +337,9 @@ fn answered(fields: &[Field], answers: &Answers) -> Result<serde_json::Map<Strin
     }
 }
 
-/// The content that a decision gives a form, `None` if it was cancelled, or why it does not fit.
+/// Returns the content that a decision gives to a form, or `None` if it was cancelled.
+///
+/// # Errors The reason why the answer does not fit.
 pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json::Map<String, Value>>, String> {
     let one = |field: &Field, value: Value| match field.fits(&value) {
         true => Ok(Some([(field.name.clone(), value)].into_iter().collect())),
@@ -349,7 +352,7 @@ pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json
             _ => one(field, ids[0].clone().into()),
         },
         ([field], Decision::Value(Some(text))) => match &field.sort {
-            // Empty text leaves the field out, where empty does not fit.
+            // Empty text omits the field where empty text does not fit.
             FieldType::Number { .. } | FieldType::Text { .. }
                 if !field.required && text.trim().is_empty() && !field.fits(&text.as_str().into()) =>
             {
@@ -382,7 +385,7 @@ pub fn filled(fields: &[Field], decision: &Decision) -> Result<Option<serde_json
     }
 }
 
-/// Returns the form that the `params` of an elicitation ask for; `None` where it cannot be shown.
+/// Returns the form that the `params` of an elicitation describe; `None` if it cannot be shown.
 pub fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     let asked: Elicitation<'_> = object(params)?;
     match (asked.mode.as_deref(), asked.requested_schema, asked.url) {
@@ -393,7 +396,7 @@ pub fn wanted(params: &RawValue) -> Option<ElicitationForm> {
     }
 }
 
-/// The request again, after an answer that does not fit, with the reason.
+/// Makes the request again, after an answer that does not fit, with the reason.
 pub fn once_more(
     key: &RequestKey,
     wanted: &ElicitationForm,
@@ -409,7 +412,7 @@ pub fn once_more(
     ask
 }
 
-/// The request to people.
+/// Makes the request to the user.
 pub fn ask(key: &RequestKey, wanted: &ElicitationForm, params: &RawValue, native: Bytes) -> AgentRequest {
     let read: Option<Elicitation<'_>> = object(params);
     let (message, url, schema) =

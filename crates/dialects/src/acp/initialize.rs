@@ -1,4 +1,4 @@
-//! The handshake, and signing in.
+//! The handshake and the sign-in.
 
 use agent_client_protocol_schema::v1::AuthenticateRequest;
 use bytes::Bytes;
@@ -13,9 +13,9 @@ use super::open::PendingOpen;
 use super::{AUTH_REQUIRED, Acp, Pending, Phase};
 use plexus_protocol::{Capabilities, Capability, Decision, Item, RequestType};
 
-/// The version of the protocol.
+/// The version of ACP.
 const VERSION: u64 = 1;
-/// Most variables that are named to people for one way to sign in.
+/// Maximum number of variables listed for one way to sign in.
 const VARIABLES_MAX: usize = 8;
 
 /// A way to sign in.
@@ -37,7 +37,7 @@ struct Variable {
     name: String,
 }
 
-/// The variables of a method, from `vars` or from its words (`Requires OPENAI_API_KEY`).
+/// Returns the variables of a method, from `vars` or from its description (`Requires OPENAI_API_KEY`).
 fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
     let listed = vars.and_then(|raw| serde_json::from_str::<Vec<Variable>>(raw.get()).ok()).unwrap_or_default();
     if !listed.is_empty() {
@@ -55,7 +55,7 @@ fn variables(vars: Option<&RawValue>, words: &[Option<&str>]) -> Vec<Variable> {
 }
 
 impl AuthMethod {
-    /// Returns whether `authenticate` does it; otherwise people do it in a terminal.
+    /// Returns whether the method works by `authenticate`; otherwise the user signs in in a terminal.
     fn here(&self) -> bool {
         self.sort.as_deref() != Some("terminal")
     }
@@ -65,35 +65,35 @@ impl AuthMethod {
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct AgentCapabilities {
-    /// `session/load`: opens a conversation again and replays its past.
+    /// Support of `session/load`, which opens a conversation again and replays its past.
     pub(super) load: bool,
-    /// `session/resume`: opens a conversation again, without its past.
+    /// Support of `session/resume`, which opens a conversation again without its past.
     pub(super) resume: bool,
-    /// `session/list`.
+    /// Support of `session/list`.
     pub(super) list: bool,
-    /// `session/fork`.
+    /// Support of `session/fork`.
     pub(super) fork: bool,
-    /// `session/close`.
+    /// Support of `session/close`.
     pub(super) close: bool,
-    /// `session/delete`.
+    /// Support of `session/delete`.
     pub(super) delete: bool,
-    /// `logout`.
+    /// Support of `logout`.
     pub(super) logout: bool,
-    /// Images in a prompt.
+    /// Support of images in a prompt.
     image: bool,
-    /// Audio in a prompt.
+    /// Support of audio in a prompt.
     audio: bool,
-    /// Files' text in a prompt.
+    /// Support of embedded files in a prompt.
     embedded_context: bool,
-    /// MCP servers by HTTP …
+    /// Support of MCP servers by HTTP.
     mcp_http: bool,
-    /// … and by server-sent events.
+    /// Support of MCP servers by server-sent events.
     mcp_sse: bool,
-    /// Changed commands: see [`ask`](super::ask).
+    /// Support of edited commands: see [`ask`](super::ask).
     edits: bool,
-    /// Modes to choose from: seen with a session.
+    /// Modes to choose from, known from a session.
     pub(super) modes: bool,
-    /// Models to choose from: seen with a session.
+    /// Models to choose from, known from a session.
     pub(super) models: bool,
 }
 
@@ -144,7 +144,8 @@ impl AgentCapabilities {
         }
     }
 
-    /// The same as the gateway names them. Every agent that speaks ACP can be cancelled and may open requests; none takes a reason.
+    /// Returns these capabilities under the gateway's names. Every agent that speaks ACP can be cancelled and may open
+    /// requests; none accepts a reason.
     pub(super) fn capabilities(self) -> Capabilities {
         let Self { load, resume, list, fork, close, delete, logout, image, audio, embedded_context, .. } = self;
         let Self { mcp_http, mcp_sse, edits, modes, models, .. } = self;
@@ -250,7 +251,7 @@ impl Acp {
             })
             .collect();
         // A method that the agent does not list is not tried: an agent that is signed in already may list none. If it
-        // does want a sign-in, opening a session says so, and names the methods.
+        // requires a sign-in, the response to opening a session says so, and names the methods.
         let wanted = self.auth_method.clone().filter(|wanted| self.has_method(wanted));
         match wanted {
             Some(method) => self.authenticate(&method, None, out),
@@ -301,19 +302,19 @@ impl Acp {
         }
     }
 
-    /// The agent opens nothing before somebody signs in. People are asked if a session is open; else the error names the ways to sign
-    /// in.
+    /// Handles an agent that opens nothing before a sign-in. The user is asked if a session is open; otherwise the
+    /// error names the ways to sign in.
     pub(super) fn sign_in(&mut self, frame: &Bytes, wish: PendingOpen, fault: RuntimeError, out: &mut Outbox) {
         let mut env = self.methods.iter().filter(|method| method.sort.as_deref() == Some("env_var"));
         if let (false, Some(only), None) = (self.authenticated, env.next(), env.next()) {
-            // The variable is set or it is not: there is nothing to ask, so try it.
+            // The variable is set or not: there is nothing to ask, so it is tried.
             let method = only.id.clone();
             return self.authenticate(&method, Some(wish), out);
         }
         let here = self.methods.iter().filter(|method| method.here());
         let items: Vec<Item> =
             here.map(|m| Item { id: m.id.clone(), label: m.name.clone(), detail: m.sort.clone() }).collect();
-        // Not JSON, so no request of the agent has this key.
+        // The key is not JSON, so no request of the agent has it.
         let key = RequestKey::unique(format!("sign-in {}", wish.ticket.0));
         if items.is_empty() || self.sessions.is_empty() || self.asks.len() >= ASKS_MAX {
             return self.not_signed_in(wish, fault, out);
@@ -326,7 +327,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Asked { native: None, ask: Box::new(ask) });
     }
 
-    /// Signs in by the way that people picked.
+    /// Signs in by the method that the user picked.
     pub(super) fn sign_in_by(&mut self, wish: PendingOpen, decision: &Decision, out: &mut Outbox) {
         let picked = if let Decision::Ids(ids) = decision { ids.first() } else { None };
         match picked.filter(|id| self.has_method(id)) {
@@ -342,17 +343,17 @@ impl Acp {
         out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
     }
 
-    /// Returns whether there is such a way to sign in, without a terminal.
+    /// Returns whether the agent has this method to sign in, without a terminal.
     pub(super) fn has_method(&self, id: &str) -> bool {
         self.methods.iter().any(|method| method.here() && method.id == id)
     }
 
-    /// An error message: a sign-in is needed, why, and how to do it.
+    /// Returns the error message for a required sign-in, with the reason and the ways to sign in.
     pub(super) fn wants_sign_in(&self, fault: &RuntimeError) -> String {
         format!("the agent requires a sign-in: {}. {}", fault.words().trim_end_matches('.'), self.offered())
     }
 
-    /// The ways to sign in that the agent offers, in words.
+    /// Lists the agent's ways to sign in, as text.
     pub(super) fn offered(&self) -> String {
         if self.methods.is_empty() {
             return "The agent offers no way to sign in here: pass it its key (`plexus run .. --pass-env NAME`, or \
@@ -372,7 +373,7 @@ impl Acp {
         }
         let fix = match vars.first() {
             Some(first) => {
-                // Without a colon after a name: what follows would be masked as its value.
+                // There is no colon after a name, because a value after a colon would be masked.
                 format!(" It reads {}; set one and pass it on with `--pass-env {first}` (`pass_env`).", vars.join(", "))
             }
             None if self.passed.is_empty() => " Or sign in once with the agent's own command, in a terminal.".into(),

@@ -1,5 +1,4 @@
-//! Lost connections to endpoints: what waits for a response ends with an error, and what was open is opened again on the next
-//! connection.
+//! Lost connections to endpoints: pending calls end with an error, and open sessions are opened again on the next connection.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -13,7 +12,7 @@ use super::{Acp, Pending, Phase, failed, trouble};
 use plexus_protocol::{NativeId, Ticket};
 
 impl Acp {
-    /// The connection is lost.
+    /// Handles the loss of the connection.
     pub(super) fn disconnected(&mut self, why: &str, out: &mut Outbox) {
         let fault = || RuntimeError::new(INTERNAL, format!("the connection to the agent was lost: {why}"));
         let not_opened = |ticket| RuntimeEvent::NotOpened { ticket, error: fault() };
@@ -34,7 +33,7 @@ impl Acp {
         let held = |(native, past): (NativeId, PastReplay)| past.held().map(|ticket| ended(native, ticket));
         out.events.extend(std::mem::take(&mut self.past).into_iter().filter_map(held));
         out.events.extend(self.stop_waiting().map(|wish| not_opened(wish.ticket)));
-        // The agent opens its requests again, if it still needs them.
+        // The agent opens its requests again if it still needs them.
         for (key, asked) in std::mem::take(&mut self.asks) {
             let native = asked.native().cloned();
             if let PendingRequest::SignIn(wish) = &asked {
@@ -50,7 +49,7 @@ impl Acp {
         self.authenticated = false;
     }
 
-    /// Opens the sessions of the connection before.
+    /// Opens the sessions of the previous connection again.
     pub(super) fn rejoin(&mut self, out: &mut Outbox) {
         let mut natives: Vec<NativeId> = self.sessions.keys().cloned().collect();
         natives.sort_unstable();
@@ -72,7 +71,7 @@ impl Acp {
         }
     }
 
-    /// The agent answered that.
+    /// Handles the response to opening a session again.
     pub(super) fn rejoined(
         &mut self,
         frame: &Bytes,

@@ -7,10 +7,10 @@
 //! Invariants, each because of what agents do:
 //! - A `session/update` passes unchanged: the body of the event is a slice of the frame. Only the replay of a conversation's past is
 //!   marked as such, or left out.
-//! - Every request that is shown to people gets one answer, and never a JSON-RPC error (an agent that gets one may never answer again).
+//! - Every request that is shown to the user gets one answer, and never a JSON-RPC error (an agent that gets one may never answer again).
 //!   A request that cannot be understood is answered `cancelled` at once, and logged.
-//! - A request of the agent is never taken for a response to ours: both sides count from 0.
-//! - The agent gets no files and no terminals unless the runtime is set to serve them: requests for them are refused, and logged.
+//! - A request of the agent is never taken for a response to the gateway: both sides count from 0.
+//! - The agent gets no files and no terminals unless the configuration of the runtime allows it: requests for them are refused, and logged.
 
 mod ask;
 mod calls;
@@ -68,18 +68,19 @@ use plexus_protocol::{
 };
 use tool_calls::{KnownToolCalls, ToolCallState};
 
-/// ACP: the request was cancelled.
+/// The code of ACP for a cancelled request.
 const REQUEST_CANCELLED: i64 = -32800;
-/// Tool calls in progress that are remembered as mentioned; past it all are forgotten, and a permission request may mention one again.
+/// Maximum number of tool calls in progress that are stored as mentioned. Above it all are removed, and a permission
+/// request may mention one again.
 const SEEN_MAX: usize = 4096;
 
-/// Makes the state of a connection.
+/// Makes the initial state of a connection.
 pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     Box::new(Acp {
         auth_method: spec.auth_method.clone(),
         passed: spec.pass_env.clone(),
         session_meta: spec.session_meta.clone(),
-        // Only a program on this machine shares our files.
+        // Only a program on this machine shares the gateway's files.
         serve: if matches!(spec.connect, Connect::Command(_)) { spec.serve } else { Serve::default() },
         taken_over: false,
         phase: Phase::Hello,
@@ -109,7 +110,7 @@ pub(super) fn make(spec: &RuntimeSpec) -> Box<dyn Dialect> {
     })
 }
 
-/// ACP: the agent wants `authenticate` first.
+/// The code of ACP for an agent that requires `authenticate` first.
 const AUTH_REQUIRED: i64 = -32000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,7 +120,7 @@ enum Phase {
     Failed,
 }
 
-/// The purpose of a request of ours.
+/// The purpose of a request of the gateway.
 #[derive(Serialize, Deserialize)]
 enum Pending {
     Initialize,
@@ -130,7 +131,7 @@ enum Pending {
         wish: PendingOpen,
         by: OpenMethod,
     },
-    /// A new conversation that leaves the mode in which its agent asks for nothing; `opened` is the response that opened it.
+    /// The change of a new conversation out of the mode in which its agent never asks; `opened` is the response that opened it.
     Mode {
         wish: PendingOpen,
         opened: Box<RawValue>,
@@ -150,28 +151,28 @@ enum Pending {
     },
 }
 
-/// A session that is open.
+/// An open session.
 struct Session {
     cwd: String,
-    /// Named again wherever the session is opened again.
+    /// MCP servers, named again whenever the session is opened again.
     mcp_servers: Vec<McpServer>,
     models: SessionModels,
 }
 
-/// All but the part of the spec is saved: the next gateway, perhaps of another version, goes on with the same agent. It ignores what
-/// it does not know, and what is missing has its default.
+/// The state of a connection. Everything except what comes from the spec is saved: the next gateway, perhaps of another
+/// version, continues with the same agent. It ignores unknown members, and missing ones have their defaults.
 #[derive(Serialize, Deserialize)]
 struct Acp {
     #[serde(skip)]
     auth_method: Option<String>,
-    /// The names of the environment variables that are passed to it.
+    /// The names of the environment variables that are passed to the agent.
     #[serde(skip)]
     passed: Vec<String>,
     #[serde(skip)]
     session_meta: Option<Box<RawValue>>,
     #[serde(skip)]
     serve: Serve,
-    /// The state of another gateway was taken over, and no wake-up came since.
+    /// `true` after the state of another gateway was taken over, until the first wake-up.
     #[serde(skip)]
     taken_over: bool,
     phase: Phase,
@@ -188,14 +189,14 @@ struct Acp {
     pending: HashMap<u64, Pending>,
     #[serde(default)]
     asks: HashMap<RequestKey, PendingRequest>,
-    /// Requests beyond the share of their session.
+    /// Requests above the limit of their session.
     #[serde(default, skip_serializing_if = "HeldQuestions::is_empty")]
     held: HeldQuestions,
-    /// Sessions with a run in which a request was withdrawn, and whether the run was cancelled after that.
+    /// Sessions with a run in which a request was withdrawn; `true` if the run was cancelled after that.
     #[serde(default)]
     withdrawn: HashMap<NativeId, bool>,
-    /// The number of requests of the agent that were given a key: the occurrence of the next one. Counted where a request is read, so that
-    /// it is the same when the agent's output is read again.
+    /// The number of requests of the agent that were given a key, which is the occurrence of the next one. A request is
+    /// counted where it is read, so that the number is the same when the agent's output is read again.
     #[serde(default)]
     asked: u64,
     /// The open sessions; saved separately.
@@ -222,21 +223,21 @@ struct Acp {
     /// Sessions in which all writes are allowed.
     #[serde(default)]
     writable: HashSet<NativeId>,
-    /// Tool calls in progress that clients were told of.
+    /// Tool calls in progress that were reported to clients.
     #[serde(default)]
     seen: HashSet<(NativeId, String)>,
-    /// The known state of tool calls in progress.
+    /// The known state of the tool calls in progress.
     #[serde(default, skip_serializing_if = "KnownToolCalls::is_empty")]
     known: KnownToolCalls,
-    /// The prompts in progress, which the agent may echo.
+    /// The prompts in progress that the agent may echo.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     echoes: HashMap<NativeId, echo::Echo>,
-    /// The session that was named last, so that events in a row share its memory.
+    /// The session that was named last, so that consecutive events share its memory.
     #[serde(skip)]
     last: Option<NativeId>,
 }
 
-/// `session/update`, read in one pass; anything else fails to parse as one and is read again as an [`RpcMessage`].
+/// A `session/update`, parsed in one pass; any other message fails to parse as one and is parsed again as an [`RpcMessage`].
 #[derive(Deserialize)]
 struct Update<'a> {
     #[serde(borrow, default, deserialize_with = "jsonrpc::present")]
@@ -307,7 +308,7 @@ impl Dialect for Acp {
     fn command(&mut self, command: RuntimeCommand, out: &mut Outbox) {
         if self.phase != Phase::Ready {
             if let RuntimeCommand::Answer { key, .. } = &command {
-                // Nobody receives the answer; the request is closed all the same.
+                // Nobody receives the answer; the request is closed nevertheless.
                 self.asks.remove(key);
             }
             return not_ready(command, out);
@@ -331,7 +332,7 @@ impl Dialect for Acp {
                     self.withdrawn.insert(native, false);
                 }
                 self.answer(&key, &decision, out);
-                // A withdrawal is followed by the end of the run, which withdraws the others, too.
+                // A withdrawal is followed by the end of the run, which also withdraws the others.
                 if decision != Decision::Withdrawn {
                     self.open_held(out);
                 }
@@ -394,7 +395,7 @@ impl Dialect for Acp {
     }
 }
 
-/// The outcome of a command while the connection is not ready.
+/// Reports the outcome of a command while the connection is not ready.
 fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
     let fault = RuntimeError::new(INTERNAL, "the agent is not ready");
     match command {
@@ -411,18 +412,18 @@ fn not_ready(command: RuntimeCommand, out: &mut Outbox) {
                 draft: trouble("not_ready", &format!("{method} was not sent"), None),
             });
         }
-        // No session, so no run to stop and no request to answer.
+        // There is no session, so there is no run to stop and no request to answer.
         RuntimeCommand::Cancel { .. } | RuntimeCommand::Answer { .. } => {}
     }
 }
 
-/// An error event.
+/// Makes an error event.
 fn trouble(code: &str, message: &str, frame: Option<Bytes>) -> EventDraft {
     let draft = EventDraft::new(Kind::Error, &ErrorBody::new(code, message));
     EventDraft { native: frame, ..draft }
 }
 
-/// A run that ended in an error.
+/// Makes the end of a run that failed.
 fn failed(fault: RuntimeError, native: Option<Bytes>) -> RunEnd {
     RunEnd { status: RunStatus::Error, stop_reason: None, message: Some(fault.words()), native }
 }
@@ -440,13 +441,13 @@ impl Acp {
         self.pending.values().any(|pending| matches!(pending, Pending::Prompt { native: at, .. } if at == native))
     }
 
-    /// A key for a request of the agent that was just read, different from that of every earlier one with the same id.
+    /// Returns a key for a request of the agent that was just read, different from that of every earlier one with the same id.
     fn key(&mut self, id: &str) -> RequestKey {
         self.asked += 1;
         RequestKey::nth(id, self.asked)
     }
 
-    /// The session with this name; shares memory with the last one named.
+    /// Returns the session with this name; it shares memory with the last one named.
     fn native(&mut self, session: &str) -> NativeId {
         match &self.last {
             Some(last) if last.as_str() == session => last.clone(),
@@ -471,7 +472,7 @@ impl Acp {
         self.seen.insert((native.clone(), tool.to_owned()))
     }
 
-    /// Notes that a tool call is in progress, or over.
+    /// Records that a tool call is in progress, or has ended.
     fn follow(&mut self, native: &NativeId, tool: &str, over: bool) {
         if over {
             self.seen.remove(&(native.clone(), tool.to_owned()));
@@ -485,7 +486,7 @@ impl Acp {
         let Some(head) = object::<Head<'_>>(update) else {
             return self.raw(frame, Some(native), "a session update without a type", out);
         };
-        // The gateway's own kinds are no updates: an agent must not be able to report that a request was resolved.
+        // The gateway's own kinds are not updates: an agent must not be able to report that a request was resolved.
         let Some(kind) = Kind::from_name(&head.session_update.0).filter(|kind| kind.is_acp()) else {
             return self.raw(frame, Some(native), "unknown session update", out);
         };
@@ -566,12 +567,12 @@ impl Acp {
         }
     }
 
-    /// Our request with this id: ours are integers, written without a decimal point.
+    /// Takes the gateway's pending request with this id: such ids are integers, written without a decimal point.
     fn take_pending(&mut self, id: &RawValue) -> Option<Pending> {
         self.pending.remove(&id.get().parse::<u64>().ok()?)
     }
 
-    /// Answers or ends a message that is nested too deep to be passed on, so that nobody waits for it.
+    /// Answers or ends a message that is nested too deep to be forwarded, so that nobody waits for it.
     fn too_deep(&mut self, frame: &Bytes, message: RpcMessage<'_>, out: &mut Outbox) {
         self.raw(frame, None, "nested too deeply", out);
         match message {
@@ -630,8 +631,9 @@ impl Acp {
     }
 }
 
-/// The end of a run, from the response to `session/prompt`. `stopped`: it was cancelled with a request open. Some agents end the turn
-/// on the answer `cancelled` before they read `session/cancel`, and report an ordinary end.
+/// Returns the end of a run, from the response to `session/prompt`. `stopped`: the run was cancelled with a request
+/// open. Some agents end the turn on the answer `cancelled` before they read `session/cancel`, and report an ordinary
+/// end.
 fn ended(result: &RawValue, frame: &Bytes, stopped: bool) -> RunEnd {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

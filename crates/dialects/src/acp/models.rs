@@ -18,22 +18,22 @@ use plexus_protocol::Kind;
 /// The models of one session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionModels {
-    /// Identifier and name, in the agent's order. Sessions that are offered the same share one list: see [`ModelLists`].
+    /// Identifier and name of each model, in the agent's order. Sessions with the same offer share one list: see [`ModelLists`].
     pub(super) offered: Arc<[(String, String)]>,
-    /// The one in use.
+    /// The model in use.
     pub(super) current: Option<String>,
-    /// The configuration option that sets it; none where the agent has `session/set_model`.
+    /// The configuration option that sets the model; `None` if the agent has `session/set_model`.
     pub(super) option: Option<String>,
-    /// `true` if there are modes as well; copied to the capabilities of the agent once.
+    /// `true` if there are modes as well; copied to the agent's capabilities once.
     pub(super) modes: bool,
 }
 
-/// The model lists of the sessions of one agent: equal ones share memory, however many sessions there are.
+/// The model lists of the sessions of one agent. Equal lists share memory, however many sessions there are.
 #[derive(Debug, Default)]
 pub(super) struct ModelLists(HashSet<Arc<[(String, String)]>>);
 
 impl ModelLists {
-    /// Replaces the list of the session by an equal one that is kept, or keeps it.
+    /// Replaces the list of the session by an equal stored one, or stores it.
     pub(super) fn share(&mut self, models: &mut SessionModels) {
         if models.offered.is_empty() {
             return;
@@ -42,7 +42,7 @@ impl ModelLists {
             models.offered = Arc::clone(known);
             return;
         }
-        // Lists that no session uses any more are dropped whenever a new one comes.
+        // Lists that no session uses any more are removed whenever a new one is added.
         self.0.retain(|list| Arc::strong_count(list) > 1);
         self.0.insert(Arc::clone(&models.offered));
     }
@@ -101,7 +101,7 @@ struct Choice<'a> {
 }
 
 impl SessionModels {
-    /// The models of a session that was just opened, and the events that report its settings.
+    /// Returns the models of a session that was just opened, and the events that report its settings.
     pub(super) fn of_new_session(frame: &Bytes, result: &RawValue) -> (Self, Vec<EventDraft>) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -171,7 +171,7 @@ impl SessionModels {
         self.offered = offered.into();
     }
 
-    /// The models as a configuration option, for agents that have none.
+    /// Makes the event that reports the models as a configuration option, for agents that have none.
     pub(super) fn draft(&self, frame: &Bytes) -> EventDraft {
         let choice = |(value, name): &(String, String)| SessionConfigSelectOption::new(value.clone(), name.clone());
         let choices: Vec<_> = self.offered.iter().map(choice).collect();
@@ -185,7 +185,7 @@ impl SessionModels {
     }
 }
 
-/// A `config_option_update` with these options.
+/// Makes a `config_option_update` with these options.
 pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> EventDraft {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -197,23 +197,23 @@ pub(super) fn options_draft(options: &RawValue, frame: &Bytes) -> EventDraft {
     draft(Kind::ConfigOptionUpdate, &body, frame)
 }
 
-/// The mode in which a session was opened.
+/// Returns the mode in which a session was opened.
 pub(super) fn mode_in(result: &RawValue) -> Option<String> {
     let state: ModeState<'_> = object(object::<NewSession<'_>>(result)?.modes?)?;
     string(state.current_mode_id).map(std::borrow::Cow::into_owned)
 }
 
-/// The event that reports a change of the mode.
+/// Makes the event that reports a change of the mode.
 pub(super) fn mode_draft(mode: String, frame: &Bytes) -> EventDraft {
     draft(Kind::CurrentModeUpdate, &SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode)), frame)
 }
 
-/// The member `configOptions` of a response.
+/// Returns the member `configOptions` of a response.
 pub(super) fn options_in(result: &RawValue) -> Option<&RawValue> {
     object::<NewSession<'_>>(result)?.config_options
 }
 
-/// An event made from a response.
+/// Makes an event from a response.
 pub(super) fn draft(kind: Kind, body: &impl Serialize, frame: &Bytes) -> EventDraft {
     let body = super::super::jsonrpc::owned(&super::super::jsonrpc::to_raw(body));
     EventDraft {

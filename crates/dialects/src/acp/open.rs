@@ -14,15 +14,15 @@ use super::quirks;
 use super::{AUTH_REQUIRED, Acp, McpServer, Pending, trouble};
 use plexus_protocol::{Kind, NativeId, RunStatus, Ticket};
 
-/// The unit of all waits here. Only one wake-up is requested at a time: however early the first one comes (a gateway that took over may
-/// wake us at once), a wait is shortened by one tick at most.
+/// The unit of all waits here. Only one wake-up is requested at a time: however early the first one is (a gateway that
+/// took over may send one at once), a wait is shortened by one tick at most.
 const TICK: Duration = Duration::from_secs(1);
-/// Time that an agent must have replayed nothing before it is prompted, in ticks.
+/// Time without a replayed message before the agent is prompted, in ticks.
 const QUIET: u32 = 2;
-/// Time that a replay may delay a prompt, in ticks; what is replayed after it counts as a part of the run.
+/// Maximum time that a replay may delay a prompt, in ticks; messages replayed later count as part of the run.
 const QUIET_MAX: u32 = 60;
 
-/// A conversation to be opened.
+/// A conversation to open.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PendingOpen {
     pub(super) ticket: Ticket,
@@ -30,7 +30,7 @@ pub(super) struct PendingOpen {
     pub(super) resume: Option<ResumeTarget>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) mcp_servers: Vec<McpServer>,
-    /// The reason why a new one is opened in its place.
+    /// The reason why a new conversation is opened in its place.
     pub(super) instead: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl OpenMethod {
     }
 }
 
-/// A conversation that is loaded later.
+/// A conversation to load later.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct DeferredLoad {
     wish: PendingOpen,
@@ -69,14 +69,14 @@ impl DeferredLoad {
 /// some agents respond first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PastReplay {
-    /// `true` if the log has the past already, so that the replay is left out.
+    /// `true` if the log already has the past, so that the replay is left out.
     known: bool,
-    /// `true` if any of it was replayed.
+    /// `true` once a part was replayed.
     #[serde(default)]
     began: bool,
     /// The prompt that waits for the replay to end.
     held: Option<(Ticket, Vec<Box<RawValue>>)>,
-    /// Ticks to wait without a replay, and at most; `None` before the response.
+    /// Ticks to wait without a replayed message, and in total; `None` before the response.
     quiet: Option<(u32, u32)>,
 }
 
@@ -86,7 +86,7 @@ impl PastReplay {
     }
 }
 
-/// Returns whether a replay repeats this kind of update: messages and tool calls, not the current settings.
+/// Returns whether a replay repeats this kind of update: messages and tool calls, but not the current settings.
 fn repeats(kind: Kind) -> bool {
     matches!(
         kind,
@@ -106,7 +106,7 @@ impl Acp {
             return self.open_by(OpenMethod::New, wish, out);
         };
         if self.prompted(&native) {
-            // An agent that loads a conversation with a run loses the run.
+            // An agent that loads a conversation with a run in progress loses the run.
             let error =
                 RuntimeError::new(INTERNAL, format!("the conversation {native} is running: it cannot be reopened now"));
             return out.events.push(RuntimeEvent::NotOpened { ticket: wish.ticket, error });
@@ -124,7 +124,7 @@ impl Acp {
         }
     }
 
-    /// Loads a conversation later, when the agent does not lose it by that.
+    /// Loads a conversation later, at a time when the agent keeps its messages.
     fn load_later(
         &mut self,
         wish: PendingOpen,
@@ -159,7 +159,7 @@ impl Acp {
             session_id: Option<&'a NativeId>,
             cwd: &'a str,
             mcp_servers: Vec<serde_json::Value>,
-            // Agents may refuse to open anything without it, by any method.
+            // Additional params, without which agents may refuse every method of opening.
             #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
             meta: Option<&'a RawValue>,
         }
@@ -173,7 +173,7 @@ impl Acp {
         self.request(pending, by.method(), &params, out);
     }
 
-    /// The agent opened a conversation. A new one first leaves the mode in which the agent asks for nothing.
+    /// Handles the response that opened a conversation. A new one first leaves the mode in which the agent never asks.
     pub(super) fn opened(
         &mut self,
         frame: &Bytes,
@@ -192,8 +192,8 @@ impl Acp {
         self.report_opened(frame, wish, by, result, out);
     }
 
-    /// The agent replied to the change of the mode of a new conversation. Where it refuses, the conversation is not opened: nobody
-    /// would be asked in it.
+    /// Handles the response to the change of the mode of a new conversation. If the agent refuses it, the conversation
+    /// is not opened, because the agent would never ask in it.
     pub(super) fn mode_set(
         &mut self,
         frame: &Bytes,
@@ -240,7 +240,7 @@ impl Acp {
         out.events.push(RuntimeEvent::Opened { ticket, native, drafts, how });
     }
 
-    /// The response to a load came; some agents go on replaying for a moment.
+    /// Starts the wait for the end of a replay after the response to a load: some agents go on replaying for a moment.
     pub(super) fn await_quiet(&mut self, native: &NativeId, out: &mut Outbox) {
         let late = quirks::replays_late(self.agent.as_deref());
         if let Some(past) = self.past.get_mut(native) {
@@ -250,7 +250,7 @@ impl Acp {
         }
     }
 
-    /// The agent did not open a conversation.
+    /// Handles the agent's refusal to open a conversation.
     pub(super) fn not_opened(
         &mut self,
         frame: &Bytes,
@@ -284,7 +284,7 @@ impl Acp {
         }
     }
 
-    /// Returns whether an update is a replay; `None` if the log has it already.
+    /// Returns whether an update is a replay; `None` if the log already has it.
     pub(super) fn is_past(&mut self, native: &NativeId, kind: Kind) -> Option<bool> {
         if self.past.is_empty() || !repeats(kind) {
             return Some(false);
@@ -297,7 +297,7 @@ impl Acp {
         if past.known { None } else { Some(true) }
     }
 
-    /// Sends a prompt, once the replay is over: what is replayed must not become a part of the run.
+    /// Sends a prompt, once the replay has ended: replayed messages must not become part of the run.
     pub(super) fn prompt(&mut self, ticket: Ticket, native: NativeId, content: Vec<Box<RawValue>>, out: &mut Outbox) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -318,7 +318,7 @@ impl Acp {
         self.request(pending, "session/prompt", &Params { session_id: &native, prompt: &content }, out);
     }
 
-    /// Cancels a prompt that was not sent yet; false if there is none.
+    /// Cancels a prompt that was not sent yet. Returns `false` if there is none.
     pub(super) fn drop_prompt(&mut self, native: &NativeId, out: &mut Outbox) -> bool {
         let Some((ticket, _)) = self.past.get_mut(native).and_then(|past| past.held.take()) else { return false };
         let end = RunEnd { status: RunStatus::Cancelled, stop_reason: None, message: None, native: None };
@@ -326,7 +326,7 @@ impl Acp {
         true
     }
 
-    /// A tick has passed.
+    /// Handles the end of a tick.
     pub(super) fn tick(&mut self, out: &mut Outbox) {
         for mut waiting in std::mem::take(&mut self.waiting) {
             waiting.ticks = waiting.ticks.saturating_sub(1);
@@ -356,7 +356,7 @@ impl Acp {
     }
 }
 
-/// The body of an event of the past: the update, marked by `_meta.plexus.replay`.
+/// Returns the body of an event of the past: the update, marked by `_meta.plexus.replay`.
 pub(super) fn marked(update: &RawValue) -> Bytes {
     const MARK: &str = r#""plexus":{"replay":true}"#;
     let Some(Fields(fields)) = object(update) else { return Bytes::copy_from_slice(update.get().as_bytes()) };

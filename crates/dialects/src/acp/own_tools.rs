@@ -1,5 +1,6 @@
-//! The tools of the gateway's own MCP server: no agent asks people before it calls one. Where an agent has means of its own for
-//! that, it is told at the opening of a session; else its question is answered here, by what the agent itself says of the server.
+//! The tools of the gateway's own MCP server, which an agent may call without asking the user. Agents that have an
+//! allow list get it when a session is opened; for the others the gateway answers the question here, if the agent
+//! itself names the server.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::quirks::{self, AllowedTools, ServerField};
 use super::tool_calls::ToolCallState;
 use plexus_protocol::{Choice, Decision, Kind, NativeId, Offer};
 
-/// The rule by which a question was answered, as the log has it.
+/// The rule by which a question was answered, for the log.
 const RULE: &str = "the gateway's own tools need no approval";
 
 impl Acp {
@@ -23,8 +24,8 @@ impl Acp {
         })
     }
 
-    /// The answer to a permission request about a tool of the session's own server, with the event that records it; `None` for
-    /// every other request.
+    /// Returns the response to a permission request about a tool of the session's own server, with the event that
+    /// records it; `None` for every other request.
     pub(super) fn own_tool_allowed(
         &self,
         native: &NativeId,
@@ -56,7 +57,7 @@ impl Acp {
         Some((decision, recorded))
     }
 
-    /// The `_meta` of an opening, with the tools of the gateway's own servers among the allowed ones.
+    /// Returns the `_meta` for opening a session, with the tools of the gateway's own servers among the allowed ones.
     pub(super) fn meta_allowing(&self, servers: &[McpServer]) -> Option<Box<RawValue>> {
         let given = self.session_meta.clone();
         let Some(AllowedTools { place, prefix }) = quirks::allowed_tools(self.agent.as_deref()) else { return given };

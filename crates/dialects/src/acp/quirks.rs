@@ -1,7 +1,7 @@
 //! Special cases of single agents, which differ from ACP or from most agents. No other file of the dialect names an agent.
 //!
-//! An agent is known by the beginning of its `agentInfo.name`; one that is in no row has no special case. A row names the versions that
-//! were seen to do it, and the test of what the dialect does about it.
+//! An agent is recognized by the beginning of its `agentInfo.name`; an agent without a row has no special case. A row
+//! names the versions in which it was observed, and the test of its treatment by the dialect.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,13 +13,13 @@ use super::super::jsonrpc::object;
 pub(super) struct Quirk {
     /// The beginning of its `agentInfo.name`.
     pub(super) agent: &'static str,
-    /// The versions that were seen to do it.
+    /// The versions in which it was observed.
     #[cfg(test)]
     pub(super) versions: &'static str,
     /// The behavior of the agent.
     #[cfg(test)]
     pub(super) what: &'static str,
-    /// The reason why the dialect cares, or why the agent does it.
+    /// The reason for the treatment, or for the behavior.
     #[cfg(test)]
     pub(super) why: &'static str,
     /// The test, in `acp/open_tests.rs`, `acp/reading_tests.rs` or `acp/usage_tests.rs`.
@@ -29,14 +29,14 @@ pub(super) struct Quirk {
     pub(super) then: Treatment,
 }
 
-/// A field in which an agent says the command.
+/// A field in which an agent sends the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandField {
     /// The members of `rawInput`, by the general rules.
     Input,
     /// A text block of `content`, by the general rules.
     Text,
-    /// The title is the command, whole.
+    /// The title, which is exactly the command.
     Title,
 }
 
@@ -45,17 +45,17 @@ pub(super) enum Treatment {
     /// Reads the command from these fields, in this order.
     Commands {
         places: &'static [CommandField],
-        /// The recording that shows it.
+        /// The recording that demonstrates it.
         #[cfg(test)]
         recording: &'static str,
     },
-    /// Knows by this that a tool call is one of the gateway's own server, and allows it.
+    /// Recognizes a tool call of the gateway's own server by this field, and allows it.
     OwnTools(ServerField),
-    /// Tells the agent at every opening that the tools of the gateway's own server are allowed.
+    /// Lists the tools of the gateway's own server as allowed whenever a session is opened.
     AllowedTools(AllowedTools),
-    /// Takes new conversations out of the mode in which the agent asks for nothing.
+    /// Takes new conversations out of the mode in which the agent never asks.
     AsksIn {
-        /// The mode in which it asks for nothing.
+        /// The mode in which the agent never asks.
         from: &'static str,
         /// The mode in which it asks.
         mode: &'static str,
@@ -64,20 +64,20 @@ pub(super) enum Treatment {
     LoadLater {
         /// The time to wait, in seconds.
         ticks: u32,
-        /// The message for people meanwhile.
+        /// The message for the user meanwhile.
         message: &'static str,
     },
-    /// Waits for the beginning of a replay that comes after the response, in seconds at most.
+    /// Waits for the beginning of a replay that comes after the response, for at most this number of seconds.
     ReplaysLate { ticks: u32 },
-    /// Reopens conversations by `session/load`, also where `session/resume` would do.
+    /// Reopens conversations by `session/load`, even if the agent has `session/resume`.
     LoadsOnly,
     /// Reads the tokens in the response to a prompt as the sum of the session.
     SumsUsage,
-    /// Reads the tokens of each model call from the chunk that tells them.
+    /// Reads the tokens of each model call from the chunk that reports them.
     SpendsInChunks,
-    /// Reports that commands run in the folder of its process.
+    /// Reports that commands run in the folder of the agent's process.
     FixedFolder,
-    /// Logs none of these notifications: messages of ACP have their content, or they are for the agent's own screen.
+    /// Logs none of these notifications: ACP messages have their content, or they are for the agent's own screen.
     Repeats {
         /// The methods.
         methods: &'static [&'static str],
@@ -88,7 +88,7 @@ pub(super) enum Treatment {
     },
 }
 
-/// The way to tell an agent that all tools of an MCP server are allowed.
+/// The place and form of an agent's list of allowed tools.
 #[derive(Clone, Copy)]
 pub(super) struct AllowedTools {
     /// The list of allowed tools in `_meta`: the members that lead to it.
@@ -97,12 +97,12 @@ pub(super) struct AllowedTools {
     pub(super) prefix: &'static str,
 }
 
-/// The field in which an agent itself names the MCP server of a tool call. Titles are of the model's making and say nothing.
+/// The field in which an agent itself names the MCP server of a tool call. Titles are written by the model and prove nothing.
 #[derive(Clone, Copy)]
 pub(super) enum ServerField {
     /// `_meta.serverId` of the tool call, in the request or where it was announced.
     MetaServerId,
-    /// The tool call's id begins with `mcp_SERVER_`, and this option is offered, which only MCP tools have.
+    /// The id of the tool call, which begins with `mcp_SERVER_`, together with this option, which only MCP tools have.
     CallIdPrefix {
         /// The option.
         option: &'static str,
@@ -121,7 +121,7 @@ macro_rules! commands {
 
 macro_rules! quirks {
     ($({ agent: $agent:literal, versions: $versions:literal, what: $what:literal, why: $why:literal, test: $test:literal, then: $then:expr })*) => {
-        /// All of them.
+        /// All quirks.
         pub(super) const QUIRKS: &[Quirk] = &[$(Quirk {
             agent: $agent,
             #[cfg(test)] versions: $versions,
@@ -294,7 +294,7 @@ quirks! {
     }
 }
 
-/// The name and version of Grok Build, which sends no `agentInfo`, from `_meta` of its response to `initialize`.
+/// Returns the name and version of Grok Build, which sends no `agentInfo`, from `_meta` of its response to `initialize`.
 pub(super) fn grok_info(meta: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -310,34 +310,34 @@ fn of(agent: Option<&str>) -> impl Iterator<Item = &'static Quirk> {
     QUIRKS.iter().filter(move |quirk| agent.is_some_and(|agent| agent.starts_with(quirk.agent)))
 }
 
-/// The fields in which an agent says the command, if they are known.
+/// Returns the fields in which an agent sends the command, if they are known.
 pub(super) fn command_places(agent: Option<&str>) -> Option<&'static [CommandField]> {
     of(agent).find_map(|quirk| if let Treatment::Commands { places, .. } = quirk.then { Some(places) } else { None })
 }
 
-/// Time that a load waits for an agent that would lose the conversation, in seconds, and what people are shown.
+/// Returns the time that a load waits for an agent that would lose the conversation, in seconds, and the message for the user.
 pub(super) fn load_later(agent: Option<&str>) -> Option<(u32, &'static str)> {
     of(agent).find_map(|quirk| {
         if let Treatment::LoadLater { ticks, message } = quirk.then { Some((ticks, message)) } else { None }
     })
 }
 
-/// Time that the beginning of a replay is waited for after the response to a load, in seconds, if the agent replays only then.
+/// Returns the maximum wait for the beginning of a replay after the response to a load, in seconds, if the agent replays only then.
 pub(super) fn replays_late(agent: Option<&str>) -> Option<u32> {
     of(agent).find_map(|quirk| if let Treatment::ReplaysLate { ticks } = quirk.then { Some(ticks) } else { None })
 }
 
-/// Returns the field in which an agent names the MCP server of a tool call, if the gateway answers for its own.
+/// Returns the field in which an agent names the MCP server of a tool call, if the gateway answers for its own server.
 pub(super) fn server_field(agent: Option<&str>) -> Option<ServerField> {
     of(agent).find_map(|quirk| if let Treatment::OwnTools(field) = quirk.then { Some(field) } else { None })
 }
 
-/// Returns the way to tell an agent which tools are allowed.
+/// Returns the place and form of the agent's list of allowed tools.
 pub(super) fn allowed_tools(agent: Option<&str>) -> Option<AllowedTools> {
     of(agent).find_map(|quirk| if let Treatment::AllowedTools(how) = quirk.then { Some(how) } else { None })
 }
 
-/// The mode in which the agent asks, if it opened a new conversation in one in which it does not.
+/// Returns the mode in which the agent asks, if it opened a new conversation in one in which it does not.
 pub(super) fn asking_mode(agent: Option<&str>, opened_in: Option<String>) -> Option<&'static str> {
     let opened_in = opened_in?;
     of(agent).find_map(|quirk| match quirk.then {
@@ -361,7 +361,7 @@ pub(super) fn fixed_folder(agent: Option<&str>) -> bool {
     of(agent).any(|quirk| matches!(quirk.then, Treatment::FixedFolder))
 }
 
-/// Returns whether a notification is not logged, because messages of ACP have its content.
+/// Returns whether a notification is not logged, because ACP messages have its content.
 pub(super) fn repeats(agent: Option<&str>, method: &str, params: Option<&RawValue>) -> bool {
     #[derive(Deserialize)]
     struct Params<'a> {

@@ -1,7 +1,8 @@
-//! The effect of a tool call, read from all that is known of it. Pure.
+//! The effect of a tool call, read from everything known about it. Pure.
 //!
-//! The fields in which an agent says the command are in [`quirks`]; the general rules read every other agent, and a command that is in
-//! none of these fields. What cannot be read for certain is [`RequestSubject::Unreadable`].
+//! The fields in which an agent sends the command are in [`quirks`]; the general rules apply to every other agent, and
+//! to a command that is in none of these fields. A tool call that cannot be read reliably is
+//! [`RequestSubject::Unreadable`].
 
 use std::borrow::Cow;
 
@@ -41,7 +42,7 @@ struct Resource {
     text: Option<String>,
 }
 
-/// The blocks of `content`; `None` if one of them cannot be read.
+/// Reads the blocks of `content`; `None` if one of them cannot be read.
 fn blocks(call: &ToolCallState) -> Option<Vec<Block>> {
     let Some(content) = &call.content else { return Some(Vec::new()) };
     let all: Vec<&RawValue> = serde_json::from_str(content.raw()?.get()).ok()?;
@@ -58,7 +59,7 @@ fn block(raw: &RawValue) -> Option<Block> {
     struct Content {
         content: Inner,
     }
-    // The type by itself first: a tagged enum of serde buffers the value, and takes arrays for objects.
+    // The type is read separately, because a tagged enum of serde buffers the value and accepts arrays for objects.
     Some(match &*object::<Head<'_>>(raw)?.kind {
         "diff" => Block::Diff(object(raw)?),
         "content" => Block::Content(object::<Content>(raw)?.content),
@@ -79,7 +80,7 @@ fn word(part: Option<&super::tool_calls::RawPart>) -> Option<String> {
     Some(string(part?.raw()?)?.into_owned())
 }
 
-/// The words of the agent around a request: the text of its content.
+/// Returns the agent's own text about a request: the text of its content.
 pub(super) fn message(call: &ToolCallState) -> Option<String> {
     let blocks = blocks(call)?;
     Some(texts(&blocks).collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
@@ -105,7 +106,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, age
     let command = |subject: &RequestSubject| matches!(subject, RequestSubject::Command { .. });
     let from_input = input.and_then(of_input);
     if !edits.is_empty() {
-        // With a command beside them, the edits are not all that it does.
+        // With a command beside them, the edits are not the complete effect.
         let unread = || from_input.is_none() && input.is_some_and(subject::may_run);
         let beside = executes || from_input.as_ref().is_some_and(command) || unread();
         return if beside {
@@ -118,7 +119,7 @@ pub(super) fn about(announced: Option<&ToolCallState>, call: &ToolCallState, age
     for place in quirks::command_places(agent).unwrap_or_default().iter().chain(GENERAL) {
         let found = match place {
             CommandField::Input => from_input.clone(),
-            // An input that cannot be read is not replaced by words.
+            // An input that cannot be read is not replaced by text.
             _ if input.is_some_and(|input| input.get().starts_with('{') && subject::may_run(input)) => None,
             CommandField::Text => in_texts(&texts(&blocks).collect::<Vec<_>>(), executes)
                 .or_else(|| announced.and_then(|call| before(call, executes))),
@@ -161,7 +162,7 @@ fn of_input(raw: &RawValue) -> Option<RequestSubject> {
     }
 }
 
-/// The one thing that texts say; `None` if they say several.
+/// Returns the only subject that texts have; `None` if they have several.
 fn in_texts(texts: &[&str], executes: bool) -> Option<RequestSubject> {
     let mut found: Vec<RequestSubject> = texts.iter().filter_map(|text| subject::in_text(text, executes)).collect();
     found.dedup();
@@ -172,20 +173,20 @@ fn before(call: &ToolCallState, executes: bool) -> Option<RequestSubject> {
     in_texts(&texts(&blocks(call)?).collect::<Vec<_>>(), executes)
 }
 
-/// The folder in a text: `[current working directory /w]` is that of the agent's process, `[in sub]` the tool's.
+/// Returns the folder in a text: `[current working directory /w]` is that of the agent's process, `[in sub]` the tool's.
 fn folder(text: &str) -> Option<String> {
     let named = text.strip_prefix("[current working directory ").or_else(|| text.strip_prefix("[in "))?;
     let (folder, _) = named.split_once(']')?;
     Some(folder.to_owned())
 }
 
-/// The subject with the announced folder, if the request has the command without one.
+/// Returns the subject with the announced folder, if the request has the command without one.
 fn with_folder(subject: RequestSubject, announced: Option<&ToolCallState>) -> RequestSubject {
     let RequestSubject::Command { argv, cwd: None } = subject else { return subject };
     let input = announced.and_then(|call| call.input.as_ref()?.raw());
     let cwd = match input.and_then(of_input) {
         Some(RequestSubject::Command { argv: before, cwd }) if before == argv => cwd,
-        // Announced before its command was known.
+        // The folder was announced before the command was known.
         None => input.and_then(subject::folder).map(FolderClaim::Field),
         _ => None,
     };
@@ -197,7 +198,7 @@ pub(super) fn is_plan(call: &ToolCallState, agent: Option<&str>) -> bool {
     matches!(about(None, call, agent), RequestSubject::Plan(_))
 }
 
-/// The id of a `toolCall`, if it has one.
+/// Returns the id of a `toolCall`, if it has one.
 pub(super) fn id_of(tool_call: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! The state as bytes, for the next gateway. Model lists are written once each, not once a session.
+//! The state as bytes, for the next gateway. A model list is written once, not once per session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::models::SessionModels;
 use super::{Acp, McpServer, Session};
 use plexus_protocol::NativeId;
 
-/// The format that is written.
+/// The format in which the state is written.
 const FORM: u32 = 2;
 
-/// The oldest format that is read, that of release 0.1.0: each session has its own list of models.
+/// The oldest readable format, that of release 0.1.0: each session has its own list of models.
 const OLDEST: u32 = 1;
 
 /// A list of models: identifiers and names.
@@ -63,7 +63,7 @@ struct FoundSession {
     list: Option<usize>,
 }
 
-/// The place of the sessions in format 1.
+/// The sessions of format 1.
 #[derive(Deserialize)]
 struct FoundOld {
     state: OldState,

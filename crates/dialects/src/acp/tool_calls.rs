@@ -1,5 +1,5 @@
-//! The known state of the tool calls in progress: announcements and updates, merged field by field, so that a permission request is judged
-//! with its tool call. Bounded for each session; what is over is removed.
+//! The known state of the tool calls in progress: announcements and updates, merged field by field, so that a
+//! permission request is judged with its tool call. Bounded for each session; tool calls that have ended are removed.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,17 +10,17 @@ use serde_json::value::RawValue;
 use super::super::jsonrpc::{self, object};
 use plexus_protocol::NativeId;
 
-/// Tool calls in progress that are kept for one session; past it the oldest are removed.
+/// Maximum number of stored tool calls in progress of one session; above it the oldest are removed.
 const CALLS_MAX: usize = 64;
-/// Bytes of them that are kept for one session; past it the oldest are removed, but never the latest.
+/// Maximum size of the stored tool calls of one session, in bytes; above it the oldest are removed, but never the latest.
 const CALLS_BYTES: usize = 4 << 20;
-/// Sessions with tool calls in progress; past it one is removed.
+/// Maximum number of sessions with tool calls in progress; above it one is removed.
 const SESSIONS_MAX: usize = 1024;
-/// Longest part that is saved, in bytes: the state is saved often. Of a longer one only its presence is saved: after a restart a
-/// permission request about it cannot be read, and says so.
+/// Maximum length of a part that is saved, in bytes: the state is saved often. Of a longer part only its presence is
+/// saved: after a restart a permission request about it is reported as unreadable.
 pub(super) const SAVED_MAX: usize = 16 << 10;
 
-/// A part of a message, as the agent wrote it. Empty: it was too long to be saved.
+/// A part of a message, as the agent wrote it. It is empty if it was too long to be saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RawPart(Bytes);
 
@@ -28,7 +28,7 @@ impl RawPart {
     fn of(frame: &Bytes, raw: Option<&RawValue>) -> Option<Self> {
         // An empty member does not replace an earlier one.
         let raw = raw.filter(|raw| !matches!(raw.get(), "null" | "{}" | "[]" | "\"\""))?;
-        // A small part must not keep the memory of a long frame.
+        // A small part must not retain the memory of a long frame.
         let shares = raw.get().len() * 2 > frame.len();
         Some(Self(if shares { jsonrpc::slice(frame, raw) } else { Bytes::from(jsonrpc::owned(raw).get().to_owned()) }))
     }
@@ -55,13 +55,13 @@ impl Serialize for RawPart {
 impl<'de> Deserialize<'de> for RawPart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        // A saved `null` is a part that was too long: those of agents are not kept.
+        // A saved `null` is a part that was too long: a `null` of an agent is not stored.
         let kept = if raw.get() == "null" { "" } else { raw.get() };
         Ok(Self(Bytes::copy_from_slice(kept.as_bytes())))
     }
 }
 
-/// A part that was present, even if it was too long.
+/// Reads a part that was present, even if it was too long to be saved.
 fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawPart>, D::Error> {
     RawPart::deserialize(deserializer).map(Some)
 }
@@ -80,12 +80,12 @@ pub(super) struct ToolCallState {
     /// The files that it touches, shown where nothing else can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) locations: Option<RawPart>,
-    /// The MCP server of the tool, where the agent says it itself (`_meta.serverId`).
+    /// The MCP server of the tool, if the agent itself names it (`_meta.serverId`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<Box<str>>,
 }
 
-/// Longest name of a server that is kept, in bytes.
+/// Maximum length of a stored server name, in bytes.
 const SERVER_MAX: usize = 128;
 
 #[derive(Deserialize)]
@@ -94,7 +94,7 @@ struct ServerMeta {
     server_id: Box<str>,
 }
 
-/// The MCP server that `_meta` names.
+/// Returns the MCP server that `_meta` names.
 fn server_of(meta: Option<&RawValue>) -> Option<Box<str>> {
     object::<ServerMeta>(meta?).map(|meta| meta.server_id).filter(|name| name.len() <= SERVER_MAX)
 }
@@ -117,7 +117,7 @@ struct Members<'a> {
 }
 
 impl ToolCallState {
-    /// Reads a `toolCall` or an update, which is a part of `frame`.
+    /// Reads a `toolCall` or an update, which is part of `frame`.
     pub(super) fn of(frame: &Bytes, update: &RawValue) -> Option<Self> {
         let Members { title, kind, content, raw_input, locations, meta } = object(update)?;
         Some(Self {
@@ -154,7 +154,7 @@ impl ToolCallState {
         ]
     }
 
-    /// Returns whether a part of it was too long to be saved.
+    /// Returns whether a part was too long to be saved.
     pub(super) fn lost(&self) -> bool {
         self.parts().iter().any(|(_, part)| part.is_some_and(|part| part.0.is_empty()))
     }
@@ -163,7 +163,7 @@ impl ToolCallState {
         self.parts().iter().filter_map(|(_, part)| part.map(RawPart::len)).sum()
     }
 
-    /// All of it, as one JSON object.
+    /// Returns the whole state as one JSON object.
     pub(super) fn json(&self) -> String {
         let members =
             self.parts().into_iter().filter_map(|(name, part)| Some(format!("\"{name}\":{}", part?.raw()?.get())));
@@ -184,7 +184,7 @@ impl KnownToolCalls {
     /// Merges an update.
     pub(super) fn record(&mut self, native: &NativeId, id: &str, update: ToolCallState) {
         if !self.0.contains_key(native) && self.0.len() >= SESSIONS_MAX {
-            // Any will do: a request about a removed tool call is shown as one that cannot be read.
+            // Any session will do: a request about a removed tool call is shown as one that cannot be read.
             if let Some(old) = self.0.keys().next().cloned() {
                 self.0.remove(&old);
             }
@@ -202,7 +202,7 @@ impl KnownToolCalls {
         }
     }
 
-    /// Removes a tool call that is over.
+    /// Removes a tool call that has ended.
     pub(super) fn over(&mut self, native: &NativeId, id: &str) {
         if let Some(calls) = self.0.get_mut(native) {
             calls.retain(|(known, _)| known != id);
@@ -212,7 +212,7 @@ impl KnownToolCalls {
         }
     }
 
-    /// Removes the tool calls of a turn that is over: an agent may use their ids again.
+    /// Removes the tool calls of a turn that has ended: an agent may use their ids again.
     pub(super) fn turn_over(&mut self, native: &NativeId) {
         self.0.remove(native);
     }
@@ -222,12 +222,12 @@ impl KnownToolCalls {
         self.0.get(native)?.iter().find(|(known, _)| known == id).map(|(_, call)| call)
     }
 
-    /// The tool calls in progress of a session, the latest first.
+    /// Iterates over the tool calls in progress of a session, the latest first.
     pub(super) fn latest(&self, native: &NativeId) -> impl Iterator<Item = (&str, &ToolCallState)> {
         self.0.get(native).into_iter().flat_map(|calls| calls.iter().rev()).map(|(id, call)| (id.as_str(), call))
     }
 
-    /// Removes all.
+    /// Removes all tool calls.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

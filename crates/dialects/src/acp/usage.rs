@@ -1,5 +1,6 @@
-//! The spending that an agent reports: the cost so far in `usage_update`, the tokens of a turn in the response to `session/prompt` (in
-//! `usage`, in `_meta.usage` or as Gemini CLI tells them in `_meta.quota`), and Qwen Code's tokens of a model call in an empty chunk.
+//! The spending that an agent reports: the cost so far in `usage_update`, the tokens of a turn in the response to
+//! `session/prompt` (in `usage`, in `_meta.usage`, or in `_meta.quota` as Gemini CLI does), and Qwen Code's tokens of a
+//! model call in an empty chunk.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,8 +9,8 @@ use super::super::jsonrpc::object;
 use super::quirks;
 use plexus_protocol::{Money, SpendReport, Spending, lenient_tokens};
 
-/// `usage` of the response to a prompt. ACP does not say whether `inputTokens` includes those of the cache, and agents differ: only
-/// `totalTokens` shows it.
+/// The member `usage` of the response to a prompt. ACP does not specify whether `inputTokens` includes those of the
+/// cache, and agents differ: only `totalTokens` shows it.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct TurnTokens {
@@ -37,7 +38,7 @@ impl TurnTokens {
             Some(Some(0)) => (false, false),
             Some(Some(apart)) if apart == thought && apart != cached => (false, true),
             Some(Some(apart)) if apart == cached + thought && thought > 0 => (true, true),
-            // The agents that tell the cache's part tell it beside the rest.
+            // Agents that report the cache's part report it separately from the rest.
             _ => (true, false),
         };
         let input = input.map(|input| if cache_apart { input + cached } else { input });
