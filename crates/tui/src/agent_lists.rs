@@ -7,11 +7,11 @@ use plexus_protocol::api::sessions::ResumableConversation;
 use super::sanitize;
 use super::view_model::{line, optional_line};
 
-/// Longest description or error, in columns, before it is wrapped.
+/// Maximum length of a description or error before it is wrapped, in columns.
 const LONG: usize = 600;
-/// Longest identifier of a conversation, in columns.
+/// Maximum length of a conversation's identifier, in columns.
 const NATIVE_ID_MAX: usize = 60;
-/// Characters of the date in a timestamp.
+/// Length of the date in a timestamp, in characters.
 const DATE: usize = 10;
 /// Indentation of continued lines.
 const INDENT: &str = "    ";
@@ -80,9 +80,9 @@ pub(crate) fn wrap_indented(text: &str, width: usize) -> String {
 /// A conversation stored by a runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastConversation {
-    /// The title, and its identifier.
+    /// The title and the identifier.
     pub(crate) name: String,
-    /// The time when it was last used, or that it is open; and its folder.
+    /// The time of the last use, or a note that the conversation is open; then the folder.
     pub(crate) what: String,
     /// The open session of the conversation, if any.
     pub(crate) session: Option<String>,

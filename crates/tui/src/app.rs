@@ -1,5 +1,5 @@
-//! The state of the screen, and what changes it: `update` is one function of state and message. It passes inputs to the pages, and carries
-//! out the steps that they lead to. Pure: the clock, the network and the terminal come in as messages and go out as effects.
+//! The state of the screen and its changes: `update` is one function of state and message. It passes inputs to the pages, and carries out
+//! the steps that they lead to. Pure: the clock, the network and the terminal come in as messages and go out as effects.
 
 mod card;
 mod commands;
@@ -41,19 +41,19 @@ use super::view_model::{RequestResult, RequestView, RuntimeItem, SessionItem, fi
 
 /// Time that a toast stays, in milliseconds.
 const TOAST_TIME: i64 = 5_000;
-/// The time for a second Ctrl-C, in milliseconds.
+/// Time for a second Ctrl-C, in milliseconds.
 const QUIT_WINDOW: i64 = 2_000;
 /// Interval at which a list on the screen is read again, in milliseconds.
 const REFRESH: i64 = 5_000;
-/// Closed requests remembered, so that they stay in their place.
+/// Maximum number of closed requests that are retained, so that they stay in their place.
 const CLOSED_MAX: usize = 200;
-/// Longest link shown, in characters.
+/// Maximum length of a link on the screen, in characters.
 const LINK_MAX: usize = 500;
 /// Time that a key, a click or a focus event counts as presence, in milliseconds: a focused terminal without input is not watched.
 const PRESENCE_TIMEOUT: i64 = 120_000;
-/// Sessions in a page of older ones.
+/// Number of sessions in a page of older ones.
 const SESSIONS_PAGE: usize = 500;
-/// Older sessions are read when the cursor is this many lines before the end of the list.
+/// Distance of the cursor from the end of the list, in lines, at which older sessions are read.
 const SESSIONS_AHEAD: usize = 60;
 /// Lines scrolled by a step of the mouse wheel.
 const WHEEL_LINES: usize = 3;
@@ -62,11 +62,11 @@ const WHEEL_LINES: usize = 3;
 pub(crate) struct App {
     pub(crate) shared: Shared,
     pub(crate) pages: Pages,
-    /// `true` if the replay after `hello` is over.
+    /// `true` if the replay after `hello` has ended.
     live: bool,
     /// `true` if no page was chosen yet.
     no_page_chosen: bool,
-    /// `true` if the form of a new session is the first screen if there is no session.
+    /// `true` if the form of a new session is the first screen when there is no session.
     offers_first_session: bool,
     guard: typing::TypingGuard,
     /// The number of sheets so far: a reply to an earlier one is stale.
@@ -83,7 +83,7 @@ pub(crate) struct App {
 struct Presence {
     /// The terminal's focus, if it reports it.
     focused: Option<bool>,
-    /// The time when the user last did something here.
+    /// The time when the user last did something in this terminal.
     touched: i64,
     /// The viewed session and the focus, as last reported.
     reported: Option<(Option<String>, bool)>,
@@ -106,7 +106,7 @@ impl App {
         }
     }
 
-    /// The first effects; opens `session` at once.
+    /// Returns the first effects; opens `session` at once.
     pub(crate) fn start(&mut self, session: Option<String>) -> Vec<Effect> {
         let mut effects = vec![Effect::call(CallTag::Me, calls::me())];
         self.with(&mut effects, |pages, cx| pages.runtimes.refresh(cx));
@@ -122,7 +122,7 @@ impl App {
         self.pages.session.following()
     }
 
-    /// Calls with the pages and a context, and carries out the steps that it leads to.
+    /// Calls `act` with the pages and a context, and carries out the steps that it leads to.
     fn with<T>(&mut self, effects: &mut Vec<Effect>, act: impl FnOnce(&mut Pages, &mut Context<'_>) -> T) -> T {
         let mut cx = Context::new(&mut self.shared, effects);
         let result = act(&mut self.pages, &mut cx);
@@ -261,7 +261,7 @@ impl App {
         self.update_presence(effects);
     }
 
-    /// Shows the card of the request that should be on the screen, and notes what of it was on the screen.
+    /// Shows the card of the request that should be on the screen, and records which of its lines were on the screen.
     fn update_card(&mut self, effects: &mut Vec<Effect>) {
         // A request that is open again, after a gateway came back, is a new card: it arms anew.
         let again =
@@ -340,7 +340,8 @@ impl App {
         }
     }
 
-    /// Reads older sessions where they are needed: near the end of the list, for a filter, for the palette, or because one of them is open.
+    /// Reads older sessions where they are needed: near the end of the list, for a filter, for the palette, or because an older session is
+    /// open.
     fn read_older_sessions(&mut self, effects: &mut Vec<Effect>) {
         if self.shared.link != ConnectionView::Live {
             return;
@@ -384,13 +385,13 @@ impl App {
         }
     }
 
-    /// Reads again what the page lists.
+    /// Reads the lists of the page again.
     fn refresh(&mut self, effects: &mut Vec<Effect>) {
         self.refreshed = self.shared.now;
         self.with(effects, |pages, cx| pages.get_mut(cx.shared.page).refresh(cx));
     }
 
-    // === going somewhere
+    // === navigation
 
     /// Opens a session.
     pub(crate) fn open(&mut self, id: String, effects: &mut Vec<Effect>) {
@@ -400,7 +401,7 @@ impl App {
         }
         self.shared.page = TuiPage::Session;
         if self.shared.previous_page != TuiPage::Inbox {
-            // The list beside the session shows which one it is.
+            // The list beside the session selects it.
             self.pages.sessions.list.chosen = Some(id.clone());
         }
         if self.with(effects, |pages, cx| pages.session.open(&id, cx)) {
@@ -408,7 +409,7 @@ impl App {
         }
     }
 
-    /// Reads the next session of the list, or the one before.
+    /// Opens the next session of the list, or the previous one.
     fn open_neighbor(&mut self, next: bool, effects: &mut Vec<Effect>) {
         let list = self.pages.sessions.session_ids(&self.shared);
         let now = list.iter().position(|id| self.pages.session.id() == Some(id)).unwrap_or(0);
@@ -419,7 +420,7 @@ impl App {
         }
     }
 
-    /// Opens the form of a new session, for this agent if one is named.
+    /// Opens the form of a new session, for `agent` if one is named.
     fn open_form(&mut self, agent: Option<&str>, earlier: bool, effects: &mut Vec<Effect>) {
         self.no_page_chosen = false;
         self.with(effects, |pages, cx| pages.new_session.open(agent, earlier, cx));
@@ -459,7 +460,7 @@ impl App {
         self.pages.get_mut(page).enter();
     }
 
-    /// Goes from a list to the session beside it, and back.
+    /// Moves from a list to the session beside it, and back.
     fn other_pane(&mut self, effects: &mut Vec<Effect>) {
         match self.shared.page {
             TuiPage::Session => self.go(self.shared.list_page(), effects),

@@ -1,4 +1,4 @@
-//! Images that go with a prompt: read from files of this machine, by their path.
+//! Images that are attached to a prompt: read from files of this machine, by their path.
 
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,13 +11,13 @@ use serde_json::value::to_raw_value;
 
 use super::{image, sanitize};
 
-/// The largest image, in bytes: in base64 it fits into a prompt.
+/// Maximum size of an image, in bytes: in base64 it fits into a prompt.
 const IMAGE_MAX: u64 = 5 << 20;
-/// Most images of a prompt.
+/// Maximum number of images of a prompt.
 const IMAGES_MAX: usize = 20;
-/// Longest text that is taken for a path, in bytes.
+/// Maximum length of a text that may be a path, in bytes.
 const PATH_MAX: usize = 4096;
-/// The endings of the names of images, in lower case.
+/// The file extensions of images, in lower case.
 const ENDINGS: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 /// An image of a prompt.
@@ -28,12 +28,12 @@ pub(crate) struct Attachment {
     mime: &'static str,
     bytes: u64,
     pixels: Option<(u32, u32)>,
-    /// In base64.
+    /// The image in base64.
     data: Arc<str>,
 }
 
 impl Attachment {
-    /// `shot.png · 640x480 · 12 KiB`.
+    /// Formats the image as `shot.png · 640x480 · 12 KiB`.
     pub(crate) fn text(&self) -> String {
         let pixels = self.pixels.map(|(width, height)| format!(" · {width}x{height}")).unwrap_or_default();
         format!("{}{pixels} · {}", self.name, image::size_text(self.bytes))
@@ -54,7 +54,7 @@ enum PromptBlock<'a> {
     },
 }
 
-/// A prompt of a text and images.
+/// Makes a prompt of a text and images.
 pub(crate) fn new_prompt(text: &str, images: &[Attachment]) -> NewPrompt {
     if images.is_empty() {
         return NewPrompt { text: Some(text.to_owned()), content: None };
@@ -62,11 +62,11 @@ pub(crate) fn new_prompt(text: &str, images: &[Attachment]) -> NewPrompt {
     let text = (!text.trim().is_empty()).then_some(PromptBlock::Text { text });
     let images = images.iter().map(|one| PromptBlock::Image { mime: one.mime, data: &one.data });
     let blocks = text.into_iter().chain(images);
-    // Texts are always serialized.
+    // Texts can always be serialized.
     NewPrompt { text: None, content: Some(blocks.filter_map(|block| to_raw_value(&block).ok()).collect()) }
 }
 
-/// Returns whether there is room for one more.
+/// Checks that there is space for one more image.
 pub(crate) fn check_space(images: &[Attachment]) -> Result<(), String> {
     match images.len() {
         0..IMAGES_MAX => Ok(()),
@@ -74,7 +74,7 @@ pub(crate) fn check_space(images: &[Attachment]) -> Result<(), String> {
     }
 }
 
-/// The path of an image that a paste names: terminals write the path of a file that is dropped on them, in quotes or with backslashes.
+/// The path of an image in pasted text: terminals write the path of a file that is dropped on them, in quotes or with backslashes.
 pub(crate) fn pasted_path(text: &str) -> Option<String> {
     let text = text.trim();
     if text.len() > PATH_MAX || text.contains('\n') {
@@ -93,7 +93,7 @@ pub(crate) fn pasted_path(text: &str) -> Option<String> {
     (begins && ENDINGS.iter().any(|end| lower.ends_with(end))).then_some(path)
 }
 
-/// A word of a shell without its backslashes; nothing if a blank in it is not escaped.
+/// A word of a shell without its backslashes; `None` if it contains an unescaped blank.
 fn unescaped(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = text.chars();
@@ -134,7 +134,7 @@ fn type_of(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Reads an image; `~/` is the home folder, and another relative path begins at `here`.
+/// Reads an image; `~/` is the home folder, and another relative path begins at `start_dir`.
 pub(crate) fn read_image(path: &str, start_dir: &Path) -> Result<Attachment, String> {
     let file_name = sanitize::line(path, 120);
     let path = path.trim();

@@ -1,5 +1,5 @@
-//! The card of a request: the question in the gateway's own rendering, and the keys that answer it. One file: what may be answered depends
-//! on what was on the screen. Pure.
+//! The card of a request: the question in the gateway's own rendering, and the keys that answer it. One file: which answers are possible
+//! depends on the lines that were on the screen. Pure.
 //!
 //! The verbs, keys and guards of the answers are those of [`plexus_protocol::answers`]. No key answers before the card was shown, or had
 //! the focus, for [`ARM_DELAY`], and nothing is allowed before its last line was on the screen. A dangerous request needs a typed `yes`. An
@@ -26,46 +26,46 @@ use super::sanitize;
 use super::theme::Theme;
 use super::view_model::{RequestResult, RequestView, RiskView, span};
 
-/// Time that a card is shown before a key answers it, in milliseconds: a key meant for something else has no effect.
+/// Time that a card is shown before a key answers it, in milliseconds: a key that was meant for another item has no effect.
 pub(crate) const ARM_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
 /// Time that an answered card stays in its place, in milliseconds.
 pub(crate) const LINGER_TIME: i64 = 6_000;
-/// Lines of a card beside its content and options: origin, hint, frame, an empty line.
+/// Lines of a card besides its content and options: origin, hint, frame, an empty line.
 const FRAME: usize = 5;
 /// Lines of a form's card around its content; the options are in the content.
 const FORM_FRAME: usize = 4;
-/// A request of at most this many lines is shown before the reasons for its risk.
+/// Maximum number of lines of a request that is shown before the reasons for its risk.
 const SHORT_LINES: usize = 8;
-/// Most lines of the menu.
+/// Maximum number of lines of the menu.
 pub(crate) const MENU_ROWS: usize = 8;
-/// With less room for the content than this, a card has fewer lines of its own.
+/// Height of the content, in lines, below which a card has fewer lines of its own.
 const ROWS_MIN: usize = 4;
-/// Most lines of content that are laid out; a longer request cannot be allowed here.
+/// Maximum number of content lines that are laid out; a longer request cannot be allowed here.
 const LINES_MAX: usize = 40_000;
-/// Below this many columns, hints are short.
+/// Width below which hints are short, in columns.
 const HINT_WIDTH: usize = 56;
-/// Shown while only a part of a request is here.
+/// Text while only a part of a request is loaded.
 const PARTIAL: &str = "only the beginning is loaded: you can only deny it";
-/// Shown when a request changed on the screen.
+/// Text after a request changed on the screen.
 const CHANGED: &str = "this request changed while it was open: read it again, then press c";
 const CHANGED_TYPING: &str = "this request changed while it was open: read it again, then press Ctrl-R";
 
 /// The state of answering.
 #[derive(Clone, Debug)]
 pub(crate) enum CardMode {
-    /// Reading, and choosing an option by its key.
+    /// Reading the request; a key chooses an option.
     Choose,
     /// All answers in a list, one of them chosen.
     Menu { at: usize },
-    /// An answer that also covers later requests waits for its second press; since when it waits.
+    /// Waiting for the second press of an answer that also covers later requests; `since` is the time of the first press.
     Lasting { action: usize, since: i64 },
     /// Typing the reason of a denial.
     Reason(TextArea<'static>),
-    /// Typing `yes` to send this answer; Esc returns to the mode before.
+    /// Typing `yes` to send this answer; Esc returns to the mode `back`.
     Yes { typed: String, answer: Answer, back: Box<CardMode> },
     /// Editing the action before it is allowed.
     Edit(TextArea<'static>),
-    /// Typing the text that was asked for.
+    /// Typing the requested text.
     Text(TextArea<'static>),
     /// Picking items.
     Pick { at: usize, picked: BTreeSet<usize> },
@@ -77,14 +77,14 @@ pub(crate) enum CardMode {
 #[derive(Clone, Debug)]
 pub(crate) struct Card {
     pub(crate) id: String,
-    /// The time when it was first shown.
+    /// The time when the card was first shown.
     pub(crate) shown_at: i64,
     pub(crate) scroll: usize,
     /// `true` if the current place of the form has to be scrolled into view.
     follow: bool,
     /// The side on which the current place of the form is, if it is not on the screen.
     off_screen: Option<OffScreen>,
-    /// `true` if its last line was on the screen.
+    /// `true` if the last line was on the screen.
     pub(crate) read: bool,
     /// `true` if the request changed on the screen and the user has not confirmed to have read it again.
     pub(crate) changed: bool,
@@ -94,7 +94,7 @@ pub(crate) struct Card {
     /// `true` if the answer is being sent.
     pub(crate) sent: bool,
     pub(crate) problem: String,
-    /// The time when an answer was first seen here.
+    /// The time when an answer was first received here.
     pub(crate) closed_at: Option<i64>,
 }
 
@@ -112,9 +112,9 @@ pub(crate) enum CardOutcome {
     Nothing,
     /// The card handled the key.
     Taken,
-    /// Send this answer.
+    /// Sends this answer.
     Answer(Answer),
-    /// Remove the card.
+    /// Removes the card.
     Close,
 }
 
@@ -124,7 +124,7 @@ pub(crate) struct CardLayout {
     /// Content lines on the screen.
     pub(crate) rows: usize,
     pub(crate) height: usize,
-    /// `true` if the lines that say what is also elsewhere on the screen are left out, for lack of room.
+    /// `true` if lines that repeat other parts of the screen are left out, for lack of space.
     pub(crate) compact: bool,
     /// The lines of the current question of a form, and of the current place in it.
     focus: Option<(Range<usize>, Range<usize>)>,
@@ -161,7 +161,7 @@ impl Card {
         }
     }
 
-    /// Returns whether text is being typed into it.
+    /// Returns whether text is being typed into the card.
     pub(crate) fn is_typing(&self, ask: &RequestView) -> bool {
         match &self.mode {
             CardMode::Choose | CardMode::Menu { .. } | CardMode::Lasting { .. } | CardMode::Pick { .. } => false,
@@ -183,12 +183,12 @@ impl Card {
         }
     }
 
-    /// Restarts its guard: it has just got the focus.
+    /// Restarts the guard, since the card has just got the focus.
     pub(crate) fn focus(&mut self, now: i64) {
         self.shown_at = now;
     }
 
-    /// Returns whether it is a form, which takes all the room there is.
+    /// Returns whether the card is a form, which takes all the available space.
     pub(crate) fn is_form(&self) -> bool {
         self.draft().is_some()
     }
@@ -294,7 +294,7 @@ impl Card {
         }
     }
 
-    /// Allows it if possible; a dangerous request needs a second confirmation.
+    /// Allows the request if possible; a dangerous one needs a second confirmation.
     fn allow(&mut self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         let refused = ask.actions.iter().find_map(|action| {
             let allows = matches!(action.role, AnswerRole::AllowOnce | AnswerRole::Send);
@@ -307,7 +307,7 @@ impl Card {
         self.send(ask, answer, now)
     }
 
-    /// Sends an answer that lets the agent continue, behind the guards.
+    /// Sends an answer that lets the agent continue, subject to the guards.
     fn send(&mut self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         if self.block_reason(now).is_some() {
             return CardOutcome::Taken;
@@ -321,7 +321,7 @@ impl Card {
         CardOutcome::Answer(answer)
     }
 
-    /// Denies it, once the card is armed.
+    /// Denies the request, once the card is armed.
     fn deny(&self, ask: &RequestView, answer: Answer, now: i64) -> CardOutcome {
         if self.sent || now - self.shown_at < ARM_DELAY {
             CardOutcome::Taken
@@ -330,7 +330,7 @@ impl Card {
         }
     }
 
-    /// The answer that denies this request.
+    /// The answer that denies a request.
     pub(crate) fn denial(ask: &RequestView) -> Answer {
         let answer = ask.denial().and_then(|action| action.answer.clone());
         answer.unwrap_or_else(|| Answer { ok: Some(false), ..Answer::default() })
@@ -377,7 +377,7 @@ impl Card {
         if outcome.is_some() {
             return match key.name() {
                 "Esc" | "Enter" => CardOutcome::Close,
-                // A key that was meant for the question does nothing else.
+                // A key that was meant for the question has no other effect.
                 "a" | "d" | "A" | "r" | "e" | "m" => CardOutcome::Taken,
                 _ => CardOutcome::Nothing,
             };
@@ -397,7 +397,7 @@ impl Card {
     }
 
     fn mode_key(&mut self, key: &Key, ask: &RequestView, now: i64) -> CardOutcome {
-        // A mode that is not put back ends here.
+        // A mode that no branch restores ends here.
         match std::mem::replace(&mut self.mode, CardMode::Choose) {
             CardMode::Choose => self.choose(key, ask, now),
             CardMode::Menu { at } => self.menu_key(at, key, ask, now),
@@ -636,7 +636,7 @@ impl Card {
     }
 }
 
-/// Returns whether the gateway may have truncated a text of the questions: then only `display` has all of it.
+/// Returns whether the gateway may have truncated a text of the questions: then only `display` is complete.
 fn is_truncated(questions: &[Question]) -> bool {
     questions.iter().any(|question| {
         let options = question.options.iter().flat_map(|one| [Some(&one.label), one.description.as_ref()]);
@@ -666,7 +666,7 @@ fn why_risky(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static
 /// The content of the request, behind a bar.
 fn content(ask: &RequestView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    // What is asked comes first, unless its end is far below.
+    // The question comes first, unless its end is far below.
     let short = ask.questions.is_empty() && ask.display.lines().nth(SHORT_LINES).is_none();
     if !short {
         lines.extend(why_risky(ask, width, theme));
@@ -738,7 +738,7 @@ fn wants(ask: &RequestView) -> &'static str {
     }
 }
 
-/// Makes those lines.
+/// Builds the UI's own lines of a card.
 pub(crate) fn card_text(
     card: &Card,
     ask: &RequestView,
@@ -790,7 +790,7 @@ pub(crate) fn card_text(
     CardText { head, from: from.to_owned(), options, hint }
 }
 
-/// The last line of a card: what the keys do now, or why not yet.
+/// The last line of a card: the effect of the keys, or the reason why they have none yet.
 fn hint(
     card: &Card,
     ask: &RequestView,
@@ -801,7 +801,7 @@ fn hint(
         return vec![Span::styled(card.problem.clone(), theme.bad)];
     }
     let mut hint = vec![];
-    // What has to be read stays whole on a narrow terminal.
+    // Text that has to be read is not cut on a narrow terminal.
     let either = |long: &'static str, short: &'static str| if width < HINT_WIDTH { short } else { long };
     let blocked = card.block_reason(now).map(|why| match why {
         CHANGED => either(CHANGED, "it changed: read it again, then c"),

@@ -1,4 +1,4 @@
-//! The ceilings of what agents spend, as they are shown and set below the sums. Pure.
+//! The ceilings of the usage of agents, as they are shown and edited below the sums. Pure.
 
 use plexus_protocol::api::usage::{CeilingSettings, CeilingsView};
 use plexus_protocol::{Ceiling, CeilingOf, Spending, short_amount, short_count};
@@ -8,7 +8,7 @@ use super::markdown::wrap;
 use super::sanitize;
 use super::theme::Theme;
 
-/// The ceiling in words, as it can be typed again; `none` if there is none.
+/// A ceiling as text that can be typed again; `none` if there is none.
 fn amount_text(ceiling: &Ceiling) -> String {
     let costs = ceiling.costs.iter().map(|cost| format!("{} {}", cost.amount, sanitize::line(&cost.currency, 3)));
     let tokens = ceiling.tokens.map(|count| format!("{count} tokens"));
@@ -23,7 +23,7 @@ fn spending_text(spending: &Spending) -> String {
     costs.chain([format!("{} tokens", short_count(spending.tokens()))]).collect::<Vec<_>>().join(", ")
 }
 
-/// A ceiling as it is edited.
+/// A ceiling as text to edit.
 pub(crate) fn text(ceilings: &CeilingsView, ceiling: CeilingOf) -> String {
     amount_text(match ceiling {
         CeilingOf::Day => &ceilings.day,
@@ -31,7 +31,7 @@ pub(crate) fn text(ceilings: &CeilingsView, ceiling: CeilingOf) -> String {
     })
 }
 
-/// The settings with a ceiling as it was typed: nothing or `none` for no ceiling, `configured` for that of the configuration.
+/// The settings after a ceiling was typed: empty or `none` for no ceiling, `configured` for that of the configuration.
 pub(crate) fn settings(ceilings: &CeilingsView, ceiling: CeilingOf, typed: &str) -> Result<CeilingSettings, String> {
     let typed = match typed.trim() {
         "configured" => None,

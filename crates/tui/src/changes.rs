@@ -19,28 +19,28 @@ use ratatui_textarea::TextArea;
 use super::input;
 use super::view_model::line;
 
-/// Most files of a list; further ones are counted. The gateway lists fewer.
+/// Maximum number of files of a list; further ones are counted. The gateway lists fewer.
 const FILES_MAX: usize = 5_000;
-/// Diffs that are kept, so that going back to a file reads nothing.
+/// Maximum number of diffs in the cache, so that returning to a file reads nothing.
 const DIFFS_KEPT: usize = 12;
-/// Two reads of the list are at least this far apart, in milliseconds.
+/// Minimum time between two reads of the list, in milliseconds.
 const READ_PAUSE: i64 = 2_000;
-/// Most runs, notes and undone changes that are listed.
+/// Maximum number of runs, notes and undone changes that are listed.
 const LISTED_MAX: usize = 500;
 
 /// A file that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChangedItem {
-    /// The path as the gateway names it: not for the screen.
+    /// The path as the gateway names it: not sanitized for the screen.
     pub(crate) path: String,
     pub(crate) from: Option<String>,
-    /// The change of the file: a letter, and a word.
+    /// The change of the file: a letter and a word.
     pub(crate) status: (char, &'static str),
     pub(crate) lines: Option<(usize, usize)>,
     /// The reason why there is no diff; empty if there is one.
     pub(crate) reason: String,
     pub(crate) digest: String,
-    /// The file also changed outside of the session: only there (`true`), or there too (`false`); `None` if it did not.
+    /// `Some` if the file also changed outside of the session: `true` if only there, `false` if in the session too.
     pub(crate) others: Option<bool>,
 }
 
@@ -140,20 +140,20 @@ impl ChangesList {
         }
     }
 
-    /// The lines that came and went.
+    /// The numbers of added and removed lines.
     pub(crate) fn lines(&self) -> (usize, usize) {
         let all = self.files.iter().filter_map(|file| file.lines);
         all.fold((0, 0), |(added, removed), (a, r)| (added.saturating_add(a), removed.saturating_add(r)))
     }
 }
 
-/// The diff of a file, or why it could not be read.
+/// The diff of a file, or the reason why it could not be read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LoadedDiff {
     path: String,
-    /// The version that was asked for.
+    /// The requested version.
     requested: String,
-    /// The version that came.
+    /// The version of the diff that the gateway sent.
     pub(crate) digest: String,
     pub(crate) rows: DiffRows,
     pub(crate) truncated: bool,
@@ -172,7 +172,7 @@ pub(crate) enum ChangesPane {
 pub(crate) enum ChangesMode {
     Reading,
     Filter,
-    /// A comment, and which one it changes.
+    /// A comment that is being written, and the number of the comment that it changes.
     Comment {
         area: TextArea<'static>,
         about: PlacedComment,
@@ -202,9 +202,9 @@ struct ListReads {
 pub(crate) struct DiffPosition {
     /// The first line of the diff on the screen, and how many of its screen lines are above.
     pub(crate) scroll: (usize, usize),
-    /// `true` if the chosen line is to be brought on the screen.
+    /// `true` if the chosen line has to be scrolled into view.
     pub(crate) reveal: bool,
-    /// The part that is entered once the diff is there, counted from 1; 0 for none.
+    /// The part to enter once the diff is loaded, counted from 1; 0 for none.
     enters: usize,
 }
 
@@ -215,7 +215,7 @@ pub(crate) struct ChangesScreen {
     /// The reason why the list could not be read.
     pub(crate) problem: String,
     pub(crate) filter: TextArea<'static>,
-    /// The files that fit the filter, and which of them is selected.
+    /// The files that match the filter, and which of them is selected.
     pub(crate) fit: Vec<usize>,
     pub(crate) at: usize,
     /// The first file on the screen.
@@ -225,16 +225,16 @@ pub(crate) struct ChangesScreen {
     /// The run whose changes are shown; all if `None`.
     pub(crate) run: Option<RunItem>,
     diffs: VecDeque<LoadedDiff>,
-    /// The diff that is being read: path and version, and the run that it is of.
+    /// The diff that is being read: path and version, and the run that it belongs to.
     reading_diff: Option<((String, String), Option<RunId>)>,
-    /// The chosen line of the diff, and the other end of several.
+    /// The chosen line of the diff, and the other end of a range.
     pub(crate) row: Option<usize>,
     pub(crate) anchor: Option<usize>,
     pub(crate) position: DiffPosition,
     pub(crate) draft: ReviewDraft,
-    /// A comment that was left before it was added.
+    /// A comment that was closed before it was added.
     unsaved: Option<(PlacedComment, String)>,
-    /// `true` if the review is on its way.
+    /// `true` if the review is being sent.
     pub(crate) sending: bool,
     pub(crate) undone: Vec<UndoneItem>,
     reads: ListReads,
@@ -278,14 +278,14 @@ impl ChangesScreen {
 
     // === reading
 
-    /// Files may have changed: the list is read again soon; several calls are one read.
+    /// Schedules a read of the list, since files may have changed; several calls lead to one read.
     pub(crate) fn touch(&mut self, now: i64) {
-        // A clock that was set back does not put it off.
+        // A clock that was set back does not delay the read.
         let soon = (self.reads.last + READ_PAUSE).clamp(now, now + READ_PAUSE);
         self.reads.due = Some(self.reads.due.map_or(soon, |due| due.min(soon)));
     }
 
-    /// The list is read now: somebody asked for it, or something else is to be shown.
+    /// Reads the list now, for a request of the user or for another selection.
     pub(crate) fn read_again(&mut self, now: i64) {
         self.diffs.retain(|diff| diff.problem.is_empty());
         (self.reads.due, self.reads.running) = (Some(now), false);
@@ -301,7 +301,7 @@ impl ChangesScreen {
         Some(self.reads.serial)
     }
 
-    /// Applies the list; true if it is another.
+    /// Applies the list; returns whether it is a different one.
     pub(crate) fn on_list(&mut self, serial: u64, reply: Result<ChangesView, String>) -> bool {
         if serial != self.reads.serial {
             return false;
@@ -326,7 +326,7 @@ impl ChangesScreen {
         }
     }
 
-    /// The diff that has to be read: of the selected file, one at a time.
+    /// The diff that has to be read: that of the selected file, one at a time.
     pub(crate) fn diff_due(&mut self) -> Option<(String, String)> {
         if self.reading_diff.is_some() {
             return None;
@@ -350,7 +350,7 @@ impl ChangesScreen {
 
     /// Applies the diff of a file.
     pub(crate) fn on_diff(&mut self, (path, digest): (String, String), reply: Result<ChangeDiff, String>) {
-        // Of another run, it is read again.
+        // The diff of another run is read again.
         if self.reading_diff.take().is_none_or(|(_, run)| run != self.run_id()) {
             return;
         }
@@ -374,7 +374,7 @@ impl ChangesScreen {
         if !is_selected {
             return;
         }
-        // The same lines stay chosen in another version of the file.
+        // The same lines remain chosen in another version of the file.
         let find = |place: Option<(bool, usize)>| {
             self.diff().and_then(|diff| place.and_then(|(old, line)| diff.rows.find(old, line)))
         };
@@ -396,7 +396,7 @@ impl ChangesScreen {
         self.diffs.iter().find(|diff| diff.path == file.path)
     }
 
-    /// Another run, or all: nothing that was read is of it.
+    /// Chooses a run, or all of them; everything that was read before is dropped.
     pub(crate) fn choose_run(&mut self, run: Option<RunItem>, now: i64) {
         if self.run == run {
             return;
@@ -404,7 +404,7 @@ impl ChangesScreen {
         self.run = run;
         self.diffs.clear();
         (self.row, self.anchor, self.position.scroll) = (None, None, (0, 0));
-        // Its runs are wanted until the other list is there.
+        // The runs are needed until the other list is loaded.
         if let Some(list) = &mut self.list {
             list.rev.clear();
         }
@@ -421,7 +421,7 @@ impl ChangesScreen {
 
     // === the files
 
-    /// The files that fit the filter, after it changed. The selected file stays selected.
+    /// Finds the files that match the filter, after it changed. The selected file stays selected.
     pub(crate) fn refit(&mut self) {
         self.refit_to(self.file().map(|file| file.path.clone()));
     }
@@ -472,7 +472,7 @@ impl ChangesScreen {
         }
     }
 
-    /// The next or the previous part; past the end, the next file's first part, once it is there.
+    /// Moves to the next or the previous part; past the end, to the first part of the next file, once its diff is loaded.
     pub(crate) fn part(&mut self, next: bool) {
         self.pane = ChangesPane::Diff;
         let current = self.row.and_then(|row| Some(self.diff()?.rows.rows.get(row)?.part));
@@ -481,7 +481,7 @@ impl ChangesScreen {
             (None, true) if parts > 0 => self.enter(0),
             (Some(part), true) if part + 1 < parts => self.enter(part + 1),
             (Some(part), false) if part > 0 => self.enter(part - 1),
-            // Its diff is on its way.
+            // The diff is being read.
             (None, true) if self.reading_diff.is_some() && self.diff().is_none() => self.position.enters += 1,
             (_, true) if self.at + 1 < self.fit.len() => {
                 self.step(true, 1);
@@ -495,7 +495,7 @@ impl ChangesScreen {
         }
     }
 
-    /// The next line; `grow`: it is chosen too. `first` is the first line on the screen.
+    /// Moves by lines; with `grow`, the lines passed are chosen too. `first` is the first line on the screen.
     pub(crate) fn line(&mut self, down: bool, count: usize, grow: bool, first: usize) {
         let Some(diff) = self.diff() else { return };
         let Some(row) = self.row else {
@@ -515,14 +515,14 @@ impl ChangesScreen {
             }
         }
         self.anchor = if grow { Some(self.anchor.unwrap_or(row)) } else { None };
-        // The first line is seen with the heading above it.
+        // The first line is shown with the heading above it.
         if to == row && !down {
             self.position.scroll = (0, 0);
         }
         (self.row, self.position.reveal) = (Some(to), true);
     }
 
-    /// The first or the last line.
+    /// Moves to the first or the last line.
     pub(crate) fn end(&mut self, last: bool) {
         let Some(diff) = self.diff() else { return };
         let count = diff.rows.rows.len();
@@ -533,7 +533,7 @@ impl ChangesScreen {
         }
     }
 
-    /// The chosen lines: the side, the first and the last.
+    /// The chosen lines: the side, the first line and the last line.
     pub(crate) fn lines(&self) -> Option<(bool, usize, usize)> {
         let row = self.row?;
         self.diff()?.rows.lines(self.anchor.unwrap_or(row), row)
@@ -547,7 +547,7 @@ impl ChangesScreen {
 
     // === comments
 
-    /// The comment that the chosen lines get: the one that ends there, or a new one. `None` without chosen lines.
+    /// Begins a comment on the chosen lines: the one that ends there, or a new one. `None` without chosen lines.
     pub(crate) fn begin_comment(&mut self) -> Option<()> {
         let (old, line, end) = self.lines()?;
         let file = self.file()?;
@@ -572,7 +572,7 @@ impl ChangesScreen {
             ChangesMode::Comment { area: input::area(&known.text), about: known.clone(), edits: Some(known.id) };
     }
 
-    /// Ends a comment: it is added, or left.
+    /// Ends a comment: adds it, or keeps it unsaved.
     pub(crate) fn end_comment(&mut self, add: bool) {
         let ChangesMode::Comment { area, about, edits } = std::mem::replace(&mut self.mode, ChangesMode::Reading)
         else {
@@ -580,7 +580,7 @@ impl ChangesScreen {
         };
         let notice = area.lines().join("\n");
         if add {
-            // Added from the list, it is still where it was.
+            // A comment that is edited from the list stays at its place.
             self.draft.put(PlacedComment { text: notice, ..about }, edits);
             (self.anchor, self.position.reveal) = (None, true);
         } else if edits.is_none() && !notice.trim().is_empty() {
@@ -588,7 +588,7 @@ impl ChangesScreen {
         }
     }
 
-    /// Goes to the file and the line of a comment; false if that file is no longer changed.
+    /// Moves to the file and the line of a comment; returns `false` if that file is no longer changed.
     pub(crate) fn show(&mut self, comment: &PlacedComment) -> bool {
         let files = self.list.as_ref().map(|list| list.files.as_slice()).unwrap_or_default();
         let Some(at) = self.fit.iter().position(|at| files[*at].path == comment.path) else { return false };

@@ -45,48 +45,48 @@ use super::surface::{self, SessionSurfaces};
 use super::theme::Theme;
 use super::view_model::{FIELD, RequestResult, RequestView, field, millis, position, span};
 
-/// Blocks kept; beyond that the oldest are dropped.
+/// Maximum number of blocks; beyond it the oldest are dropped.
 const BLOCKS_MAX: usize = 3000;
-/// Bytes of text kept; beyond that the oldest blocks are dropped.
+/// Maximum size of the text of all blocks, in bytes; beyond it the oldest blocks are dropped.
 const BYTES_MAX: usize = 24 << 20;
-/// Blocks dropped at a time: a page.
+/// Number of blocks dropped at a time: a page.
 const PAGE: usize = 500;
-/// Bytes after which a message continues in another block at the next paragraph, so that only the new text is laid out.
+/// Size after which a message continues in another block at the next paragraph, in bytes, so that only the new text is laid out.
 const MESSAGE_SPLIT: usize = 24 << 10;
-/// The bytes after which a message without paragraphs continues in another block.
+/// Size after which a message without paragraphs continues in another block, in bytes.
 const MESSAGE_MAX: usize = 96 << 10;
-/// Last lines of a tool's output shown while folded.
+/// Number of lines of a folded tool output: the last ones.
 const OUTPUT_FOLDED: usize = 6;
-/// First lines of a diff shown while folded.
+/// Number of lines of a folded diff: the first ones.
 const DIFF_FOLDED: usize = 14;
-/// Lines of a person's message shown while folded.
+/// Number of lines of a user's folded message.
 const USER_FOLDED: usize = 40;
-/// Bytes of a tool's output or input that are laid out, from its end.
+/// Maximum size of a tool's output or input that is laid out, in bytes, from its end.
 const OUTPUT_MAX: usize = 1 << 20;
-/// Prompts remembered for the composer.
+/// Maximum number of prompts that the composer can recall.
 const PROMPTS_MAX: usize = 200;
-/// Lines of a surface shown in the conversation; the rest is seen when it is opened, or unfolded.
+/// Number of lines of a folded surface in the conversation; the rest is visible after unfolding or opening it.
 const SURFACE_FOLDED: usize = 12;
 const SURFACE_UNFOLDED: usize = 200;
-/// Columns of a surface that is copied as text.
+/// Width of a surface that is copied as text, in columns.
 const COPIED_COLUMNS: usize = 100;
-/// Requests remembered with their outcomes.
+/// Maximum number of requests that are stored with their outcomes.
 const ASKS_MAX: usize = 2000;
-/// Laid-out blocks that are cached while others are on the screen.
+/// Maximum number of off-screen blocks whose lines are cached.
 const CACHE_MAX: usize = 400;
 
 /// The inputs of a block's lines, beside the block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct DrawnFor {
     width: u16,
-    /// `true` if an empty line, and one that names the call that it belongs to, are before it.
+    /// `true` if an empty line precedes the block, and a line that names its tool call.
     gap: bool,
     named: bool,
-    /// The stretch of calls that only looked, and whether it is unfolded.
+    /// The stretch of calls that only read, and whether it is unfolded.
     stretch: Option<(ReadStretch, bool)>,
 }
 
-/// A block's lines, and what they were made for.
+/// A block's lines, and the inputs that they were made from.
 type Drawn = (DrawnFor, Rc<Vec<Line<'static>>>);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -135,7 +135,7 @@ struct Assembly {
     above: Option<Above>,
     /// The start of the message that the last text block belongs to.
     message: Option<Position>,
-    /// The place of the last event of what is being applied, and whether it is of a page.
+    /// The place of the last event that was applied, and whether it belongs to a page.
     applied: (u64, bool),
 }
 
@@ -168,7 +168,7 @@ pub(crate) struct Conversation {
     history: History,
     asks: BTreeMap<String, (RequestView, Option<RequestResult>)>,
     tools: HashMap<String, u64>,
-    /// The calls that only looked, of which one line stands for many.
+    /// The calls that only read, of which one line stands for many.
     reads: ReadStretches,
     next: u64,
     bounds: Bounds,
@@ -224,7 +224,7 @@ impl Conversation {
         (self.blocks.len(), self.bounds.bytes)
     }
 
-    /// Notes whether an older page is being fetched.
+    /// Sets whether an older page is being fetched.
     pub(crate) fn set_fetching(&mut self, fetching: bool) {
         self.history.fetching = fetching;
     }
@@ -255,7 +255,7 @@ impl Conversation {
         }
     }
 
-    /// Starts over from a snapshot, which replaces the dropped events.
+    /// Starts anew from a snapshot, which replaces the dropped events.
     pub(crate) fn snapshot(&mut self, value: &Value) {
         let session = self.session.clone();
         let one = value["snapshots"]
@@ -292,7 +292,7 @@ impl Conversation {
                     .for_each(|name| drop(update.remove(*name)));
                 EntryBody::Tool { id: text(&value["tool_call_id"]), parent, update }
             } else {
-                // The next event may go on with the message; the message itself is whole.
+                // The next event may continue the message, but the message itself is complete.
                 self.assembly.placer.interrupt();
                 let content = Content::Text(text(&value["text"]));
                 EntryBody::Message { role: Role::named(&text(&value["role"])), id: None, parent, content }
@@ -332,7 +332,7 @@ impl Conversation {
         self.assembly.above = None;
         match Kind::from_name(kind) {
             Some(kind) => self.entry(EntryBody::read(kind, body.clone()), run, place, (at, last)),
-            // A kind of a newer gateway: shown as JSON.
+            // A kind that only newer versions know is shown as JSON.
             None => self.note(false, sanitize::line(&format!("{kind} {body}"), 300), place),
         }
         cursor.clone_into(&mut self.cursor);
@@ -423,7 +423,7 @@ impl Conversation {
         }
     }
 
-    /// Adds a line of its own.
+    /// Adds a one-line block.
     fn log_line(&mut self, kind: NoteKind, body: &Value, place: u64) {
         match kind {
             NoteKind::Runtime => {
@@ -481,7 +481,7 @@ impl Conversation {
         self.history.previous = self.cursor.split_once(':').map(|(epoch, _)| format!("{epoch}:{place}"));
         self.tools.retain(|_, id| *id >= first);
         self.reads.drop_before(first);
-        // A scroll position in the dropped blocks moves to the first one left.
+        // A scroll position in the dropped blocks moves to the first remaining block.
         if !self.scroll_position.follow && self.history.older.is_none() && self.scroll_position.top.0 < first {
             self.scroll_position.top = (first, 0);
         }
@@ -612,7 +612,7 @@ impl Conversation {
 
     /// Shows an older page, from its end.
     pub(crate) fn page(&mut self, page: &PageOf, height: usize, cx: &DrawContext<'_>) {
-        // Whoever went elsewhere meanwhile stays there.
+        // A user who scrolled elsewhere meanwhile stays there.
         if !std::mem::take(&mut self.history.fetching) {
             return;
         }
@@ -622,7 +622,7 @@ impl Conversation {
         other.next = 0;
         page.events.iter().for_each(|event_of_page| other.event_of_page(event_of_page));
         if other.blocks.is_empty() {
-            // Nothing of it is visible: the page before it may be.
+            // Nothing in this page is visible, but the page before it may be.
             let previous = self.history.older.as_mut().map_or(&mut self.history.previous, |older| &mut older.previous);
             previous.clone_from(&page.previous);
             return;
@@ -668,7 +668,7 @@ impl Conversation {
 
     // === moving
 
-    /// The top position when the last line is at the bottom.
+    /// The scroll position at which the last line is at the bottom.
     fn end_top(&self, height: usize, cx: &DrawContext<'_>) -> (usize, usize) {
         let mut left = height;
         for at in (0..self.list().len()).rev() {
@@ -739,7 +739,7 @@ impl Conversation {
             if (at, offset) >= end {
                 match &self.history.older {
                     None => return self.go_to_newest(),
-                    // After an older page follows the newest part.
+                    // The newest part follows an older page.
                     Some(_) if was_end => return self.after_older(),
                     Some(_) => {}
                 }
@@ -754,7 +754,7 @@ impl Conversation {
         self.scroll_position.top = (self.blocks.front().map_or(0, |block| block.id), 0);
     }
 
-    /// Scrolls back to where it was; a page that is being read for where it is has no effect.
+    /// Restores a scroll position; a page that is being fetched for another one has no effect.
     pub(crate) fn put_back(&mut self, at: ScrollPosition) {
         self.history.fetching = false;
         self.scroll_position = at;
@@ -766,11 +766,11 @@ impl Conversation {
         self.scroll_position.top = (self.list().front().map_or(0, |block| block.id), 0);
     }
 
-    /// Scrolls to the block at this place of the log; true if it is loaded.
+    /// Scrolls to the block at a place of the log; returns `true` if it is loaded.
     pub(crate) fn seek(&mut self, place: u64) -> bool {
         self.history.older = None;
         let Some(at) = self.blocks.iter().rposition(|block| block.position <= place) else {
-            // Older than the first block: it is fetched, if the gateway has it.
+            // An event older than the first block is fetched, if the gateway has it.
             self.history.jump = self.history.previous.as_ref().map(|_| place);
             return self.history.jump.is_some();
         };
@@ -842,7 +842,7 @@ impl Conversation {
     }
 }
 
-/// A request of an event; `None` for one that only a newer gateway has.
+/// Reads the request of an event; `None` for one that only newer versions can read.
 fn request_view(body: Value) -> Option<RequestView> {
     RequestView::new(serde_json::from_value(body).ok()?, Answerer::UNLIMITED)
 }

@@ -10,13 +10,13 @@ use super::markdown::wrap;
 use super::sanitize;
 use super::theme::Theme;
 
-/// Unchanged lines shown around a change.
+/// Number of unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// Longest time of a comparison; then the rest is shown as removed and added.
+/// Maximum time of a comparison; after it, the rest is shown as removed and added.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
-/// Longest line that is compared word by word, in bytes.
+/// Maximum length of a line that is compared word by word, in bytes.
 const WORDS_MAX: usize = 2000;
-/// Most lines of a diff that are laid out; the rest is counted.
+/// Maximum number of lines of a diff that are laid out; the rest is counted.
 pub(crate) const LINES_MAX: usize = 50_000;
 
 /// The lines of a diff, and the numbers of added and removed lines. The file has `before` lines before the texts.

@@ -1,4 +1,4 @@
-//! Opening a changed file in the user's editor: which program, with which arguments, and whether it may be opened at all.
+//! The user's editor for a changed file: its program and arguments, and the check whether the file may be opened.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub(crate) fn file_below(root: &str, path: &str) -> Result<PathBuf, String> {
     }
     let whole = Path::new(root).join(relative);
     let missing = |why: std::io::Error| format!("{name} cannot be opened on this machine: {why}");
-    // Through a link, it would be another file than the one that is shown.
+    // Through a link, it would be a different file from the one on the screen.
     let real = whole.canonicalize().map_err(missing)?;
     let folder = Path::new(root).canonicalize().map_err(missing)?;
     if real != folder.join(relative) || !real.is_file() {

@@ -1,4 +1,4 @@
-//! The facts of the settings: the gateway, this terminal, and the addresses, as the page's settings tell them. Pure.
+//! The facts of the settings: the gateway, this terminal, and the addresses, as in the settings of the web page. Pure.
 
 use plexus_protocol::api::devices::{Grant, Identity, Me};
 use plexus_protocol::api::listeners::PublicAccess;
@@ -8,9 +8,9 @@ use super::agent_lists::wrap_indented;
 use super::sanitize;
 use super::view_model::{ago, line, optional_line, span};
 
-/// Columns of the names of facts.
+/// Width of the names of facts, in columns.
 const FACT: usize = 14;
-/// Longest path or address shown, in columns.
+/// Maximum length of a path or an address, in columns.
 const PATH_MAX: usize = 1_000;
 
 /// The facts that the settings page of a terminal shows.
@@ -21,18 +21,18 @@ pub(crate) struct SettingsFacts {
     pub(crate) home: String,
     /// The calling device and its gateway, once they are read.
     pub(crate) me: Option<Me>,
-    /// The listeners, or why they could not be read; `None` for a client that may not read them.
+    /// The listeners, or the reason why they could not be read; `None` for a client without the permission.
     pub(crate) listeners: Option<Result<PublicAccess, String>>,
 }
 
 impl SettingsFacts {
-    /// Returns whether this client may ask how the gateway is reached.
+    /// Returns whether this client may read the listeners of the gateway.
     pub(crate) fn administers(&self) -> bool {
         self.me.as_ref().is_some_and(|me| me.device.grant.scopes.contains(&Scope::Admin))
     }
 }
 
-/// The facts as text, in the order of the page's settings.
+/// The facts as text, in the order of the web page's settings.
 pub(crate) fn facts(facts: &SettingsFacts, now: i64, width: usize) -> String {
     let mut out: Vec<String> = Vec::new();
     let section = |out: &mut Vec<String>, name: &str, rows: Vec<(&str, String)>| {
@@ -111,12 +111,12 @@ fn device_rows(device: &Identity, now: i64) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Sanitized fields in one line.
+/// Formats fields as one sanitized line each.
 fn lines(fields: &[String]) -> String {
     fields.iter().map(|field| line(field)).collect::<Vec<_>>().join(", ")
 }
 
-/// Text in pieces of at most `room` characters, divided between words; a word that is longer, as an address or a path, is divided.
+/// Divides text into pieces of at most `space` characters, between words; a longer word, such as an address or a path, is divided too.
 fn pieces(text: &str, space: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -15,7 +15,7 @@ use super::markdown::wrap;
 use super::sanitize;
 use super::theme::Theme;
 
-/// Columns of a pattern that are shown.
+/// Maximum length of a displayed pattern, in columns.
 const PATTERN_SHOWN: usize = 60;
 /// The number of options that have a digit as key.
 const KEYS: usize = 9;
@@ -25,7 +25,7 @@ const KEYS: usize = 9;
 struct FieldAnswer {
     chosen: BTreeSet<usize>,
     text: TextArea<'static>,
-    /// `true` if the text counts as an answer; beside options it is one choice among them.
+    /// `true` if the text counts as an answer; beside options it is one of the choices.
     text_counts: bool,
 }
 
@@ -58,14 +58,14 @@ impl FormPlace {
 /// The effect of a key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum FormStep {
-    /// The key is not for the form.
+    /// The key does not belong to the form.
     Nothing,
     Taken,
-    /// Send these answers.
+    /// Sends these answers.
     Send(Answers),
-    /// Decline to answer.
+    /// Declines to answer.
     Decline,
-    /// An answer is missing or does not fit; the form has moved there.
+    /// An answer is missing or invalid; the form has moved to its question.
     Wrong(String),
 }
 
@@ -118,7 +118,7 @@ impl Form {
         matches!(self.place(questions), FormPlace::Own(_))
     }
 
-    /// Pastes text; true if the current place takes it.
+    /// Pastes text; returns `true` if the current place accepts it.
     pub(crate) fn paste(&mut self, questions: &[Question], text: &str) -> bool {
         let FormPlace::Own(n) = self.place(questions) else { return false };
         self.given[n].text.insert_str(text);
@@ -126,7 +126,7 @@ impl Form {
         true
     }
 
-    /// The text of a question changed: it is the answer unless it is empty.
+    /// Applies a change of the text of a question: it is the answer unless it is empty.
     fn on_text_changed(&mut self, questions: &[Question], n: usize) {
         let given = &mut self.given[n];
         let empty = given.text.lines().iter().all(|line| line.trim().is_empty());
@@ -148,7 +148,7 @@ impl Form {
         }
     }
 
-    /// Moves to the first place of the next or the previous question; after the last one is the button.
+    /// Moves to the first place of the next or the previous question; the button follows the last one.
     fn go(&mut self, questions: &[Question], on: bool) {
         let all = places(questions);
         let current = self.place(questions).question();
@@ -161,7 +161,7 @@ impl Form {
         };
     }
 
-    /// Handles a key. `hidden`: the current place is not on the screen, so a choice there would be blind.
+    /// Handles a key. With `hidden`, the current place is not on the screen, so that a choice there would be blind.
     pub(crate) fn key(&mut self, key: &Key, questions: &[Question], hidden: bool) -> FormStep {
         let all = places(questions);
         let last = all.len() - 1;
@@ -190,7 +190,7 @@ impl Form {
                     ("Down" | "j", _) => self.at += 1,
                     ("d", _) if leaving || self.is_blank() => return FormStep::Decline,
                     ("d", _) => {
-                        // Letters that were meant for a text field.
+                        // These letters were meant for a text field.
                         self.leaving = true;
                         return FormStep::Wrong("press again to answer none of the questions".into());
                     }
@@ -228,7 +228,7 @@ impl Form {
         self.given.iter().all(|given| given.chosen.is_empty() && given.text_counts().is_empty())
     }
 
-    /// Moves up; at the first place the key is not taken.
+    /// Moves up; at the first place, the key does not belong to the form.
     fn up(&mut self) -> FormStep {
         if self.at == 0 {
             return FormStep::Nothing;
@@ -265,7 +265,7 @@ impl Form {
         })
     }
 
-    /// The answers, or an error; then the form moves to its question.
+    /// Returns the answers, or an error after moving to its question.
     fn send(&mut self, questions: &[Question]) -> FormStep {
         let mut answers = Answers::new();
         for (n, question) in questions.iter().enumerate() {
@@ -282,13 +282,13 @@ impl Form {
             }
         }
         if answers.is_empty() {
-            // All questions are optional and unanswered: the gateway takes that for no answer.
+            // All questions are optional and unanswered: the gateway treats this as no answer.
             return FormStep::Wrong("nothing is chosen; press d to skip".into());
         }
         FormStep::Send(answers)
     }
 
-    /// A short description of the keys here.
+    /// A short description of the keys at the current place.
     pub(crate) fn hint(&self, questions: &[Question]) -> &'static str {
         match self.place(questions) {
             FormPlace::Option(n, _) if questions[n].multiple => "Space picks · Enter on · d skips",
@@ -393,7 +393,7 @@ impl Form {
     }
 }
 
-/// The lines of a text field, with the cursor while it is typed into.
+/// The lines of a text field, with the cursor while the user types into it.
 fn field(text: &TextArea<'static>, on: bool, first: &Span<'static>, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let ratatui_textarea::DataCursor(row, column) = text.cursor();
     let next = Span::raw(" ".repeat(sanitize::width(&first.content)));

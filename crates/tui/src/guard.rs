@@ -1,18 +1,18 @@
-//! Takes the terminal and restores it, however the program ends.
+//! Takes over the terminal, and restores it however the program ends.
 
 use parking_lot::Mutex;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Alternate screen, no cursor, bracketed paste, focus events; the mouse as configured.
+/// Alternate screen, no cursor, bracketed paste, focus events; the mouse is separate.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1004h\x1b[2J";
-/// Resets all of it, set or not; styles too.
+/// Resets all modes, whether they were set or not, and the styles.
 const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l";
-/// Mouse presses and the wheel.
+/// Enables mouse presses and the wheel.
 const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
-/// Synchronized update: a terminal that supports it shows the frame at once.
+/// The beginning and the end of a synchronized update: a terminal that supports it shows the frame at once.
 const FRAME: (&[u8], &[u8]) = (b"\x1b[?2026h", b"\x1b[?2026l");
 
 /// A terminal: stdout, or a test's recorder.
@@ -38,7 +38,7 @@ impl Terminal for Stdout {
     }
 }
 
-/// The taken terminal. It is restored on drop, and before a panic message is printed.
+/// The terminal while the UI has it. It is restored on drop, and before a panic message is printed.
 pub(crate) struct TerminalGuard<T: Terminal> {
     terminal: Arc<T>,
     taken: Arc<AtomicBool>,
@@ -49,7 +49,7 @@ pub(crate) struct TerminalGuard<T: Terminal> {
 }
 
 impl<T: Terminal> TerminalGuard<T> {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     pub(crate) fn take(terminal: T, mouse: bool) -> io::Result<Self> {
         let terminal = Arc::new(terminal);
         let taken = Arc::new(AtomicBool::new(false));
@@ -64,7 +64,7 @@ impl<T: Terminal> TerminalGuard<T> {
         Ok(guard)
     }
 
-    /// Takes the terminal again.
+    /// Takes over the terminal again.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         self.terminal.raw(true)?;
         self.taken.store(true, Ordering::SeqCst);
@@ -72,7 +72,7 @@ impl<T: Terminal> TerminalGuard<T> {
         if self.mouse { self.terminal.write(MOUSE_ON) } else { Ok(()) }
     }
 
-    /// Restores the terminal, for as long as another program needs it.
+    /// Restores the terminal while another program needs it.
     pub(crate) fn leave(&self) {
         restore(&*self.terminal, &self.taken);
     }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     impl RecordingTerminal {
-        /// Returns whether it was restored.
+        /// Returns whether the terminal was restored.
         fn is_restored(&self) -> bool {
             let mut parser = vt100::Parser::new(24.try_into().unwrap(), 80.try_into().unwrap(), 0);
             parser.process(&self.written.lock());

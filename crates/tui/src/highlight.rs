@@ -82,7 +82,7 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-/// Highlights a sanitized line of code: strings, numbers, comments, keywords. It knows no language, only what most of them share.
+/// Highlights a sanitized line of code: strings, numbers, comments, keywords. It knows no language, only the common elements of most.
 pub(crate) fn color(line: &str, name: &str, theme: &Theme) -> Vec<Span<'static>> {
     let plain = matches!(name, "" | "text" | "txt" | "console" | "output" | "log" | "md" | "markdown");
     if plain || line.len() > 1000 {

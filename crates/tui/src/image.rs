@@ -1,16 +1,16 @@
-//! The text of a terminal in place of an image: its size and format, and where to see it. Pure.
+//! The text that represents an image in a terminal: its size and format, and where to see it. Pure.
 
 use plexus_protocol::transcript::block_label;
 use serde_json::Value;
 
 use super::sanitize;
 
-/// Most of an image's text that is read for its size, in characters of base64: a photo's previews stand before it.
+/// Maximum length of an image's base64 that is read for its size, in characters: a photo's previews precede the size.
 const READ_MAX: usize = 64 << 10;
-/// Longest name of an image, in columns.
+/// Maximum length of an image's name, in columns.
 const NAME_MAX: usize = 80;
 
-/// One line for a content block that is no text, such as `[image 640x480 png, 12 KiB, open in the page]`.
+/// Formats a content block other than text as one line, such as `[image 640x480 png, 12 KiB, open in the page]`.
 pub(crate) fn label(block: &Value) -> String {
     let data = block["data"].as_str();
     let size = data.map(|data| format!(", {}", size_text(data.len() as u64 / 4 * 3))).unwrap_or_default();
@@ -28,7 +28,7 @@ pub(crate) fn label(block: &Value) -> String {
     format!("[{label}{size}, open in the page]")
 }
 
-/// `15 bytes`, `3 KiB`, `1.5 MiB`.
+/// Formats a size as `15 bytes`, `3 KiB` or `1.5 MiB`.
 pub(crate) fn size_text(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -37,7 +37,7 @@ pub(crate) fn size_text(bytes: u64) -> String {
     }
 }
 
-/// The beginning of base64 data.
+/// Decodes the beginning of base64 data.
 fn head(data: &str) -> Vec<u8> {
     let most = data.len().min(READ_MAX) / 4 * 4;
     let text = data.as_bytes().get(..most).unwrap_or_default();

@@ -4,10 +4,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Modifier, Style};
 use ratatui_textarea::{CursorMove, Input, TextArea, WrapMode};
 
-/// Longest text that is pasted or kept in a field, in bytes; the gateway's own bound on a prompt is larger.
+/// Maximum length of a text that is pasted or stored in a field, in bytes; the gateway's own limit of a prompt is larger.
 pub(crate) const TEXT_MAX: usize = 4 << 20;
 
-/// A key, by a name: `a`, `A`, `Enter`, `C-k` (Ctrl), `M-Enter` (Alt), `S-Tab`.
+/// A key by its name: `a`, `A`, `Enter`, `C-k` (Ctrl), `M-Enter` (Alt), `S-Tab`.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     name: String,
@@ -54,7 +54,7 @@ impl Key {
         Some(Self { name, event })
     }
 
-    /// Returns whether it is one character, without Ctrl or Alt.
+    /// Returns whether the key is one character, without Ctrl or Alt.
     pub(crate) fn is_letter(&self) -> bool {
         matches!(self.event.code, KeyCode::Char(_))
             && !self.event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
@@ -65,7 +65,7 @@ impl Key {
     }
 }
 
-/// A text field with this content, the cursor at its end.
+/// Makes a text field with this content, the cursor at its end.
 pub(crate) fn area(text: &str) -> TextArea<'static> {
     let text = if text.len() > TEXT_MAX { "" } else { text };
     let mut area = TextArea::new(text.split('\n').map(str::to_owned).collect());
@@ -83,7 +83,7 @@ pub(crate) fn rows(area: &TextArea<'_>, width: usize) -> usize {
     area.lines().iter().take(100).map(rows).sum()
 }
 
-/// Applies a key to a text field. True if the field took it.
+/// Applies a key to a text field; returns `true` if the field handled it.
 pub(crate) fn edit(area: &mut TextArea<'static>, key: &Key) -> bool {
     match key.name() {
         "M-Enter" | "C-j" | "S-Enter" => {

@@ -1,4 +1,4 @@
-//! Reviews that were not sent yet, in a file of the state folder: they outlast the program.
+//! Reviews that were not sent yet, in a file of the state folder: they survive a restart of the program.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::{KeptReview, ReviewDraft, readable};
 
-/// The file: a list of pairs of a session and its review, the latest first.
+/// The name of the file: a list of pairs of a session and its review, the latest first.
 const FILE: &str = "attach-reviews.json";
-/// Most sessions in it; the oldest are dropped.
+/// Maximum number of sessions in the file; the oldest are dropped.
 const SESSIONS_MAX: usize = 50;
-/// Largest file that is read; a larger one counts as empty.
+/// Maximum size of a file that is read, in bytes; a larger one counts as empty.
 const FILE_MAX: u64 = 32 << 20;
 
 /// The reviews in the file. A review that cannot be read is skipped.
@@ -32,12 +32,13 @@ fn pairs(dir: &Path) -> Vec<(String, KeptReview)> {
     list
 }
 
-/// The reviews that were kept.
+/// Reads the stored reviews.
 pub(crate) fn read(dir: &Path) -> HashMap<String, ReviewDraft> {
     pairs(dir).into_iter().map(|(session, stored)| (session, ReviewDraft::restore(&stored))).collect()
 }
 
-/// Keeps the review of a session; without one, the kept one is removed. Those of other sessions stay: another terminal may have written them.
+/// Stores the review of a session; without one, the stored review is removed. Those of other sessions stay: another terminal may have
+/// written them.
 pub(crate) fn keep(dir: &Path, session: &str, review: Option<KeptReview>) -> std::io::Result<()> {
     let mut all = pairs(dir);
     all.retain(|(one, _)| one != session);

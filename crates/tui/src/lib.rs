@@ -1,4 +1,4 @@
-//! `plexus attach`: the full-screen terminal UI. A pure core (`app`, `view`) and this shell around it: the terminal, the signals, the
+//! `plexus attach`: the full-screen terminal UI. A pure core (`app`, `view_model`) and this shell around it: the terminal, the signals, the
 //! network. It is an ordinary client ([`plexus_client`]).
 
 use std::collections::BTreeMap;
@@ -64,35 +64,35 @@ use reply::CallReply;
 use guard::{FrameBuffer, Stdout, TerminalGuard};
 use theme::{Depth, Theme};
 
-/// Outcomes queued for the core; at this many the tasks that bring them wait.
+/// Maximum number of outcomes queued for the core; the tasks that produce more of them wait.
 const OUTCOMES_QUEUED: usize = 64;
-/// Most events applied before the next frame.
+/// Maximum number of events applied before the next frame.
 const BATCH: usize = 4000;
-/// Shortest time between two frames: more are not visible, and a slow line has to carry them.
+/// Minimum time between two frames: more are not visible, and a slow connection has to transfer them.
 const FRAME: Duration = Duration::from_millis(33);
 /// The interval of the clock.
 const TICK: Duration = Duration::from_millis(100);
-/// Most tries of an answer or a prompt while the gateway is unreachable, and the pause between.
+/// Maximum number of attempts of an answer or a prompt while the gateway is unreachable, and the pause between them.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(700);
-/// Most items in a page of history; merged events count as one.
+/// Maximum number of items in a page of history; merged events count as one.
 const PAGE: usize = 500;
-/// Longest member of a tool call in such a page, in bytes: the rest is loaded on request.
+/// Maximum length of a member of a tool call in such a page, in bytes: the rest is loaded on request.
 const OUTPUT: usize = 16 << 10;
-/// Most bytes of a tool call that are loaded; a longer one is in an export.
+/// Maximum size of a tool call that is loaded, in bytes; a longer one is only in an export.
 const WHOLE_MAX: usize = 8 << 20;
-/// Approximate bytes of such a page.
+/// Approximate size of such a page, in bytes.
 const PAGE_BYTES: usize = 128 << 10;
-/// The file in the state folder that holds when sessions were last viewed.
+/// The file in the state folder with the times when sessions were last viewed.
 const VIEWED_FILE: &str = "attach.json";
-/// Sessions remembered in it.
+/// Maximum number of sessions in that file.
 const VIEWED_MAX: usize = 2000;
 
-/// The end of the UI.
+/// The reason why the UI ended.
 pub enum End {
     /// The user quit.
     Left,
-    /// A signal of this number.
+    /// A signal of this number ended it.
     Signal(u8),
     /// The gateway refuses this client.
     Refused(String),
@@ -150,12 +150,12 @@ struct Shell {
     open_session: Option<(u64, Follow)>,
     tx: mpsc::Sender<Msg>,
     rx: mpsc::Receiver<Msg>,
-    /// The start of a session that can be given up.
+    /// The start of a session that can be aborted.
     starting: Option<tokio::task::AbortHandle>,
-    /// Distinguishes the starts of this run from those of others.
+    /// A random prefix that distinguishes the starts of this run from those of others.
     run: String,
     suspend: bool,
-    /// The file that the editor is to open.
+    /// The file to open in the editor.
     edit: Option<EditRequest>,
 }
 
@@ -177,7 +177,7 @@ async fn next_of(open_session: &mut Option<(u64, Follow)>) -> (u64, Option<Resul
 impl Shell {
     fn new(client: Client, guard: TerminalGuard<Stdout>, dir: PathBuf, size: (u16, u16)) -> io::Result<Self> {
         let (tx, rx) = mpsc::channel(OUTCOMES_QUEUED);
-        // The size that the state knows, so that drawing and layout agree.
+        // The size in the state, so that drawing and layout agree.
         let viewport = Viewport::Fixed(Rect::new(0, 0, size.0.max(1), size.1.max(1)));
         let terminal = Terminal::with_options(CrosstermBackend::new(guard.frames()), TerminalOptions { viewport })?;
         let all_sessions = client.attach(None, FollowStart::Now);
@@ -206,7 +206,7 @@ impl Shell {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut drawn = Instant::now() - FRAME;
         let mut stale = true;
-        // After its end the subscription yields nothing more.
+        // A subscription that has ended yields no more events.
         let mut all_ended = false;
         loop {
             if app.shared.quit {
@@ -217,7 +217,7 @@ impl Shell {
                 stale = true;
             }
             if let Some(request) = self.edit.take() {
-                // Its reader would take the editor's keys.
+                // Its reader would consume the editor's keys.
                 drop(keys);
                 let ended = self.open_editor(app, request, (&mut terminate, &mut hangup)).await?;
                 if let Some(number) = ended {
@@ -265,7 +265,7 @@ impl Shell {
                 _ = tick.tick() => first.push(Msg::Tick),
             }
             for msg in first {
-                // The clock alone changes ages, once a second, and arms cards.
+                // The clock alone updates ages, once a second, and arms cards.
                 stale |= !matches!(msg, Msg::Tick)
                     || app.shared.card.card.is_some()
                     || app.pages.new_session.form.is_some()
@@ -311,7 +311,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Gives the terminal to the user's editor until it ends. Returns the signal that ended the program meanwhile.
+    /// Hands the terminal to the user's editor until it ends. Returns the signal that ended the program meanwhile.
     async fn open_editor(
         &mut self,
         app: &mut App,
@@ -367,7 +367,7 @@ impl Shell {
         });
     }
 
-    /// Reads all of a tool call of which pages left something out.
+    /// Reads the complete tool call that pages truncated.
     fn read_whole(&self, subscription: u64, session: String, call: conversation::WholeCall) {
         let (client, tx) = (self.client.clone(), self.tx.clone());
         tokio::spawn(async move {
@@ -423,7 +423,7 @@ impl Shell {
                         app.shared.say(&format!("the review is kept only until you quit: {why}"), true);
                     }
                 }
-                // The connection closes with the task, and the gateway takes back what was begun.
+                // The connection closes with the task, and the gateway undoes the unfinished start.
                 Effect::GiveUp => drop(self.starting.take().map(|task| task.abort())),
                 Effect::Set { tag, session, call } => {
                     let (client, tx) = (self.client.clone(), self.tx.clone());
@@ -456,7 +456,7 @@ impl Shell {
                         let _ = client.call::<IgnoredAny>("presence.update", params).await;
                     });
                 }
-                // A write error shows with the next frame.
+                // A write error is reported by the next frame.
                 Effect::Copy(text) => drop(self.guard.copy(&text)),
                 Effect::Mouse(on) => drop(self.guard.mouse(on)),
                 Effect::Suspend => self.suspend = true,
@@ -500,7 +500,7 @@ async fn get(client: &Client, path: String) -> Result<(u16, Value), String> {
     call(client, &request).await.map(|reply| (reply.status, reply.json())).map_err(|why| why.to_string())
 }
 
-/// An idempotency key.
+/// Makes an idempotency key.
 fn key() -> String {
     let mut random = [0; 16];
     // Without randomness the clock makes it unique enough.
@@ -530,7 +530,7 @@ async fn page_before(client: &Client, session: &str, before: &str) -> Result<Val
     }
 }
 
-/// Reads all events of a tool call, merged; and the place of the last one.
+/// Reads all events of a tool call, merged, and the place of the last one.
 async fn whole(
     client: &Client,
     session: &str,
@@ -538,7 +538,7 @@ async fn whole(
 ) -> Result<(Vec<ConversationEvent>, u64), String> {
     let (mut events, mut last, mut bytes) = (Vec::new(), 0, 0);
     for (first, end) in &call.parts {
-        // The item before may have had the beginning of this part.
+        // The previous item may contain the beginning of this part.
         let mut from = (*first).max(last + 1);
         while from <= *end {
             let after = format!("{}:{}", call.epoch, from.saturating_sub(1));
@@ -581,7 +581,7 @@ async fn export(client: &Client, session: &str, format: &str, name: &str) -> Res
     for n in 0..1000 {
         let number = if n == 0 { String::new() } else { format!("-{n}") };
         let file = format!("plexus-{stem}{number}.{format}");
-        // A session holds secrets: only its owner can read the file, and no existing file is overwritten.
+        // A session may contain secrets: only its owner can read the file, and no existing file is overwritten.
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
             Ok(mut out) => {
                 out.write_all(reply.text.as_bytes()).map_err(|why| format!("cannot write {file}: {why}"))?;
@@ -594,7 +594,7 @@ async fn export(client: &Client, session: &str, format: &str, name: &str) -> Res
     Err("there are a thousand exports of it here already".into())
 }
 
-/// Saves when sessions were viewed. A failure costs only a mark in a list.
+/// Saves the times when sessions were viewed. A failure loses only a mark in a list.
 fn save_viewed_at(dir: &Path, viewed_at: &BTreeMap<String, i64>) {
     let mut newest: Vec<_> = viewed_at.iter().collect();
     newest.sort_by_key(|(_, at)| std::cmp::Reverse(**at));

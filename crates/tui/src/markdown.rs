@@ -10,11 +10,11 @@ use super::highlight::color;
 use super::sanitize;
 use super::theme::Theme;
 
-/// Deepest nesting that is indented.
+/// Maximum depth of nesting that is indented.
 const DEEP: usize = 8;
-/// Narrowest table column in terminal columns; narrower tables are drawn as lists.
+/// Minimum width of a table column, in terminal columns; tables with narrower ones are drawn as lists.
 const CELL_MIN: usize = 6;
-/// Most cells of a table; a larger one is drawn as lists.
+/// Maximum number of cells of a table; a larger one is drawn as lists.
 const CELLS_MAX: usize = 4000;
 
 /// Wraps sanitized spans into lines of at most `width` columns; `first` precedes the first line, `next` the others.
@@ -29,11 +29,11 @@ pub(crate) fn wrap(
     let space = |prefix: &Span<'static>| width.saturating_sub(prefix.content.width()).max(1);
     let mut left = space(first);
     let mut empty = true;
-    // A word is the text between spaces, whatever its styles.
+    // A word is the text between spaces, in any number of styles.
     let mut word: Vec<(String, Style)> = Vec::new();
     let mut word_width = 0;
     let put = |out: &mut Vec<Span<'static>>, text: &str, style: Style| match out.last_mut() {
-        Some(last) if out_len_ok(last) && last.style == style => last.content.to_mut().push_str(text),
+        Some(last) if is_appendable(last) && last.style == style => last.content.to_mut().push_str(text),
         _ => out.push(Span::styled(text.to_owned(), style)),
     };
     let flush = |word: &mut Vec<(String, Style)>,
@@ -88,8 +88,8 @@ pub(crate) fn wrap(
     lines
 }
 
-/// The prefix keeps its own style.
-fn out_len_ok(last: &Span<'static>) -> bool {
+/// Returns whether more text may be appended to a span: the prefix keeps its own style.
+fn is_appendable(last: &Span<'static>) -> bool {
     !last.content.is_empty()
 }
 
@@ -344,7 +344,7 @@ impl MarkdownWriter<'_> {
                 if let Some(to) = self.link.pop()
                     && self.spans.last().is_none_or(|span| span.content.as_ref() != sanitize::text(&to))
                 {
-                    // Shows the real target, whatever the link text says.
+                    // The real target is shown, whatever the link text is.
                     self.text(&format!(" ({})", sanitize::line(&to, 200)), self.theme.dim);
                 }
             }

@@ -1,25 +1,25 @@
-//! `@` in a prompt: the file that is being named, the files that are offered for it, and how its path is written, as on the page. Pure.
+//! `@` in a prompt: the file that is being named, the suggested files, and the format of its path, as on the web page. Pure.
 
 use plexus_protocol::api::folders::Files;
 use ratatui_textarea::{CursorMove, TextArea};
 
 use super::sanitize;
 
-/// Longest word that counts as the name of a file, in characters; the gateway takes no longer query.
+/// Maximum length of a word that counts as the name of a file, in characters; the gateway accepts no longer query.
 const QUERY_MAX: usize = 200;
-/// Most files that are offered.
+/// Maximum number of suggested files.
 pub(crate) const OFFERS_MAX: usize = 6;
-/// Time without typing before files are asked for, in milliseconds.
+/// Time without typing before files are searched, in milliseconds.
 const PAUSE: i64 = 120;
 
-/// A file that is being named: the place of its `@` (line and column, in characters), and what was typed after it.
+/// A file that is being named: the place of its `@` (line and column, in characters), and the text after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mention {
     at: (usize, usize),
     query: String,
 }
 
-/// The mention that ends at the cursor. An `@` within a word (an address) is none.
+/// The mention that ends at the cursor. An `@` within a word (an address) does not begin one.
 fn mention_at(area: &TextArea<'_>) -> Option<Mention> {
     let (row, column) = (area.cursor().0, area.cursor().1);
     let line: Vec<char> = area.lines().get(row)?.chars().take(column).collect();
@@ -69,34 +69,34 @@ fn mention_file(area: &mut TextArea<'static>, mention: &Mention, path: &str) {
     }
 }
 
-/// The files that are offered while one is being named.
+/// The suggested files while one is being named.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileOffers {
     mention: Option<Mention>,
-    /// The place where offers were closed: the same `@` does not open them again.
+    /// The place where the suggestions were closed: the same `@` does not open them again.
     closed: Option<(usize, usize)>,
     paths: Vec<String>,
-    /// A notice about them, or why there are none.
+    /// A notice about the suggestions, or the reason why there are none.
     pub(crate) text: String,
-    /// The chosen one.
+    /// The index of the chosen file.
     pub(crate) at: usize,
-    /// The number of the last question, and when the next one is due.
+    /// The number of the last query, and the time when the next one is due.
     query_id: u64,
     due: Option<i64>,
 }
 
 impl FileOffers {
-    /// The paths that are offered.
+    /// The suggested paths.
     pub(crate) fn paths(&self) -> &[String] {
         &self.paths
     }
 
-    /// The lines that the offers take.
+    /// The number of lines of the suggestions.
     pub(crate) fn lines(&self) -> usize {
         self.paths.len() + usize::from(!self.text.is_empty())
     }
 
-    /// Looks at the text after a change of it, or of its cursor.
+    /// Updates the suggestions after a change of the text or of the cursor.
     pub(crate) fn follow(&mut self, area: &TextArea<'_>, now: i64) {
         let found = mention_at(area);
         let at = found.as_ref().map(|mention| mention.at);
@@ -113,7 +113,7 @@ impl FileOffers {
                 (self.paths, self.text, self.due, self.query_id) = (Vec::new(), String::new(), None, self.query_id + 1)
             }
             Some(mention) => {
-                // Those before stay until the answer, as far as they fit.
+                // The previous suggestions stay until the reply, if they match.
                 self.paths.retain(|path| fits(path, &mention.query));
                 self.due = Some(if first { now } else { now + PAUSE });
             }
@@ -121,7 +121,7 @@ impl FileOffers {
         (self.at, self.mention) = (0, found);
     }
 
-    /// The number and the query of the question that is due.
+    /// The number and the text of the query that is due.
     pub(crate) fn due(&mut self, now: i64) -> Option<(u64, String)> {
         self.due.filter(|due| *due <= now)?;
         self.due = None;
@@ -129,14 +129,14 @@ impl FileOffers {
         self.mention.as_ref().map(|mention| (self.query_id, mention.query.clone()))
     }
 
-    /// The answer to the question of this number.
+    /// Applies the reply to the query of this number.
     pub(crate) fn on_reply(&mut self, query_id: u64, reply: Result<Files, String>) {
         let Some(mention) = self.mention.as_ref().filter(|_| query_id == self.query_id) else { return };
         self.at = 0;
         match reply {
             Err(why) => (self.paths, self.text) = (Vec::new(), format!("files could not be listed: {why}")),
             Ok(Files { files, truncated }) => {
-                // More may have been typed since: those that no longer fit are not offered, and the next question is due.
+                // The text may have changed since: files that no longer match are left out, and the next query is due.
                 let paths = files.into_iter().map(|file| file.path).filter(|path| fits(path, &mention.query));
                 self.paths = paths.take(OFFERS_MAX).collect();
                 self.text = match (self.paths.is_empty(), truncated) {
@@ -150,7 +150,7 @@ impl FileOffers {
         }
     }
 
-    /// A key while files are offered; true if it was for them.
+    /// Handles a key while files are suggested; returns `true` if the key belonged to them.
     pub(crate) fn key(&mut self, name: &str, area: &mut TextArea<'static>) -> bool {
         let count = self.paths.len();
         match name {
@@ -164,10 +164,10 @@ impl FileOffers {
         true
     }
 
-    /// Writes the file of this row into the text.
+    /// Writes the file of a row into the text.
     pub(crate) fn take(&mut self, at: usize, area: &mut TextArea<'static>) -> bool {
         let (Some(mention), Some(path)) = (self.mention.take(), self.paths.get(at).cloned()) else { return false };
-        // The offers may still be those of the word before.
+        // The suggestions may still be those of the previous word.
         if !fits(&path, &mention.query) {
             self.mention = Some(mention);
             return false;
@@ -177,7 +177,7 @@ impl FileOffers {
         true
     }
 
-    /// Closes what is offered.
+    /// Closes the suggestions.
     pub(crate) fn close(&mut self) {
         self.closed = self.mention.take().map(|mention| mention.at);
         (self.paths, self.text, self.due, self.at) = (Vec::new(), String::new(), None, 0);
@@ -185,7 +185,7 @@ impl FileOffers {
     }
 }
 
-/// Returns whether a path has these characters in this order.
+/// Returns whether a path contains these characters in this order.
 fn fits(path: &str, query: &str) -> bool {
     let mut rest = path.chars().flat_map(char::to_lowercase);
     query.chars().flat_map(char::to_lowercase).all(|c| rest.any(|d| d == c))

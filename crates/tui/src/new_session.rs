@@ -1,5 +1,5 @@
-//! The form of a new session: its agent, its folder, its settings and its prompt. Pure: keys change it, and say what is wanted of the
-//! gateway.
+//! The form of a new session: its agent, its folder, its settings and its prompt. Pure: keys change it, and their outcome names the calls
+//! to make.
 
 mod folder;
 mod lists;
@@ -27,11 +27,11 @@ use super::sanitize;
 use super::settings::{SettingPick, Settings};
 use super::view_model::{RuntimeItem, field};
 
-/// Time without typing before folders are looked for, in milliseconds.
+/// Time without typing before folders are searched, in milliseconds.
 const FOLDER_PAUSE: i64 = 120;
-/// Commands of the agent that are offered below the prompt.
+/// Maximum number of the agent's commands that are suggested below the prompt.
 const SLASH_MAX: usize = 4;
-/// Longest text of a failed agent that is kept, in bytes; the last ones count.
+/// Maximum length of the output of a failed agent, in bytes, from its end.
 const SAID_MAX: usize = 16 << 10;
 /// The HTTP status of a call that this device may not make.
 const FORBIDDEN: u16 = 403;
@@ -39,13 +39,13 @@ const FORBIDDEN: u16 = 403;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormField {
     Agent,
-    /// A new conversation, or an earlier one.
+    /// The choice between a new conversation and an earlier one.
     Way,
     Folder,
-    /// The command line of a program of one's own, and the protocol that it speaks.
+    /// The command line of a custom program, and its protocol.
     Command,
     Protocol,
-    /// The branch of a new git worktree, and where it begins.
+    /// The branch of a new git worktree, and its starting point.
     Branch,
     Base,
     Mode,
@@ -59,27 +59,27 @@ pub(crate) enum FormField {
 /// A session that is being opened.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionStart {
-    /// The number: replies to others are ignored.
+    /// The number of the attempt: replies to others are ignored.
     pub(crate) attempt: u64,
     pub(crate) since: i64,
     /// The current step, for the screen.
     pub(crate) text: String,
-    /// The session, once it is open.
+    /// The session, once it has been opened.
     pub(crate) session: Option<String>,
-    /// The settings that it still gets.
+    /// The settings that are still to be made.
     pub(crate) settings: Vec<SettingPick>,
-    /// The agents as they were when it began: the list stays so meanwhile.
+    /// The agents at the beginning of the start: the list does not change meanwhile.
     agents: Vec<AgentChoice>,
-    /// `true` if an agent is started only so that it lists its conversations.
+    /// `true` if an agent is started only to list its conversations.
     pub(crate) wakes: bool,
     pub(crate) runtime: Option<String>,
 }
 
-/// The reason why there is no session.
+/// The reason why a start failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StartProblem {
     pub(crate) text: String,
-    /// The output of the agent; empty if it is not known.
+    /// The output of the agent; empty if it is unknown.
     pub(crate) output: String,
 }
 
@@ -89,20 +89,20 @@ pub(crate) enum FormOutcome {
     Stay,
     Close,
     Start,
-    /// Start the agent, so that it lists its earlier conversations.
+    /// Starts the agent, so that it lists its earlier conversations.
     Wake,
-    /// Ask for the path of an image.
+    /// Asks for the path of an image.
     Image,
-    /// Give up the start.
+    /// Cancels the start.
     Cancel,
-    /// Open this session.
+    /// Opens this session.
     Open(String),
     Copy(String),
-    /// Show all of the problem.
+    /// Shows the complete problem.
     Problem,
 }
 
-/// A place of the form that was clicked.
+/// A part of the form that was clicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormHit {
     Field(FormField),
@@ -112,7 +112,7 @@ pub(crate) enum FormHit {
 
 #[derive(Clone, Debug, Default)]
 struct AgentField {
-    /// The agents that can be started; `None` until they were read.
+    /// The agents that can be started; `None` until they have been read.
     presets: Option<Vec<PresetItem>>,
     /// The name of the chosen agent.
     chosen: String,
@@ -123,16 +123,16 @@ struct AgentField {
 #[derive(Clone, Debug)]
 pub(crate) struct FolderField {
     pub(crate) text: TextArea<'static>,
-    /// `true` if the text is what a person typed or chose.
+    /// `true` if the user typed or chose the text.
     typed: bool,
     offered: Vec<FolderItem>,
     /// A notice below the field.
     pub(crate) notice: String,
-    /// The number of the last question for folders, when the next one is due, and whether its answer completes what is typed.
+    /// The number of the last query for folders, the time of the next one, and whether its reply completes the typed text.
     query_id: u64,
     due: Option<i64>,
     completes: bool,
-    /// The selected folder of those offered.
+    /// The index of the selected suggestion.
     pub(crate) at: Option<usize>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct FolderField {
 pub(crate) struct ProgramFields {
     /// The command line.
     pub(crate) command: TextArea<'static>,
-    /// The index of its protocol in [`PROTOCOLS`].
+    /// The index of the program's protocol in [`PROTOCOLS`].
     pub(crate) protocol: usize,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct ProgramFields {
 #[derive(Clone, Debug)]
 pub(crate) struct WorktreeFields {
     pub(crate) branch: TextArea<'static>,
-    /// The branch or commit that it begins at.
+    /// The branch or commit that the branch starts from.
     pub(crate) base: TextArea<'static>,
 }
 
@@ -165,7 +165,7 @@ struct AgentOffers {
 struct Attempts {
     /// The number of the last attempt.
     number: u64,
-    /// The last request without an outcome: the same again is the same attempt.
+    /// The last request without an outcome: sending it again counts as the same attempt.
     last: Option<ApiRequest>,
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct NewSessionForm {
     recent: Vec<FolderItem>,
     /// The home folder, if this client may see the machine's folders.
     home: Option<String>,
-    /// The folder that the screen was started in.
+    /// The working directory of the terminal UI.
     start_dir: String,
     pub(crate) folder: FolderField,
     offers: AgentOffers,
@@ -185,11 +185,11 @@ pub(crate) struct NewSessionForm {
     pub(crate) conversations: EarlierList,
     /// A new git worktree.
     pub(crate) worktree: WorktreeFields,
-    /// Another program, as the agent.
+    /// The fields of another program that is started as the agent.
     pub(crate) program: ProgramFields,
     pub(crate) title: TextArea<'static>,
     pub(crate) prompt: TextArea<'static>,
-    /// The files that are offered for the prompt, and its images.
+    /// The suggested files and the images of the prompt.
     pub(crate) files: FileOffers,
     pub(crate) images: Vec<Attachment>,
     pub(crate) focus: FormField,
@@ -240,14 +240,14 @@ impl NewSessionForm {
             attempts: Attempts { number: attempt, last: None },
             problem: None,
         };
-        // With an agent that runs, only the prompt is missing.
+        // Only the prompt is missing if the agent is running.
         if form.choice(runtimes).is_none() {
             form.focus = FormField::Agent;
         }
         form
     }
 
-    /// Chooses this agent, and whether an earlier conversation is wanted.
+    /// Chooses an agent, and whether to continue an earlier conversation.
     pub(crate) fn choose(&mut self, agent: &str, earlier: bool) {
         agent.clone_into(&mut self.agent.chosen);
         (self.earlier, self.focus) = (earlier, if earlier { FormField::Earlier } else { FormField::Prompt });
@@ -258,14 +258,14 @@ impl NewSessionForm {
         self.attempts.number
     }
 
-    // === what is shown
+    // === view
 
-    /// Returns whether the agents are still being looked for.
+    /// Returns whether the agents are still being loaded.
     pub(crate) fn is_looking(&self) -> bool {
         self.agent.presets.is_none()
     }
 
-    /// The agents: those that run, those that can be started, those that are not installed.
+    /// The agents: those that are running, those that can be started, those that are not installed.
     pub(crate) fn agents(&self, runtimes: &[RuntimeItem]) -> Vec<AgentChoice> {
         if let Some(start) = &self.start {
             return start.agents.clone();
@@ -307,11 +307,11 @@ impl NewSessionForm {
         all
     }
 
-    /// The place of the selected agent.
+    /// The index of the selected agent.
     pub(crate) fn agent_at(&self, all: &[AgentChoice]) -> usize {
         let chosen = all.iter().position(|one| one.name == self.agent.chosen);
         let known = |one: &AgentChoice| one.is_usable() && one.kind != AgentChoiceKind::Program;
-        // Without one, it is said how to install one.
+        // Without an agent, the instructions to install one are shown.
         let missing = |one: &AgentChoice| one.kind == AgentChoiceKind::Missing;
         let usual = || all.iter().position(known).or_else(|| all.iter().position(missing));
         chosen.or_else(usual).unwrap_or_default()
@@ -350,7 +350,7 @@ impl NewSessionForm {
             }
         }
         all.extend([FormField::Title, FormField::Prompt]);
-        // Last, so that who wants none passes nothing.
+        // Last, so that users who need no worktree do not pass its fields.
         if self.offers_worktree(runtimes) {
             all.push(FormField::Branch);
             if !line_of(&self.worktree.branch).trim().is_empty() {
@@ -360,7 +360,7 @@ impl NewSessionForm {
         all
     }
 
-    /// Returns whether a new git worktree can be wanted: an administrator's client, an agent on this machine, and a folder that is not
+    /// Returns whether a new git worktree can be requested: an administrator's client, an agent on this machine, and a folder that is not
     /// known to be outside of every repository.
     fn offers_worktree(&self, runtimes: &[RuntimeItem]) -> bool {
         let is_local = self.choice(runtimes).is_some_and(|choice| !choice.endpoint);
@@ -381,9 +381,9 @@ impl NewSessionForm {
         self.offers.commands.iter().filter(fits).take(SLASH_MAX).collect()
     }
 
-    // === what the gateway tells
+    // === replies
 
-    /// The agents that can be started; a client that may not start them gets none.
+    /// Applies the list of agents that can be started; it is empty for a client that may not start them.
     pub(crate) fn on_agents(&mut self, reply: &CallReply) {
         let agents = reply.read::<Agents>();
         self.agent.can_start = agents.is_ok();
@@ -396,13 +396,13 @@ impl NewSessionForm {
         self.agent.presets = Some(agents.iter().take(LIST_MAX).map(PresetItem::new).collect());
     }
 
-    /// The folders that sessions used.
+    /// Applies the folders that sessions used.
     pub(crate) fn on_recent(&mut self, folders: Folders) {
         self.recent = folders.recent.iter().take(LIST_MAX).map(FolderItem::recent).collect();
         self.home = folders.under;
         if !self.folder.typed {
             let known = self.recent.first().map(|one| one.path.clone());
-            // A client that may not see the machine's folders works in those that sessions used.
+            // A client that may not see the machine's folders can only use those of sessions.
             let other =
                 if self.home.is_some() && !self.start_dir.is_empty() { Some(self.start_dir.clone()) } else { None };
             self.folder.text = input::area(&known.or(other).or(self.home.clone()).unwrap_or_default());
@@ -425,7 +425,7 @@ impl NewSessionForm {
             commands.map(|one| (field(&one["name"]), field(&one["description"]))).take(LIST_MAX).collect();
     }
 
-    /// The conversations of a runtime.
+    /// Applies the conversations of a runtime.
     pub(crate) fn on_conversations(&mut self, runtime: &str, reply: Result<ResumablePage, String>) {
         if runtime != self.conversations.runtime {
             return;
@@ -443,7 +443,7 @@ impl NewSessionForm {
         }
     }
 
-    /// The session whose settings are to be read now, of the newest one of the agent.
+    /// The newest session of the agent, if its settings have to be read now.
     pub(crate) fn offers_due(&mut self, newest: Option<String>) -> Option<String> {
         let newest = newest.unwrap_or_default();
         if newest == self.offers.session {
@@ -455,7 +455,7 @@ impl NewSessionForm {
         (!newest.is_empty()).then_some(newest)
     }
 
-    /// The runtime whose conversations are to be listed now.
+    /// The runtime whose conversations have to be listed now.
     pub(crate) fn conversations_due(&mut self, runtimes: &[RuntimeItem]) -> Option<String> {
         let choice = self.choice(runtimes).filter(|choice| self.earlier && choice.lists)?;
         if choice.name == self.conversations.runtime {
@@ -466,9 +466,9 @@ impl NewSessionForm {
         Some(choice.name)
     }
 
-    // === the start
+    // === start
 
-    /// The session to open, and the text meanwhile; or the reason why there is none.
+    /// The session to open, and the text while it is being opened; or the reason why it cannot be opened.
     pub(crate) fn new_session(&self, runtimes: &[RuntimeItem]) -> Result<(NewSession, String), String> {
         let all = self.agents(runtimes);
         let Some(one) = all.get(self.agent_at(&all)) else {
@@ -505,7 +505,7 @@ impl NewSessionForm {
             AgentChoiceKind::Missing => return Err(format!("{name} is {}", one.about)),
         };
         let folder = self.chosen_folder();
-        // An endpoint works in a folder of its own, unless a person names another.
+        // An endpoint works in a folder of its own, unless the user names another one.
         if !folder.is_empty() && (self.folder.typed || !one.endpoint) {
             session.cwd = Some(folder);
         }
@@ -517,7 +517,7 @@ impl NewSessionForm {
         Ok((session, text))
     }
 
-    /// Begins a start; returns its number. The same request as one without an outcome has the same number.
+    /// Begins a start; returns its number. A request that equals one without an outcome gets the same number.
     pub(crate) fn begin(&mut self, request: &ApiRequest, text: String, now: i64, runtimes: &[RuntimeItem]) -> u64 {
         if self.attempts.last.as_ref() != Some(request) {
             self.attempts.number += 1;
@@ -544,7 +544,7 @@ impl NewSessionForm {
         self.attempts.number
     }
 
-    /// The start failed: everything stays as it was typed.
+    /// Applies the failure of a start: all fields keep their values.
     pub(crate) fn fail(&mut self, text: String, output: &str) {
         self.start = None;
         let from = output.len().saturating_sub(SAID_MAX);
@@ -552,7 +552,7 @@ impl NewSessionForm {
         self.problem = Some(StartProblem { text, output: output[from..].trim().to_owned() });
     }
 
-    /// The wish has an outcome: the same again is another attempt.
+    /// Records that the request has an outcome: sending it again is another attempt.
     pub(crate) fn settled(&mut self) {
         self.attempts.last = None;
     }
@@ -585,7 +585,7 @@ impl NewSessionForm {
                 _ => FormOutcome::Stay,
             };
         }
-        // A field that is gone.
+        // The field may have been removed.
         if !self.fields(runtimes).contains(&self.focus) {
             self.focus_on(if self.is_earlier(runtimes) { FormField::Earlier } else { FormField::Prompt });
         }
@@ -661,7 +661,7 @@ impl NewSessionForm {
                         FormOutcome::Copy(command.to_owned())
                     }
                     None => {
-                        // Of one that does not run, a new session is meant.
+                        // An agent that is not running is usually chosen for a new session.
                         let passes =
                             all.get(at).is_some_and(|one| one.kind == AgentChoiceKind::Installed) && !self.earlier;
                         self.go(if passes { 2 } else { 1 }, runtimes);
@@ -678,7 +678,7 @@ impl NewSessionForm {
         FormOutcome::Stay
     }
 
-    /// The focused field of one line, if it is a plain one.
+    /// The focused field, if it is a plain one-line field.
     fn line(&mut self) -> Option<&mut TextArea<'static>> {
         match self.focus {
             FormField::Branch => Some(&mut self.worktree.branch),
@@ -689,7 +689,7 @@ impl NewSessionForm {
         }
     }
 
-    /// At the beginning of the prompt, Backspace removes its last image.
+    /// Removes the last image, for Backspace at the beginning of the prompt; returns whether it did.
     fn drops_image(&mut self) -> bool {
         let cursor = self.prompt.cursor();
         (cursor.0, cursor.1) == (0, 0) && self.images.pop().is_some()
@@ -714,7 +714,7 @@ impl NewSessionForm {
             ("M-Enter" | "C-j" | "S-Enter", _) => return,
             _ => {
                 input::edit(&mut setting.filter, key);
-                // The first match, while it is typed.
+                // The first match is selected while the filter is typed.
                 if let Some(first) = setting.visible().first() {
                     setting.at = *first;
                 }
@@ -754,7 +754,7 @@ impl NewSessionForm {
         FormOutcome::Stay
     }
 
-    /// Pasted text: a line for a field of one line.
+    /// Pastes text: a one-line field joins its lines.
     pub(crate) fn paste(&mut self, text: &str, now: i64) {
         if self.start.is_some() {
             return;
@@ -783,7 +783,7 @@ impl NewSessionForm {
         }
     }
 
-    /// A click: goes to a field, or chooses a row of its list.
+    /// Handles a click: it focuses a field, or chooses a row of its list.
     pub(crate) fn click(&mut self, hit: FormHit, now: i64, runtimes: &[RuntimeItem]) -> FormOutcome {
         if self.start.is_some() {
             return FormOutcome::Stay;

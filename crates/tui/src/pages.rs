@@ -1,5 +1,5 @@
 //! The pages of the terminal UI. A page is a struct with its state that implements [`Page`]: a module here, and a line of the table below.
-//! Pages do not know each other: [`Shared`] has what they share, and a [`context::Step`] asks for what concerns another one.
+//! Pages do not know each other: [`Shared`] has their common state, and a [`context::Step`] requests actions that concern another page.
 
 mod card;
 pub(crate) mod changes;
@@ -61,17 +61,17 @@ pub(crate) trait Page {
         false
     }
 
-    /// The request whose card the page shows.
+    /// Returns the request whose card the page shows.
     fn request(&self, _shared: &Shared) -> Option<String> {
         None
     }
 
-    /// The session of the selected row.
+    /// Returns the session of the selected row.
     fn selected_session(&self, _shared: &Shared) -> Option<String> {
         None
     }
 
-    /// The keys that matter now, for the last line.
+    /// Returns the keys that matter now, for the last line.
     fn hints(&self, shared: &Shared) -> Vec<Hint>;
 
     /// Draws the page.
@@ -143,7 +143,7 @@ impl Pages {
         self.changes.screen.is_some() && shared.page == TuiPage::Session && self.new_session.form.is_none()
     }
 
-    /// The page on the screen: the form of a new session or the changes, if they are over the others.
+    /// The page on the screen: the form of a new session or the changes, if they cover the others.
     pub(crate) fn top(&self, shared: &Shared) -> &dyn Page {
         match shared.page {
             _ if self.new_session.form.is_some() => &self.new_session,

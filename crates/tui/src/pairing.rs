@@ -1,5 +1,5 @@
-//! Pairing another device: what it may do, the code, and the number to compare. Pure: keys and replies change it, and say what is wanted
-//! of the gateway.
+//! The pairing of another device: its permissions, the code, and the number to compare. Pure: keys and replies change it, and their outcome
+//! names the call to make.
 
 use plexus_client::calls::{self, ApiRequest};
 use plexus_protocol::api::pairing::{ConfirmPairing, NewPairing, PairingBegun, PairingState, PairingView};
@@ -14,13 +14,13 @@ use super::view_model::line;
 const WAIT_SECONDS: u64 = 15;
 /// The pause before a poll that failed is repeated, in milliseconds.
 const PAUSE: i64 = 2_000;
-/// Longest address, in characters; a longer one is not what a gateway sends.
+/// Maximum length of an address, in characters; a gateway sends no longer one.
 const URL_MAX: usize = 500;
 
-/// Longest name of a device, in columns.
+/// Maximum length of a device's name, in columns.
 const NAME_MAX: usize = 40;
 
-/// The permissions: the scope, its name here, and what it means. The words are those of the page.
+/// The permissions: the scope, its label, and its description. The texts are those of the web page.
 pub(crate) const PERMISSIONS: [(Scope, &str, &str); 5] = [
     (Scope::Watch, "Watch", "see all sessions and requests"),
     (Scope::Prompt, "Prompt", "start sessions, send prompts, stop runs"),
@@ -28,10 +28,10 @@ pub(crate) const PERMISSIONS: [(Scope, &str, &str); 5] = [
     (Scope::Admin, "Administer", "runtimes, devices, settings: everything"),
     (Scope::Type, "Type in terminals", "run anything as you, in shared terminals"),
 ];
-/// The highest risk that the device may answer, and its name here.
+/// The highest risk that the device may answer, and its label.
 pub(crate) const LEVELS: [(Risk, &str); 3] =
     [(Risk::Low, "low risk"), (Risk::Elevated, "elevated risk"), (Risk::Danger, "any risk")];
-/// The row of the level, after those of the permissions.
+/// The index of the row of the level, after those of the permissions.
 pub(crate) const LEVEL_ROW: usize = PERMISSIONS.len();
 
 /// A code that a device can use once.
@@ -56,7 +56,7 @@ impl PairCode {
         })
     }
 
-    /// Returns whether only this machine reaches the address.
+    /// Returns whether the address is reachable only from this machine.
     pub(crate) fn is_local(&self) -> bool {
         let host = self.url.split("://").nth(1).unwrap_or_default();
         ["127.", "localhost", "[::1]"].iter().any(|own| host.starts_with(own))
@@ -65,11 +65,11 @@ impl PairCode {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PairStep {
-    /// The permissions are chosen; or the code is on its way.
+    /// Choosing the permissions; `requested` if the code has been requested.
     Choose { requested: bool },
-    /// The code is shown.
+    /// Showing the code.
     Code(PairCode),
-    /// A device has used it: its name and number, since when they are shown, and whether they were confirmed.
+    /// A device has used the code: its name and number, the time since when they are shown, and whether they were confirmed.
     Joined { code: PairCode, name: String, number: u8, since: i64, confirmed: bool },
     /// The device of this name is paired.
     Paired(String),
@@ -83,7 +83,7 @@ pub(crate) enum PairCall {
     Begin,
     Poll,
     Confirm,
-    /// The reply does not matter.
+    /// The revocation of the code, whose reply is ignored.
     Revoke,
 }
 
@@ -98,7 +98,7 @@ pub(crate) enum PairOutcome {
 /// The pairing of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct PairingSheet {
-    /// The number: replies to others are ignored.
+    /// The number of the pairing: replies to others are ignored.
     pub(crate) serial: u64,
     pub(crate) granted: [bool; PERMISSIONS.len()],
     pub(crate) level: usize,
@@ -112,7 +112,7 @@ pub(crate) struct PairingSheet {
 }
 
 impl PairingSheet {
-    /// A pairing with the permissions and the level of `plexus pair`.
+    /// Makes a pairing with the permissions and the level of `plexus pair`.
     pub(crate) fn new(serial: u64) -> Self {
         Self {
             serial,
@@ -140,7 +140,7 @@ impl PairingSheet {
             },
             PairStep::Choose { .. } => self.choose_key(name),
             PairStep::Joined { code, number, since, confirmed, .. } => match name {
-                // A key that was on its way when the device joined is no answer.
+                // A key that was pressed before the device joined is not an answer.
                 _ if now - *since < ARM_DELAY => PairOutcome::Stay,
                 "y" if !*confirmed => {
                     *confirmed = true;
@@ -176,7 +176,7 @@ impl PairingSheet {
             "Left" | "h" if self.at == LEVEL_ROW => self.level = self.level.saturating_sub(1),
             "Right" | "l" if self.at == LEVEL_ROW => self.level = (self.level + 1).min(levels - 1),
             " " if self.at == LEVEL_ROW => self.level = (self.level + 1) % levels,
-            // A device that may not watch may do nothing.
+            // A device without the first permission has no others.
             " " | "x" if (1..LEVEL_ROW).contains(&self.at) => self.granted[self.at] = !self.granted[self.at],
             "Enter" => {
                 self.step = PairStep::Choose { requested: true };
@@ -232,7 +232,7 @@ impl PairingSheet {
         PairOutcome::Stay
     }
 
-    /// Applies what the gateway says of the pairing.
+    /// Applies the state of the pairing.
     fn on_state(&mut self, pairing: &PairingView, now: i64) -> PairOutcome {
         let name = || sanitize::line(pairing.name.as_deref().unwrap_or_default(), NAME_MAX);
         match (pairing.state, &self.step) {
@@ -247,13 +247,13 @@ impl PairingSheet {
             (PairingState::Waiting | PairingState::Joined | PairingState::Unknown, _) => {}
         }
         match self.code() {
-            // A confirmed pairing is over with the reply to that.
+            // The reply to the confirmation ends a confirmed pairing.
             Some(_) if !matches!(self.step, PairStep::Joined { confirmed: true, .. }) => self.poll(),
             _ => PairOutcome::Stay,
         }
     }
 
-    /// The poll that is due now, after one that failed.
+    /// Repeats a failed poll, once it is due.
     pub(crate) fn on_tick(&mut self, now: i64) -> PairOutcome {
         match self.due {
             Some(at) if at <= now => self.poll(),
@@ -272,13 +272,13 @@ impl PairingSheet {
         PairOutcome::Call { call: PairCall::Poll, request }
     }
 
-    /// The call that closes the pairing: a code that was not used is not left valid.
+    /// The call that closes the pairing and revokes an unused code.
     pub(crate) fn end(&self) -> PairOutcome {
         self.code().map_or(PairOutcome::Stay, |code| revoke(&code.id))
     }
 }
 
-/// Takes back a code.
+/// Revokes a code.
 pub(crate) fn revoke(id: &str) -> PairOutcome {
     PairOutcome::Call { call: PairCall::Revoke, request: calls::refuse_pairing(id).request }
 }

@@ -3,18 +3,18 @@
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
 
-/// Columns of the quiet zone that the small picture leaves out on each side.
+/// Width of the quiet zone that the small picture leaves out on each side, in columns.
 const QUIET_CUT: usize = 2;
 
-/// A QR code of `url` in half blocks, one line of text for each two of the code. It is drawn for a dark terminal: blocks are what is light in
-/// the code. Phones read inverted codes too. `None` if the text is too long for a code.
+/// Draws a QR code of `url` in half blocks, one line of text for each two rows of the code. It is made for a dark terminal: blocks are the
+/// light modules of the code. Phones read inverted codes too. `None` if the text is too long for a code.
 pub fn qr_picture(url: &str) -> Option<String> {
     // A screen has no dirt or wear to correct.
     let code = QrCode::with_error_correction_level(url, EcLevel::L).ok()?;
     Some(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
-/// The lines of the same with half of its quiet zone, where room is scarce.
+/// Draws the code with half of its quiet zone, for small windows.
 pub(crate) fn qr_small(url: &str) -> Option<Vec<String>> {
     let picture = qr_picture(url)?;
     let lines: Vec<&str> = picture.lines().collect();

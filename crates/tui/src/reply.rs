@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::sanitize;
 
-/// Longest reason of a failed call, in columns.
+/// Maximum length of the reason of a failed call, in columns.
 pub(crate) const REASON_MAX: usize = 300;
 
 /// The reply to a call, or the reason why there is none.
@@ -52,7 +52,7 @@ impl CallReply {
     }
 }
 
-/// The reason of a refusal; one without a code is not the gateway's.
+/// The reason of a refusal; one without a code is not from the gateway.
 fn reason(refusal: &ApiError) -> String {
     match refusal.status {
         _ if !refusal.code.is_empty() => sanitize::line(&refusal.message, REASON_MAX),

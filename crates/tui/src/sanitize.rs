@@ -1,7 +1,7 @@
-//! Decides what may be in a cell of the terminal: an agent's text goes in, printable cells come out.
+//! Restricts the cells of the terminal: any text of an agent becomes printable cells.
 //!
-//! [`text`] and [`line`] sanitize text, [`output`] reads colours (and nothing else) from a program's output, and [`seal`] checks every cell
-//! once more before it is written.
+//! [`text`] and [`line`] sanitize text, [`output`] reads colours (and no other sequences) from a program's output, and [`seal`] checks
+//! every cell once more before it is written.
 
 use std::fmt::Write as _;
 
@@ -15,15 +15,15 @@ use unicode_width::UnicodeWidthStr as _;
 use super::theme::Depth;
 use plexus_protocol::text::hides;
 
-/// Combining marks on one letter; further ones are escaped, so that no line grows in height.
+/// Maximum number of combining marks on one letter; further ones are escaped, so that no line grows in height.
 const MARKS_MAX: usize = 2;
-/// Columns of a tab stop.
+/// Width of a tab stop, in columns.
 const TAB: usize = 4;
-/// Longest parameters of a colour sequence, in bytes; longer ones are ignored.
+/// Maximum length of the parameters of a colour sequence, in bytes; longer ones are ignored.
 const SGR_MAX: usize = 64;
 
-/// Sanitizes text; of the controls only the line feed stays. Invisible characters are shown as `\u{..}`, except emoji joiners: they are
-/// dropped, so that each emoji is drawn alone and all terminals agree on the width.
+/// Sanitizes text; of the control characters only the line feed is kept. Invisible characters are shown as `\u{..}`, except emoji joiners:
+/// they are dropped, so that each emoji is drawn alone and all terminals agree on the width.
 pub(crate) fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut before: Option<char> = None;
@@ -80,37 +80,37 @@ pub(crate) fn text(raw: &str) -> String {
     out
 }
 
-/// Emoji, which joiners join.
+/// Returns whether a character is an emoji, which joiners can join.
 fn is_emoji(c: char) -> bool {
     matches!(c, '\u{203c}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}' | '0'..='9' | '#' | '*')
         && (!c.is_ascii() || c.is_ascii_digit() || c == '#' || c == '*')
 }
 
-/// Characters that became wide in Unicode 16: terminals and width tables of different age disagree.
+/// Returns whether a character became wide in Unicode 16: terminals and width tables of different age disagree.
 fn has_unstable_width(c: char) -> bool {
     matches!(c, '\u{2630}'..='\u{2637}' | '\u{268a}'..='\u{268f}' | '\u{4dc0}'..='\u{4dff}' | '\u{1d300}'..='\u{1d376}')
 }
 
-/// Characters that form one letter with whatever follows, a quote or a bracket too (`Prepend` of Unicode 16's GraphemeBreakProperty.txt):
-/// both would share a cell.
+/// Returns whether a character forms one letter with any next one, even a quote or a bracket (`Prepend` of Unicode 16's
+/// GraphemeBreakProperty.txt): both would share a cell.
 fn joins_the_next(c: char) -> bool {
     matches!(c,
         '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{d4e}' | '\u{110bd}' | '\u{110cd}'
         | '\u{111c2}'..='\u{111c3}' | '\u{113d1}' | '\u{1193f}' | '\u{11941}' | '\u{11a84}'..='\u{11a89}' | '\u{11d46}' | '\u{11f02}')
 }
 
-/// Returns whether it is drawn on top of the previous letter.
+/// Returns whether a character is drawn on top of the previous letter.
 fn changes_others(c: char) -> bool {
     !c.is_ascii()
         && (matches!(get_general_category(c), Category::NonspacingMark | Category::EnclosingMark) || is_zero_width(c))
 }
 
-/// Returns whether it takes no column.
+/// Returns whether a character takes no column.
 fn is_zero_width(c: char) -> bool {
     unicode_width::UnicodeWidthChar::width(c) == Some(0)
 }
 
-/// The columns of sanitized text.
+/// The width of sanitized text, in columns.
 pub(crate) fn width(raw: &str) -> usize {
     raw.width()
 }
@@ -142,8 +142,9 @@ pub(crate) fn cut(raw: &str, most: usize) -> String {
     out
 }
 
-/// A program's output as lines of text and colour. Only SGR (`ESC [ .. m`) has an effect; erasing and moving (`ESC [ .. letter`) is
-/// dropped, since it has no text; everything else is shown as text. A lone carriage return ends a line: output cannot hide earlier output.
+/// Parses a program's output into lines of text and colour. Only SGR (`ESC [ .. m`) has an effect; erasing and moving (`ESC [ .. letter`)
+/// is dropped, since it has no text; everything else is shown as text. A lone carriage return ends a line: output cannot hide earlier
+/// output.
 pub(crate) fn output(raw: &str, base: Style) -> Vec<Vec<Span<'static>>> {
     let mut lines = Vec::new();
     let mut spans: Vec<Span<'static>> = Vec::new();
@@ -225,7 +226,7 @@ fn sgr(parameters: &str, mut style: Style, base: Style) -> Style {
                 };
                 if n == 38 { style.fg(color) } else { style.bg(color) }
             }
-            // Hidden (8) and blinking text is not allowed for agents.
+            // Agents may not use hidden (8) and blinking text.
             _ => style,
         };
     }

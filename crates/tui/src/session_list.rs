@@ -7,7 +7,7 @@ use super::view_model::SessionItem;
 /// A row of the session list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionRow {
-    /// The heading of a project: its folder, its name, its sessions, and the open requests of them.
+    /// The heading of a project: its folder, its name, and the numbers of its sessions and of their open requests.
     Project {
         key: String,
         name: String,
@@ -30,7 +30,7 @@ impl SessionRow {
     }
 }
 
-/// Makes the rows from the sessions in their order: projects that wait for an answer first, the others by their latest news. A single
+/// Builds the rows from the sessions in their order: projects that wait for an answer first, the others by their latest news. A single
 /// project has no heading. With `unfolded`, folded projects are shown too.
 pub(crate) fn session_rows(list: &[&SessionItem], folded: &BTreeSet<String>, unfolded: bool) -> Vec<SessionRow> {
     let mut places: HashMap<&str, usize> = HashMap::new();

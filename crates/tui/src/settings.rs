@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::view_model::{field, line};
 
-/// Most modes, options, and choices of one option.
+/// Maximum number of modes, of options, and of choices of one option.
 const CHOICES_MAX: usize = 200;
 
 /// A choice: its id as the agent wrote it, and its sanitized name.
@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     options: Vec<Setting>,
 }
 
-/// A change of a setting: a method of the agent, by the identifiers that the agent offers.
+/// A change of a setting: a method of the agent, with the identifiers that the agent offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingCall {
     Mode(String),
@@ -48,7 +48,7 @@ pub(crate) enum SettingCall {
 }
 
 impl SettingCall {
-    /// The method for this session, and its parameters: those of ACP, with the session.
+    /// The method for this session and its parameters: those of ACP, with the session.
     pub(crate) fn request(&self, session: &str) -> (&'static str, Value) {
         match self {
             Self::Mode(mode) => ("session.set_mode", json!({ "session_id": session, "modeId": mode })),
@@ -61,7 +61,7 @@ impl SettingCall {
     }
 }
 
-/// A choice that can be made: its command, its description, and the call.
+/// A possible choice: its command, its description, and the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingChoice {
     pub(crate) command: String,
@@ -77,7 +77,7 @@ pub(crate) struct SettingPick {
 }
 
 impl Settings {
-    /// The modes and the models that a new session can be given.
+    /// The modes and the models that can be chosen for a new session.
     pub(crate) fn offers(&self) -> (Vec<SettingPick>, Vec<SettingPick>) {
         let pick = |choice: &NamedChoice, call| SettingPick { name: choice.name.clone(), call };
         let mode = |choice: &NamedChoice| pick(choice, SettingCall::Mode(choice.id.clone()));
@@ -95,7 +95,7 @@ impl Settings {
         (modes, models.into_iter().flat_map(|setting| &setting.choices).map(model).collect())
     }
 
-    /// Applies `current_mode_update`; the first of a session lists the modes.
+    /// Applies `current_mode_update`; the first one of a session lists the modes.
     pub(crate) fn take_mode(&mut self, body: &Value) {
         body["currentModeId"].as_str().unwrap_or_default().clone_into(&mut self.mode);
         let offered = body["_meta"]["modes"]["availableModes"].as_array();
@@ -137,7 +137,7 @@ impl Settings {
         std::iter::once(named(&self.modes, &self.mode)).chain(models).filter(|current_names| !current_names.is_empty())
     }
 
-    /// The other choices.
+    /// The choices other than the current ones.
     pub(crate) fn choices(&self) -> Vec<SettingChoice> {
         let mut all = Vec::new();
         for mode in self.modes.iter().filter(|mode| mode.id != self.mode) {
@@ -148,7 +148,7 @@ impl Settings {
             });
         }
         for Setting { option, model, now, choices } in &self.options {
-            // Agents may report their modes in both ways; one is enough.
+            // Agents may report their modes in both ways; one of them is enough.
             if option.id == "mode" && !self.modes.is_empty() {
                 continue;
             }
@@ -157,7 +157,7 @@ impl Settings {
                     true => SettingCall::Model(choice.id.clone()),
                     false => SettingCall::Option { option: option.id.clone(), value: choice.id.clone() },
                 };
-                // An option may have the name of a UI command; a `set` command has no such name.
+                // An option may have the name of a UI command; a `set` command never has.
                 let (command, what) = if *model {
                     (format!("model {}", choice.name), "model".to_owned())
                 } else {
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(calls[0].1, json!({ "session_id": "s_1", "modeId": "auto" }));
         assert_eq!((calls[1].0, &calls[1].1["name"]), ("model.set", &json!("b")));
         assert_eq!(calls[2].1, json!({ "session_id": "s_1", "configId": "depth", "value": "high" }));
-        // A later update holds only changes.
+        // A later update contains only changes.
         settings.take_mode(&json!({ "currentModeId": "auto" }));
         let model = json!({ "configOptions": [{ "id": "model", "category": "model", "currentValue": "b", "options": [{ "value": "a" }, { "value": "b" }] }] });
         settings.take_options(&model);

@@ -1,15 +1,15 @@
-//! Colours by meaning, in as many as the terminal has. Pure.
+//! Colours by meaning, reduced to those that the terminal supports. Pure.
 
 use ratatui::style::{Color, Modifier, Style};
 
 /// The number of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// None: only bold, dim and reversed.
+    /// No colours: only bold, dim and reversed.
     None,
-    /// The sixteen basic ones.
+    /// The sixteen basic colours.
     Ansi,
-    /// 256.
+    /// 256 colours.
     Indexed,
     /// 24-bit colour.
     True,
@@ -48,7 +48,7 @@ impl Depth {
     }
 }
 
-/// The nearest of the 6x6x6 cube and of the greys.
+/// The nearest colour of the 6x6x6 cube and of the greys.
 fn cube(r: u8, g: u8, b: u8) -> u8 {
     let step = |v: u8| {
         if v < 48 {
@@ -66,7 +66,7 @@ fn cube(r: u8, g: u8, b: u8) -> u8 {
     16 + 36 * cr + 6 * cg + cb
 }
 
-/// The RGB value of one of the 256.
+/// The RGB value of one of the 256 colours.
 fn rgb(n: u8) -> (u8, u8, u8) {
     if n >= 232 {
         let grey = 8 + (n - 232) * 10;
@@ -104,7 +104,7 @@ pub(crate) struct Theme {
     pub(crate) rule: Style,
     /// The UI's own text: titles, keys, the selection.
     pub(crate) accent: Style,
-    /// A person's message.
+    /// A user's message.
     pub(crate) user: Style,
     /// Success.
     pub(crate) ok: Style,

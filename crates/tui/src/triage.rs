@@ -1,7 +1,8 @@
-//! The rows of the inbox: the order of the requests, the groups of those that belong together, which are selected, and what one answer to
-//! all of them would do. Pure.
+//! The rows of the inbox: the order of the requests, the groups of those that belong together, the selection, and the effect of one answer
+//! to all of them. Pure.
 //!
-//! Rows keep their order while the inbox is looked at: new requests come below, and an answered one stays in its place for a moment.
+//! Rows keep their order while the inbox is on the screen: new requests are added below, and an answered one stays in its place for a
+//! moment.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -15,15 +16,15 @@ use super::view_model::{RequestResult, RequestView, RiskView};
 /// All known requests by their ids, each with its outcome.
 pub(crate) type Requests = BTreeMap<String, (RequestView, Option<RequestResult>)>;
 
-/// Longest text that is compared with others, in bytes: a request with a longer one stands alone.
+/// Maximum length of a text that is compared with others, in bytes: a request with a longer one is in no group.
 const GROUP_TEXT_MAX: usize = 16 << 10;
-/// From this many requests with the same text, they are a group.
+/// Minimum number of requests with the same text in a group.
 const GROUP_TEXT_MIN: usize = 2;
-/// From this many requests of one session, they are a group.
+/// Minimum number of requests of one session in a group.
 const GROUP_SESSION_MIN: usize = 3;
-/// Most digests of seen requests that are kept; beyond it the oldest is forgotten, and its request has to be looked at again.
+/// Maximum number of digests of seen requests; beyond it the oldest is dropped, and its request has to be read again.
 const SEEN_MAX: usize = 5_000;
-/// Longest first line of a request in a row, in columns.
+/// Maximum length of a request's first line in a row, in columns.
 const ASKED_MAX: usize = 400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl InboxRow {
         }
     }
 
-    /// The lines on the screen.
+    /// The number of lines on the screen.
     pub(crate) fn height(&self) -> u16 {
         match self {
             Self::Group { .. } => 1,
@@ -51,7 +52,7 @@ impl InboxRow {
         }
     }
 
-    /// The requests that it stands for.
+    /// The requests of the row.
     pub(crate) fn ids(&self) -> &[String] {
         match self {
             Self::Group { ids, .. } => ids,
@@ -73,12 +74,12 @@ pub(crate) struct Triage {
     closed: HashMap<String, i64>,
     seen: HashSet<String>,
     seen_order: VecDeque<String>,
-    /// `true` if the rows have to be made again.
+    /// `true` if the rows have to be built again.
     stale: bool,
 }
 
 impl Triage {
-    /// Has the rows made again: requests or folding changed.
+    /// Marks the rows as out of date, since requests or the folding changed.
     pub(crate) fn touch(&mut self) {
         self.stale = true;
     }
@@ -94,7 +95,7 @@ impl Triage {
         self.stale = true;
     }
 
-    /// Makes the rows. `in_use`: the inbox is on the screen, so that nothing known moves.
+    /// Builds the rows. With `in_use`, the inbox is on the screen, so that no known row moves.
     pub(crate) fn rebuild(&mut self, requests: &Requests, in_use: bool, now: i64) {
         self.stale = false;
         let known: HashSet<&str> = self.order.iter().map(String::as_str).collect();
@@ -118,14 +119,14 @@ impl Triage {
         let mut order: Vec<String> = self.order.iter().filter(|id| in_use && stays(id)).cloned().collect();
         order.extend(added.into_iter().map(|ask| ask.id.clone()));
         self.rows = clustered(&order, requests, &self.folded);
-        // The rows are in the order of the groups, which the next ones are added to.
+        // The rows are in the order of the groups, to which further requests are added.
         self.order = order;
         closed.retain(|id, at| now - *at < LINGER_TIME && requests.contains_key(id));
         self.closed = closed;
         self.selected.retain(|id| requests.get(id).is_some_and(|(_, outcome)| outcome.is_none()));
     }
 
-    /// The row with this key; `hint`: where it probably is.
+    /// The row with this key; `hint` is its probable index.
     pub(crate) fn at(&self, key: &str, hint: Option<usize>) -> Option<usize> {
         if hint.and_then(|at| self.rows.get(at)).is_some_and(|row| row.key() == key) {
             return hint;
@@ -138,7 +139,7 @@ impl Triage {
         self.rows.iter().position(|row| matches!(row, InboxRow::Request { .. })).unwrap_or(0)
     }
 
-    /// Selects the requests of a row, or no longer if all of them are selected. Answered ones cannot be selected.
+    /// Selects the requests of a row, or clears their selection if all of them are selected. Answered ones cannot be selected.
     pub(crate) fn toggle(&mut self, row: usize, requests: &Requests) {
         let Some(row) = self.rows.get(row) else { return };
         let open = |id: &&String| requests.get(*id).is_some_and(|(_, outcome)| outcome.is_none());
@@ -180,7 +181,7 @@ impl Triage {
         }
     }
 
-    /// Remembers that the end of this version of a request was on the screen.
+    /// Records that the end of this version of a request was on the screen.
     pub(crate) fn mark_seen(&mut self, ask: &RequestView) {
         if ask.request.digest.is_empty()
             || ask.request.display_truncated
@@ -196,18 +197,18 @@ impl Triage {
         }
     }
 
-    /// Returns whether all of this version of a request was seen here.
+    /// Returns whether this version of a request was completely visible.
     pub(crate) fn was_seen(&self, ask: &RequestView) -> bool {
         !ask.request.digest.is_empty() && !ask.request.display_truncated && self.seen.contains(&ask.request.digest)
     }
 
-    /// The selected requests in the versions that are known now.
+    /// The selected requests in their current versions.
     pub(crate) fn selection(&self, requests: &Requests) -> Vec<MeantRequest> {
         let ids = self.order.iter().filter(|id| self.selected.contains(*id));
         ids.filter_map(|id| requests.get(id)).map(|(ask, _)| MeantRequest::of(ask)).collect()
     }
 
-    /// The plan of one answer to all of `meant`. A request that changed or was answered since is left out.
+    /// The plan of one answer to all requests of `selection`. A request that has changed or was answered is left out.
     pub(crate) fn plan(&self, selection: &[MeantRequest], sense: &Sense, requests: &Requests) -> TriagePlan {
         let mut plan = TriagePlan::default();
         for one in selection {
@@ -257,7 +258,7 @@ impl Triage {
     }
 }
 
-/// A version of a request that a person meant.
+/// A version of a request that the user selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MeantRequest {
     pub(crate) id: String,
@@ -275,7 +276,7 @@ impl MeantRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sense {
     Allow,
-    /// Deny, with this reason unless it is empty.
+    /// Denies the requests, with this reason unless it is empty.
     Deny {
         reason: String,
     },
@@ -308,7 +309,7 @@ pub(crate) fn headline(ask: &RequestView) -> String {
     sanitize::line(question.unwrap_or(first), ASKED_MAX)
 }
 
-/// The key that requests with the same question have in common; `None` if the question is not known in full, or too long.
+/// The common key of requests with the same question; `None` if the question is incomplete or too long.
 fn same_text(ask: &RequestView) -> Option<(std::mem::Discriminant<About>, &str)> {
     if ask.request.display_truncated || ask.display.len() > GROUP_TEXT_MAX {
         return None;
@@ -323,7 +324,7 @@ fn same_text(ask: &RequestView) -> Option<(std::mem::Discriminant<About>, &str)>
     Some((std::mem::discriminant(&ask.request.subject), text))
 }
 
-/// Puts requests that belong together in groups, each at the place of its first request.
+/// Groups requests that belong together, each group at the place of its first request.
 fn clustered(order: &[String], requests: &Requests, folded: &BTreeSet<String>) -> Vec<InboxRow> {
     let asks: Vec<&RequestView> = order.iter().filter_map(|id| requests.get(id)).map(|(ask, _)| ask).collect();
     let mut by_text: HashMap<(std::mem::Discriminant<About>, &str), Vec<usize>> = HashMap::new();

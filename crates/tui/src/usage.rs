@@ -1,4 +1,4 @@
-//! The spending of agents: sums, bars by day, and rows by agent, project or session. Pure.
+//! The usage of agents: sums, bars by day, and rows by agent, project or session. Pure.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
@@ -15,25 +15,25 @@ use super::sanitize;
 use super::theme::Theme;
 use super::view_model::{line, optional_line};
 
-/// The days that can be chosen, and their names.
+/// The periods that can be chosen, in days, and their names.
 pub(crate) const SPANS: [(i64, &str); 3] = [(1, "Today"), (7, "7 days"), (30, "30 days")];
 /// The groupings of rows, and the heading of each.
 pub(crate) const ROWS_BY: [(UsageBy, &str); 3] =
     [(UsageBy::Runtime, "agent"), (UsageBy::Project, "project"), (UsageBy::Session, "session")];
-/// Most days that are listed.
+/// Maximum number of days that are listed.
 const DAYS_MAX: usize = 100;
-/// Most rows.
+/// Maximum number of rows.
 const ROWS_MAX: usize = 200;
-/// Days begin at a multiple of this, in minutes from those of UTC.
+/// Step of the time zone's offset that the gateway accepts, in minutes.
 const OFFSET_STEP: i64 = 15;
-/// Columns of a figure.
+/// Width of a figure, in columns.
 const FIGURE: usize = 8;
-/// Columns of a cost, and on a narrow screen.
+/// Width of a cost, in columns: on a wide and on a narrow screen.
 const COST: (usize, usize) = (14, 10);
-/// The widest bar, in columns.
+/// Maximum width of a bar, in columns.
 const BAR_MAX: usize = 60;
 
-/// A row: what it is of, and what was spent.
+/// A row: its subject and its usage.
 #[derive(Clone, Debug, PartialEq)]
 struct UsageItem {
     name: String,
@@ -42,7 +42,7 @@ struct UsageItem {
     spent: Spending,
 }
 
-/// An answer of the gateway.
+/// A reply of the gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct UsageAnswer {
     rows: Vec<UsageItem>,
@@ -64,11 +64,11 @@ pub(crate) enum UsagePart {
 
 #[derive(Clone, Debug)]
 pub(crate) struct UsageSheet {
-    /// The number of the question: replies to earlier ones are ignored.
+    /// The number of the query: replies to earlier ones are ignored.
     pub(crate) serial: u64,
     span: usize,
     by: usize,
-    /// The measure of the bars: tokens, or the cost in a currency of the sum.
+    /// The index of the measure of the bars: tokens, or the cost in a currency of the sum.
     measure: usize,
     days: Option<UsageAnswer>,
     rows: Option<UsageAnswer>,
@@ -101,7 +101,7 @@ impl UsageSheet {
         }
     }
 
-    /// A key; `end` is the last line that can be the first one.
+    /// Handles a key; `end` is the last line that can be the first one on the screen.
     pub(crate) fn key(&mut self, name: &str, end: usize) -> UsageOutcome {
         let read = match name {
             "Esc" | "q" => return UsageOutcome::Close,
@@ -144,7 +144,7 @@ impl UsageSheet {
         if read { UsageOutcome::Read } else { UsageOutcome::Stay }
     }
 
-    /// The call that reads a part, for this moment in this time zone.
+    /// The call that reads a part, for a moment in a time zone.
     pub(crate) fn request(&self, part: UsagePart, now: i64, zone: &TimeZone) -> ApiRequest {
         let now = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned_datetime(zone.clone());
         let today = now.date();
@@ -162,7 +162,7 @@ impl UsageSheet {
     /// Applies a reply.
     pub(crate) fn on_reply(&mut self, part: UsagePart, reply: &CallReply) {
         if part == UsagePart::Ceilings {
-            // Whoever may not see them is shown none.
+            // A client without the permission does not see them.
             self.ceilings = reply.read().ok();
             return;
         }
@@ -231,7 +231,7 @@ impl UsageSheet {
         out
     }
 
-    /// A bar for each day.
+    /// Draws a bar for each day.
     fn bars(&self, days: &UsageAnswer, theme: &Theme, width: usize, out: &mut Vec<Line<'static>>) {
         let tells = days.total.input_tokens.is_some() || days.total.output_tokens.is_some();
         let mut measures: Vec<Option<&str>> = if tells { vec![None] } else { Vec::new() };
@@ -291,7 +291,7 @@ fn costs(spent: &Spending) -> String {
     all.collect::<Vec<_>>().join(" + ")
 }
 
-/// The days from one to another, at most as many as the longest choice.
+/// The days between two dates, at most as many as the longest period.
 fn days_between(from: &str, to: &str) -> Vec<String> {
     let (Ok(from), Ok(to)) = (from.parse::<jiff::civil::Date>(), to.parse::<jiff::civil::Date>()) else {
         return Vec::new();
@@ -300,7 +300,7 @@ fn days_between(from: &str, to: &str) -> Vec<String> {
     from.series(1.day()).take_while(|day| *day <= to).take(most).map(|day| day.to_string()).collect()
 }
 
-/// Names of which one is chosen, and the key that chooses.
+/// A line of names of which one is chosen, and the key that chooses.
 fn choices<'a>(names: impl Iterator<Item = &'a str>, at: usize, key: &str, theme: &Theme) -> Line<'static> {
     let mut spans = Vec::new();
     for (n, name) in names.enumerate() {
@@ -312,7 +312,7 @@ fn choices<'a>(names: impl Iterator<Item = &'a str>, at: usize, key: &str, theme
     Line::from(spans)
 }
 
-/// The sums, on as many lines as needed.
+/// Lays out the sums on as many lines as needed.
 fn sums(total: &Spending, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let counts = [
         ("Read", total.input_tokens),
@@ -337,7 +337,7 @@ fn sums(total: &Spending, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The rows, with their headings; a narrow screen leaves out what came from a cache.
+/// Lays out the rows with their headings; a narrow screen leaves out the cached tokens.
 fn table(rows: &UsageAnswer, theme: &Theme, width: usize, out: &mut Vec<Line<'static>>) {
     let has_cost = !rows.total.costs.is_empty();
     let cached = width >= 60;

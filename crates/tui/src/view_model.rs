@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::sanitize;
 
-/// Longest title, name or label, in columns.
+/// Maximum length of a title, name or label, in columns.
 pub(crate) const FIELD: usize = 200;
-/// Longest text of a request, in bytes; the gateway's bound on a runtime's line is larger.
+/// Maximum length of a request's text, in bytes; the gateway's limit of a runtime's line is larger.
 const DISPLAY_MAX: usize = 4 << 20;
 
 /// A sanitized one-line field of an agent's JSON.
@@ -31,7 +31,7 @@ pub(crate) fn optional_line(text: Option<&str>) -> String {
     text.map(line).unwrap_or_default()
 }
 
-/// Milliseconds since the epoch of the gateway's timestamp.
+/// Milliseconds since the epoch, from a timestamp of the gateway.
 pub(crate) fn millis(value: &Value) -> Option<i64> {
     let at: jiff::Timestamp = value.as_str()?.parse().ok()?;
     Some(at.as_millisecond())
@@ -72,7 +72,7 @@ pub(crate) struct ItemView {
     pub(crate) detail: String,
 }
 
-/// A request, with its texts sanitized.
+/// A request with sanitized texts.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestView {
     pub(crate) id: String,
@@ -88,13 +88,13 @@ pub(crate) struct RequestView {
     /// The answers that this device may give, in order.
     pub(crate) actions: Vec<AnswerAction>,
     pub(crate) items: Vec<ItemView>,
-    /// Questions of a form; empty where the request itself is the question.
+    /// The questions of a form; empty if the request itself is the question.
     pub(crate) questions: Vec<Question>,
     pub(crate) default: String,
     pub(crate) risk: RiskView,
     pub(crate) opened: i64,
     pub(crate) expires: Option<i64>,
-    /// The part that may be edited: its name and its current text.
+    /// The editable part: its name and its current text.
     pub(crate) editable: Option<(String, String)>,
     /// The request as the gateway sent it, without its long texts.
     pub(crate) request: Request,
@@ -134,7 +134,7 @@ impl RequestView {
         })
     }
 
-    /// Finds the answers anew, for a device with other permissions.
+    /// Determines the answers again, for a device with other permissions.
     pub(crate) fn set_device(&mut self, device: Answerer) {
         self.actions = actions(&self.request, device);
     }
@@ -149,7 +149,7 @@ impl RequestView {
         self.actions.iter().any(|action| action.key == Some(key))
     }
 
-    /// The answer for this version of the request alone.
+    /// Binds an answer to this version of the request.
     pub(crate) fn with_digest(&self, answer: Answer) -> Answer {
         match self.request.digest.is_empty() {
             true => answer,
@@ -157,7 +157,7 @@ impl RequestView {
         }
     }
 
-    /// The first answer that refuses.
+    /// The first answer that denies.
     pub(crate) fn denial(&self) -> Option<&AnswerAction> {
         self.actions.iter().find(|action| action.role.rule().sense == Sense::Deny)
     }
@@ -178,7 +178,7 @@ pub(crate) struct RequestResult {
 }
 
 impl RequestResult {
-    /// The outcome of this request by its receipt.
+    /// Makes the outcome of a request from its receipt.
     pub(crate) fn new(receipt: &Receipt, ask: Option<&RequestView>) -> Self {
         let given = receipt.value.is_some() || receipt.ids.is_some() || receipt.answers.is_some();
         let option = receipt.option_id.as_deref();
@@ -216,12 +216,12 @@ impl RequestResult {
         }
     }
 
-    /// Returns whether it was allowed, for the colour; `None` if nobody decided.
+    /// Returns whether the request was allowed, for the colour; `None` if it was closed without an answer.
     pub(crate) fn allowed(&self) -> Option<bool> {
         if self.state == Some(RequestState::Answered) { Some(self.ok.unwrap_or(true)) } else { None }
     }
 
-    /// `Allowed once by phone, 2 s ago`.
+    /// Formats the outcome as `Allowed once by phone, 2 s ago`.
     pub(crate) fn text(&self, now: i64) -> String {
         let verb = match self.state {
             Some(RequestState::Answered) => self.role.rule().outcome,
@@ -240,12 +240,12 @@ impl RequestResult {
     }
 }
 
-/// `2 s ago`.
+/// Formats the time since `at` as `2 s ago`.
 pub(crate) fn ago(now: i64, at: i64) -> String {
     format!("{} ago", span(now - at))
 }
 
-/// `2 s`, `5 min`, `3 h`, `2 d`.
+/// Formats a duration as `2 s`, `5 min`, `3 h` or `2 d`.
 pub(crate) fn span(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;
     match seconds {
@@ -267,7 +267,7 @@ pub(crate) fn clock(at: i64) -> String {
 pub(crate) struct QueuedItem {
     pub(crate) run: RunId,
     pub(crate) text: String,
-    /// The author, with the ceiling that it waits for.
+    /// The author, with the ceiling that blocks the prompt.
     pub(crate) author: String,
 }
 
@@ -295,9 +295,9 @@ pub(crate) struct SessionItem {
     pub(crate) project: String,
     /// The folder of its project, which tells projects apart.
     pub(crate) project_root: String,
-    /// The worktree or the branch that it works in, if the gateway names one.
+    /// The worktree or the branch of the session, if the gateway reports one.
     pub(crate) branch: String,
-    /// `true` if it works in a worktree that is not the repository's main one.
+    /// `true` if the session works in a worktree that is not the repository's main one.
     pub(crate) in_worktree: bool,
     pub(crate) state: SessionState,
     pub(crate) run: Option<RunId>,
@@ -306,10 +306,10 @@ pub(crate) struct SessionItem {
     pub(crate) open: usize,
     pub(crate) queue: Vec<QueuedItem>,
     pub(crate) archived: bool,
-    /// `true` if its own terminal is open on the machine.
+    /// `true` if the session's own terminal is open on the machine.
     pub(crate) linked: bool,
     pub(crate) updated: i64,
-    /// The position in lists: higher is newer. `updated` is by a clock that may have been set back since.
+    /// The position in lists: higher is newer. `updated` comes from a clock that may have been set back since.
     pub(crate) position: i64,
 }
 
@@ -359,16 +359,16 @@ pub(crate) struct RuntimeItem {
     pub(crate) state: RuntimeState,
     pub(crate) agent: String,
     pub(crate) connect: String,
-    /// `true` if the gateway is attached to it, and did not start it.
+    /// `true` if the gateway attached to the runtime, and did not start it.
     pub(crate) endpoint: bool,
-    /// `true` if it lists conversations that it can resume.
+    /// `true` if the runtime lists conversations that it can resume.
     pub(crate) lists: bool,
     pub(crate) cwd: String,
     pub(crate) pid: Option<u32>,
     pub(crate) problem: String,
-    /// The action that was not asked about.
+    /// The action that ran without a request.
     pub(crate) unasked: String,
-    /// The reviewer that answers its questions in place of people.
+    /// The reviewer that answers its requests in place of people.
     pub(crate) reviewer: String,
     /// `true` if its commands run in `cwd`, whatever the folder of the session is.
     pub(crate) fixed_folder: bool,
@@ -402,7 +402,7 @@ impl RuntimeItem {
         }
     }
 
-    /// Returns whether new sessions begin in it, now or soon: not if it has ended, or if its sessions begin in terminals of their own.
+    /// Returns whether new sessions can begin in it, now or soon: not if it has ended, or if its sessions begin in terminals of their own.
     pub(crate) fn takes_sessions(&self) -> bool {
         self.state != RuntimeState::Exited && !(self.endpoint && self.connect.starts_with(LINK_SCHEME))
     }
@@ -418,7 +418,7 @@ pub(crate) struct DeviceItem {
     pub(crate) level: Option<Risk>,
     pub(crate) online: bool,
     pub(crate) you: bool,
-    /// `true` if it is the administrator of the gateway's machine, which cannot be revoked.
+    /// `true` if the device is the administrator of the gateway's machine, which cannot be revoked.
     pub(crate) local: bool,
     pub(crate) seen: i64,
     pub(crate) expires: Option<i64>,
@@ -471,10 +471,10 @@ impl SearchItem {
     }
 }
 
-/// A cursor's position in the log; 0 if it is invalid.
+/// The position of a cursor in the log; 0 if it is invalid.
 pub(crate) fn position(cursor: &str) -> u64 {
     let at = cursor.rsplit_once(':').map_or("", |(_, at)| at);
-    // A cursor within a long text has the part behind the position.
+    // A cursor within a long text has the part after the position.
     at.split_once('+').map_or(at, |(at, _)| at).parse().unwrap_or_default()
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 impl App {
-    /// The room of a card: its width and greatest height.
+    /// The space for a card, unless something covers it: its width and maximum height.
     pub(super) fn card_area(&self) -> Option<Rect> {
         let covered = self.shared.overlay.is_some()
             || self.pages.new_session.form.is_some()
@@ -14,7 +14,7 @@ impl App {
         self.card_place()
     }
 
-    /// The place of a card: its width, and its greatest height.
+    /// The space for a card: its width and maximum height.
     fn card_place(&self) -> Option<Rect> {
         let middle = layout::panes(&self.shared).middle;
         match self.shared.page {
@@ -28,7 +28,7 @@ impl App {
         }
     }
 
-    /// The key of the button of the card at this place of the screen.
+    /// The key of the card's button at a place of the screen.
     pub(super) fn card_option_at(&self, column: u16, row: u16) -> Option<char> {
         self.card_area()?;
         let panes = layout::panes(&self.shared);
@@ -103,8 +103,8 @@ impl App {
         self.shared.focus_card();
     }
 
-    /// Takes the focus from a card that is gone. A card that was answered gives it to the next one; after the last one, the composer has it
-    /// if it came from there.
+    /// Takes the focus from a card that was removed. An answered card gives it to the next one; after the last one, the composer gets it if
+    /// it came from there.
     pub(super) fn update_focus(&mut self) {
         let has_cards =
             matches!(self.shared.page, TuiPage::Session | TuiPage::Inbox) && self.pages.new_session.form.is_none();

@@ -21,7 +21,7 @@ impl App {
             AfterConfirm::Ceiling(ceiling, known) => return self.set_ceiling(ceiling, *known, text, effects),
             AfterConfirm::Image(_) if text.is_empty() => return,
             AfterConfirm::Image(place) => {
-                // As a dropped file is written: in quotes, or with backslashes.
+                // The format of a dropped file: in quotes, or with backslashes.
                 let path = attachments::pasted_path(text).unwrap_or_else(|| text.to_owned());
                 Effect::ReadImage { place, path, pasted: None }
             }
@@ -41,7 +41,7 @@ impl App {
         });
     }
 
-    /// The palette's matches for this text: commands, then sessions.
+    /// The palette's matches for a text: commands, then sessions.
     pub(crate) fn palette(&self, text: &str) -> Vec<(String, String)> {
         let text = text.trim().to_lowercase();
         let fits = |name: &str| {
@@ -255,7 +255,7 @@ impl App {
         }
     }
 
-    /// A session in a worktree was archived. The worktree may go, if the gateway made it.
+    /// Applies the outcome of archiving a session; reads the worktrees, to offer the removal of the session's own.
     pub(super) fn on_archived(&mut self, folder: String, problem: Option<&str>, effects: &mut Vec<Effect>) {
         match problem {
             Some(why) => self.shared.say(&format!("not archived: {why}"), true),
@@ -266,7 +266,8 @@ impl App {
         }
     }
 
-    /// Offers to remove the worktree of a session that was archived, if no other session works there. Nothing is lost unasked.
+    /// Asks whether to remove the worktree of a session that was archived, if no other session works there. Nothing is removed without
+    /// confirmation.
     pub(super) fn offer_removal(&mut self, folder: &str, worktrees: &[ListedWorktree]) {
         let is_inside = |one: &&ListedWorktree| {
             let rest = folder.strip_prefix(&one.worktree.path);

@@ -1,4 +1,4 @@
-//! The drawing of the screen: the first and the last line around the pages, and what is drawn over them.
+//! The drawing of the screen: the first and the last line around the pages, and the windows over them.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::pages::{Hint, PAGES, Page as _, TuiPage};
 use crate::sanitize;
 use crate::view_model::clock;
 
-/// Columns of the window with the keys, and of a key in it.
+/// Width of the window with the keys, and of a key in it, in columns.
 const HELP_WIDTH: u16 = 78;
 const HELP_KEY: usize = 18;
 
@@ -43,7 +43,7 @@ fn tabs(shared: &Shared) -> Vec<(Option<TuiPage>, Span<'static>)> {
     spans
 }
 
-/// The page whose tab is at this column of the first line.
+/// The page whose tab is at a column of the first line.
 pub(crate) fn tab_at(shared: &Shared, column: u16) -> Option<TuiPage> {
     let mut at = 0;
     for (page, span) in tabs(shared) {
@@ -75,7 +75,7 @@ impl App {
         draw.overlay(|text| self.palette(text));
     }
 
-    /// Draws the list, the conversation, and what belongs to it: as many of them as there is room for.
+    /// Draws the list, the conversation and the pane beside it: as many of them as there is space for.
     fn draw_panes(&self, draw: &mut Draw<'_>) {
         let panes = panes(&self.shared);
         for x in [panes.middle.x, panes.detail.x] {
@@ -237,7 +237,7 @@ impl Draw<'_> {
     }
 }
 
-/// The keys of what is drawn over the page.
+/// The keys of the window over the page.
 fn overlay_hints(overlay: &Overlay) -> &'static [(&'static str, &'static str)] {
     match overlay {
         Overlay::Help(_) | Overlay::TextPage { .. } => {
@@ -262,7 +262,7 @@ fn overlay_hints(overlay: &Overlay) -> &'static [(&'static str, &'static str)] {
 
 fn help_lines(shared: &Shared) -> Vec<Line<'static>> {
     let theme = &shared.theme;
-    // Within the window's border and its spaces.
+    // The width within the window's border and its spaces.
     let width = usize::from(HELP_WIDTH.min(shared.size.0.saturating_sub(2)).saturating_sub(4));
     let below = Span::raw(" ".repeat(HELP_KEY + 1));
     let mut lines = Vec::new();
@@ -284,7 +284,7 @@ pub(crate) fn help_end(shared: &Shared) -> usize {
     help_lines(shared).len().saturating_sub(usize::from(shared.size.1.saturating_sub(4)))
 }
 
-/// The last line to which this text can be scrolled.
+/// The last line to which a text can be scrolled.
 pub(crate) fn text_end(shared: &Shared, text: &str) -> usize {
     text.split('\n').count().saturating_sub(usize::from(shared.size.1.saturating_sub(4)))
 }

@@ -19,7 +19,7 @@ use crate::pages::session::SessionPage;
 use crate::reply::REASON_MAX;
 use crate::view_model::line;
 
-/// The code of the refusal of a press on a surface that has changed.
+/// The code of the refusal of a press on a surface that changed meanwhile.
 const STALE_SURFACE: &str = "stale_surface";
 
 impl App {
@@ -100,7 +100,7 @@ impl App {
             .filter_map(|request| RequestView::new(request, self.shared.device))
             .map(|ask| (ask.id.clone(), ask))
             .collect();
-        // A request that is no longer open was closed while the connection was lost; the replay says how.
+        // A request that is no longer open was closed while the connection was lost; the replay contains its outcome.
         for (id, (_, outcome)) in &mut self.shared.requests {
             if outcome.is_none() && !open.contains_key(id) {
                 *outcome = Some(RequestResult::closed(self.shared.now));
@@ -137,7 +137,7 @@ impl App {
                     let id = request_id.as_str();
                     if let Some((ask, outcome)) = self.shared.requests.get_mut(id) {
                         let receipt = read(body).map(|receipt| RequestResult::new(&receipt, Some(ask)));
-                        // A newer gateway may close it in a way that only newer versions know.
+                        // A newer gateway may close it with a state that only newer versions know.
                         *outcome = Some(receipt.unwrap_or_else(|| RequestResult::closed(self.shared.now)));
                         self.shared.requests_changed = true;
                     }
@@ -187,7 +187,7 @@ impl App {
     }
 
     /// Applies an open request: the newest revision counts, and the whole request rather than its beginning. A request that changes while
-    /// it is shown has to be read again.
+    /// it is on the screen has to be read again.
     pub(super) fn on_request(&mut self, ask: RequestView) {
         if let Some((known, None)) = self.shared.requests.get(&ask.id) {
             let is_repeated_part = ask.request.revision == known.request.revision
@@ -228,7 +228,7 @@ impl App {
             CallTag::Older(greeting) if greeting != self.shared.sessions.greeting => {}
             CallTag::Older(_) => match reply.read() {
                 Ok(page) => self.add_older_sessions(&page),
-                // The next key asks for it again.
+                // The next key fetches it again.
                 Err(why) => {
                     self.shared.say(&format!("older sessions could not be read: {why}"), true);
                     self.shared.sessions.older_failed = true;
@@ -293,7 +293,7 @@ impl App {
         }
     }
 
-    /// Shows the notice of a call that is done, or why it is not.
+    /// Shows the notice of a completed call, or the reason why it failed.
     fn on_done(&mut self, text: &str, problem: Option<String>, effects: &mut Vec<Effect>) {
         match problem {
             None => self.shared.say(text, false),
@@ -375,7 +375,7 @@ impl App {
         }
     }
 
-    /// Applies a whole request of which only the beginning was known.
+    /// Applies a whole request of which only the beginning was loaded.
     fn on_full_request(&mut self, id: &str, request: Result<Request, String>) {
         let ask = request.map(|request| RequestView::new(request, self.shared.device));
         let why = match ask {
@@ -432,7 +432,7 @@ struct RequestKey {
     request_id: RequestId,
 }
 
-/// Reads a value of an event; `None` for one that only a newer gateway has.
+/// Reads a value of an event; `None` for one that only newer versions can read.
 fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
     serde_json::from_value(value.clone()).ok()
 }

@@ -1,4 +1,4 @@
-//! Keys and pasted text: what all pages have in common.
+//! Keys and pasted text that all pages handle in the same way.
 
 use super::*;
 
@@ -38,7 +38,7 @@ impl App {
         if key.name() == "C-k" {
             return self.shared.overlay = Some(Overlay::Palette { area: input::area(""), at: 0 });
         }
-        // No key acts on what is behind the changes.
+        // No key acts on the page behind the changes.
         if self.pages.shows_changes(&self.shared) {
             return self.with(effects, |pages, cx| pages.changes.key(key, cx));
         }
@@ -58,7 +58,7 @@ impl App {
         self.with(effects, |pages, cx| pages.get_mut(cx.shared.page).key(key, cx));
     }
 
-    /// Handles a key of all pages; returns whether it is one.
+    /// Handles a key that is the same on all pages; returns whether it is one.
     fn global_key(&mut self, key: &Key, effects: &mut Vec<Effect>) -> bool {
         let in_session = self.shared.page == TuiPage::Session;
         match key.name() {

@@ -47,7 +47,8 @@ impl App {
         }
     }
 
-    /// A click selects a row or a pane, and opens what was selected; on a button of a card it is the button's key, with the same rules.
+    /// Handles a click: it selects a row or a pane, and opens the selected item; on a button of a card it acts as the button's key, with
+    /// the same rules.
     fn click(&mut self, mouse: MouseInput, effects: &mut Vec<Effect>) {
         if self.pages.new_session.form.is_some() {
             return self.with(effects, |pages, cx| pages.new_session.mouse(mouse, cx));
@@ -76,7 +77,7 @@ impl App {
             return;
         }
         if self.card_area().is_some_and(|area| area.contains((mouse.column, mouse.row).into())) {
-            // Elsewhere on a card a click only gives it the focus.
+            // Elsewhere on a card, a click only gives it the focus.
             self.shared.card.from_composer |= in_session && self.shared.writing;
             self.shared.focus_card();
             return;

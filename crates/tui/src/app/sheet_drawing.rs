@@ -1,4 +1,4 @@
-//! Draws the pairing of a device, and what was spent.
+//! Draws the pairing of a device, and the usage.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -12,12 +12,12 @@ use crate::qr::qr_small;
 use crate::theme::Depth;
 use crate::usage::UsageSheet;
 
-/// The widest window of a pairing without its picture, in columns.
+/// Maximum width of the window of a pairing without its picture, in columns.
 const PAIRING_MAX: u16 = 74;
-/// Columns of the text beside the picture of a code.
+/// Width of the text beside the picture of a code, in columns.
 const BESIDE: u16 = 34;
 
-/// The last line of what was spent that can be the first one on the screen.
+/// The last line of the usage that can be the first one on the screen.
 pub(crate) fn usage_end(shared: &Shared, sheet: &UsageSheet) -> usize {
     let (width, height) = (shared.size.0.saturating_sub(6), shared.size.1.saturating_sub(4));
     sheet.lines(&shared.theme, usize::from(width)).len().saturating_sub(usize::from(height))
@@ -80,7 +80,7 @@ impl Draw<'_> {
         }
     }
 
-    /// A window with these lines, and what went wrong below them.
+    /// Draws a window with these lines, and the problem below them.
     fn pairing_lines(&mut self, title: &str, lines: Vec<Line<'static>>, problem: &str) {
         let shared = self.shared;
         let width = PAIRING_MAX.min(shared.size.0.saturating_sub(2));
@@ -111,7 +111,7 @@ impl Draw<'_> {
                 Span::styled(boxed, if on { theme.ok } else { theme.dim }),
                 Span::styled(format!("{name:<19}"), name_style(n)),
             ];
-            // The narrow screen explains the selected one.
+            // A narrow screen explains only the selected one.
             if !narrow {
                 spans.push(Span::styled(*what, theme.dim));
             }
@@ -140,7 +140,7 @@ impl Draw<'_> {
         self.pairing_lines("Add a device · Esc", lines, &sheet.problem);
     }
 
-    /// The code: its picture, if there is room for it, and what to do with it.
+    /// Draws the code: its picture, if there is space for it, and the instructions.
     fn pairing_code(&mut self, sheet: &PairingSheet, code: &PairCode) {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -165,7 +165,7 @@ impl Draw<'_> {
         let inside = self.window(window_width, window_height, "Add a device · Esc");
         let mut at = (inside.x, inside.y, inside.width);
         if beside || below {
-            // Light blocks on dark, whatever the colours of the terminal are.
+            // Light blocks on dark, whatever colours the terminal has.
             let style = match theme.depth {
                 Depth::None => Style::new(),
                 Depth::Ansi | Depth::Indexed | Depth::True => Style::new().fg(Color::White).bg(Color::Black),

@@ -1,4 +1,4 @@
-//! The sheets over a page that ask the gateway by themselves: pairing a device, the spending, and the facts of the settings.
+//! The windows over a page that call the gateway by themselves: the pairing of a device, the usage, and the facts of the settings.
 
 use super::*;
 use crate::ceilings;
@@ -37,7 +37,7 @@ impl App {
         self.shared.overlay = Some(Overlay::Pairing(Box::new(sheet)));
     }
 
-    /// Closes the pairing: a code that was not used is taken back.
+    /// Closes the pairing, and revokes a code that was not used.
     pub(super) fn end_pairing(&mut self, sheet: &PairingSheet, effects: &mut Vec<Effect>) {
         effects.extend(pairing_effect(sheet.serial, sheet.end()));
         self.refresh(effects);
@@ -57,7 +57,7 @@ impl App {
             }
             other => {
                 self.shared.overlay = other;
-                // It was closed before its code came.
+                // The window was closed before its code arrived.
                 if let (PairCall::Begin, Ok(begun)) = (call, reply.read::<PairingBegun>()) {
                     effects.extend(pairing_effect(serial, revoke(&begun.pairing_id)));
                 }
@@ -129,7 +129,7 @@ impl App {
         self.shared.overlay = Some(Overlay::Input { label, area: input::area(text), then });
     }
 
-    /// Sets a ceiling to what was typed, or asks again.
+    /// Sets a ceiling to the typed amount, or shows the prompt again if it is invalid.
     pub(super) fn set_ceiling(
         &mut self,
         ceiling: CeilingOf,
@@ -146,7 +146,7 @@ impl App {
         }
     }
 
-    /// A ceiling was set, or not: what was spent is shown again.
+    /// Applies the outcome of setting a ceiling, and shows the usage again.
     pub(super) fn on_ceilings(&mut self, problem: Option<&str>, effects: &mut Vec<Effect>) {
         match problem {
             None => self.shared.say("the ceiling is set", false),
@@ -168,7 +168,7 @@ impl App {
         effects.push(Effect::call(CallTag::Settings(Box::new(facts)), calls::me()));
     }
 
-    /// Shows the facts, once it is known who this is and, for an administrator, how the gateway is reached.
+    /// Shows the facts, once the permissions of this device and, for an administrator, the listeners of the gateway are known.
     pub(super) fn on_settings_reply(&mut self, mut facts: SettingsFacts, reply: &CallReply, effects: &mut Vec<Effect>) {
         if facts.me.is_none() {
             match reply.read() {

@@ -1,15 +1,15 @@
-//! Tells a command from typing, outside of text fields: a letter is a command if no other letter follows it at once. Pure: the clock is
-//! [`App::now`](super::App).
+//! Distinguishes commands from typing, outside of text fields: a letter is a command if no other letter follows it at once. Pure: the clock
+//! is [`App::now`](super::App).
 
 use super::*;
 
-/// Time that a letter waits for another one before it acts, in milliseconds.
+/// Time that a letter waits for another one before it takes effect, in milliseconds.
 const HOLD: i64 = 400;
 /// Time after a typed letter in which the next one still belongs to the text, in milliseconds.
 const PAUSE: i64 = 1_500;
-/// Keys that only move, and so act without the wait.
+/// Keys that only move, and so take effect without the wait.
 const MOVES: &[&str] = &["j", "k", "J", "K", "g", "G", "[", "]"];
-/// Keys that only move in a text that is read.
+/// Keys that only move while a text is read.
 const READING_MOVES: &[&str] = &["j", "k", "g", "G", " "];
 /// Keys that only move in the changes of a session.
 const CHANGES_MOVES: &[&str] = &["n", "p"];
@@ -17,9 +17,9 @@ const CHANGES_MOVES: &[&str] = &["n", "p"];
 /// The letters that were pressed last.
 #[derive(Debug, Default)]
 pub(crate) struct TypingGuard {
-    /// The letter that waits, and when it was pressed.
+    /// The letter that waits, and the time when it was pressed.
     held: Option<(Key, i64)>,
-    /// The letters before it that followed one another at once.
+    /// The letters before it that followed each other at once.
     run: String,
     /// The time when the last letter was pressed.
     last: i64,
@@ -28,7 +28,7 @@ pub(crate) struct TypingGuard {
 }
 
 impl App {
-    /// Handles a key: a letter outside of a text field waits until it is known to be no text.
+    /// Handles a key: a letter outside of a text field waits until it is known to be a command.
     pub(super) fn key(&mut self, key: &Key, effects: &mut Vec<Effect>) {
         let (now, text) = (self.shared.now, self.takes_text());
         // A negative difference means that the clock was set back.
@@ -75,7 +75,7 @@ impl App {
         }
     }
 
-    /// Has a letter act that no other one followed.
+    /// Executes the letter that no other one followed.
     pub(super) fn release_key(&mut self, effects: &mut Vec<Effect>) {
         let now = self.shared.now;
         if let Some((key, at)) = self.guard.held.take_if(|(_, at)| !(0..HOLD).contains(&(now - *at))) {
@@ -83,20 +83,20 @@ impl App {
         }
     }
 
-    /// Forgets a letter that waits: something else was done with the screen.
+    /// Drops a letter that waits, since another input came.
     pub(super) fn drop_key(&mut self) {
         self.guard.held = None;
         self.guard.typing = false;
     }
 
-    /// Acts as of the time of the press: what has appeared since does not take the key.
+    /// Executes a key as of the time of the press: an item that has appeared since does not get the key.
     fn act_at(&mut self, key: &Key, at: i64, effects: &mut Vec<Effect>) {
         let now = std::mem::replace(&mut self.shared.now, at);
         self.act(key, effects);
         self.shared.now = now;
     }
 
-    /// Takes letters for text: in a session they go to the composer, elsewhere nowhere.
+    /// Handles letters as text: in a session they go to the composer; elsewhere they are dropped.
     fn typed_outside(&mut self) {
         self.guard.typing = true;
         let run = std::mem::take(&mut self.guard.run);
@@ -112,7 +112,7 @@ impl App {
         }
     }
 
-    /// Returns whether a letter only moves where it is pressed.
+    /// Returns whether a letter only moves on the current page.
     fn moves(&self, key: &Key) -> bool {
         let name = key.name();
         let reads = matches!(self.shared.overlay, Some(Overlay::Help(_) | Overlay::TextPage { .. }));
@@ -144,7 +144,7 @@ impl App {
         page.takes_text(&self.shared) || !covered && self.shared.card_takes_text()
     }
 
-    /// Has the letter that waits act at once.
+    /// Executes the letter that waits at once.
     #[cfg(test)]
     pub(crate) fn settle(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();

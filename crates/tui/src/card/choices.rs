@@ -1,4 +1,4 @@
-//! The buttons of a card: the answers that have keys, and what else the request takes. Pure.
+//! The buttons of a card: the answers that have keys, and the other inputs of the request. Pure.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use super::{Card, CardMode, HINT_WIDTH};
 use crate::sanitize;
 use crate::view_model::RequestView;
 
-/// Longest agent's label beside a verb, in columns; the menu has all of it.
+/// Maximum length of an agent's label beside a verb, in columns; the menu has the complete label.
 const LABEL_MAX: usize = 24;
-/// Longest agent's label that is the content of the answer, in columns.
+/// Maximum length of an agent's label that is the content of the answer, in columns.
 const CONTENT_MAX: usize = 50;
-/// Returns whether some answers have no key, or labels that do not fit beside their verbs.
+/// Returns whether some answers have no key, or have labels that do not fit beside their verbs.
 pub(super) fn has_menu(ask: &RequestView) -> bool {
     !ask.request.observe_only && ask.actions.iter().any(|action| action.key.is_none() || !action.label.is_empty())
 }
@@ -21,7 +21,7 @@ pub(super) fn has_menu(ask: &RequestView) -> bool {
 pub(super) struct CardChoice {
     pub(super) key: String,
     pub(super) verb: String,
-    /// The agent's label, quoted; empty if it says the same.
+    /// The agent's label, quoted; empty if it repeats the verb.
     pub(super) label: String,
     pub(super) allows: bool,
     pub(super) available: bool,
@@ -54,7 +54,7 @@ impl CardChoice {
     }
 }
 
-/// The buttons: the answers that have keys, and what else the request takes.
+/// The buttons: the answers that have keys, and the other inputs of the request.
 pub(super) fn choices_of(ask: &RequestView, width: usize) -> Vec<CardChoice> {
     if ask.request.observe_only || ask.action(AnswerRole::Send).is_some() {
         return Vec::new();
@@ -97,7 +97,7 @@ pub(crate) struct OptionPlace {
     pub(crate) key: String,
 }
 
-/// The places of the buttons of a card that can be pressed: none while text is typed.
+/// The places of the buttons of a card that can be pressed: none while text is being typed.
 pub(crate) fn option_places(card: &Card, ask: &RequestView, width: usize) -> (usize, Vec<OptionPlace>) {
     let all = choices_of(ask, width);
     let lines = flow(&all, width);

@@ -1,4 +1,4 @@
-//! The lines of a diff, and the rows of the list, as they stand on the screen. Only what is on it is laid out. Pure.
+//! The lines of a diff and the rows of the list, as they are drawn. Only visible ones are laid out. Pure.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::markdown::wrap;
 use crate::sanitize;
 use crate::theme::Theme;
 
-/// The longest part of a line that is shown, in characters.
+/// Maximum number of characters of a line that are drawn.
 const LINE_SHOWN: usize = 2_000;
-/// Longest time that the words of two lines are compared; then they are not marked.
+/// Maximum time for the comparison of the words of two lines; after it, they are not marked.
 const WORDS_TIMEOUT: Duration = Duration::from_millis(20);
-/// From this many columns, a line has its numbers before and now.
+/// Width from which a line has both its old and its new number, in columns.
 const TWO_NUMBERS: usize = 70;
-/// Lines of a comment that are shown in the diff.
+/// Maximum number of lines of a comment in the diff.
 const COMMENT_LINES: usize = 12;
 
-/// The end of a path, if all of it does not fit: the name tells files apart.
+/// The end of a path that does not fit: the name distinguishes files.
 pub(crate) fn path_end(path: &str, most: usize) -> String {
     // Text far beyond the limit is skipped.
     let near = path.chars().count().saturating_sub(most.saturating_mul(2) + 64);
@@ -37,14 +37,14 @@ pub(crate) fn path_end(path: &str, most: usize) -> String {
         }
         from -= 1;
     }
-    // A mark without its letter is no beginning.
+    // A combining mark without its letter cannot be the beginning.
     while letters.get(from).is_some_and(|c| sanitize::width(&c.to_string()) == 0) {
         from += 1;
     }
     if most == 0 { String::new() } else { format!("…{}", letters[from..].iter().collect::<String>()) }
 }
 
-/// The marks of a file: whether it was viewed, how many comments it has, and whether others changed it.
+/// The marks of a file: whether it was viewed, how many comments it has, and whether it changed outside of the session.
 fn marks(screen: &ChangesScreen, file: &ChangedItem, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
     match screen.draft.of(&file.path) {
@@ -120,7 +120,7 @@ pub(crate) struct DiffPen<'a> {
 }
 
 impl DiffPen<'_> {
-    /// The screen lines of a line of the diff, and whether each is of the line itself: comments stand below it.
+    /// The screen lines of a line of the diff, and whether each belongs to the line itself: comments follow it.
     pub(crate) fn lines(&self, at: usize) -> Vec<(Line<'static>, bool)> {
         let Some(row) = self.diff.rows.rows.get(at) else { return Vec::new() };
         let theme = self.theme;
@@ -159,7 +159,7 @@ impl DiffPen<'_> {
         self.lines(at).len()
     }
 
-    /// The columns before the text of a line.
+    /// The number of columns before the text of a line.
     pub(crate) fn margin(&self) -> usize {
         let digits = self.digits();
         1 + digits + 1 + if self.width >= TWO_NUMBERS { digits + 1 } else { 0 } + 2
@@ -186,7 +186,7 @@ impl DiffPen<'_> {
         (Span::styled(format!("{numbers}{mark}"), self.theme.dim), next)
     }
 
-    /// The text of a line, with the words that changed in it.
+    /// The text of a line, with its changed words marked.
     fn text(&self, at: usize, row: &DiffRow) -> Vec<Span<'static>> {
         let theme = self.theme;
         let (tag, (line, word)) = match row.kind {
@@ -234,7 +234,7 @@ impl DiffPen<'_> {
         out
     }
 
-    /// The first line on the screen, such that the one at `row` is on it if it is to be revealed.
+    /// The scroll position at which the line at `row` is on the screen, if it is to be revealed.
     pub(crate) fn settled(&self, height: usize) -> (usize, usize) {
         let rows = self.diff.rows.rows.len();
         let (mut top, mut above) = self.screen.position.scroll;
@@ -247,7 +247,7 @@ impl DiffPen<'_> {
             return (top, above);
         };
         if row <= top {
-            // With the heading of its part, if that is just above.
+            // The heading of the part is included, if it is just above.
             let before = row.checked_sub(1).filter(|at| self.diff.rows.rows[*at].kind == DiffRowKind::Part);
             return (before.unwrap_or(row), 0);
         }
@@ -259,7 +259,7 @@ impl DiffPen<'_> {
         if !is_below {
             return (top, above);
         }
-        // Far away, it comes to the middle; from line to line, to the end.
+        // A line far away is scrolled to the middle; the next line, to the end.
         let near = row - top <= height;
         let space = if near { height } else { height / 2 };
         let (mut first, mut used) = (row, self.height(row));
@@ -270,7 +270,7 @@ impl DiffPen<'_> {
         (first, 0)
     }
 
-    /// The first line on the screen after scrolling by so many screen lines.
+    /// The scroll position after scrolling by `by` screen lines.
     pub(crate) fn scrolled(&self, by: i64, height: usize) -> (usize, usize) {
         let (mut top, mut above) = self.screen.position.scroll;
         let rows = self.diff.rows.rows.len();
@@ -304,7 +304,7 @@ impl DiffPen<'_> {
         (top, above).min(end)
     }
 
-    /// The line of the diff at this screen line.
+    /// The line of the diff at a screen line.
     pub(crate) fn at(&self, line: usize) -> Option<usize> {
         let (mut at, above) = self.screen.position.scroll;
         let mut left = line + above;

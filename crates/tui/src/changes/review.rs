@@ -1,26 +1,26 @@
-//! The review of a session's changes, kept on this machine until it is sent: comments on lines, and the files that were viewed. Pure.
+//! The review of a session's changes, stored on this machine until it is sent: comments on lines, and the viewed files. Pure.
 
 use plexus_protocol::api::changes::{ChangesReview, DiffSide, LineComment};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// Most comments of one review; as the gateway takes.
+/// Maximum number of comments of one review; the gateway's own limit.
 pub(crate) const COMMENTS_MAX: usize = 200;
-/// Most characters of a comment.
+/// Maximum length of a comment, in characters.
 pub(crate) const COMMENT_CHARS: usize = 10_000;
-/// Most characters of the line that the prompt begins with.
+/// Maximum length of the line that the prompt begins with, in characters.
 const FIRST_CHARS: usize = 2_000;
-/// Most marks of one session; the oldest are dropped.
+/// Maximum number of viewed files of one session; the oldest are dropped.
 const VIEWED_MAX: usize = 3_000;
 
-/// A comment that was not sent yet. Its lines are of one side of one version of the file.
+/// A comment that was not sent yet. Its lines belong to one side of one version of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlacedComment {
-    /// The number on this screen.
+    /// The number of the comment on this screen.
     pub(crate) id: u64,
     pub(crate) path: String,
-    /// `true` if its lines are those from before.
+    /// `true` if its lines are those of the old side.
     pub(crate) old: bool,
     pub(crate) line: usize,
     pub(crate) end: usize,
@@ -56,7 +56,7 @@ impl PlacedComment {
     }
 }
 
-/// The lines of a comment, in words.
+/// The lines of a comment as text.
 pub(crate) fn place_text(old: bool, line: usize, end: usize) -> String {
     match (old, line == end) {
         (true, true) => format!("removed line {line}"),
@@ -149,7 +149,7 @@ impl ReviewDraft {
         self.comments.iter().filter(|one| one.path == path).count()
     }
 
-    /// Adds a comment, or changes the one with this number. Without a text it is dropped.
+    /// Adds a comment, or changes the one with this number. A comment without text is dropped.
     pub(crate) fn put(&mut self, mut comment: PlacedComment, id: Option<u64>) {
         comment.text = comment.text.trim().chars().take(COMMENT_CHARS).collect();
         match id {
@@ -167,7 +167,7 @@ impl ReviewDraft {
         }
     }
 
-    /// Marks comments as sent, after this first line.
+    /// Removes sent comments, and the first line if it is still the one that was sent.
     pub(crate) fn sent(&mut self, ids: &[u64], first: &str) {
         self.comments.retain(|one| !ids.contains(&one.id));
         if self.first == first {
@@ -175,12 +175,12 @@ impl ReviewDraft {
         }
     }
 
-    /// Returns whether this version of a file was viewed; `None` if none was.
+    /// Returns whether this version of a file was viewed; `None` if no version was.
     pub(crate) fn viewed(&self, path: &str, digest: &str) -> Option<bool> {
         self.viewed.iter().find(|(one, _)| one == path).map(|(_, seen)| seen == digest)
     }
 
-    /// Marks a version of a file as viewed, or takes the mark away; whether it has one now.
+    /// Marks a version of a file as viewed, or removes the mark; returns whether it has one now.
     pub(crate) fn mark(&mut self, path: &str, digest: &str) -> bool {
         let was = self.viewed(path, digest) == Some(true);
         self.viewed.retain(|(one, _)| one != path);

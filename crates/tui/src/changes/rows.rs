@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Most lines of a diff that are kept; the rest is counted. The gateway cuts a diff long before.
+/// Maximum number of lines of a diff that are stored; the rest is counted. The gateway truncates a diff long before.
 const ROWS_MAX: usize = 100_000;
 
 /// The kind of a line of a diff.
@@ -21,7 +21,7 @@ pub(crate) enum DiffRowKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DiffRow {
     pub(crate) kind: DiffRowKind,
-    /// The number before, and its number now; 0 where there is none.
+    /// The old and the new line number; 0 where there is none.
     pub(crate) old: usize,
     pub(crate) new: usize,
     text: Range<usize>,
@@ -32,7 +32,7 @@ pub(crate) struct DiffRow {
 }
 
 impl DiffRow {
-    /// The place that a comment on the line has: whether on the side from before, and the line's number.
+    /// The place of a comment on the line: `true` for the old side, and the line's number.
     pub(crate) fn place(&self) -> Option<(bool, usize)> {
         match self.kind {
             DiffRowKind::Removed => Some((true, self.old)),
@@ -49,11 +49,11 @@ pub(crate) struct DiffRows {
     pub(crate) rows: Vec<DiffRow>,
     /// The heading of each part.
     pub(crate) parts: Vec<usize>,
-    /// Lines beyond those that are kept.
+    /// The number of lines beyond those that are stored.
     pub(crate) cut: usize,
 }
 
-/// The numbers of a heading: where a part begins, and how many lines it has, before and now.
+/// The numbers of a heading: the beginning and the length of the part, old and new.
 fn numbers(heading: &str) -> Option<[usize; 4]> {
     let inner = heading.strip_prefix("@@ -")?;
     let (old, rest) = inner.split_once(" +")?;
@@ -67,7 +67,7 @@ fn numbers(heading: &str) -> Option<[usize; 4]> {
 }
 
 impl DiffRows {
-    /// Reads the unified diff of one file. What stands before its first part is left out.
+    /// Reads the unified diff of one file. Lines before its first part are left out.
     pub(crate) fn read(diff: &str) -> Self {
         let mut out = Self { text: diff.to_owned(), ..Self::default() };
         let (mut old, mut new) = (0, 0);
@@ -99,7 +99,7 @@ impl DiffRows {
                     (old_left, new_left) = (old_left - 1, new_left - 1);
                     (DiffRowKind::Same, (old - 1, new - 1))
                 }
-                // No line of a part: a diff of one file has no such.
+                // Not a line of a part: the diff of one file has none.
                 _ => continue,
             };
             if out.rows.len() >= ROWS_MAX {
@@ -117,7 +117,7 @@ impl DiffRows {
         out
     }
 
-    /// Pairs as many removed lines with the added ones after them: each replaces another.
+    /// Pairs removed lines with as many added ones after them: each replaces another.
     fn pair(&mut self) {
         let kind = |rows: &[DiffRow], at: usize| rows.get(at).map(|row| row.kind);
         let mut from = 0;
@@ -140,12 +140,12 @@ impl DiffRows {
         }
     }
 
-    /// The text of a line, as the file has it.
+    /// The text of a line, as in the file.
     pub(crate) fn text(&self, at: usize) -> &str {
         self.rows.get(at).and_then(|row| self.text.get(row.text.clone())).unwrap_or_default()
     }
 
-    /// The line at this place.
+    /// The index of the line with this number on a side.
     pub(crate) fn find(&self, old: bool, line: usize) -> Option<usize> {
         self.rows.iter().position(|row| row.place() == Some((old, line)))
     }
@@ -158,7 +158,7 @@ impl DiffRows {
         of(DiffRowKind::Added).or_else(|| of(DiffRowKind::Removed))
     }
 
-    /// The next line that can be chosen, from a line on or, if `down` is false, up.
+    /// The next line that can be chosen, from `from` downwards or, if `down` is false, upwards.
     pub(crate) fn choosable(&self, from: usize, down: bool) -> Option<usize> {
         let is = |at: &usize| self.rows.get(*at).is_some_and(|row| row.place().is_some());
         match down {

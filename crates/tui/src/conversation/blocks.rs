@@ -6,7 +6,7 @@ use super::*;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ToolPart<'a> {
     Output(&'a str),
-    /// A change, and how many lines of the file come before the texts.
+    /// A change, and the number of lines of the file before the texts.
     Diff {
         path: String,
         old: &'a str,
@@ -28,7 +28,7 @@ pub(super) enum BlockBody {
         call: ToolCall,
         from: i64,
         until: i64,
-        /// `true` if somebody was asked about it.
+        /// `true` if a request asked about the call.
         requested: bool,
         parts: CallParts,
     },
@@ -42,7 +42,7 @@ pub(super) enum BlockBody {
     Note {
         bad: bool,
         text: String,
-        /// `true` if it only says that the runtime was attached, which goes without saying at the beginning.
+        /// `true` if the text only reports that the runtime was attached, which is not drawn at the beginning.
         attached: bool,
     },
     /// A surface that was shown here, by its name.
@@ -102,7 +102,7 @@ impl Conversation {
         self.blocks.get(usize::try_from(id.checked_sub(first)?).ok()?)
     }
 
-    /// Somebody is asked about a call: it stands on its own from now on.
+    /// Marks a call as the subject of a request: it no longer belongs to a stretch.
     pub(super) fn mark_requested(&mut self, call: &str) {
         let Some(id) = self.tools.get(call).copied() else { return };
         if let Some(Block { body: BlockBody::Tool { requested, .. }, .. }) = self.block_mut(id) {
@@ -111,7 +111,7 @@ impl Conversation {
         }
     }
 
-    /// Puts a call that changed into the stretch of its neighbours, or takes it out.
+    /// Adds a changed call to the stretch of its neighbours, or removes it.
     pub(super) fn regroup(&mut self, id: u64) {
         let Some(Block { body: BlockBody::Tool { call, requested, .. }, above, .. }) = self.block(id) else { return };
         let looks = only_looked(call, *requested);
@@ -127,7 +127,7 @@ impl Conversation {
         } else if !looks && before.is_some() {
             self.reads.leave(id);
         }
-        // The line that stands for it names it.
+        // The line of the stretch names it.
         if let Some(first) = self.reads.of(id).map(|stretch| stretch.first)
             && let Some(block) = self.block_mut(first)
         {
@@ -135,24 +135,24 @@ impl Conversation {
         }
     }
 
-    /// The stretch of a block that one line may stand for, and whether it is unfolded.
+    /// The stretch that one line may represent at a block, and whether it is unfolded.
     pub(super) fn stretch_at(&self, at: usize) -> Option<(ReadStretch, bool)> {
         let reads = self.history.older.as_ref().map_or(&self.reads, |older| &older.reads);
         let stretch = reads.of(self.list().get(at)?.id).filter(ReadStretch::is_long)?;
         Some((stretch, self.folds.tools != stretch.toggled))
     }
 
-    /// The stretch that the line of this block stands for.
+    /// The stretch that the line of a block represents.
     pub(super) fn folded_at(&self, at: usize) -> Option<ReadStretch> {
         self.stretch_at(at).filter(|(_, open)| !open).map(|(stretch, _)| stretch)
     }
 
-    /// Returns whether nothing is drawn for a block, since the line of another stands for it.
+    /// Returns whether a block is not drawn because the line of another represents it.
     pub(super) fn is_absorbed(&self, at: usize) -> bool {
         self.folded_at(at).is_some_and(|stretch| self.list()[at].id != stretch.first)
     }
 
-    /// Returns whether nothing is drawn for the first block, since it goes without saying.
+    /// Returns whether the first block is not drawn because it adds no information.
     pub(super) fn is_unsaid(&self, at: usize) -> bool {
         at == 0 && matches!(self.list().front().map(|block| &block.body), Some(BlockBody::Note { attached: true, .. }))
     }

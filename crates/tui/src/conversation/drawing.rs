@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// Most tool calls in the pane beside the conversation.
+/// Maximum number of tool calls in the pane beside the conversation.
 const DETAIL_TOOLS: usize = 12;
-/// Calls that the line of a stretch names, the latest ones.
+/// Number of calls that the line of a stretch names: the latest ones.
 const STRETCH_TITLES: usize = 6;
 
 impl Conversation {
@@ -34,7 +34,7 @@ impl Conversation {
         let block = &mut list[at];
         match stretch {
             Some((_, false)) => reads.toggle(block.id),
-            // The first call has the line that stands for all: after its own details, all are folded again.
+            // The first call has the line that represents all: after its own details, all are folded again.
             Some((stretch, true)) if stretch.first == block.id && (block.toggled || !block.folds()) => {
                 block.toggled = false;
                 reads.toggle(block.id);
@@ -309,7 +309,7 @@ impl Conversation {
         lines
     }
 
-    /// The line that stands for calls that only looked: how many of each kind, and the latest.
+    /// The line for a stretch of calls that only read: the number of each kind, and the latest ones.
     fn stretch_head(&self, stretch: &ReadStretch, open: bool, cx: &DrawContext<'_>) -> Line<'static> {
         let (theme, width) = (cx.theme, usize::from(cx.width));
         let count = |kind: &str| self.stretch_calls(stretch).filter(|call| call.kind() == kind).count();
@@ -405,7 +405,7 @@ impl Conversation {
                 }
                 out.extend(lines);
             }
-            // A change that is too long for a page has neither text.
+            // A change that is too long for a page has no texts.
             ToolPart::Diff { path, old: "", new: "", .. } => {
                 let path = sanitize::cut(path, width.saturating_sub(4));
                 out.push(Line::from(Span::styled(format!("    {path}"), theme.accent)));

@@ -1,4 +1,4 @@
-//! Pages of history, and what of it is before the first block.
+//! Pages of history, and the events before the first block.
 
 use std::collections::VecDeque;
 
@@ -23,11 +23,11 @@ pub(crate) struct ConversationEvent {
     pub(crate) kind: String,
     pub(crate) body: Value,
     pub(crate) run: String,
-    /// The cursor of the last event in it.
+    /// The cursor of the last merged event.
     pub(crate) cursor: String,
-    /// The place of the first event in it.
+    /// The place of the first merged event.
     pub(crate) place: u64,
-    /// The times of the first and of the last event.
+    /// The times of the first and of the last merged event.
     pub(crate) at: (i64, i64),
 }
 
@@ -70,6 +70,6 @@ pub(super) struct History {
     pub(super) fetching: bool,
     /// The number of older pages fetched.
     pub(super) fetched: u64,
-    /// A place to go to that is not loaded: the page that ends with it is fetched.
+    /// A place to scroll to that is not loaded: the page that ends with it is fetched.
     pub(super) jump: Option<u64>,
 }

@@ -1,14 +1,13 @@
-//! Calls that only looked at something, one after the other: agents make dozens of them, and one line stands for all, by the same rule as
-//! on the page. Pure.
+//! Consecutive calls that only read: agents make dozens of them, and one line represents all, by the same rule as on the page. Pure.
 
 use std::collections::BTreeMap;
 
 use plexus_protocol::transcript::{ToolCall, ToolContent};
 
-/// From this many on, one line stands for them.
+/// Minimum number of calls that one line represents.
 const FOLD_AT: u64 = 3;
 
-/// Calls that only looked, one after the other: the ids of their blocks.
+/// Consecutive calls that only read: the ids of their blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadStretch {
     pub(super) first: u64,
@@ -18,7 +17,7 @@ pub(super) struct ReadStretch {
 }
 
 impl ReadStretch {
-    /// Returns whether one line stands for it, unless it is unfolded.
+    /// Returns whether one line represents the stretch, unless it is unfolded.
     pub(super) fn is_long(&self) -> bool {
         self.last - self.first + 1 >= FOLD_AT
     }
@@ -28,7 +27,7 @@ impl ReadStretch {
 #[derive(Debug, Default)]
 pub(super) struct ReadStretches(BTreeMap<u64, (u64, bool)>);
 
-/// Returns whether a call is over and only looked at something: nothing failed, nobody was asked, nothing changed.
+/// Returns whether a call has ended and only read: it did not fail, no request asked about it, and it changed nothing.
 pub(super) fn only_looked(call: &ToolCall, requested: bool) -> bool {
     let changes = || call.content().any(|content| matches!(content, ToolContent::Diff { .. }));
     matches!(call.kind(), "read" | "search") && call.status() == "completed" && !requested && !changes()
@@ -41,7 +40,7 @@ impl ReadStretches {
         (*last >= id).then_some(ReadStretch { first: *first, last: *last, toggled: *toggled })
     }
 
-    /// Adds a block: to the stretch that ends before it and to the one that begins after it, if it stands with them.
+    /// Adds a block: to the stretch that ends before it and to the one that begins after it, if the flags are set.
     pub(super) fn join(&mut self, id: u64, with_left: bool, with_right: bool) {
         let left = id.checked_sub(1).filter(|_| with_left).and_then(|before| self.of(before));
         let right = self.of(id + 1).filter(|_| with_right);
@@ -54,7 +53,7 @@ impl ReadStretches {
         self.0.insert(first, (last, toggled));
     }
 
-    /// Takes a block out: what is before it and after it are stretches of their own.
+    /// Removes a block: the blocks before and after it become stretches of their own.
     pub(super) fn leave(&mut self, id: u64) {
         let Some(ReadStretch { first, last, toggled }) = self.of(id) else { return };
         self.0.remove(&first);
@@ -75,12 +74,12 @@ impl ReadStretches {
         }
     }
 
-    /// Folds all as they are by default.
+    /// Resets the folding of all stretches to the default.
     pub(super) fn refold(&mut self) {
         self.0.values_mut().for_each(|(_, toggled)| *toggled = false);
     }
 
-    /// The blocks before this one were dropped.
+    /// Removes the blocks before `first`, which were dropped.
     pub(super) fn drop_before(&mut self, first: u64) {
         let cut = first.checked_sub(1).and_then(|before| self.of(before));
         self.0 = self.0.split_off(&first);
@@ -89,7 +88,7 @@ impl ReadStretches {
         }
     }
 
-    /// A copy with all ids higher by this.
+    /// Returns a copy with all ids increased by `by`.
     pub(super) fn shifted(self, by: u64) -> Self {
         Self(self.0.into_iter().map(|(first, (last, toggled))| (first + by, (last + by, toggled))).collect())
     }

@@ -1,26 +1,26 @@
-//! Tool calls of which pages left something out, and what loads the rest. Pure.
+//! Tool calls that pages truncated, and loading the rest of them. Pure.
 
 use plexus_protocol::transcript::EntryBody;
 
 use super::*;
 
-/// Most parts of one call whose places are kept; of a call with more, the rest is only in an export.
+/// Maximum number of parts of one call whose places are stored; the rest of a call with more is only in an export.
 const PARTS_MAX: usize = 200;
-/// Most updates of a call that are kept while its rest is being loaded; beyond that it has to be loaded again.
+/// Maximum number of updates of a call that are stored while its rest is being loaded; beyond it, the call has to be loaded again.
 const SINCE_MAX: usize = 2000;
 
-/// The parts of a tool call that are known beside its content.
+/// The data of a tool call beside its content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallParts {
     /// The identifier.
     pub(super) id: String,
-    /// Bytes that pages left out.
+    /// The number of bytes that pages left out.
     pub(super) left_out: u64,
     /// The places of its events: the first and the last of each part.
     parts: Vec<(u64, u64)>,
-    /// `true` if there are more parts than are kept.
+    /// `true` if there are more parts than stored places.
     many: bool,
-    /// While the rest is being loaded: the updates that came since.
+    /// The updates that arrived while the rest is being loaded.
     since: Option<Vec<(u64, Map<String, Value>)>>,
 }
 
@@ -36,19 +36,19 @@ pub(crate) struct WholeCall {
 }
 
 impl CallParts {
-    /// Nothing yet of the call with this identifier.
+    /// Starts without any part of the call with this identifier.
     pub(super) fn of(id: &str) -> Self {
         Self { id: id.to_owned(), ..Self::default() }
     }
 
-    /// An update of the call, whose events are at these places.
+    /// Adds an update of the call, whose events are at these places.
     pub(super) fn add(&mut self, update: &Map<String, Value>, (first, last): (u64, u64), paged: bool) {
         let meta = update.get("_meta");
         self.left_out += meta.and_then(|meta| meta["plexus"]["left_out"].as_u64()).unwrap_or_default();
         if let Some(since) = &mut self.since {
             since.push((last, update.clone()));
         }
-        // What comes live is whole: its places are needed only with those of a page.
+        // Live events are complete: their places are needed only together with those of a page.
         if !paged && self.left_out == 0 {
             return;
         }
@@ -74,7 +74,7 @@ impl Conversation {
         list.get_mut(at)
     }
 
-    /// The call whose rest a key loads: the selected one, or the last one on the screen. The error says why there is none.
+    /// The call whose rest a key loads: the selected one, or the last one on the screen. The error is the reason why there is none.
     pub(crate) fn load_rest(&mut self, cx: &DrawContext<'_>) -> Result<WholeCall, &'static str> {
         let list = self.list();
         let is_short = |at: usize| matches!(&list[at].body, BlockBody::Tool { parts, .. } if parts.left_out > 0);
@@ -97,7 +97,7 @@ impl Conversation {
         Ok(WholeCall { block: id, id: parts.id.clone(), epoch, parts: parts.parts.clone() })
     }
 
-    /// The rest of a call was loaded: all its events, and the place of the last one. Or it could not be.
+    /// Applies the rest of a call: all its events, and the place of the last one; `None` if it could not be loaded.
     pub(crate) fn on_rest(&mut self, block: u64, loaded: Option<(Vec<ConversationEvent>, u64)>) {
         let Some(Block { body: BlockBody::Tool { call, parts, .. }, toggled, drawn, .. }) = self.call_mut(block) else {
             return;
@@ -123,7 +123,7 @@ impl Conversation {
         if self.history.older.is_none() {
             self.bounds.bytes = (self.bounds.bytes + after).saturating_sub(before);
         }
-        // Whoever loads it wants to see it.
+        // The rest was requested to be read, so it is unfolded.
         if self.folds.tools
             && let Some(block) = self.call_mut(block)
         {

@@ -1,9 +1,9 @@
-//! The surfaces in a conversation: where each is shown, and which one a key opens.
+//! The surfaces in a conversation: the block of each, and the one that a key opens.
 
 use super::*;
 
 impl Conversation {
-    /// A surface changed. One that is shown whole has a block: where it was shown last in its run.
+    /// Applies a change of a surface. A surface that is shown has a block: where it was shown last in its run.
     pub(super) fn surface(&mut self, name: String, body: Value, place: u64) {
         let is_opened = body.get("base").is_none() && body["closed"] != true;
         if self.drawn.follows {
@@ -51,7 +51,7 @@ impl Conversation {
         if self.drawn.agent.is_empty() { "the agent" } else { &self.drawn.agent }
     }
 
-    /// The surface that a key opens: of the selected block, else the first pinned one, else the one that changed last.
+    /// The surface that a key opens: that of the selected block, else the first pinned one, else the one that changed last.
     pub(crate) fn surface_at_hand(&self) -> Option<String> {
         let list = self.list();
         let chosen = self.scroll_position.chosen.and_then(|id| list.get(self.at(id)));

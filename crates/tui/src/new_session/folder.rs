@@ -1,4 +1,4 @@
-//! The folder of the form: what is offered for it, and how it is completed.
+//! The folder of the form: its suggestions and its completion.
 
 use super::super::input::{self, Key};
 use super::super::view_model::RuntimeItem;
@@ -7,12 +7,12 @@ use plexus_client::calls::{self, ApiCall};
 use plexus_protocol::api::folders::Folders;
 
 impl NewSessionForm {
-    /// The folder as it stands in the field.
+    /// The text of the folder field.
     pub(crate) fn folder_text(&self) -> String {
         line_of(&self.folder.text)
     }
 
-    /// The folder that is wanted: absolute, without a slash at its end; empty for the agent's own.
+    /// The chosen folder: absolute, without a slash at its end; empty for the agent's own.
     pub(crate) fn chosen_folder(&self) -> String {
         let text = self.folder_text();
         let mut folder = text.trim().to_owned();
@@ -32,7 +32,7 @@ impl NewSessionForm {
         self.home.is_some()
     }
 
-    /// The folders that are offered: those that were used, or those that complete what is typed.
+    /// The suggested folders: those that were used, or those that complete the typed text.
     pub(crate) fn offered(&self) -> Vec<&FolderItem> {
         if !self.folder.typed {
             return self.recent.iter().collect();
@@ -44,7 +44,7 @@ impl NewSessionForm {
         self.recent.iter().filter(|one| one.path.to_lowercase().contains(&typed)).collect()
     }
 
-    /// The folders for the question of this number.
+    /// Applies the folders for the query of this number.
     pub(crate) fn on_folders(&mut self, query_id: u64, reply: Result<Folders, String>) {
         if query_id != self.folder.query_id {
             return;
@@ -67,7 +67,7 @@ impl NewSessionForm {
         self.folder.at = None;
     }
 
-    /// The call for the folders of the question that is due, and its number.
+    /// The query for folders that is due: its call and its number.
     pub(crate) fn folders_due(&mut self, now: i64) -> Option<(u64, ApiCall<Folders>)> {
         self.folder.due.filter(|at| *at <= now)?;
         self.folder.due = None;
@@ -76,7 +76,7 @@ impl NewSessionForm {
         let (under, prefix) = match text.rfind('/') {
             Some(cut) => text.split_at(cut + 1),
             None if text.is_empty() || text == "~" => (text.as_str(), ""),
-            // Not the beginning of a path.
+            // The text is not the beginning of a path.
             None => return None,
         };
         self.folder.query_id += 1;
@@ -111,7 +111,7 @@ impl NewSessionForm {
         self.folder.due = Some(due);
     }
 
-    /// Takes an offered folder: one that completes what is typed is gone into.
+    /// Accepts a suggested folder; one that completes the typed text is entered.
     pub(super) fn take_folder(&mut self, at: usize, now: i64) {
         let Some(one) = self.offered().get(at).map(|one| one.path.clone()) else { return };
         let inside = self.folder.typed && self.home.is_some();
@@ -122,7 +122,7 @@ impl NewSessionForm {
         }
     }
 
-    /// Completes the folder as far as it is certain; false if there is nothing to complete.
+    /// Completes the folder as far as it is unambiguous; returns `false` if there is nothing to complete.
     pub(super) fn tab(&mut self, now: i64) -> bool {
         if self.home.is_none() || !self.folder.typed && self.folder.at.is_none() {
             return false;
@@ -132,7 +132,7 @@ impl NewSessionForm {
             return true;
         }
         if self.folder.due.is_some() {
-            // Asked at once, and completed by the answer.
+            // The query is sent at once, and its reply completes the text.
             (self.folder.due, self.folder.completes) = (Some(now), true);
             return true;
         }
@@ -143,7 +143,7 @@ impl NewSessionForm {
         done
     }
 
-    /// Completes the last name of the folder by what all folders that begin with it have in common.
+    /// Completes the last name of the folder by the common prefix of all folders that begin with it.
     fn complete(&mut self) -> bool {
         let text = self.folder_text();
         let (above, prefix) = text.split_at(text.rfind('/').map_or(0, |cut| cut + 1));

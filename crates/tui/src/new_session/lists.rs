@@ -9,7 +9,7 @@ use super::super::input;
 use super::super::settings::SettingPick;
 use super::super::view_model::{line, optional_line};
 
-/// Most folders, commands and agents that are kept of an answer.
+/// Maximum number of folders, commands and agents that are read from a reply.
 pub(super) const LIST_MAX: usize = 500;
 
 /// The kind of an agent in the list.
@@ -17,24 +17,24 @@ pub(super) const LIST_MAX: usize = 500;
 pub(crate) enum AgentChoiceKind {
     /// A runtime, and whether it is ready.
     Runtime(bool),
-    /// A preset whose program is there: it is started.
+    /// A preset whose program is installed and can be started.
     Installed,
-    /// A preset whose program is not there.
+    /// A preset whose program is not installed.
     Missing,
-    /// A program that a person names.
+    /// A program that the user names.
     Program,
 }
 
 /// An agent of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AgentChoice {
-    /// Of the runtime, or of the preset.
+    /// The name of the runtime or of the preset.
     pub(crate) name: String,
     pub(crate) kind: AgentChoiceKind,
     pub(crate) about: String,
-    /// `true` if it works in a folder of its own.
+    /// `true` if the agent works in a folder of its own.
     pub(super) endpoint: bool,
-    /// `true` if it lists conversations that it can resume.
+    /// `true` if the agent lists conversations that it can resume.
     pub(super) lists: bool,
 }
 
@@ -43,13 +43,12 @@ impl AgentChoice {
         !matches!(self.kind, AgentChoiceKind::Runtime(false) | AgentChoiceKind::Missing)
     }
 
-    /// Returns whether earlier conversations can be asked for. An agent that does not run is started first, and only then says what it can
-    /// do.
+    /// Returns whether earlier conversations can be listed. An agent that is not running has to be started before its abilities are known.
     pub(crate) fn offers_earlier(&self) -> bool {
         self.lists || self.kind == AgentChoiceKind::Installed
     }
 
-    /// The choice of a program that is not known here.
+    /// Makes the choice of a custom program.
     pub(super) fn program() -> Self {
         Self {
             name: "another program".to_owned(),
@@ -61,7 +60,7 @@ impl AgentChoice {
     }
 }
 
-/// A preset, as the gateway tells it.
+/// A preset, as the gateway reports it.
 #[derive(Clone, Debug)]
 pub(super) struct PresetItem {
     pub(super) name: String,
@@ -85,7 +84,7 @@ impl PresetItem {
     }
 }
 
-/// A folder that is offered.
+/// A suggested folder.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FolderItem {
     pub(crate) name: String,
@@ -103,11 +102,11 @@ impl FolderItem {
     }
 }
 
-/// A setting to choose: the agent's own, or one of these.
+/// A setting to choose: one of the choices, or the agent's own.
 #[derive(Clone, Debug)]
 pub(crate) struct SettingField {
     pub(crate) choices: Vec<SettingPick>,
-    /// The chosen one; `None`: as the agent has it.
+    /// The index of the chosen one; `None` for the agent's own.
     pub(crate) at: Option<usize>,
     pub(crate) filter: TextArea<'static>,
 }
@@ -134,10 +133,10 @@ impl SettingField {
     }
 }
 
-/// The conversations of an agent that can be continued.
+/// The conversations of an agent that can be resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct EarlierList {
-    /// The runtime that was asked.
+    /// The runtime that lists them.
     pub(super) runtime: String,
     pub(super) all: Vec<PastConversation>,
     /// A notice in place of the list.

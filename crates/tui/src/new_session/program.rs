@@ -1,4 +1,4 @@
-//! An agent that does not run: a program that a person names, or one that is started so that it lists its conversations.
+//! An agent that is not running: a program that the user names, or one that is started to list its conversations.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::{AgentChoiceKind, NewSessionForm, SessionStart, line_of};
 /// The protocols that a program can speak on its standard input and output: the identifier and the name of each.
 pub(crate) const PROTOCOLS: &[(&str, &str)] =
     &[("acp", "ACP"), ("codelia", "Codelia UI protocol"), ("codex", "Codex app-server")];
-/// Longest time until an agent is ready, in milliseconds; the gateway gives up earlier.
+/// Maximum time until an agent is ready, in milliseconds; the gateway gives up earlier.
 const WAKE_MAX: i64 = 180_000;
 
 /// The next step for an agent that is started for its conversations.
@@ -26,7 +26,8 @@ pub(crate) enum WakeStep {
     Remove(String),
 }
 
-/// A command line as words: quotes and backslashes as in a shell, nothing else of a shell. The page splits by the same rules.
+/// Splits a command line into words: quotes and backslashes as in a shell, and no other syntax of a shell. The web page splits by the same
+/// rules.
 pub(super) fn split(line: &str) -> Vec<String> {
     let (mut text, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut rest = line.chars().peekable();
@@ -50,7 +51,7 @@ pub(super) fn split(line: &str) -> Vec<String> {
 }
 
 impl NewSessionForm {
-    /// The start of the program that is named, and the text meanwhile.
+    /// The request that starts the named program, and the text while it starts.
     pub(super) fn program_start(&self) -> Result<(StartRuntime, String), String> {
         let text = split(&line_of(&self.program.command));
         let Some(program) = text.first().filter(|program| !program.is_empty()) else {
@@ -73,7 +74,7 @@ impl NewSessionForm {
         }
     }
 
-    /// Begins to start the chosen agent for its conversations: its number, and what is asked of the gateway.
+    /// Begins to start the chosen agent for its conversations; returns the number of the attempt and the request.
     pub(crate) fn begin_wake(&mut self, now: i64, runtimes: &[RuntimeItem]) -> Option<(u64, StartRuntime)> {
         let choice = self.choice(runtimes).filter(|choice| choice.kind == AgentChoiceKind::Installed)?;
         let folder = Some(self.chosen_folder()).filter(|folder| !folder.is_empty());
@@ -98,7 +99,7 @@ impl NewSessionForm {
         Some((self.attempts.number, start))
     }
 
-    /// Looks at the agent that is started for its conversations.
+    /// Checks the agent that is started for its conversations; returns the next step.
     pub(crate) fn watch_wake(&mut self, now: i64, runtimes: &[RuntimeItem]) -> WakeStep {
         let Some(start) = self.start.as_ref().filter(|start| start.wakes) else { return WakeStep::Wait };
         let late = now - start.since > WAKE_MAX;

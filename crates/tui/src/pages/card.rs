@@ -15,7 +15,7 @@ use crate::input;
 use crate::sanitize;
 use crate::view_model::{RequestView, RiskView};
 
-/// The key of the button at this place of the screen, on the card in this area.
+/// The key of the card's button at a place of the screen, on the card in this area.
 pub(crate) fn option_at(shared: &Shared, area: Rect, column: u16, row: u16) -> Option<char> {
     let card = shared.card.card.as_ref()?;
     let (ask, None) = shared.requests.get(&card.id)? else { return None };
@@ -65,7 +65,7 @@ impl Draw<'_> {
         let wide = u16::try_from(sanitize::width(&more)).unwrap_or(0);
         let space = usize::from(area.width).saturating_sub(4 + usize::from(wide));
         let mut head = text.head;
-        // The last parts, how old it is and when it expires, are left out first.
+        // The last parts, its age and its expiry, are left out first.
         while head.len() > 2 && head.iter().map(|span| sanitize::width(&span.content)).sum::<usize>() > space {
             head.pop();
         }
@@ -175,7 +175,7 @@ impl Draw<'_> {
     }
 }
 
-/// The agent's label, or why this device may not give the answer.
+/// The agent's label, or the reason why this device may not give the answer.
 fn quoted(action: &AnswerAction) -> String {
     match action.unavailable {
         Some(why) => why.text().to_owned(),

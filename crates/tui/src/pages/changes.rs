@@ -21,21 +21,21 @@ use crate::input::{self, Key};
 use crate::reply::CallReply;
 use crate::sanitize;
 
-/// Longest path in a message, in columns.
+/// Maximum length of a path in a message, in columns.
 const PATH_MAX: usize = 80;
-/// Longest text copied to the clipboard, in bytes; the limit of terminals.
+/// Maximum length of a text copied to the clipboard, in bytes; the limit of terminals.
 pub(crate) const COPY_MAX: usize = 74_000;
 /// Lines scrolled by a step of the mouse wheel.
 const WHEEL_LINES: i64 = 3;
-/// The code of the refusal to show the diff of a file that is as it was.
+/// The code of the refusal of a diff for a file that has not changed.
 const NO_CHANGE: &str = "no_change";
 
 /// Reviews that were not sent yet.
 #[derive(Default)]
 pub(crate) struct Reviews {
-    /// By session.
+    /// The reviews by their sessions.
     pub(crate) drafts: HashMap<String, ReviewDraft>,
-    /// The review that was sent last, and how many there were: one that is sent again has the same key.
+    /// The review that was sent last, and the number of reviews: a repeated one has the same key.
     sent: Option<ApiRequest>,
     count: u64,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Reviews {
 /// The changes of the open session.
 #[derive(Default)]
 pub(crate) struct ChangesPage {
-    /// The screen, while it is shown.
+    /// The screen of changes, while it is open.
     pub(crate) screen: Option<Box<ChangesScreen>>,
     pub(crate) reviews: Reviews,
 }
@@ -60,7 +60,7 @@ impl ChangesPage {
         self.read_undone(cx);
     }
 
-    /// Back to the conversation. What was written and not sent is kept.
+    /// Returns to the conversation. Unsent text is kept.
     fn close_changes(&mut self, cx: &mut Context<'_>) {
         self.keep_review(cx);
         let Some(mut screen) = self.screen.take() else { return };
@@ -82,14 +82,14 @@ impl ChangesPage {
         }
     }
 
-    /// Something may have changed files of the session on the screen.
+    /// Schedules a read of the list for the session on the screen, whose files may have changed.
     pub(crate) fn touch(&mut self, session: Option<&str>, shared: &Shared) {
         if let Some(screen) = self.screen.as_mut().filter(|one| session.is_none_or(|id| id == one.session)) {
             screen.touch(shared.now);
         }
     }
 
-    /// Reads what the screen needs, after any message. `open`: the id of the open session.
+    /// Reads the data that the screen needs, after any message. `open`: the id of the open session.
     pub(crate) fn update(&mut self, open: Option<&str>, on_screen: bool, cx: &mut Context<'_>) {
         let Some(screen) = &self.screen else { return };
         if open != Some(&screen.session) || cx.shared.page != TuiPage::Session {
@@ -113,7 +113,7 @@ impl ChangesPage {
         self.settle_changes(cx.shared);
     }
 
-    /// Brings the selected file and the chosen line on the screen.
+    /// Scrolls the selected file and the chosen line into view.
     fn settle_changes(&mut self, shared: &Shared) {
         let areas = self.areas(shared);
         let top = self.top(&areas);
@@ -125,7 +125,7 @@ impl ChangesPage {
         }
     }
 
-    /// Calls with the diff on the screen.
+    /// Calls `read` with the diff on the screen.
     fn with_diff<T>(&self, shared: &Shared, read: impl FnOnce(&DiffPen<'_>) -> T) -> Option<T> {
         let width = usize::from(self.areas(shared).lines.width);
         let screen = self.screen.as_ref()?;
@@ -187,7 +187,7 @@ impl ChangesPage {
         true
     }
 
-    /// The keys that move in the pane that has them.
+    /// Handles a key that moves in the focused pane; returns `true` if it was one.
     fn changes_move_key(&mut self, key: &Key, shared: &Shared) -> bool {
         let page = usize::from(self.areas(shared).lines.height).saturating_sub(1).max(1);
         let Some(screen) = &mut self.screen else { return false };
@@ -213,7 +213,7 @@ impl ChangesPage {
         true
     }
 
-    /// After a page was turned, the chosen line is the first one on the screen.
+    /// Chooses the first line on the screen, after a page was turned.
     fn line_on_screen(&mut self) {
         let Some(screen) = self.screen.as_mut().filter(|screen| screen.row.is_some()) else { return };
         let (first, above) = screen.position.scroll;
@@ -298,7 +298,7 @@ impl ChangesPage {
         }
     }
 
-    /// Edits a comment of the list, with its line in sight if it is still there.
+    /// Edits a comment of the list, with its line on the screen if it still exists.
     fn edit_listed(&mut self, comment: &PlacedComment, shared: &mut Shared) {
         let Some(screen) = &mut self.screen else { return };
         let there = screen.show(comment);
@@ -316,7 +316,7 @@ impl ChangesPage {
         let request = calls::review_changes(&SessionId::trusted(session.as_str()), &screen.draft.to_review()).request;
         let ids = screen.draft.comments.iter().map(|one| one.id).collect();
         let tag = CallTag::Changes(session, ChangesCall::Review(ids, screen.draft.first.clone()));
-        // The same review has the same key: one that arrived although no answer came counts once.
+        // The same review has the same key: if the reply was lost, it is still applied only once.
         if self.reviews.sent.as_ref() != Some(&request) {
             self.reviews.count += 1;
             self.reviews.sent = Some(request.clone());
@@ -389,7 +389,7 @@ impl ChangesPage {
             let Some((hunk, digest)) = hunk else {
                 return shared.say("choose a part first: n goes to the next", false);
             };
-            // What is shown is what is undone.
+            // The change on the screen is exactly the one that is undone.
             (undo.hunk, undo.digest) = (Some(hunk), digest);
         }
         let what = if part { "this part of" } else { "the changes of" };
@@ -514,7 +514,7 @@ impl ChangesPage {
         cx.effects.push(Effect::Edit { root: list.root.clone(), path: file.path.clone(), line: line.unwrap_or(1) });
     }
 
-    /// The editor has ended, or could not be started.
+    /// Applies the end of the editor, or the reason why it was not started.
     pub(crate) fn on_edited(&mut self, problem: Option<String>, shared: &mut Shared) {
         match problem {
             Some(why) => shared.say(&why, true),
@@ -537,7 +537,7 @@ impl ChangesPage {
                 }
             }
             (ChangesCall::Diff(path, digest), _) => {
-                // It changed back meanwhile: the list is what is old.
+                // The file changed back meanwhile: the list is out of date.
                 if reply.refusal().is_some_and(|refusal| refusal.code == NO_CHANGE) {
                     screen.touch(cx.shared.now);
                 }
@@ -548,7 +548,7 @@ impl ChangesPage {
                     screen.on_undone(&undone);
                 }
             }
-            // What is open has said why.
+            // The open session has shown the reason.
             (ChangesCall::Review(..), _) => {}
             (ChangesCall::Undo(path) | ChangesCall::Restore(path), Some(why)) => {
                 let text = format!("nothing was changed in {}: {why}", short_path(&path));
@@ -572,7 +572,7 @@ impl ChangesPage {
         }
     }
 
-    /// The wheel scrolls what is under it.
+    /// Scrolls the pane under the mouse, by a step of the wheel.
     fn wheel(&mut self, column: u16, row: u16, down: bool, shared: &Shared) {
         let areas = self.areas(shared);
         let Some(screen) = &mut self.screen else { return };
@@ -586,7 +586,7 @@ impl ChangesPage {
         }
     }
 
-    /// A click selects a file, or chooses a line.
+    /// Handles a click: it selects a file, or chooses a line.
     fn click(&mut self, column: u16, row: u16, shared: &Shared) {
         let areas = self.areas(shared);
         let line = usize::from(row.saturating_sub(areas.lines.y));
@@ -672,7 +672,7 @@ impl Page for ChangesPage {
         match event {
             ClientEvent::Live => self.touch(None, cx.shared),
             ClientEvent::Event(event) => {
-                // What may change files.
+                // Kinds that may change files.
                 let kind = Kind::from_name(&event.kind);
                 if matches!(kind, Some(Kind::RunStarted | Kind::RunEnded | Kind::ToolCall | Kind::ToolCallUpdate)) {
                     self.touch(Some(&event.session_id), cx.shared);

@@ -1,4 +1,4 @@
-//! The context in which a page handles an input, and the steps that it leads to.
+//! The context in which a page handles an input, and the steps that result from it.
 
 use plexus_client::calls::ApiCall;
 use serde::de::DeserializeOwned;
@@ -37,7 +37,7 @@ impl MouseInput {
     }
 }
 
-/// The response of a call of a page; without one, the reason is the problem of the page.
+/// Reads the response of a page's call; on a failure, the reason becomes the problem of the page.
 pub(crate) fn read_response<R: DeserializeOwned>(problem: &mut Option<String>, reply: &CallReply) -> Option<R> {
     let response = reply.read();
     *problem = response.as_ref().err().cloned();
@@ -47,33 +47,33 @@ pub(crate) fn read_response<R: DeserializeOwned>(problem: &mut Option<String>, r
 /// A step that concerns more than one page. It is carried out after the page has handled its input.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Prepare this page, which is on the screen now.
+    /// Prepares this page, which is on the screen now.
     Enter(TuiPage),
-    /// Read again what the page lists.
+    /// Reads the lists of the page again.
     Refresh,
-    /// Leave the page.
+    /// Leaves the page.
     Back,
-    /// Go from a list to the session beside it, and back.
+    /// Moves from a list to the session beside it, and back.
     OtherPane,
-    /// Open a session, with the focus in its composer.
+    /// Opens a session, with the focus in its composer.
     Open(String),
-    /// Open a session at this place of its log.
+    /// Opens a session at this place of its log.
     ReadAt(String, u64),
-    /// Open a session with the focus on the card of this request.
+    /// Opens a session with the focus on the card of this request.
     Answer(String, Option<String>),
-    /// Open a session with this prompt and these images in its composer, and this notice.
+    /// Opens a session with this prompt and these images in its composer, and this notice.
     Compose { session: String, prompt: String, images: Vec<Attachment>, problem: String },
-    /// Read the next session of the list, or the one before.
+    /// Opens the next session of the list, or the previous one.
     Neighbor(bool),
-    /// Show the newest entries of the open session.
+    /// Shows the newest entries of the open session.
     Newest,
-    /// Carry out a command of the palette.
+    /// Executes a command of the palette.
     Command(&'static str),
-    /// Carry out a command for this session.
+    /// Executes a command for this session.
     SessionCommand(&'static str, Box<SessionItem>),
-    /// Open the form of a new session, for this runtime.
+    /// Opens the form of a new session, for this runtime.
     NewSession(Option<String>),
-    /// Handle a key again, after the page has changed.
+    /// Handles a key again, after the page has changed.
     Key(Key),
 }
 
@@ -99,7 +99,7 @@ impl<'a> Context<'a> {
         self.steps.push(step);
     }
 
-    /// Carries out a command of the palette.
+    /// Executes a command of the palette.
     pub(crate) fn command(&mut self, name: &'static str) {
         self.then(Step::Command(name));
     }

@@ -134,7 +134,7 @@ impl Page for DevicesPage {
         let at = self.list.index(&ids);
         let high = list_height(all);
         draw.list(Rect { height: high, ..all }, &heads, rows, at, &none);
-        // The selected device, in full: its permissions on two lines where one is too short.
+        // The selected device in full: its permissions need two lines where one is too short.
         if let Some(one) = self.devices.get(at) {
             let may = may(one);
             let (first, rest) = match sanitize::width(&may) > width.saturating_sub(8) {

@@ -1,4 +1,4 @@
-//! Drawing on the screen: what the pages have in common.
+//! Drawing functions that the pages have in common.
 
 use plexus_protocol::SessionState;
 use ratatui::buffer::Buffer;
@@ -37,12 +37,12 @@ impl Draw<'_> {
         self.put((area.x + area.width).saturating_sub(width), area.y, spans, width);
     }
 
-    /// A list: its heading, and the lines that fit.
+    /// Draws a list: its heading, and the lines that fit.
     pub(crate) fn list(&mut self, area: Rect, heads: &str, rows: Vec<Vec<Span<'static>>>, at: usize, none: &str) {
         self.lines(area, heads, (rows.len(), at), none, |n| rows[n].clone());
     }
 
-    /// A list with a number of lines and a selected one; only the lines that fit are made.
+    /// Draws a list with a number of lines and a selected one; only the lines that fit are made.
     pub(crate) fn lines(
         &mut self,
         area: Rect,
@@ -114,7 +114,7 @@ impl Draw<'_> {
         (&text).render(area, self.buf);
     }
 
-    /// The heading of a list, which shows whether the keys go there.
+    /// Draws the heading of a list, which shows whether the list has the focus.
     pub(crate) fn list_head(&mut self, area: Rect, text: Vec<Span<'static>>) {
         let focus = has_panes(self.shared) && self.shared.page != TuiPage::Session;
         let mut spans = vec![if focus { Span::styled("▌", self.shared.theme.accent) } else { Span::raw(" ") }];
@@ -142,7 +142,7 @@ impl Draw<'_> {
         }
     }
 
-    /// A file that is offered: its name, then its folder.
+    /// A suggested file: its name, then its folder.
     pub(crate) fn file_row(&self, mark: &str, path: &str, width: usize) -> Vec<Span<'static>> {
         let theme = &self.shared.theme;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));

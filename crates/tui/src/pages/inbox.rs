@@ -21,12 +21,12 @@ pub(crate) use several::answer;
 
 #[derive(Debug, Default)]
 pub(crate) struct InboxPage {
-    /// The rows, and what is selected in them.
+    /// The rows and the selection.
     pub(crate) triage: Triage,
     pub(crate) list: ListState,
     /// `true` if the list was on the screen.
     on_screen: bool,
-    /// Answers to several requests that are on their way.
+    /// Answers to several requests that are being sent.
     several: Option<SeveralAnswers>,
 }
 
@@ -55,7 +55,7 @@ impl InboxPage {
         Rect { height: height.min(most), ..area }
     }
 
-    /// The place of a card below the list.
+    /// The space for a card below the list.
     pub(crate) fn card_place(&self, shared: &Shared) -> Rect {
         let (all, list) = (panes(shared).list, self.list_area(shared).height);
         Rect { y: all.y + list, height: all.height.saturating_sub(list), ..all }
@@ -65,7 +65,7 @@ impl InboxPage {
         self.triage.rows.get(at).map_or(1, InboxRow::height)
     }
 
-    /// The first row on the screen: as before, unless the selected one would not be on it.
+    /// The first row on the screen: unchanged, unless the selected one would not be visible.
     pub(crate) fn first_shown(&self, shared: &Shared) -> usize {
         let lines = self.list_area(shared).height.saturating_sub(1);
         first_row(self.list.top, self.selected(), self.triage.rows.len(), lines, |at| self.row_height(at))
@@ -86,7 +86,7 @@ impl InboxPage {
         self.keys().into_iter().filter(|key| shared.requests.contains_key(key)).collect()
     }
 
-    /// Makes the rows again, if what they show has changed. The selected row stays where it is on the screen.
+    /// Builds the rows again if their content has changed. The selected row stays where it is on the screen.
     pub(crate) fn refresh_rows(&mut self, shared: &mut Shared) {
         let visible = shows_list(shared, TuiPage::Inbox);
         if std::mem::take(&mut shared.requests_changed) || visible != self.on_screen {
@@ -109,7 +109,7 @@ impl InboxPage {
         }
     }
 
-    /// Selects a row that was at another place before.
+    /// Moves the selection to a row whose index has changed.
     fn put_at(&mut self, before: usize, now: usize) {
         self.list.follow(before, now);
         self.list.chosen = self.triage.rows.get(now).map(|row| row.key().to_owned());
@@ -124,7 +124,7 @@ impl InboxPage {
         shared.focus_card();
     }
 
-    /// Opens the session of the selected row, or folds the group that is selected.
+    /// Opens the session of the selected row, or folds the selected group.
     fn open_selected(&mut self, cx: &mut Context<'_>) {
         match self.triage.rows.get(self.selected()).cloned() {
             Some(InboxRow::Group { key, folded, .. }) => self.triage.fold(&key, !folded),
@@ -231,7 +231,7 @@ impl Page for InboxPage {
     }
 }
 
-/// The number of requests that only a newer version can show.
+/// The text about requests that only a newer version can show, with their number.
 fn unreadable_text(shared: &Shared) -> Option<String> {
     match shared.unreadable_requests.len() {
         0 => None,
@@ -240,7 +240,7 @@ fn unreadable_text(shared: &Shared) -> Option<String> {
     }
 }
 
-/// The mark of a request's risk, or of its end.
+/// The mark of a request's risk or outcome.
 fn risk_mark(shared: &Shared, ask: &RequestView, outcome: Option<&RequestResult>) -> (&'static str, Style) {
     let theme = &shared.theme;
     match (outcome, ask.risk) {
@@ -332,7 +332,7 @@ impl Draw<'_> {
         self.put(area.x, area.y, spans, area.width);
     }
 
-    /// A request in two lines: what it asks; its risk and the first reason, its agent, its project and its age.
+    /// Draws a request in two lines: its question; its risk and the first reason, its agent, its project and its age.
     fn inbox_request(&mut self, page: &InboxPage, area: Rect, id: &str, grouped: bool) {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -341,7 +341,7 @@ impl Draw<'_> {
         let width = usize::from(area.width);
         let indent = if grouped { "  " } else { "" };
         let session = shared.sessions.all.get(&ask.session);
-        // In a group, the session tells the requests apart.
+        // In a group, the session distinguishes the requests.
         let text = match session.filter(|_| grouped) {
             Some(session) => format!("{} · {}", headline(ask), session.name()),
             None => headline(ask),
@@ -368,7 +368,7 @@ impl Draw<'_> {
                 None => (ask.risk.name().to_owned(), style),
             },
         };
-        // The reason stays whole as long as there is room for it: first the project, then the agent gives way, and the age is last.
+        // The reason is not cut as long as it fits: first the project is left out, then the agent, and finally the age.
         let origin = match project {
             "" => vec![format!(" · {} · {age}", ask.runtime), format!(" · {age}")],
             project => vec![

@@ -1,5 +1,5 @@
-//! The places of the panes: a list at the left, the conversation in the middle, and what belongs to it at the right. On a narrow terminal
-//! there is one of them at a time.
+//! The areas of the panes: a list at the left, the conversation in the middle, and its details at the right. A narrow terminal shows one of
+//! them at a time.
 
 use std::ops::Range;
 
@@ -10,26 +10,26 @@ use super::context::MouseInput;
 use super::shared::Shared;
 use crate::card::Card;
 
-/// Narrowest supported terminal, in columns.
+/// Minimum width of a supported terminal, in columns.
 pub(crate) const WIDTH_MIN: u16 = 40;
-/// Lowest supported terminal, in lines.
+/// Minimum height of a supported terminal, in lines.
 pub(crate) const HEIGHT_MIN: u16 = 12;
-/// Below this many columns, a list has two lines for each row.
+/// Width below which a list has two lines for each row, in columns.
 pub(crate) const NARROW: u16 = 72;
-/// Below this many lines, a card has the room of what else is there.
+/// Height below which a card takes the space of other parts, in lines.
 pub(super) const LOW: u16 = 14;
-/// Below this many columns, the first line has only what tells the pages apart.
+/// Width below which the first line has only short names of the pages, in columns.
 pub(crate) const NARROW_TABS: u16 = 60;
-/// From this many columns, a list and a session are shown side by side.
+/// Width from which a list and a session are shown side by side, in columns.
 const PANES_MIN: u16 = 120;
-/// From this many columns, there is a pane at the right of the session too.
+/// Width from which there is also a pane at the right of the session, in columns.
 const DETAIL_MIN: u16 = 180;
-/// The narrowest and the widest list beside a session, in columns.
+/// The minimum and maximum width of a list beside a session, in columns.
 const LIST_COLUMNS: (u16, u16) = (40, 60);
-/// The narrowest and the widest pane at the right, in columns.
+/// The minimum and maximum width of the pane at the right, in columns.
 const DETAIL_COLUMNS: (u16, u16) = (50, 70);
 
-/// The area of each pane; without columns if it is not on the screen.
+/// The area of each pane; a pane that is not on the screen has no columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Panes {
     pub(crate) list: Rect,
@@ -55,7 +55,7 @@ pub(crate) fn fits(shared: &Shared) -> bool {
     shared.size.0 >= WIDTH_MIN && shared.size.1 >= HEIGHT_MIN
 }
 
-/// The visible lines of a list: how many, and from which.
+/// The visible lines of a list: how many, and the first one.
 pub(crate) fn window(count: usize, at: usize, rows: usize) -> (usize, usize) {
     let visible = count.min(rows);
     let first = at.saturating_sub(rows / 2).min(count.saturating_sub(visible));
@@ -94,19 +94,19 @@ pub(crate) fn panes(shared: &Shared) -> Panes {
     Panes { list, middle: Rect { x: from, width: to.saturating_sub(from), ..all }, detail }
 }
 
-/// The lines of the list of runtimes, or of devices: the selected one is shown in full below it.
+/// The height of the list of runtimes or devices: the selected one is shown in full below it.
 pub(super) fn list_height(all: Rect) -> u16 {
     all.height.saturating_sub(6)
 }
 
-/// The pane at this place of the screen.
+/// The pane at a place of the screen.
 pub(crate) fn pane_at(shared: &Shared, column: u16, row: u16) -> Option<Pane> {
     let panes = panes(shared);
     let all = [(panes.list, Pane::List), (panes.middle, Pane::Middle), (panes.detail, Pane::Detail)];
     all.into_iter().find_map(|(area, pane)| area.contains((column, row).into()).then_some(pane))
 }
 
-/// The place of a card in the pane at the right, if there is that pane.
+/// The space for a card in the pane at the right, if there is one.
 pub(crate) fn detail_card_place(shared: &Shared) -> Option<Rect> {
     let detail = panes(shared).detail;
     let form = shared.card.card.as_ref().is_some_and(Card::is_form);
@@ -114,7 +114,7 @@ pub(crate) fn detail_card_place(shared: &Shared) -> Option<Rect> {
     (detail.width > 0).then(|| Rect { y: detail.y + detail.height - height, height, ..detail })
 }
 
-/// The area of the card within its place: at the bottom of the pane at the right, else at the top.
+/// The area of the card within its space: at the bottom of the pane at the right, else at the top.
 pub(crate) fn card_rect(shared: &Shared, place: Rect) -> Option<Rect> {
     let card = shared.card.card.as_ref()?;
     let (ask, _) = shared.requests.get(&card.id)?;
@@ -124,7 +124,7 @@ pub(crate) fn card_rect(shared: &Shared, place: Rect) -> Option<Rect> {
     Some(Rect { y, height, ..place })
 }
 
-/// The areas of the rows on the screen: each row with its place among all.
+/// The areas of the rows on the screen, each with the index of its row.
 pub(super) fn visible_rows(area: Rect, rows: Range<usize>, height: impl Fn(usize) -> u16) -> Vec<(usize, Rect)> {
     let (mut y, end) = (area.y + 1, area.y + area.height);
     let mut out = Vec::new();
@@ -144,16 +144,16 @@ pub(super) fn row_at(rows: &[(usize, Rect)], mouse: MouseInput) -> Option<usize>
     rows.iter().find_map(|(at, area)| area.contains((mouse.column, mouse.row).into()).then_some(*at))
 }
 
-/// The row at this line of the screen, of a list with rows of one line around the selected one.
+/// The row at a line of the screen, in a list with one-line rows around the selected one.
 pub(super) fn line_row(area: Rect, count: usize, at: usize, line: u16) -> Option<usize> {
     let line = line.checked_sub(area.y + 1).filter(|line| line + 1 < area.height)?;
     let at = window(count, at, usize::from(area.height - 1)).1 + usize::from(line);
     (at < count).then_some(at)
 }
 
-/// The first of `many` rows such that the one at `at` is within `room` lines, and no line is empty before the end.
+/// The first of `count` rows such that the one at `at` is within `space` lines, and no line is empty before the end.
 pub(super) fn first_row(before: usize, at: usize, count: usize, space: u16, height: impl Fn(usize) -> u16) -> usize {
-    // Up from a row as far as they fit.
+    // The rows above a row, as far as they fit.
     let fits = |last: usize| {
         let (mut first, mut used) = (last, height(last));
         while first > 0 && used + height(first - 1) <= space {

@@ -1,4 +1,4 @@
-//! The inputs of the state, and the actions that it asks the shell for.
+//! The inputs of the state, and the actions that it requests from the shell.
 
 use std::collections::BTreeMap;
 
@@ -29,13 +29,13 @@ pub(crate) enum CallTag {
     Older(u64),
     /// The open session, if it is not among the newest.
     Session,
-    /// A call of a page, with what the page remembers of it.
+    /// A call of a page, with a value that the page needs for the reply.
     Page(TuiPage, String),
     Answer(String),
-    /// A whole request of which only the beginning was sent.
+    /// A whole request of which only the beginning was loaded.
     FullRequest(String),
     Prompt(Box<SentPrompt>),
-    /// The files that are offered for the prompt, for the question of this number.
+    /// The suggested files of the prompt, for the query of this number.
     Files(u64),
     /// The stderr output of a runtime.
     Logs,
@@ -60,21 +60,21 @@ pub(crate) enum CallTag {
     Changes(String, ChangesCall),
     /// A call of the pairing of this number.
     Pairing(u64, PairCall),
-    /// A question of what was spent, of this number.
+    /// A query of the usage, of this number.
     Usage(u64, UsagePart),
     /// A ceiling to be set.
     Ceilings,
-    /// A session to be archived, in this folder.
+    /// The archiving of a session in this folder.
     Archived(String),
     /// The worktrees, after the session in this folder was archived.
     Worktrees(String),
     /// The next of the facts of the settings.
     Settings(Box<SettingsFacts>),
-    /// Shows this text when the call is done.
+    /// A call after which this text is shown.
     Notice(String),
 }
 
-/// A prompt that is on its way.
+/// A prompt that is being sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SentPrompt {
     pub(crate) session: String,
@@ -86,11 +86,11 @@ pub(crate) struct SentPrompt {
 pub(crate) enum FormCall {
     Agents,
     Recent,
-    /// The folders for the question of this number.
+    /// The folders for the query of this number.
     Folders(u64),
-    /// The files for the question of this number.
+    /// The files for the query of this number.
     Files(u64),
-    /// The newest session of the agent, whose settings are offered.
+    /// The newest session of the agent, whose settings can be chosen.
     Offers(String),
     /// The conversations of a runtime.
     Past(String),
@@ -98,24 +98,24 @@ pub(crate) enum FormCall {
     Wake(u64),
     /// The start of this number.
     Start(u64),
-    /// A setting of the session that was opened.
+    /// A setting of the opened session.
     Setting(u64),
-    /// The first prompt of it.
+    /// The first prompt of the opened session.
     Prompt(u64),
 }
 
-/// A call of the screen.
+/// A call of the screen of changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChangesCall {
-    /// The list, read for this time.
+    /// The list, in the read of this number.
     List(u64),
     /// The diff of a version of a file.
     Diff(String, String),
     /// The changes that were undone.
     PatchList,
-    /// Undoing the change of a file.
+    /// The undoing of the change of a file.
     Undo(String),
-    /// Bringing back what was undone.
+    /// The restoring of an undone change.
     Restore(String),
     /// The comments with these numbers, after this first line.
     Review(Vec<u64>, String),
@@ -136,7 +136,7 @@ pub(crate) enum AfterConfirm {
     RenameSession(SessionId),
     /// The typed text is the name of this device.
     RenameDevice(DeviceId),
-    /// The ceiling as typed; and the ceilings as they were shown.
+    /// A ceiling with the typed amount, and the ceilings before.
     Ceiling(CeilingOf, Box<CeilingsView>),
     /// The image at the typed path is attached to the prompt of this session, or to that of the form (empty).
     Image(String),
@@ -156,78 +156,78 @@ pub(crate) enum CallKey {
     None,
     /// A key of this call alone.
     New,
-    /// A key within this run of the program: the same call again takes effect once.
+    /// A key within this run of the program: a repeated call takes effect only once.
     Named(String),
 }
 
 /// An action for the shell.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Open this session, from its newest page; or close the open one.
+    /// Opens this session, from its newest page; `None` closes the open one.
     Follow(Option<String>),
-    /// Call the gateway.
+    /// Calls the gateway.
     Call {
         tag: CallTag,
         request: ApiRequest,
         key: CallKey,
     },
-    /// Open a session, or send its first prompt, under this key: the same again counts once. It can be given up.
+    /// Opens a session, or sends its first prompt, with this key: repeating it has no effect. It can be cancelled.
     Start {
         tag: CallTag,
         request: ApiRequest,
         key: String,
     },
-    /// Give up what was started: nothing is left of it.
+    /// Cancels the start, and undoes it.
     GiveUp,
-    /// Open a file below this folder in the user's editor.
+    /// Opens a file below this folder in the user's editor.
     Edit {
         root: String,
         path: String,
         line: usize,
     },
-    /// Read an image for the prompt of this session, or for that of the form (empty); and what was pasted, if it was.
+    /// Reads an image for the prompt of this session, or for that of the form (empty); `pasted` is the text that was pasted, if any.
     ReadImage {
         place: String,
         path: String,
         pasted: Option<String>,
     },
-    /// Save the review of a session that was not sent yet; `None` if there is none any more.
+    /// Saves the review of a session that was not sent yet; `None` deletes it.
     KeepReview(String, Option<KeptReview>),
-    /// Change a setting of a session's agent.
+    /// Changes a setting of a session's agent.
     Set {
         tag: CallTag,
         session: String,
         call: SettingCall,
     },
-    /// Follow this session after this cursor; earlier events have been read.
+    /// Follows this session after this cursor; earlier events have been read.
     Attach {
         session: String,
         after: Option<String>,
     },
-    /// Read all of a tool call of which pages left something out.
+    /// Reads the complete tool call that pages truncated.
     Whole {
         session: String,
         call: WholeCall,
     },
-    /// Read the page before this cursor.
+    /// Reads the page before this cursor.
     Page {
         session: String,
         before: String,
     },
-    /// Export a session to a file.
+    /// Exports a session to a file.
     Export {
         session: String,
         format: &'static str,
         name: String,
     },
-    /// Copy to the clipboard.
+    /// Copies a text to the clipboard.
     Copy(String),
-    /// Report the viewed session and the focus.
+    /// Reports the viewed session and the focus.
     Presence(Option<String>, bool),
     Mouse(bool),
     Suspend,
     Redraw,
-    /// Save when sessions were last viewed.
+    /// Saves the times when sessions were last viewed.
     Keep(BTreeMap<String, i64>),
 }
 
@@ -256,21 +256,22 @@ pub(crate) enum Msg {
     Event(ClientEvent),
     /// An event of the open session, with the number of the subscription.
     SessionEvent(u64, ClientEvent),
-    /// A subscription ended for good.
+    /// The permanent end of a subscription, and the reason.
     Ended(u64, String),
     /// The reply to a call.
     Done(CallTag, CallReply),
     /// The outcome of a change of a setting.
     Set(CallTag, Result<(), String>),
-    /// The open session's newest page, its snapshot and the next cursor; `None` if they could not be read, and all events are replayed.
+    /// The newest page of the open session, its snapshot and the next cursor; `None` if they could not be read, so that all events are
+    /// replayed.
     Opened(u64, Option<(PageOf, Value, String)>),
     /// A page of older events.
     Page(u64, Result<PageOf, String>),
     /// All events of the call in this block, and the place of the last one.
     Whole(u64, u64, Result<(Vec<ConversationEvent>, u64), String>),
     Exported(Result<String, String>),
-    /// An image was read, as [`Effect::ReadImage`] has it.
+    /// The image of an [`Effect::ReadImage`].
     ImageRead(String, Option<String>, Result<Attachment, String>),
-    /// The editor has ended, or why it was not started.
+    /// The end of the editor, or the reason why it was not started.
     Edited(Result<(), String>),
 }

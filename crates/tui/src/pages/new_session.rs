@@ -19,23 +19,23 @@ use crate::reply::CallReply;
 use crate::view_model::SessionItem;
 use drawing::{form_hints, form_hit};
 
-/// Most conversations of an agent that are listed.
+/// Maximum number of conversations of an agent that are listed.
 const RESUMABLE_MAX: usize = 1000;
 
 /// The form of a new session.
 #[derive(Debug, Default)]
 pub(crate) struct NewSessionPage {
-    /// The form, while it is shown.
+    /// The form, while it is open.
     pub(crate) form: Option<NewSessionForm>,
-    /// The prompt of a form that was closed, and its images.
+    /// The prompt and the images of a closed form.
     prompt: String,
     images: Vec<Attachment>,
-    /// The starts so far.
+    /// The number of starts so far.
     attempts: u64,
 }
 
 impl NewSessionPage {
-    /// Opens the form, for this agent if one is named.
+    /// Opens the form, for `agent` if one is named.
     pub(crate) fn open(&mut self, agent: Option<&str>, earlier: bool, cx: &mut Context<'_>) {
         let mut form =
             NewSessionForm::new(&cx.shared.environment.start_dir, &self.prompt, &cx.shared.runtimes, self.attempts);
@@ -58,7 +58,7 @@ impl NewSessionPage {
         shared.rearm_card();
     }
 
-    /// Reads what the form needs, after any message.
+    /// Reads the data that the form needs, after any message.
     pub(crate) fn update(&mut self, cx: &mut Context<'_>) {
         let Some(mut form) = self.form.take() else { return };
         if let WakeStep::Remove(runtime) = form.watch_wake(cx.shared.now, &cx.shared.runtimes) {
@@ -95,7 +95,7 @@ impl NewSessionPage {
         self.form = Some(form);
     }
 
-    /// The call for files of the chosen folder. Whoever may not see the machine's folders asks a session that works in it.
+    /// The call for files of the chosen folder. A client that may not see the machine's folders uses a session that works in it.
     fn form_files(form: &NewSessionForm, query: &str, shared: &Shared) -> Result<ApiCall<Files>, &'static str> {
         let folder = form.chosen_folder();
         if folder.is_empty() {
@@ -122,7 +122,7 @@ impl NewSessionPage {
             FormOutcome::Image => cx.shared.ask_image(String::new()),
             FormOutcome::Wake => {
                 if let Some((attempt, start)) = form.begin_wake(cx.shared.now, &cx.shared.runtimes) {
-                    // Not given up half-way: what was started has to be known to be removed.
+                    // The call cannot be cancelled: the started runtime has to be known to be removed.
                     cx.call(CallTag::Form(FormCall::Wake(attempt)), calls::start_runtime(&start));
                 }
             }
@@ -168,7 +168,7 @@ impl NewSessionPage {
         match call {
             FormCall::Wake(_) => {}
             FormCall::Agents => form.on_agents(reply),
-            // Without them, the folder is typed.
+            // If they cannot be read, the user types the folder.
             FormCall::Recent => reply.read().into_iter().for_each(|folders| form.on_recent(folders)),
             FormCall::Folders(query_id) => form.on_folders(query_id, reply.read()),
             FormCall::Files(query_id) => form.files.on_reply(query_id, reply.read()),
@@ -189,7 +189,7 @@ impl NewSessionPage {
                     self.next_of_start(cx);
                 }
                 Err(why) => {
-                    // Without an answer it may have begun: the same again is the same attempt.
+                    // Without a reply it may have begun: repeating the request is the same attempt.
                     if reply.status().is_some() {
                         form.settled();
                     }
@@ -209,7 +209,7 @@ impl NewSessionPage {
         }
     }
 
-    /// A setting of the session that was opened was changed, or not.
+    /// Applies the outcome of a change of a setting of the opened session.
     pub(crate) fn on_set(&mut self, attempt: u64, outcome: Result<(), String>, cx: &mut Context<'_>) {
         let start = self.form.as_ref().and_then(|form| form.start.as_ref());
         if start.is_none_or(|start| start.attempt != attempt) {
@@ -221,7 +221,7 @@ impl NewSessionPage {
         }
     }
 
-    /// The agent of the attempt is starting; or it cannot be started.
+    /// Applies the reply to the start of an agent for its conversations.
     fn on_wake(&mut self, attempt: u64, reply: Result<RuntimeInfo, String>, cx: &mut Context<'_>) {
         let form = self.form.as_mut().filter(|form| form.start.as_ref().is_some_and(|start| start.attempt == attempt));
         let runtime = reply.map(|runtime| runtime.runtime_id.to_string());
@@ -232,13 +232,13 @@ impl NewSessionPage {
                 }
             }
             (Some(form), Err(why)) => form.fail(format!("That did not work: {why}"), ""),
-            // It was given up meanwhile.
+            // The attempt was cancelled meanwhile.
             (None, Ok(runtime)) => cx.effects.push(remove(&runtime)),
             (None, Err(_)) => {}
         }
     }
 
-    /// The next setting of the session that was opened, or its prompt.
+    /// Makes the next setting of the opened session, or sends its prompt.
     fn next_of_start(&mut self, cx: &mut Context<'_>) {
         let Some(form) = &mut self.form else { return };
         let text = form.prompt.lines().join("\n");
@@ -261,7 +261,7 @@ impl NewSessionPage {
         });
     }
 
-    /// Goes to the session. A prompt that was not sent is in its composer.
+    /// Opens the session. A prompt that was not sent is put into its composer.
     fn opened(&mut self, problem: &str, cx: &mut Context<'_>) {
         let Some(form) = &self.form else { return };
         let Some(session) = form.start.as_ref().and_then(|start| start.session.clone()) else { return };
@@ -272,7 +272,7 @@ impl NewSessionPage {
         cx.then(Step::Compose { session, prompt, images, problem: problem.to_owned() });
     }
 
-    /// An image for the prompt was read. What was pasted and is none is text.
+    /// Attaches an image that was read to the prompt. A pasted text that names no image is inserted as text.
     pub(crate) fn on_image(&mut self, pasted: Option<String>, image: Result<Attachment, String>, shared: &mut Shared) {
         let images = self.form.as_mut().map_or(&mut self.images, |form| &mut form.images);
         match attach(images, image) {
@@ -324,7 +324,7 @@ impl Page for NewSessionPage {
     }
 }
 
-/// Removes a runtime that was started in vain.
+/// Removes a runtime that is not needed.
 fn remove(runtime: &str) -> Effect {
     Effect::call(CallTag::Notice("stopped".into()), calls::stop_runtime(&RuntimeId::trusted(runtime)))
 }

@@ -127,7 +127,7 @@ impl Page for RuntimesPage {
         });
         let high = list_height(all);
         draw.list(Rect { height: high, ..all }, &heads, rows, at, &none);
-        // The selected runtime, in full.
+        // The selected runtime in full.
         if let Some(one) = shared.runtimes.get(at) {
             let mut lines = vec![("runs", one.connect.clone()), ("in", one.cwd.clone())];
             if one.fixed_folder {

@@ -18,7 +18,7 @@ use crate::reply::CallReply;
 use crate::sanitize;
 use crate::view_model::{SearchItem, SessionItem};
 
-/// Most passages of a search.
+/// Maximum number of passages that a search returns.
 const HITS_MAX: usize = 100;
 
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Page for SearchPage {
         let area = Rect { y: all.y + 1, height: all.height - 1, ..all };
         let Some(at) = line_row(area, keys.len(), selected, mouse.row) else { return };
         let again = at == selected && !self.typing;
-        // Whoever chooses a result does not type what is searched for.
+        // The user has chosen a result, so the query has no focus.
         self.list.choose(at, &keys);
         self.typing = false;
         if again {

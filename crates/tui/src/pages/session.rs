@@ -29,7 +29,7 @@ use crate::view_model::RequestView;
 const CHORD_TIME: i64 = 1_500;
 /// Lines scrolled by a step of the mouse wheel.
 const WHEEL_LINES: i64 = 3;
-/// Time that a row is selected before its session is shown beside the list, in milliseconds: moving over a list reads nothing.
+/// Time that a row is selected before its session is shown beside the list, in milliseconds: moving over a list loads nothing.
 const PREVIEW_DELAY: i64 = 300;
 
 /// The page of the open session.
@@ -38,24 +38,24 @@ pub(crate) struct SessionPage {
     pub(crate) conversation: Option<Conversation>,
     /// The number of the subscription to the open session.
     following: u64,
-    /// The session that is shown beside the list next, and since when it is selected.
+    /// The session to show beside the list next, and the time since when it is selected.
     preview_due: Option<(String, i64)>,
     /// `true` if the conversation was opened only as a preview.
     previewed: bool,
     pub(crate) composer: TextArea<'static>,
-    /// The files that are offered for the composer.
+    /// The suggested files of the composer.
     files: FileOffers,
-    /// The images of the prompts that are written, by their sessions.
+    /// The images of unsent prompts, by their sessions.
     images: HashMap<String, Vec<Attachment>>,
-    /// The earlier prompt that the composer shows.
+    /// The index of the earlier prompt in the composer.
     history: Option<usize>,
-    /// The composed text before earlier prompts were shown.
+    /// The composed text before an earlier prompt was recalled.
     draft: String,
     /// The session whose composed prompt is sent once its runtime has restarted.
     pending_restart: Option<String>,
     /// The composed texts of other sessions.
     drafts: HashMap<String, String>,
-    /// The time when `g` was pressed, and the position of the conversation: it may begin `g c`.
+    /// The time when `g` was pressed, and the position of the conversation at that time: it may begin `g c`.
     chord: Option<(i64, ScrollPosition)>,
 }
 
@@ -108,7 +108,7 @@ impl SessionPage {
         std::mem::take(&mut self.previewed) || other
     }
 
-    /// Reads another session. What was typed is kept with the one before.
+    /// Follows another session. Typed text is stored with the previous one.
     fn follow(&mut self, id: &str, cx: &mut Context<'_>) {
         if let Some(conversation) = &self.conversation {
             self.drafts.insert(conversation.session.clone(), self.composer.lines().join("\n"));
@@ -121,7 +121,7 @@ impl SessionPage {
         cx.effects.push(Effect::Follow(Some(id.to_owned())));
     }
 
-    /// Shows the selected session beside the list, once the selection rests.
+    /// Shows the selected session beside the list, once the selection has rested.
     pub(crate) fn update_preview(&mut self, selected: Option<String>, cx: &mut Context<'_>) {
         let beside = has_panes(cx.shared) && matches!(cx.shared.page, TuiPage::Inbox | TuiPage::Sessions);
         let target = selected.filter(|_| beside && cx.shared.link == ConnectionView::Live);
@@ -132,7 +132,7 @@ impl SessionPage {
         };
         match &self.preview_due {
             Some((due, since)) if *due == id => {
-                // A clock that was set back counts as time enough.
+                // A clock that was set back counts as enough time.
                 if !(0..PREVIEW_DELAY).contains(&(cx.shared.now - since)) {
                     self.preview_due = None;
                     self.previewed = true;
@@ -143,7 +143,7 @@ impl SessionPage {
         }
     }
 
-    /// Calls with the conversation and what drawing it depends on.
+    /// Calls `act` with the conversation and the inputs of its drawing.
     pub(crate) fn with_conversation(
         &mut self,
         shared: &Shared,
@@ -174,7 +174,7 @@ impl SessionPage {
         }
     }
 
-    /// Goes to this place of the log, once it is loaded.
+    /// Scrolls to a place of the log, once it is loaded.
     pub(crate) fn seek(&mut self, place: u64) {
         if let Some(conversation) = &mut self.conversation
             && (!conversation.live || !conversation.seek(place))
@@ -214,7 +214,7 @@ impl SessionPage {
         }
     }
 
-    /// The open session's first page has arrived.
+    /// Applies the first page of the open session.
     pub(crate) fn on_opened(&mut self, opening: Option<(PageOf, Value, String)>, cx: &mut Context<'_>) {
         let Some(conversation) = &mut self.conversation else { return };
         let after = opening.map(|(page, snapshot, next)| {
@@ -255,7 +255,7 @@ impl SessionPage {
         }
     }
 
-    /// The rest of a tool call was loaded, or why it was not.
+    /// Applies the rest of a tool call, or the reason why it could not be loaded.
     pub(crate) fn on_rest(
         &mut self,
         block: u64,
@@ -268,7 +268,7 @@ impl SessionPage {
         self.with_conversation(shared, |conversation, _| conversation.on_rest(block, loaded.ok()));
     }
 
-    /// A prompt was accepted.
+    /// Applies an accepted prompt.
     pub(crate) fn on_accepted(prompt: &AcceptedPrompt, shared: &mut Shared) {
         if prompt.queued {
             shared.say(&format!("queued: {} before it", prompt.ahead), false);
@@ -277,13 +277,13 @@ impl SessionPage {
 
     // === keys
 
-    /// Remembers where the conversation was before `g`: it may begin `g c`.
+    /// Stores the position of the conversation before `g`, which may begin `g c`.
     fn begin_chord(&mut self, now: i64) {
         let at = self.conversation.as_ref().map(|conversation| conversation.scroll_position.clone());
         self.chord = at.map(|at| (now, at));
     }
 
-    /// Takes the second key of `g c`; true if it was one.
+    /// Handles the second key of `g c`; returns `true` if it was one.
     fn end_chord(&mut self, key: &Key, cx: &mut Context<'_>) -> bool {
         let Some((since, at)) = self.chord.take() else { return false };
         if key.name() != "c" || !(0..CHORD_TIME).contains(&(cx.shared.now - since)) {
@@ -373,7 +373,7 @@ impl Page for SessionPage {
         if self.end_chord(key, cx) || self.scroll_key(key.name(), cx.shared) {
             return;
         }
-        // Whoever reads on does not write after the answer.
+        // A user who reads on does not return to the composer after the answer.
         cx.shared.card.from_composer = false;
         match key.name() {
             "i" | "Enter" => cx.shared.write(),
@@ -391,7 +391,7 @@ impl Page for SessionPage {
             "L" => self.load_rest(cx),
             "t" => cx.command("thoughts"),
             "o" => cx.command("output"),
-            // `y` and `u` as on the page.
+            // `y` and `u` as on the web page.
             "c" | "y" => cx.command("copy"),
             "u" => cx.then(Step::Back),
             "x" => cx.command("cancel"),
@@ -431,14 +431,14 @@ impl Page for SessionPage {
     }
 
     fn request(&self, shared: &Shared) -> Option<String> {
-        // What the open surface asks is answered there.
+        // A request of the open surface is answered there.
         let open = self.conversation.as_ref().and_then(|conversation| conversation.surfaces.open_ask());
         let list: Vec<String> = self.requests(shared).into_iter().filter(|id| Some(id.as_str()) != open).collect();
         let card = shared.card.card.as_ref();
         let lingers = |id: &String| {
             card.is_some_and(|card| &card.id == id && card.closed_at.is_none_or(|at| shared.now - at < LINGER_TIME))
         };
-        // The shown request stays as long as it is open; its outcome gives way to the next one.
+        // The shown request stays as long as it is open; its outcome is replaced by the next one.
         let visible = card.map(|card| card.id.clone()).filter(|id| list.contains(id));
         match visible {
             Some(id) if shared.is_open(&id) => Some(id),

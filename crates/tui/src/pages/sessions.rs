@@ -23,7 +23,7 @@ use crate::view_model::{SessionItem, span};
 pub(crate) struct SessionsPage {
     pub(crate) rows: Vec<SessionRow>,
     pub(crate) list: ListState,
-    /// The filter, and whether it is being typed.
+    /// The filter, and whether the user is typing it.
     pub(crate) filter: TextArea<'static>,
     pub(crate) filtering: bool,
     /// The folded projects.
@@ -62,7 +62,7 @@ impl SessionsPage {
         if two { 2 } else { 1 }
     }
 
-    /// The first row on the screen: as before, unless the selected one would not be on it.
+    /// The first row on the screen: unchanged, unless the selected one would not be visible.
     pub(crate) fn first_shown(&self, shared: &Shared) -> usize {
         let area = panes(shared).list;
         let lines = area.height.saturating_sub(1);
@@ -101,7 +101,7 @@ impl SessionsPage {
         list
     }
 
-    /// The sessions in list order: waiting for an answer, running, others by their latest news, ended.
+    /// The sessions in the order of the list: those that wait for an answer, those that run, others by their latest news, ended ones.
     pub(crate) fn ordered<'a>(&self, shared: &'a Shared) -> Vec<&'a SessionItem> {
         let mut list: Vec<&SessionItem> =
             shared.sessions.all.values().filter(|session| self.archived || !session.archived).collect();
@@ -126,7 +126,7 @@ impl SessionsPage {
         ids.collect()
     }
 
-    /// Makes the rows again, if what they show has changed. The selected row stays where it is on the screen.
+    /// Builds the rows again if their content has changed. The selected row stays where it is on the screen.
     pub(crate) fn refresh_rows(&mut self, shared: &mut Shared) {
         if !shows_list(shared, TuiPage::Sessions) {
             return;
@@ -134,7 +134,7 @@ impl SessionsPage {
         if std::mem::take(&mut shared.sessions.changed) {
             let at = self.selected();
             self.rows = session_rows(&self.listed(shared), &self.folded, !self.filter_terms().is_empty());
-            // Without a chosen row the first session is selected, whichever it becomes.
+            // Without a chosen row the first session is selected, even if it changes.
             let position = |key: &String| self.rows.iter().position(|row| row.key() == key);
             let at_now = match self.list.chosen.as_ref().map(position) {
                 Some(Some(found)) => found,
@@ -150,7 +150,7 @@ impl SessionsPage {
         self.rows.iter().map(|row| row.key().to_owned()).collect()
     }
 
-    /// Opens the session of the selected row, or folds the project that is selected.
+    /// Opens the session of the selected row, or folds the selected project.
     fn open_selected(&mut self, cx: &mut Context<'_>) {
         match self.rows.get(self.selected()).cloned() {
             Some(SessionRow::Project { key, folded, .. }) => self.fold(&key, !folded, cx.shared),
@@ -202,7 +202,7 @@ impl SessionsPage {
             _ => {
                 input::edit(&mut self.filter, key);
                 cx.shared.sessions.changed = true;
-                // The first match, while the filter is typed.
+                // The first match is selected while the filter is typed.
                 (self.list.at, self.list.chosen) = (Some(0), None);
             }
         }
@@ -239,7 +239,7 @@ impl Page for SessionsPage {
                 cx.shared.sessions.changed = true;
             }
             "N" => cx.command("new"),
-            // As on the page.
+            // The same keys as on the web page.
             "r" | "e" => {
                 let selected = self.selected_session(cx.shared);
                 if let Some(session) = selected.and_then(|id| cx.shared.sessions.all.get(&id).cloned()) {
@@ -357,7 +357,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The columns of a wide list: the title, what the session does now, and the rest of the line.
+    /// The columns of a wide list: the title, the current activity, and the rest of the line.
     fn session_columns(area: Rect) -> (usize, usize) {
         let flexible = usize::from(area.width).saturating_sub(3 + 11 + 11 + 5 + 9);
         let title = (flexible * 5 / 9).max(10);

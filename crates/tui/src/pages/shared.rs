@@ -22,11 +22,11 @@ use crate::view_model::{RiskView, RuntimeItem, SessionItem};
 pub(crate) enum ConnectionView {
     Connecting,
     Live,
-    /// Lost since this time, for this reason.
+    /// The connection was lost at this time, for this reason.
     Lost(i64, String),
 }
 
-/// A window that is drawn over the page.
+/// A window over the page.
 #[derive(Clone, Debug)]
 pub(crate) enum Overlay {
     Help(usize),
@@ -55,7 +55,7 @@ pub(crate) enum Overlay {
     Usage(Box<UsageSheet>),
 }
 
-/// The place that the terminal UI was started in, and the gateway that it was started for.
+/// The working directory of the terminal UI, and its gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     /// The working directory.
@@ -70,7 +70,7 @@ pub(crate) struct Environment {
 #[derive(Debug, Default)]
 pub(crate) struct SessionStore {
     pub(crate) all: BTreeMap<String, SessionItem>,
-    /// The cursor of the sessions that are not listed yet; `None` if all are here.
+    /// The cursor of the sessions that are not loaded yet; `None` if all are loaded.
     pub(crate) older: Option<String>,
     /// The number of sessions that `hello` left out.
     pub(crate) omitted: usize,
@@ -84,7 +84,7 @@ pub(crate) struct SessionStore {
     pub(crate) requested: Option<String>,
     /// Sessions deleted since the last `hello`: late updates of them are ignored.
     pub(crate) deleted: BTreeSet<String>,
-    /// The lowest and the highest place of the known sessions.
+    /// The lowest and the highest position of the known sessions.
     pub(crate) positions: Option<(i64, i64)>,
     /// `true` if a session changed since the rows of the list were made.
     pub(crate) changed: bool,
@@ -145,13 +145,13 @@ impl SessionStore {
     }
 }
 
-/// The card of a request on the screen, and the focus of it.
+/// The card of a request on the screen, and its focus.
 #[derive(Debug, Default)]
 pub(crate) struct CardPane {
     pub(crate) card: Option<Card>,
     /// `true` if the user gave the focus to the card.
     pub(crate) focused: bool,
-    /// `true` if the focus came from the composer, which gets it back.
+    /// `true` if the focus came from the composer, which gets it again.
     pub(crate) from_composer: bool,
     /// Unfinished forms that are not on the screen, each with the revision of its request.
     pub(crate) drafts: HashMap<String, (u64, CardMode)>,
@@ -185,16 +185,16 @@ impl CardPane {
 /// The selection and the position of a list.
 #[derive(Debug, Default)]
 pub(crate) struct ListState {
-    /// The selected line, if one was selected.
+    /// The index of the selected row, if one was selected.
     pub(crate) at: Option<usize>,
-    /// The key of the selected row: rows move.
+    /// The key of the selected row, which finds it after rows have moved.
     pub(crate) chosen: Option<String>,
     /// The first row on the screen.
     pub(crate) top: usize,
 }
 
 impl ListState {
-    /// The selected line of a list with these keys.
+    /// The index of the selected row in a list with these keys.
     pub(crate) fn index(&self, keys: &[String]) -> usize {
         let named = self.chosen.as_ref().and_then(|id| keys.iter().position(|one| one == id));
         named.unwrap_or_else(|| self.at.unwrap_or_default().min(keys.len().saturating_sub(1)))
@@ -216,7 +216,8 @@ impl ListState {
         self.chosen = keys.get(at).cloned();
     }
 
-    /// Follows the selected row from `before` to `now`: it stays where it is on the screen. Without a chosen row the list begins at its top.
+    /// Follows the selected row from `before` to `now`: it stays where it is on the screen. Without a chosen row, the list begins at its
+    /// top.
     pub(crate) fn follow(&mut self, before: usize, now: usize) {
         let top = (self.top + now).saturating_sub(before);
         self.top = if self.chosen.is_some() { top } else { 0 };
@@ -257,7 +258,7 @@ pub(crate) struct Shared {
     /// `true` if the composer of the open session has the focus.
     pub(crate) writing: bool,
     pub(crate) overlay: Option<Overlay>,
-    /// A notice in the last line: its text, whether it is an error, and since when it is shown.
+    /// A notice in the last line: its text, whether it is an error, and the time since when it is shown.
     pub(crate) toast: Option<(String, bool, i64)>,
     pub(crate) environment: Environment,
     pub(crate) quit: bool,
@@ -294,12 +295,12 @@ impl Shared {
         self.toast = Some((sanitize::line(text, 300), bad, self.now));
     }
 
-    /// Asks for a confirmation.
+    /// Shows the question for a confirmation.
     pub(crate) fn confirm(&mut self, text: String, then: AfterConfirm) {
         self.overlay = Some(Overlay::Confirm { text, then: Box::new(then) });
     }
 
-    /// Asks for the path of an image for the prompt of this session, or for that of the form (empty).
+    /// Shows the field for the path of an image, for the prompt of this session, or for that of the form (empty).
     pub(crate) fn ask_image(&mut self, place: String) {
         self.overlay = Some(Overlay::Input {
             label: "path of an image (PNG, JPEG, GIF, WebP)",
@@ -308,7 +309,7 @@ impl Shared {
         });
     }
 
-    /// The page whose list is in the left pane: also beside an open session.
+    /// The page whose list is in the left pane, also beside an open session.
     pub(crate) fn list_page(&self) -> TuiPage {
         match self.page {
             TuiPage::Session if self.previous_page == TuiPage::Inbox => TuiPage::Inbox,
@@ -322,7 +323,7 @@ impl Shared {
         self.requests.get(id).is_some_and(|(_, outcome)| outcome.is_none())
     }
 
-    /// The number of open requests, and whether one is dangerous.
+    /// The number of open requests, and whether one of them is dangerous.
     pub(crate) fn open_asks(&self) -> (usize, bool) {
         let open = self.requests.values().filter(|(_, outcome)| outcome.is_none());
         open.fold((0, false), |(count, danger), (ask, _)| (count + 1, danger || ask.risk == RiskView::Danger))
@@ -333,7 +334,7 @@ impl Shared {
         self.card.show(id, &self.requests, self.now);
     }
 
-    /// Shows the card again after it was not on the screen: it arms anew.
+    /// Shows the card again after it was covered: its guard begins anew.
     pub(crate) fn rearm_card(&mut self) {
         if let Some(id) = self.card.card.as_ref().map(|card| card.id.clone()) {
             self.show_card_of(Some(&id));

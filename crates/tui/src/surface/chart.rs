@@ -1,4 +1,4 @@
-//! Charts, by ratatui's widgets: lines and points of braille, sparklines and bars of blocks.
+//! Charts drawn with ratatui's widgets: lines and points of braille, sparklines and bars of blocks.
 
 use plexus_surfaces::{cell_text, number_text};
 use ratatui::style::{Modifier, Style};
@@ -12,14 +12,14 @@ use super::super::theme::Depth;
 use super::layout::{Drawing, LABEL_MAX, Props, line_of, list, number};
 use super::part::drawn;
 
-/// Rows of a field of lines or points, in the page and in the conversation.
+/// Height of a chart of lines or points, in rows: on the page, and in the conversation.
 const HIGH: usize = 12;
 const HIGH_INLINE: usize = 6;
-/// Columns of a chart at most.
+/// Maximum width of a chart, in columns.
 const WIDE: usize = 120;
-/// Bars that are drawn.
+/// Maximum number of bars.
 const BARS: usize = 40;
-/// Series that are drawn.
+/// Maximum number of series.
 const SERIES: usize = 16;
 
 struct Series {
@@ -45,7 +45,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, n| Some(range.map_or((n, n), |(low, high): (f64, f64)| (low.min(n), high.max(n)))))
 }
 
-/// A range that is not empty, and that a widget can divide.
+/// Widens a range that is empty, so that a widget can divide it.
 fn wide((low, high): (f64, f64)) -> [f64; 2] {
     let (low, high) = (low.clamp(-1e300, 1e300), high.clamp(-1e300, 1e300));
     if high > low { [low, high] } else { [low - 0.5, low + 0.5 + (low.abs() * 1e-9)] }
@@ -72,7 +72,7 @@ impl Drawing<'_> {
                 lines.extend(self.field(props, &series, kind == "scatter", width));
                 lines.extend(series.iter().enumerate().map(|(n, series)| self.legend(n, series, &unit, width)));
             }
-            // Without colour lines could not be told apart.
+            // Without colour, lines could not be distinguished.
             _ => {
                 for (n, series) in series.iter().enumerate() {
                     lines.push(self.legend(n, series, &unit, width));
@@ -89,7 +89,7 @@ impl Drawing<'_> {
         styles[n % styles.len()].remove_modifier(Modifier::BOLD)
     }
 
-    /// "■ p50  4 ms (1 to 4)".
+    /// Formats the legend as "■ p50  4 ms (1 to 4)".
     fn legend(&self, n: usize, series: &Series, unit: &str, width: usize) -> Line<'static> {
         let theme = self.cx.theme;
         let values = || series.points.iter().map(|(_, y)| *y);

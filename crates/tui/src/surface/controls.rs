@@ -1,4 +1,4 @@
-//! The inputs and buttons of a surface: what they are, and their lines.
+//! The inputs and buttons of a surface, and their lines.
 
 use plexus_surfaces::{Resolved, is_http};
 use ratatui::style::{Modifier, Style};
@@ -11,18 +11,18 @@ use super::super::sanitize;
 use super::layout::{Drawing, LABEL_MAX, flag, line_of, list, number, raw_text};
 use super::part::{Control, Part, Place, Spot, drawn};
 
-/// Columns of a text field at most, and at least.
+/// Maximum and minimum width of a text field, in columns.
 const FIELD_WIDE: usize = 40;
 const FIELD_NARROW: usize = 8;
-/// Rows of a text field while it is edited.
+/// Height of a text field while it is edited, in rows.
 const FIELD_ROWS: usize = 6;
-/// Columns of a slider at most, and at least.
+/// Maximum and minimum width of a slider, in columns.
 const SLIDER: usize = 20;
 const SLIDER_NARROW: usize = 4;
-/// Steps from one end of a slider to the other.
+/// Number of steps from one end of a slider to the other.
 const STEPS: f64 = 20.0;
 
-/// The step of a slider: whole numbers where its ends are whole.
+/// The step of a slider: a whole number if both ends are.
 pub(super) fn slider_step(min: f64, max: f64) -> f64 {
     let step = (max - min) / STEPS;
     let whole = min.fract() == 0.0 && max.fract() == 0.0 && max - min >= 1.0;
@@ -35,7 +35,7 @@ impl Drawing<'_> {
         (Span::styled(if on { "▸" } else { " " }, self.cx.theme.accent), on)
     }
 
-    /// The style of a control: reversed while it has the focus, so that it is seen without colour too.
+    /// The style of a control: reversed while it has the focus, so that the focus is visible without colour too.
     fn style(&self, base: Style, on: bool) -> Style {
         if on { base.add_modifier(Modifier::REVERSED) } else { base }
     }
@@ -192,7 +192,7 @@ impl Drawing<'_> {
         if let Some(pointer) = resolved.bound.clone().filter(|_| !values.is_empty()) {
             let control = Control::Choice { pointer, values, chosen, multiple, at };
             let spot = self.spot(place, &part, control, String::new());
-            // The label is seen with the first options; of a long list, those around the cursor.
+            // The label is visible with the first options; a long list shows those around the cursor.
             let first = if cursor_line < 6 { 0 } else { cursor_line };
             part.spots.push(Spot { lines: first..cursor_line + 1, ..spot });
         }
@@ -265,7 +265,7 @@ impl Drawing<'_> {
         part
     }
 
-    /// The words of a modal's trigger. A button as the trigger opens the modal, and does nothing else.
+    /// The text of a modal's trigger. A button as the trigger only opens the modal.
     fn trigger(&mut self, resolved: &Resolved<'_>, width: usize, depth: usize) -> String {
         let Some(slot) = resolved.children.first() else { return String::new() };
         match self.resolver.resolve(&slot.id, &slot.instance) {

@@ -13,25 +13,25 @@ use super::layout::{LayoutContext, layout};
 use super::part::{Control, Place, Spot};
 use super::state::{Editing, SurfaceState};
 
-/// Bytes of one field at most; the gateway takes 64 KiB of inputs.
+/// Maximum length of one field, in bytes; the gateway accepts 64 KiB of inputs.
 const FIELD_MAX: usize = 60 << 10;
 
 /// The effect of a key.
 #[derive(Debug, PartialEq)]
 pub(crate) enum SurfaceStep {
-    /// The key is not for the surface.
+    /// The key does not belong to the surface.
     Nothing,
     Taken,
-    /// Back to the conversation.
+    /// Returns to the conversation.
     Close,
-    /// The next or previous surface.
+    /// Goes to the next or previous surface.
     Next,
     Previous,
-    /// Send this action.
+    /// Sends this action.
     Press(SurfaceAction),
-    /// Copy this address.
+    /// Copies this address.
     Copy(String),
-    /// Tell the user.
+    /// Shows this text to the user.
     Say(String),
 }
 
@@ -44,12 +44,12 @@ impl SurfaceState {
             (Some(editing), Some(spot)) => self.edit(editing, key, spot, &spots),
             (_, spot) => self.plain_key(key, spot, at, &spots, surface, now),
         };
-        // What the user does is no change that the user has to look at first.
+        // A change by the user's own key need not be looked at before the next press.
         self.own = step != SurfaceStep::Nothing;
         step
     }
 
-    /// A key while text is typed.
+    /// Handles a key while text is being typed.
     fn edit(&mut self, mut editing: Editing, key: &Key, spot: &Spot, spots: &[Spot]) -> SurfaceStep {
         let Control::Text { pointer, many_lines, .. } = &spot.control else { return SurfaceStep::Taken };
         match key.name() {
@@ -87,7 +87,7 @@ impl SurfaceState {
         surface: &Surface,
         now: i64,
     ) -> SurfaceStep {
-        // Letters are text where a field has the focus.
+        // Letters are text if a field has the focus.
         if let Some(Spot { place, control: Control::Text { value, secret, .. }, .. }) = spot
             && (key.name().chars().count() == 1 || key.name() == "Backspace")
         {
@@ -123,12 +123,12 @@ impl SurfaceState {
         SurfaceStep::Taken
     }
 
-    /// Returns whether the user typed into the field of this place already.
+    /// Returns whether the user has already typed into the field of this place.
     fn is_given(&self, spot: Option<&Spot>) -> bool {
         matches!(spot.map(|spot| &spot.control), Some(Control::Text { pointer, .. }) if self.inputs.contains_key(pointer))
     }
 
-    /// Moves the focus to the next or previous control; past the ends it begins again.
+    /// Moves the focus to the next or previous control; it wraps around.
     fn move_focus(&mut self, spots: &[Spot], next: bool) {
         let at = self.focus.as_ref().and_then(|place| spots.iter().position(|spot| spot.place == *place));
         let to = match (at, next) {
@@ -141,7 +141,7 @@ impl SurfaceState {
         self.follow = true;
     }
 
-    /// A key that moves within the control; false if it has nowhere to go there.
+    /// Handles a key that moves within the control; returns `false` if it is at the end.
     fn within(&mut self, spot: &Spot, name: &str) -> bool {
         let place = &spot.place;
         match &spot.control {
@@ -211,7 +211,7 @@ impl SurfaceState {
         true
     }
 
-    /// Sorts by a column: ascending, descending, as the agent gave it.
+    /// Sorts by a column: ascending, descending, in the agent's order.
     fn sort(&mut self, place: &Place, key: Option<&String>, now: Option<&(String, bool)>) {
         let Some(key) = key else { return };
         let to = match now {
@@ -233,7 +233,7 @@ impl SurfaceState {
         true
     }
 
-    /// A key that moves between controls, or scrolls.
+    /// Handles a key that moves between controls, or scrolls.
     fn across(&mut self, name: &str, at: Option<usize>, spots: &[Spot]) -> SurfaceStep {
         let page = i64::try_from(self.page()).unwrap_or(i64::MAX);
         match (name, at) {
@@ -252,7 +252,7 @@ impl SurfaceState {
         SurfaceStep::Taken
     }
 
-    /// Enter or Space on a control.
+    /// Handles Enter or Space on a control.
     fn press(&mut self, spot: &Spot, surface: &Surface, now: i64) -> SurfaceStep {
         let place = &spot.place;
         match &spot.control {
@@ -301,7 +301,7 @@ impl SurfaceState {
         SurfaceStep::Taken
     }
 
-    /// The action of a press. A press that was meant for what stood here before has no effect.
+    /// The action of a press. A press that was meant for an earlier control at this place has no effect.
     fn send(&mut self, spot: &Spot, event: &str, item: Option<Value>, surface: &Surface, now: i64) -> SurfaceStep {
         if self.sent.is_some() || !self.is_armed(now) {
             return SurfaceStep::Taken;
@@ -322,7 +322,7 @@ impl SurfaceState {
         SurfaceStep::Press(action)
     }
 
-    /// Puts pasted text into the field with the focus; false if none has it.
+    /// Inserts pasted text into the field with the focus; returns `false` if none has it.
     pub(super) fn paste(&mut self, text: &str, surface: &Surface, cx: &LayoutContext<'_>) -> bool {
         self.refresh(surface);
         let spots = layout(self.visible(surface), self, cx).spots;
@@ -351,7 +351,7 @@ fn field(text: &str) -> TextArea<'static> {
     input::area(if text.len() > FIELD_MAX { "" } else { text })
 }
 
-/// The pointers that inputs of the surface are bound to, on all tabs: what was typed into others is not sent.
+/// The pointers that inputs of the surface are bound to, on all tabs: typed values of other pointers are not sent.
 fn bound(surface: &Surface) -> BTreeSet<String> {
     let mut resolver = surface.resolver();
     let mut pointers = BTreeSet::new();

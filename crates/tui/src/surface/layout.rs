@@ -17,30 +17,31 @@ use super::super::theme::Theme;
 use super::part::{Part, Place, Spot};
 use super::state::SurfaceState;
 
-/// Lines of a surface that are laid out; the rest is left out, and said so.
+/// Maximum number of lines of a surface that are laid out; a note replaces the rest.
 const LINES_MAX: usize = 4_000;
-/// Lines of a surface in the conversation that are laid out.
+/// Maximum number of lines of a surface in the conversation that are laid out.
 const LINES_INLINE: usize = 400;
-/// Bytes of a text that are laid out: of output the end, of others the beginning.
+/// Maximum size of a text that is laid out, in bytes: the end of an output, the beginning of any other text.
 const TEXT_MAX: usize = 64 << 10;
-/// Longest label, in columns.
+/// Maximum length of a label, in columns.
 pub(super) const LABEL_MAX: usize = 120;
-/// Narrowest part that is laid out, in columns.
+/// Minimum width of a part that is laid out, in columns.
 const NARROW: usize = 8;
-/// Children of a row that share its width if they do not fit at their own, and the columns that each then has at least.
+/// Maximum number of children of a row that share its width if they do not fit at their own, and the minimum width of each of them, in
+/// columns.
 const SHARED_MAX: usize = 4;
 const SHARE_MIN: usize = 20;
-/// Columns between children of a row.
+/// Number of columns between the children of a row.
 const GAP: usize = 2;
 
-/// The inputs of the layout beside the surface and its state.
+/// The inputs of the layout besides the surface and its state.
 #[derive(Debug)]
 pub(crate) struct LayoutContext<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) width: usize,
-    /// Rows on the screen: tables and charts are as high as fits.
+    /// The number of rows on the screen, which limits tables and charts.
     pub(crate) height: usize,
-    /// `true` if it is a part of the conversation, without keys.
+    /// `true` if the surface is a part of the conversation, without keys.
     pub(crate) inline: bool,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct Drawing<'a> {
     pub(super) cx: &'a LayoutContext<'a>,
     pub(super) rev: u64,
     ask: Option<&'a Ask>,
-    /// Lines that may still be laid out.
+    /// The number of lines that may still be laid out.
     left: usize,
 }
 
@@ -105,7 +106,7 @@ impl Drawing<'_> {
             "Chart" => Part::of(self.chart(&resolved.props, width)),
             _ => Part::of(self.leaf(&resolved, width)),
         };
-        // An input's check is shown once something stands there; a button's says why it does nothing.
+        // The failed check of an input is shown once it has a value; that of a button explains why it has no effect.
         let empty = resolved.props.contains_key("value") && raw_text(&resolved.props, "value").is_empty();
         if let Some(message) = resolved.failed_check.as_ref().filter(|_| !empty) {
             let text = [Span::styled(sanitize::line(message, 400), self.cx.theme.warn)];
@@ -130,7 +131,7 @@ impl Drawing<'_> {
         !self.cx.inline && self.state.focus.as_ref() == Some(place)
     }
 
-    /// The cursor of a list of so many items.
+    /// The cursor of a list with `count` items.
     pub(super) fn cursor(&self, place: &Place, count: usize) -> usize {
         self.state.cursors.get(place).copied().unwrap_or_default().min(count.saturating_sub(1))
     }
@@ -170,7 +171,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Children side by side where they fit; a few that do not share the width, others are below each other.
+    /// Lays out children side by side if they fit; a few that do not fit share the width, others are stacked.
     fn row(&mut self, resolved: &Resolved<'_>, width: usize, depth: usize) -> Part {
         let count = resolved.children.len();
         let left = self.left;
@@ -195,7 +196,7 @@ impl Drawing<'_> {
         out
     }
 
-    /// A component without keys and children.
+    /// Lays out a component without keys and children.
     fn leaf(&mut self, resolved: &Resolved<'_>, width: usize) -> Vec<Line<'static>> {
         let (props, theme) = (&resolved.props, self.cx.theme);
         let none = Span::raw("");
@@ -264,7 +265,7 @@ impl Drawing<'_> {
         lines
     }
 
-    /// The end of a program's output, with its colours.
+    /// Lays out the end of a program's output, with its colours.
     fn terminal(&self, props: &Props<'_>, width: usize) -> Vec<Line<'static>> {
         let theme = self.cx.theme;
         let most = props.get("rows").and_then(|rows| rows.as_u64()).and_then(|rows| usize::try_from(rows).ok());

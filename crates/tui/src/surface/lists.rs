@@ -11,16 +11,16 @@ use super::super::sanitize;
 use super::layout::{Drawing, LABEL_MAX, line_of, list};
 use super::part::{Control, Part, Place};
 
-/// Columns of a cell at most.
+/// Maximum width of a cell, in columns.
 const CELL_MAX: usize = 40;
-/// Columns of a table that are laid out.
+/// Maximum number of columns of a table that are laid out.
 const COLUMNS_MAX: usize = 32;
-/// Rows on the screen at least, and in the conversation at most.
+/// Minimum number of rows on the screen, and maximum number in the conversation.
 const ROWS_MIN: usize = 4;
 const ROWS_INLINE: usize = 6;
-/// Lines of the page that a table or tree leaves for what stands beside it.
+/// Number of lines of the page that a table or tree leaves for other parts.
 const BESIDE: usize = 6;
-/// Columns between two cells.
+/// Number of columns between two cells.
 const GAP: usize = 2;
 
 /// An entry of a tree: a folder, or the index of a file.
@@ -29,13 +29,13 @@ struct TreeRow {
     depth: usize,
     name: String,
     path: String,
-    /// Of a folder: whether it is folded.
+    /// `true` if the entry is a folded folder; `None` for a file.
     folder: Option<bool>,
     entry: Option<usize>,
 }
 
 impl Drawing<'_> {
-    /// The rows on the screen: the first one, and how many.
+    /// The rows on the screen: the first one, and their number.
     fn window(&self, count: usize, at: usize) -> (usize, usize) {
         let rows = if self.cx.inline { ROWS_INLINE } else { self.cx.height.saturating_sub(BESIDE).max(ROWS_MIN) };
         let visible = count.min(rows);
@@ -193,7 +193,7 @@ fn event_of(resolved: &Resolved<'_>) -> Option<String> {
     Some(event.to_owned())
 }
 
-/// The columns of each cell: as wide as the text where that fits; else the widest are cut.
+/// The width of each cell: that of its text if it fits; else the widest are cut.
 fn widths(labels: &[String], rows: &[Vec<String>], width: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = labels.iter().map(|label| sanitize::width(label)).collect();
     for row in rows {
@@ -240,13 +240,13 @@ fn row_line(
 
 /// The visible rows of a tree: folders first in each folder, in the order of their names.
 fn tree_rows(entries: &[Value], folded: &BTreeSet<String>) -> Vec<TreeRow> {
-    /// A folder's folders, and its files with their index.
+    /// The folders of a folder, and its files with their indexes.
     #[derive(Default)]
     struct Folder {
         folders: BTreeMap<String, Folder>,
         files: BTreeMap<(String, usize), usize>,
     }
-    /// Deeper folders are a part of the name.
+    /// Deeper folders become a part of the name.
     const DEEP: usize = 32;
     let mut root = Folder::default();
     for (n, entry) in entries.iter().enumerate().take(plexus_surfaces::limits::ROWS_MAX) {

@@ -1,7 +1,7 @@
 //! The surfaces that agents draw in the open session, and the user's actions on them. Pure.
 //!
-//! The text of a surface is its agent's: it is [sanitized](super::sanitize) where it becomes a line, and the frame around it is written by
-//! `view`. A surface answers nothing but its own questions.
+//! The text of a surface is its agent's: it is [sanitized](super::sanitize) when it becomes a line, and the frame around it is drawn by the
+//! pages. A surface can answer only its own questions.
 
 mod chart;
 mod controls;
@@ -27,9 +27,9 @@ pub(crate) use state::SurfaceState;
 use super::sanitize;
 use super::theme::Theme;
 
-/// Changes remembered while the surfaces are read again; at more they are read once more.
+/// Maximum number of changes that are queued while the surfaces are read again; beyond it, they are read once more.
 const WAITING_MAX: usize = 1000;
-/// Longest title, in columns.
+/// Maximum length of a title, in columns.
 const TITLE_MAX: usize = 120;
 
 /// The surfaces of the open session.
@@ -39,7 +39,7 @@ pub(crate) struct SessionSurfaces {
     states: BTreeMap<String, SurfaceState>,
     /// The surface that fills the page.
     open: Option<String>,
-    /// Changes that arrived since the surfaces are being read again.
+    /// Changes that arrived while the surfaces are being read again.
     waiting: Option<Vec<Change>>,
     /// `true` if a change was missed.
     stale: bool,
@@ -50,7 +50,7 @@ impl SessionSurfaces {
     pub(crate) fn replace(&mut self, list: &[Box<RawValue>]) {
         let mut set = SurfaceSet::default();
         for wire in list {
-            // One that this version cannot read does not hide the others.
+            // A surface that this version cannot read does not hide the others.
             if let Ok(wire) = serde_json::from_str(wire.get())
                 && let Ok(one) = SurfaceSet::from_wire(vec![wire])
             {
@@ -71,7 +71,7 @@ impl SessionSurfaces {
         let Ok(change) = serde_json::from_value::<Change>(body) else { return };
         let gap = self.set.apply(&change) == Fold::Gap;
         match &mut self.waiting {
-            // Whether it fits what is being read is seen then.
+            // The check whether it applies follows after the read.
             Some(waiting) if waiting.len() < WAITING_MAX => waiting.push(change),
             Some(_) => self.stale = true,
             None => self.stale |= gap,
@@ -79,7 +79,7 @@ impl SessionSurfaces {
         self.forget_closed();
     }
 
-    /// Returns whether the surfaces have to be read again now; then they are being read.
+    /// Returns whether the surfaces have to be read again now, and marks them as being read.
     pub(crate) fn read_again(&mut self) -> bool {
         if !self.stale || self.waiting.is_some() {
             return false;
@@ -94,7 +94,7 @@ impl SessionSurfaces {
         self.waiting.is_some()
     }
 
-    /// The surfaces could not be read again: what is here may be old, until the next change.
+    /// Records that the surfaces could not be read again: they may be out of date until the next change.
     pub(crate) fn not_read(&mut self) {
         self.waiting = None;
     }
@@ -128,7 +128,7 @@ impl SessionSurfaces {
         self.open.as_ref().and_then(|name| self.set.get(name))
     }
 
-    /// The place among the surfaces, counted from 1, and how many there are.
+    /// The index of the open surface, counted from 1, and the number of surfaces.
     pub(crate) fn open_place(&self) -> (usize, usize) {
         let names = self.names();
         let at = names.iter().position(|name| Some(*name) == self.open.as_deref());
@@ -143,7 +143,7 @@ impl SessionSurfaces {
         self.states.get_mut(name)
     }
 
-    /// Fills the page with a surface; false if there is none of this name.
+    /// Opens a surface; returns `false` if none has this name.
     pub(crate) fn show(&mut self, name: &str, now: i64) -> bool {
         let Some(surface) = self.set.get(name) else { return false };
         let asks = surface.ask().is_some();
@@ -167,7 +167,7 @@ impl SessionSurfaces {
         self.open = None;
     }
 
-    /// The request that the open surface asks.
+    /// The request of the open surface.
     pub(crate) fn open_ask(&self) -> Option<&str> {
         self.open()?.ask().map(|ask| ask.request_id.as_str())
     }
@@ -182,7 +182,7 @@ impl SessionSurfaces {
         self.open().zip(self.open_state()).is_some_and(|(surface, state)| state.takes_letters(surface, cx))
     }
 
-    /// Lays the open surface out for this room; brings its state in line with it.
+    /// Lays the open surface out for this space, and updates its state accordingly.
     pub(crate) fn prepare(&mut self, cx: &LayoutContext<'_>, now: i64) {
         if let Some(name) = &self.open
             && let (Some(surface), Some(state)) = (self.set.get(name), self.states.get_mut(name))
@@ -191,7 +191,7 @@ impl SessionSurfaces {
         }
     }
 
-    /// The lines of the open surface, all of them, and the first one on the screen.
+    /// All lines of the open surface, and the index of the first one on the screen.
     pub(crate) fn draw_open(&self, cx: &LayoutContext<'_>) -> Option<(Layout, usize)> {
         let (surface, state) = (self.open()?, self.open_state()?);
         Some((layout(state.visible(surface), state, cx), state.scroll))
@@ -215,7 +215,7 @@ impl SessionSurfaces {
         }
     }
 
-    /// Puts pasted text into the field of the open surface that has the focus; false if none has.
+    /// Inserts pasted text into the field of the open surface that has the focus; returns `false` if none has.
     pub(crate) fn paste(&mut self, text: &str, cx: &LayoutContext<'_>) -> bool {
         match &self.open {
             Some(name) => match (self.set.get(name), self.states.get_mut(name)) {
@@ -233,7 +233,7 @@ pub(crate) fn title(surface: &Surface) -> String {
     if title.trim().is_empty() { sanitize::line(surface.name(), TITLE_MAX) } else { title }
 }
 
-/// A surface in the conversation: its first lines, without a focus, and how many more there are.
+/// A surface in the conversation: its first lines, without a focus, and the number of further ones.
 pub(crate) fn inline(
     surface: &Surface,
     theme: &Theme,

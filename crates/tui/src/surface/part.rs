@@ -16,14 +16,14 @@ pub(crate) struct Place {
     pub(crate) instance: String,
 }
 
-/// The control at a place, which decides what keys do there.
+/// The control at a place, which determines the effect of keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Control {
-    /// Sends an event, or shows an address.
+    /// A button that sends an event, or shows an address.
     Button {
         event: Option<String>,
         url: Option<String>,
-        /// `true` if one of its checks does not hold.
+        /// `true` if one of its checks fails.
         blocked: bool,
     },
     Text {
@@ -53,7 +53,7 @@ pub(crate) enum Control {
         count: usize,
         at: usize,
     },
-    /// Opens and closes what it stands above.
+    /// A modal that opens and closes the part below it.
     Modal,
     Table {
         rows: usize,
@@ -62,7 +62,7 @@ pub(crate) enum Control {
         columns: Vec<String>,
         column: usize,
         sort: Option<(String, bool)>,
-        /// The index of the row under the cursor, and the event that selecting it sends.
+        /// The index of the row under the cursor, and the event of selecting it.
         item: Option<usize>,
         event: Option<String>,
     },
@@ -79,14 +79,14 @@ pub(crate) enum Control {
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
     pub(super) place: Place,
-    /// The lines; of one that is scrolled itself, those around its cursor.
+    /// The lines of the control; of one that scrolls, those around its cursor.
     pub(super) lines: Range<usize>,
     pub(super) control: Control,
-    /// The meaning of a press here: if that changes, the next press has to wait.
+    /// The meaning of a press here: after it changes, the next press has to wait.
     pub(super) meaning: String,
 }
 
-/// Lines with the places in them.
+/// Lines and the focusable places in them.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) lines: Vec<Line<'static>>,
@@ -102,19 +102,19 @@ impl Part {
         Self::of(vec![Line::from(spans)])
     }
 
-    /// The columns of its longest line.
+    /// The width of the longest line, in columns.
     pub(super) fn width(&self) -> usize {
         self.lines.iter().map(line_width).max().unwrap_or(0)
     }
 
-    /// Appends a part below.
+    /// Appends a part at the bottom.
     pub(super) fn append(&mut self, other: Self) {
         let by = self.lines.len();
         self.lines.extend(other.lines);
         self.spots.extend(other.spots.into_iter().map(|spot| spot.moved(by)));
     }
 
-    /// Puts a margin before each line: `first` before the first, `next` before the others.
+    /// Adds a margin before each line: `first` before the first, `next` before the others.
     pub(super) fn indented(mut self, first: &Span<'static>, next: &Span<'static>) -> Self {
         for (n, line) in self.lines.iter_mut().enumerate() {
             line.spans.insert(0, if n == 0 { first.clone() } else { next.clone() });
@@ -122,7 +122,7 @@ impl Part {
         self
     }
 
-    /// Parts side by side, each in its columns.
+    /// Joins parts side by side, each in its columns.
     pub(super) fn beside(parts: Vec<(Self, usize)>, gap: usize) -> Self {
         let height = parts.iter().map(|(part, _)| part.lines.len()).max().unwrap_or(0);
         let mut out = Self::of(vec![Line::default(); height]);
@@ -156,12 +156,12 @@ impl Spot {
     }
 }
 
-/// The columns of a line.
+/// The width of a line, in columns.
 pub(super) fn line_width(line: &Line<'_>) -> usize {
     line.spans.iter().map(|span| sanitize::width(&span.content)).sum()
 }
 
-/// The drawing of a widget as lines.
+/// Draws a widget as lines.
 pub(super) fn drawn(width: usize, height: usize, draw: impl FnOnce(Rect, &mut Buffer)) -> Vec<Line<'static>> {
     let side = |n: usize| u16::try_from(n).unwrap_or(u16::MAX).clamp(1, 500);
     let area = Rect::new(0, 0, side(width), side(height));
@@ -176,7 +176,7 @@ pub(super) fn drawn(width: usize, height: usize, draw: impl FnOnce(Rect, &mut Bu
                 continue;
             }
             skip = sanitize::width(cell.symbol()).saturating_sub(1);
-            // A field that is edited has the agent's text as it is.
+            // A field that is being edited contains the agent's text unchanged.
             let symbol = if sanitize::printable(cell.symbol()) { cell.symbol() } else { "?" };
             let style = Style::new().fg(cell.fg).bg(cell.bg).add_modifier(cell.modifier);
             match spans.last_mut() {

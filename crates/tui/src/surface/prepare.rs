@@ -1,4 +1,4 @@
-//! The state of a surface after its layout: the focus, the scroll position, and what a press means.
+//! The state of a surface after its layout: the focus, the scroll position, and the meaning of a press.
 
 use plexus_surfaces::Surface;
 
@@ -14,9 +14,9 @@ impl SurfaceState {
         self.is_typing() || layout(self.visible(surface), self, cx).spots.iter().any(is_text)
     }
 
-    /// Brings the state in line with the surface and the room for it.
+    /// Updates the state to the surface and the space for it.
     pub(super) fn prepare(&mut self, surface: &Surface, cx: &LayoutContext<'_>, now: i64) {
-        // Many events arrive that change nothing here.
+        // Many events change nothing here.
         let current = (surface.rev(), self.edits, cx.width, cx.height);
         if self.prepared == Some(current) && !self.own && !self.follow {
             return;
@@ -26,7 +26,7 @@ impl SurfaceState {
         let laid_out = layout(self.visible(surface), self, cx);
         self.size = (laid_out.lines.len(), cx.height);
         self.orders.borrow_mut().retain(|place, _| laid_out.spots.iter().any(|spot| spot.place == *place));
-        // The empty place stands for the first control.
+        // The empty place represents the first control.
         if self.focus.as_ref().is_some_and(|place| place.id.is_empty()) {
             self.focus = laid_out.spots.first().map(|spot| spot.place.clone());
         }
@@ -39,7 +39,7 @@ impl SurfaceState {
         }
         let meaning = spot.map(|spot| spot.meaning.clone()).unwrap_or_default();
         if (&self.meaning.0, &self.meaning.1) != (&self.focus, &meaning) {
-            // What the user's own key changed is known to the user.
+            // The user knows the change of an own key.
             let since = if self.own { self.meaning.2 } else { now };
             self.meaning = (self.focus.clone(), meaning, since);
         }

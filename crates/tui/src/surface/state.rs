@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::part::Place;
 
-/// Time that a control that appeared, or came to mean something else, does not react to a press, in milliseconds.
+/// Time that a control does not react to a press after it appeared or changed its meaning, in milliseconds.
 pub(crate) const PRESS_DELAY: i64 = plexus_protocol::answers::GUARD_MS as i64;
 
 /// The state of a text field while it is edited.
@@ -20,7 +20,7 @@ pub(super) struct Editing {
     pub(super) area: TextArea<'static>,
 }
 
-/// The surface with what was typed in its data, so that what depends on it is shown.
+/// The surface with the typed values in its data, so that parts that depend on them are shown.
 #[derive(Debug)]
 struct Typed {
     rev: u64,
@@ -37,46 +37,46 @@ pub(super) struct Order {
     rows: Rc<Vec<usize>>,
 }
 
-/// The state of a surface that the user changed. It stays while the surface changes.
+/// The state of a surface that the user changed. It is kept while the surface changes.
 #[derive(Debug, Default)]
 pub(crate) struct SurfaceState {
     /// The values that were typed or chosen and not sent yet, by the pointer of the input.
     pub(super) inputs: BTreeMap<String, Value>,
-    /// Counts the changes of `inputs`.
+    /// The number of changes of `inputs`.
     pub(super) edits: u64,
     typed: Option<Typed>,
     pub(super) focus: Option<Place>,
     pub(super) editing: Option<Editing>,
     pub(crate) scroll: usize,
-    /// `true` if the screen goes where the focus is.
+    /// `true` if the screen scrolls to the focus.
     pub(super) follow: bool,
-    /// The shown tab, the option, row or entry under the cursor.
+    /// The index of the tab, or of the option, row or entry under the cursor.
     pub(super) cursors: BTreeMap<Place, usize>,
     /// The column of a table that keys act on.
     pub(super) columns: BTreeMap<Place, usize>,
-    /// The order that the user gave a table: the column's key, and whether the greatest is first. None is the agent's own order.
+    /// The order that the user chose for a table: the column's key, and whether it is descending. `None` is the agent's own order.
     pub(super) sorts: BTreeMap<Place, Option<(String, bool)>>,
     /// The folded folders of a tree.
     pub(super) folded: BTreeMap<Place, BTreeSet<String>>,
     /// The modals that are open.
     pub(super) opened: BTreeSet<Place>,
     pub(super) orders: RefCell<BTreeMap<Place, Order>>,
-    /// The control that was pressed; no other is until the gateway has replied.
+    /// The control that was pressed; no other can be until the gateway has replied.
     pub(super) sent: Option<Place>,
     /// The reason why the last press was refused.
     pub(crate) problem: String,
-    /// The meaning of a press on the focus, and since when.
+    /// The meaning of a press on the focus, and the time since when it is unchanged.
     pub(super) meaning: (Option<Place>, String, i64),
-    /// `true` if a key of the user was applied since the last layout.
+    /// `true` if a key of the user was handled since the last layout.
     pub(super) own: bool,
     /// The revision, edits, columns and rows of the last layout.
     pub(super) prepared: Option<(u64, u64, usize, usize)>,
-    /// Lines, and rows on the screen, of the last layout.
+    /// The numbers of lines and of rows on the screen in the last layout.
     pub(super) size: (usize, usize),
 }
 
 impl SurfaceState {
-    /// The user opens the surface; of one that asks, the first control gets the focus.
+    /// Opens the surface; if it has a question, the first control gets the focus.
     pub(super) fn enter(&mut self, now: i64, asks: bool) {
         self.meaning = (None, String::new(), now);
         self.editing = None;
@@ -101,7 +101,7 @@ impl SurfaceState {
         }
     }
 
-    /// Puts what was typed into a copy of the surface, if one of both has changed.
+    /// Updates the copy of the surface with the typed values, if one of both has changed.
     pub(super) fn refresh(&mut self, surface: &Surface) {
         let now = (surface.rev(), self.edits);
         if self.inputs.is_empty() {
@@ -112,7 +112,7 @@ impl SurfaceState {
         }
     }
 
-    /// Returns whether a press on the focus is meant for what stands there now.
+    /// Returns whether a press on the focus is meant for the current control.
     pub(super) fn is_armed(&self, now: i64) -> bool {
         // A clock that was set back must not block forever.
         !(0..PRESS_DELAY).contains(&(now - self.meaning.2))
@@ -124,7 +124,7 @@ impl SurfaceState {
         self.scroll = if by < 0 { self.scroll.saturating_sub(rows) } else { self.scroll.saturating_add(rows).min(end) };
     }
 
-    /// The rows of a page on the screen.
+    /// The number of rows of a page on the screen.
     pub(super) fn page(&self) -> usize {
         self.size.1.saturating_sub(2).max(1)
     }
@@ -135,7 +135,7 @@ impl SurfaceState {
         self.problem.clear();
     }
 
-    /// The gateway replied to a press: with nothing, or why it refused.
+    /// Applies the reply to a press, with the reason of a refusal.
     pub(crate) fn replied(&mut self, refused: Option<String>) {
         self.sent = None;
         match refused {

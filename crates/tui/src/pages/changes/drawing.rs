@@ -1,4 +1,4 @@
-//! The screen of a session's changes: where its parts are, and how they are drawn.
+//! The screen of a session's changes: the areas of its parts, and their drawing.
 
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -16,22 +16,22 @@ use crate::pages::shared::{ConnectionView, Shared};
 use crate::sanitize;
 use crate::view_model::{ago, clock};
 
-/// From this many columns, the files are beside the diff.
+/// Width from which the files are beside the diff, in columns.
 const BESIDE: u16 = 120;
-/// From this many columns and lines, they are above it; else there is one of them at a time.
+/// Width and height from which the files are above the diff, in columns and lines; on a smaller screen, only one of both is shown.
 const ABOVE: (u16, u16) = (60, 20);
-/// The narrowest and the widest list beside a diff, in columns.
+/// The minimum and maximum width of a list beside a diff, in columns.
 const FILES_COLUMNS: (u16, u16) = (36, 60);
-/// The fewest and the most files above a diff.
+/// The minimum and maximum number of files above a diff.
 const FILES_ROWS: (u16, u16) = (3, 8);
-/// Most lines of notes; further ones are counted.
+/// Maximum number of lines of notes; further ones are counted.
 const NOTES_MAX: usize = 2;
-/// Fewest lines of a screen that has room for notes.
+/// Minimum height of a screen with notes, in lines.
 const NOTES_HEIGHT: u16 = 16;
-/// Most lines of a comment that is being written.
+/// Maximum number of lines of a comment that is being written.
 const COMMENT_ROWS: usize = 8;
 
-/// The areas of the screen's parts; without lines if one is not on it.
+/// The areas of the screen's parts; a part that is not on it has no lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ChangesAreas {
     head: Rect,
@@ -120,7 +120,7 @@ impl ChangesPage {
         areas
     }
 
-    /// The first file on the screen: as before, unless the selected one would not be on it.
+    /// The first file on the screen: unchanged, unless the selected one would not be visible.
     pub(crate) fn top(&self, areas: &ChangesAreas) -> usize {
         let Some(screen) = &self.screen else { return 0 };
         let space = usize::from(areas.files.height).max(1);
@@ -250,7 +250,7 @@ impl Draw<'_> {
         self.right(area, right, area.width / 2 + 6);
     }
 
-    /// Draws the reason why there is no file to show.
+    /// Draws the reason why no file is shown.
     fn no_changes(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -304,7 +304,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The selected file: what is all_notes of it, and its diff.
+    /// Draws the selected file: its notes and its diff.
     fn changed_file(&mut self, screen: &ChangesScreen, areas: &ChangesAreas) {
         let theme = &self.shared.theme;
         let (head, area) = (areas.file_head, areas.lines);
@@ -358,7 +358,7 @@ impl Draw<'_> {
                 }
                 self.put(area.x, y, line, area.width);
                 if chosen && own {
-                    // The words that changed stay marked.
+                    // The words that changed remain marked.
                     let same = diff.rows.rows[at].kind == DiffRowKind::Same;
                     let width = if same { usize::from(area.width) } else { pen.margin() };
                     self.fill(
@@ -383,7 +383,7 @@ impl Draw<'_> {
         self.scrollbar(area, place, y < end && screen.position.scroll.0 > 0);
     }
 
-    /// The comment that is being written, or how many there are.
+    /// Draws the comment that is being written, or the number of comments.
     fn changes_bar(&mut self, screen: &ChangesScreen, area: Rect) {
         let theme = &self.shared.theme;
         if area.height == 0 {
@@ -406,7 +406,7 @@ impl Draw<'_> {
         self.field(Rect::new(area.x + 3, area.y + 1, area.width.saturating_sub(4), area.height - 1), text, true);
     }
 
-    /// The comments, before they are sent.
+    /// Draws the comments, before they are sent.
     fn review(&mut self, screen: &ChangesScreen) {
         let ChangesMode::Review { first, at } = &screen.mode else { return };
         let theme = &self.shared.theme;
@@ -445,7 +445,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The changes that were undone.
+    /// Draws the changes that were undone.
     fn undone(&mut self, screen: &ChangesScreen, at: usize) {
         let now = self.shared.now;
         let rows = |n: usize| {
@@ -454,7 +454,7 @@ impl Draw<'_> {
         self.choice("Undone: Enter brings it back", (screen.undone.len(), at), "Nothing was undone.", rows);
     }
 
-    /// The runs whose changes can be shown.
+    /// Draws the runs whose changes can be shown.
     fn changed_runs(&mut self, screen: &ChangesScreen, at: usize) {
         let runs = screen.list.as_ref().map(|list| list.runs.as_slice()).unwrap_or_default();
         let rows = |n: usize| match n.checked_sub(1) {
@@ -468,7 +468,7 @@ impl Draw<'_> {
         self.choice("Changes of", (runs.len() + 1, at), "", rows);
     }
 
-    /// A window with rows to choose from: words at the left, and at the right.
+    /// Draws a window with rows to choose from: text at the left, and at the right.
     fn choice(
         &mut self,
         title: &str,

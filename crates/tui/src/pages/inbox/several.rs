@@ -1,4 +1,4 @@
-//! Answers to several requests at once: the keys of the selection, the confirmation, and the answers on their way.
+//! Answers to several requests at once: the keys of the selection, the confirmation, and the answers that are being sent.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,7 +18,7 @@ use crate::sanitize;
 use crate::triage::{InboxRow, Sense, SeveralQuestion, headline};
 use crate::view_model::SessionItem;
 
-/// Answers on their way at the same time: the gateway stores each before it replies.
+/// Maximum number of answers that are sent at the same time: the gateway stores each before it replies.
 const AT_ONCE: usize = 6;
 
 /// Answers to several requests that are being sent.
@@ -28,14 +28,14 @@ pub(crate) struct SeveralAnswers {
     queue: VecDeque<(String, Answer)>,
     in_flight: BTreeSet<String>,
     done: usize,
-    /// Answered by somebody else first.
+    /// The number of requests that another client answered first.
     late: usize,
-    /// Not answered, with the last reason.
+    /// The number of requests that could not be answered, and the last reason.
     failed: (usize, String),
 }
 
 impl InboxPage {
-    /// Handles a key of the selection in the inbox; true if it took the key.
+    /// Handles a key of the selection in the inbox; returns `true` if it was one.
     pub(super) fn triage_key(&mut self, key: &Key, shared: &mut Shared) -> bool {
         let at = self.selected();
         let selected = !self.triage.selected.is_empty();
@@ -71,7 +71,7 @@ impl InboxPage {
         true
     }
 
-    /// Asks whether to answer all selected requests.
+    /// Opens the question whether to answer all selected requests.
     pub(crate) fn ask_several(&self, sense: Sense, shared: &mut Shared) {
         let selection = self.triage.selection(&shared.requests);
         let plan = self.triage.plan(&selection, &sense, &shared.requests);
@@ -96,7 +96,7 @@ impl InboxPage {
         cx.shared.overlay = Some(Overlay::Several(Box::new(question)));
     }
 
-    /// Sends the answers, except to what changed since the question.
+    /// Sends the answers, except to requests that changed since the question.
     fn answer_several(&mut self, question: &SeveralQuestion, cx: &mut Context<'_>) {
         if self.several.is_some() {
             return cx.shared.say("the answers before these are still on their way", true);
@@ -141,7 +141,7 @@ impl InboxPage {
         cx.shared.say(&text, *failed > 0);
     }
 
-    /// Counts the reply to one of several answers; false if it belongs to none.
+    /// Counts the reply to one of several answers; returns `false` if it belongs to none.
     pub(crate) fn is_triaged(&mut self, id: &str, good: bool, late: bool, why: &str, cx: &mut Context<'_>) -> bool {
         let Some(several) = self.several.as_mut().filter(|several| several.in_flight.contains(id)) else {
             return false;
@@ -163,13 +163,13 @@ pub(crate) fn answer(id: String, answer: &Answer) -> Effect {
     Effect::keyed_call(CallTag::Answer(id), call)
 }
 
-/// The most lines of the question about several requests that are on the screen.
+/// The maximum number of visible lines of the question about several requests.
 fn several_rows(shared: &Shared, question: &SeveralQuestion) -> u16 {
     let most = shared.size.1.saturating_sub(8).clamp(2, 20);
     u16::try_from(several_lines(question)).unwrap_or(most).clamp(1, most)
 }
 
-/// All lines of that question.
+/// The number of all lines of that question.
 fn several_lines(question: &SeveralQuestion) -> usize {
     let headings = usize::from(!question.plan.excluded.is_empty());
     question.plan.answers.len() + question.plan.excluded.len() + headings
@@ -181,7 +181,7 @@ pub(crate) fn several_end(shared: &Shared, question: &SeveralQuestion) -> usize 
 }
 
 impl Draw<'_> {
-    /// The question whether to answer several requests: which of them, and which not and why.
+    /// Draws the question whether to answer several requests: the answered ones, and the excluded ones with the reasons.
     pub(crate) fn several(&mut self, question: &SeveralQuestion) {
         let shared = self.shared;
         let theme = &shared.theme;

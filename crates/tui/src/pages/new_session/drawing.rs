@@ -14,26 +14,26 @@ use crate::pages::shared::Shared;
 use crate::sanitize;
 use crate::view_model::span;
 
-/// The widest form, in columns.
+/// Maximum width of the form, in columns.
 const FORM_MAX: u16 = 110;
-/// Columns of the names of fields.
+/// Width of the names of fields, in columns.
 const LABEL: u16 = 9;
-/// From this many lines, all agents are listed, and fields are apart.
+/// Height from which all agents are listed, and fields are separated, in lines.
 const ROOMY: u16 = 20;
-/// Most lines of the agents, and of the list of a field.
+/// Maximum number of lines of the agents, and of the list of a field.
 const LIST_LINES: u16 = 8;
-/// Most lines of the prompt.
+/// Maximum number of lines of the prompt.
 const PROMPT_LINES: u16 = 8;
 
-/// Most lines of the images of the prompt.
+/// Maximum number of lines of the images of the prompt.
 const IMAGE_LINES: u16 = 3;
 
 /// The areas of the form's parts.
 struct FormAreas {
     fields: Vec<(FormField, Rect)>,
-    /// The list of the focused field: its place, how many it has, and the first one on the screen.
+    /// The list of the focused field, its area, and the first row on the screen.
     list: Option<(FormField, Rect, usize)>,
-    /// A problem, or what happens.
+    /// The problem or the progress.
     foot: Rect,
 }
 
@@ -118,7 +118,7 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
         fields.push((field, y + gap, high));
         y += gap + high;
     }
-    // The focused field is on the screen.
+    // The focused field stays on the screen.
     let focus = fields.iter().find(|(field, ..)| *field == form.focus).map_or(0, |(_, y, high)| y + high);
     let skip = focus.saturating_sub(space);
     let placed = fields.into_iter().filter(|(_, y, _)| *y >= skip && y - skip < space);
@@ -148,12 +148,12 @@ fn areas(shared: &Shared, form: &NewSessionForm) -> FormAreas {
     FormAreas { fields, list, foot }
 }
 
-/// The lines of the images of the prompt.
+/// The number of lines of the images of the prompt.
 fn image_lines(form: &NewSessionForm) -> u16 {
     u16::try_from(form.images.len()).unwrap_or(IMAGE_LINES).min(IMAGE_LINES)
 }
 
-/// The part of the form at this place of the screen.
+/// The part of the form at a place of the screen.
 pub(crate) fn form_hit(shared: &Shared, form: &NewSessionForm, column: u16, row: u16) -> Option<FormHit> {
     let areas = areas(shared, form);
     if let Some((field, area, first)) = areas.list
@@ -308,7 +308,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The prompt, and its images below it.
+    /// Draws the prompt, and its images below it.
     fn form_prompt(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
         let theme = &self.shared.theme;
         let images = image_lines(form).min(area.height.saturating_sub(2));
@@ -329,7 +329,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The fields that only some sessions have: another program, and where its worktree begins.
+    /// Draws a field that only some sessions have: another program, or the starting point of a worktree.
     fn form_rare(&mut self, form: &NewSessionForm, field: FormField, at: Rect, on: bool) {
         let theme = &self.shared.theme;
         match field {
@@ -354,7 +354,7 @@ impl Draw<'_> {
                 for (n, (_, name)) in PROTOCOLS.iter().enumerate() {
                     let chosen = n == form.program.protocol;
                     let style = if chosen { theme.text.add_modifier(Modifier::BOLD) } else { theme.dim };
-                    // Where there is little room, the chosen one alone.
+                    // On a narrow screen, only the chosen one is shown.
                     if chosen || at.width > 60 {
                         spans.push(Span::styled(format!("{} {name}  ", if chosen { "●" } else { "○" }), style));
                     }
@@ -365,7 +365,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The earlier conversations of the agent; of one that does not run, how they are listed.
+    /// Draws the earlier conversations of the agent; for one that is not running, how to list them.
     fn form_earlier(&mut self, form: &NewSessionForm, area: Rect, on: bool) {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -389,7 +389,7 @@ impl Draw<'_> {
             self.form_list(form, FormField::Earlier, Rect { y: area.y + 1, height: area.height - 1, ..area }, 0);
         }
     }
-    /// The agents: all of them, or the chosen one where there is a line for it.
+    /// Draws the agents: all of them, or only the chosen one if it has a single line.
     fn form_agents(&mut self, form: &NewSessionForm, area: Rect) {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -418,7 +418,7 @@ impl Draw<'_> {
         }
     }
 
-    /// A row of the list of a field.
+    /// Draws a row of the list of a field.
     fn form_row(&mut self, form: &NewSessionForm, field: FormField, area: Rect, n: usize, chosen: bool) {
         let shared = self.shared;
         let theme = &shared.theme;

@@ -1,4 +1,4 @@
-//! The composer, and what stands above it: the files and commands that are offered, and the images of the prompt.
+//! The composer and the lines above it: the suggested files and commands, and the images of the prompt.
 
 use plexus_client::calls;
 use plexus_protocol::answers::AnswerRole;
@@ -21,7 +21,7 @@ use crate::pages::shared::Shared;
 use crate::sanitize;
 
 impl SessionPage {
-    /// Shows an earlier prompt, or the next one.
+    /// Recalls an earlier prompt, or the next one.
     pub(crate) fn recall(&mut self, back: bool) {
         let Some(conversation) = &self.conversation else { return };
         let count = conversation.prompts.len();
@@ -58,7 +58,7 @@ impl SessionPage {
         (!lives).then(|| session.runtime.clone())
     }
 
-    /// Sends the prompt; of an agent that has ended, it starts the agent first.
+    /// Sends the prompt; if the agent has ended, it is started first.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>) {
         let text = self.composer.lines().join("\n");
         let blank = text.trim().is_empty() && self.composer_images().is_empty();
@@ -83,7 +83,7 @@ impl SessionPage {
         self.history = None;
     }
 
-    /// A prompt was not sent: it is where it was written, unless something else is there by now.
+    /// Restores a prompt that was not sent to its composer, unless it contains another text by now.
     pub(crate) fn take_back(&mut self, sent: SentPrompt, why: &str, shared: &mut Shared) {
         let is_open = self.conversation.as_ref().is_some_and(|conversation| conversation.session == sent.session);
         let draft = self.drafts.entry(sent.session.clone()).or_default();
@@ -98,7 +98,7 @@ impl SessionPage {
 
     // === files
 
-    /// Looks for the files that are named in the composer.
+    /// Searches the files that are named in the composer.
     pub(crate) fn update_files(&mut self, cx: &mut Context<'_>) {
         let session = self.conversation.as_ref().map(|conversation| conversation.session.clone());
         let Some(session) = session.filter(|_| cx.shared.page == TuiPage::Session && cx.shared.writing) else {
@@ -111,14 +111,14 @@ impl SessionPage {
         }
     }
 
-    /// The files that the composer names were looked for.
+    /// Applies the files for the query of this number.
     pub(crate) fn on_files_reply(&mut self, query_id: u64, reply: Result<Files, String>) {
         self.files.on_reply(query_id, reply);
     }
 
     // === images
 
-    /// The images of the prompt that is being written.
+    /// The images of the prompt in the composer.
     pub(crate) fn composer_images(&self) -> &[Attachment] {
         let conversation = self.conversation.as_ref();
         conversation.and_then(|conversation| self.images.get(&conversation.session)).map_or(&[], Vec::as_slice)
@@ -133,7 +133,7 @@ impl SessionPage {
         shared.ask_image(session.to_owned());
     }
 
-    /// At the beginning of the text, Backspace removes the last image.
+    /// Removes the last image, for Backspace at the beginning of the text; returns whether it did.
     pub(crate) fn drops_image(&mut self) -> bool {
         let cursor = self.composer.cursor();
         let session = self.conversation.as_ref().map(|conversation| &conversation.session);
@@ -141,7 +141,7 @@ impl SessionPage {
         (cursor.0, cursor.1) == (0, 0) && images.and_then(Vec::pop).is_some()
     }
 
-    /// Text that is pasted into the composer: the path of an image attaches it.
+    /// Pastes text into the composer; the path of an image attaches it.
     pub(crate) fn paste_prompt(&mut self, text: String, cx: &mut Context<'_>) {
         let session = self.conversation.as_ref().map(|conversation| conversation.session.clone());
         match (pasted_path(&text), session) {
@@ -150,7 +150,7 @@ impl SessionPage {
         }
     }
 
-    /// An image for the prompt of a session was read. What was pasted and is none is text.
+    /// Attaches an image that was read to the prompt of a session. A pasted text that names no image is inserted as text.
     pub(crate) fn on_image(
         &mut self,
         session: &str,
@@ -170,7 +170,7 @@ impl SessionPage {
         }
     }
 
-    /// Puts a prompt that a form could not send and its images into the composer.
+    /// Moves a prompt's images from a form into the composer.
     pub(crate) fn put_images(&mut self, session: &str, images: Vec<Attachment>) {
         if !images.is_empty() {
             self.images.insert(session.to_owned(), images);
@@ -178,17 +178,17 @@ impl SessionPage {
     }
 }
 
-/// Most lines of images.
+/// Maximum number of lines of images.
 const IMAGE_LINES: usize = 3;
 
-/// The lines that offers and images take above the composer.
+/// The number of lines of suggestions and images above the composer.
 pub(super) fn offer_lines(shared: &Shared, page: &SessionPage) -> usize {
     let files = if shared.writing { page.files.lines() } else { 0 };
     let offered = if files > 0 { files } else { page.slash(shared).len() };
     offered + page.composer_images().len().min(IMAGE_LINES)
 }
 
-/// The request that waits above the composer, and the keys that answer it.
+/// The request that waits above the composer, and the keys that answer it, as text.
 fn asks(shared: &Shared) -> Option<String> {
     let card = shared.card.open()?;
     let (ask, _) = shared.requests.get(&card.id)?;
@@ -204,7 +204,7 @@ fn asks(shared: &Shared) -> Option<String> {
 }
 
 impl Draw<'_> {
-    /// Draws what is offered, and the images of the prompt.
+    /// Draws the suggestions and the images of the prompt.
     pub(super) fn offers(&mut self, page: &SessionPage, area: Rect) {
         let shared = self.shared;
         let theme = &shared.theme;

@@ -17,7 +17,7 @@ use crate::pages::shared::{ConnectionView, Shared};
 use crate::sanitize;
 use crate::view_model::{QueuedItem, span};
 
-/// Most lines of the composer.
+/// Maximum number of lines of the composer.
 const COMPOSER_MAX: usize = 8;
 
 /// The rows of the session page: header, conversation with card, queued prompts, composer.
@@ -37,7 +37,7 @@ impl SessionPage {
         let all = panes.middle;
         let preview = shared.page != TuiPage::Session;
         let lines = input::rows(&self.composer, usize::from(all.width.saturating_sub(5))).clamp(1, COMPOSER_MAX);
-        // Where there is little room, a question has that of the empty composer.
+        // On a low screen, a request takes the space of the empty composer.
         let has_request = shared.card.open().is_some() && !shared.writing;
         let hidden = preview || all.height < LOW && has_request && self.composer.is_empty();
         let composer = if hidden { 0 } else { u16::try_from(lines).unwrap_or(1) + 1 };
@@ -46,7 +46,7 @@ impl SessionPage {
         let queued = session.filter(|_| !preview).map_or(0, |session| session.queue.len()).min(3);
         let queue = u16::try_from(queued + if preview { 0 } else { offer_lines(shared, self) }).unwrap_or(0);
         let open = self.surface_is_open(shared);
-        // An open surface has the room of the composer as well.
+        // An open surface takes the space of the composer as well.
         let below = if open { 0 } else { (composer + queue).min(all.height / 2) };
         let queue = below.saturating_sub(composer);
         let pinned = self.conversation.as_ref().is_some_and(|conversation| !conversation.surfaces.pinned().is_empty());
@@ -72,7 +72,7 @@ impl SessionPage {
         }
     }
 
-    /// The place of a card on the page: its width, and its greatest height.
+    /// The space for a card on the page: its width and maximum height.
     pub(crate) fn card_place(&self, shared: &Shared) -> Rect {
         let rows = self.rows(shared);
         Rect { height: card_max(shared, rows.conversation.height + rows.card.height), ..rows.card }
@@ -91,7 +91,7 @@ impl SessionPage {
         Rect { width: area.width.saturating_sub(1), ..area }
     }
 
-    /// The room for the content of the open surface, inside its frame.
+    /// The area of the open surface's content, inside its frame.
     pub(crate) fn surface_area(&self, shared: &Shared) -> Rect {
         if !self.surface_is_open(shared) || !fits(shared) {
             return Rect::default();
@@ -102,7 +102,7 @@ impl SessionPage {
     }
 }
 
-/// The most lines of a card: some of the conversation stays visible, but only two lines above a form.
+/// The maximum height of a card: a part of the conversation remains visible, but only two lines above a form.
 fn card_max(shared: &Shared, middle: u16) -> u16 {
     if shared.card.card.as_ref().is_some_and(Card::is_form) {
         return middle.saturating_sub(2).max(middle.min(9));
@@ -116,7 +116,7 @@ impl Draw<'_> {
         let theme = &shared.theme;
         let rows = page.rows(shared);
         let Some(conversation) = &page.conversation else {
-            // With three panes it is in the third.
+            // With three panes, the card is in the third.
             if rows.card.height > 0 {
                 self.card(rows.card);
             }
@@ -125,7 +125,7 @@ impl Draw<'_> {
         self.header(page, rows.header);
         if page.surface_is_open(shared) {
             self.surface(page, rows.conversation);
-            // A request is drawn over what an agent draws.
+            // A request is drawn over the surface of an agent.
             if rows.card.height > 0 {
                 self.card(rows.card);
             }
@@ -244,14 +244,14 @@ impl Draw<'_> {
         }
         let mut right = right.split_off(right.len().min(1));
         right.push(Span::raw(" "));
-        // The name and the agent are cut, and not what the session does now.
+        // The name and the agent are cut, but not the activity of the session.
         let most = area.width / 2 + 8;
         let wide = right.iter().map(|span| sanitize::width(&span.content)).sum::<usize>().min(usize::from(most));
         self.put(area.x, area.y, left, area.width.saturating_sub(u16::try_from(wide).unwrap_or(most) + 1));
         self.right(area, right, most);
     }
 
-    /// The pane at the right: the session, its plan and its latest tool calls, and the open card.
+    /// Draws the pane at the right: the session, its plan and its latest tool calls, and the open card.
     pub(crate) fn detail(&mut self, page: &SessionPage, area: Rect) {
         let shared = self.shared;
         let theme = &shared.theme;

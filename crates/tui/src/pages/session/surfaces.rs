@@ -26,13 +26,13 @@ impl SessionPage {
             && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.open().is_some())
     }
 
-    /// Returns whether text is being typed into a surface: letters are then no answers.
+    /// Returns whether text is being typed into a surface: letters are then not answers.
     pub(crate) fn surface_takes_text(&self, shared: &Shared) -> bool {
         self.surface_is_open(shared)
             && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.is_typing())
     }
 
-    /// Returns whether a letter begins or continues a text in a surface. A request over it has the letters first, until text is typed.
+    /// Returns whether a letter begins or continues a text in a surface. A request over it gets the letters first, until text is typed.
     pub(crate) fn surface_takes_letters(&self, shared: &Shared) -> bool {
         let area = self.surface_area(shared);
         let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -44,7 +44,7 @@ impl SessionPage {
                 && self.conversation.as_ref().is_some_and(|conversation| conversation.surfaces.takes_letters(&cx))
     }
 
-    /// Calls with the conversation and the room for its open surface.
+    /// Calls `act` with the conversation and the space for its open surface.
     fn with_surface<T>(
         &mut self,
         shared: &Shared,
@@ -57,7 +57,7 @@ impl SessionPage {
         Some(change(conversation, &cx, shared.now))
     }
 
-    /// Brings the surfaces in line with what has changed; reads them again if a change was missed.
+    /// Updates the surfaces; reads them again if a change was missed.
     pub(crate) fn update_surfaces(&mut self, cx: &mut Context<'_>) {
         let open = self.conversation.as_ref().map(|conversation| conversation.session.as_str());
         let agent = open.and_then(|id| cx.shared.sessions.all.get(id)).map(|session| session.runtime.clone());
@@ -87,7 +87,7 @@ impl SessionPage {
         }
     }
 
-    /// Passes a key to the open surface; true if it took the key.
+    /// Passes a key to the open surface; returns `true` if it handled the key.
     pub(crate) fn surface_key(&mut self, key: &Key, cx: &mut Context<'_>) -> bool {
         if !self.surface_is_open(cx.shared) {
             return false;
@@ -117,7 +117,7 @@ impl SessionPage {
         true
     }
 
-    /// Pastes into the open surface; false if none is open.
+    /// Pastes into the open surface; returns `false` if none is open.
     pub(crate) fn surface_paste(&mut self, text: &str, shared: &Shared) -> bool {
         if !self.surface_is_open(shared) {
             return false;
@@ -126,7 +126,7 @@ impl SessionPage {
         true
     }
 
-    /// The gateway replied to a press on a surface.
+    /// Applies the reply to a press on a surface.
     pub(crate) fn on_action_reply(
         &mut self,
         session: &str,
@@ -148,13 +148,13 @@ impl SessionPage {
         shared.say(&text, refused.is_some());
     }
 
-    /// The surfaces were read again.
+    /// Applies the surfaces that were read again; `None` if they could not be read.
     pub(crate) fn on_surfaces(&mut self, session: &str, list: Option<&[Box<RawValue>]>) {
         let Some(conversation) = self.conversation.as_mut().filter(|one| one.session == session) else {
             return;
         };
         match list {
-            // A snapshot that came meanwhile is newer.
+            // A snapshot that arrived meanwhile is newer.
             Some(list) if conversation.surfaces.is_reading() => conversation.replace_surfaces(list),
             Some(_) => {}
             None => conversation.surfaces.not_read(),
@@ -163,7 +163,7 @@ impl SessionPage {
 }
 
 impl Draw<'_> {
-    /// The open surface in its frame.
+    /// Draws the open surface in its frame.
     pub(super) fn surface(&mut self, page: &SessionPage, area: Rect) {
         let shared = self.shared;
         let theme = &shared.theme;
@@ -215,7 +215,7 @@ impl Draw<'_> {
         self.put(area.x + 2, foot, Span::styled(sanitize::cut(&text, most), theme.warn), space);
     }
 
-    /// The line that names the pinned surfaces.
+    /// Draws the line that names the pinned surfaces.
     pub(super) fn pins(&mut self, page: &SessionPage, area: Rect) {
         let shared = self.shared;
         let theme = &shared.theme;
